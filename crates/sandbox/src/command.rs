@@ -1,0 +1,108 @@
+//! A command to run in the fence, and what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::fence::Tier;
+use crate::output::Captured;
+use crate::path::WsPath;
+
+/// A program with arguments; no shell unless the program is one.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// A name looked up in the fence's `PATH`, then its arguments.
+    pub argv: Vec<String>,
+    pub cwd: WsPath,
+    /// Variables besides those of the fence.
+    pub env: Vec<(String, String)>,
+    /// Bytes for standard input; empty means end of file at once.
+    pub stdin: Vec<u8>,
+    pub timeout: Duration,
+    /// Bytes kept of each end of each stream.
+    pub capture_bytes: usize,
+}
+
+impl Command {
+    /// A command in the workspace root with empty input.
+    pub fn new(argv: impl IntoIterator<Item = impl Into<String>>, timeout: Duration) -> Self {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            cwd: WsPath::root(),
+            env: Vec::new(),
+            stdin: Vec::new(),
+            timeout,
+            capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
+        }
+    }
+}
+
+/// How a caller follows and ends a running command.
+#[derive(Clone)]
+pub struct Watch {
+    pub cancel: CancellationToken,
+    /// Called now and then while the command runs.
+    pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+}
+
+impl Watch {
+    /// Nobody watches; only the deadline ends the command.
+    pub fn unattended() -> Self {
+        Self { cancel: CancellationToken::new(), progress: None }
+    }
+}
+
+/// Where a running command stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    pub elapsed: Duration,
+    pub output_bytes: u64,
+}
+
+/// What came of a command. A failing one is a result, not an error.
+#[derive(Debug, Clone)]
+pub struct CommandResult {
+    /// As a shell says it: 128 + n when signal n ended the command.
+    pub exit_code: i32,
+    pub signal: Option<Signal>,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    pub timed_out: bool,
+    /// The command wrote more than the limit and was ended for it.
+    pub output_limit_reached: bool,
+    pub duration: Duration,
+    /// The fence this very command ran in.
+    pub tier: Tier,
+}
+
+/// A signal that ended a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signal(pub i32);
+
+impl Signal {
+    /// The usual name, such as `SIGKILL`.
+    pub fn name(self) -> String {
+        let known = [
+            (libc::SIGHUP, "SIGHUP"),
+            (libc::SIGINT, "SIGINT"),
+            (libc::SIGQUIT, "SIGQUIT"),
+            (libc::SIGILL, "SIGILL"),
+            (libc::SIGTRAP, "SIGTRAP"),
+            (libc::SIGABRT, "SIGABRT"),
+            (libc::SIGBUS, "SIGBUS"),
+            (libc::SIGFPE, "SIGFPE"),
+            (libc::SIGKILL, "SIGKILL"),
+            (libc::SIGSEGV, "SIGSEGV"),
+            (libc::SIGPIPE, "SIGPIPE"),
+            (libc::SIGTERM, "SIGTERM"),
+            (libc::SIGXCPU, "SIGXCPU"),
+            (libc::SIGXFSZ, "SIGXFSZ"),
+            (libc::SIGSYS, "SIGSYS"),
+        ];
+        known
+            .iter()
+            .find(|(number, _)| *number == self.0)
+            .map_or_else(|| format!("signal {}", self.0), |(_, name)| (*name).to_owned())
+    }
+}

@@ -1,0 +1,96 @@
+//! What can go wrong in the workspace, said without a host path.
+
+use crate::path::PathError;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failed file operation or command. Messages name workspace paths only.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The kernel or the walker refused to follow something out of the workspace.
+    #[error("`{path}` leads out of the workspace")]
+    Escape { path: String },
+    #[error("`{path}` is inside git's own folder, which file tools do not change")]
+    GitInternal { path: String },
+    #[error("the workspace is read-only for this profile")]
+    ReadOnly,
+    #[error("no file or folder `{path}` in the workspace")]
+    NotFound { path: String },
+    #[error("`{path}` already exists")]
+    Exists { path: String },
+    /// A folder where a file was expected, a FIFO, a device, a socket.
+    #[error("`{path}` is {what}, not a regular file")]
+    NotRegular { path: String, what: &'static str },
+    #[error("`{path}` is not a folder")]
+    NotFolder { path: String },
+    #[error("`{path}` has changed: its SHA-256 is {actual}, not {expected}")]
+    Changed { path: String, expected: String, actual: String },
+    #[error("{what} is {actual}, more than the limit of {limit}")]
+    Limit { what: String, actual: u64, limit: u64 },
+    #[error("{what}: {message}")]
+    Pattern { what: &'static str, message: String },
+    #[error("no fence holds here, so commands are refused: {why}")]
+    NoFence { why: String },
+    /// The fence could not be built for this command; `detail` is for the log.
+    #[error("the fence could not be built for this command")]
+    FenceBuild { detail: String },
+    #[error("cancelled")]
+    Cancelled,
+    #[error("`{path}`: {source}")]
+    Io { path: String, source: std::io::Error },
+}
+
+/// The family of an error, for callers that map it to their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    Security,
+    NotFound,
+    Conflict,
+    Validation,
+    Limit,
+    Io,
+    Cancelled,
+    Internal,
+}
+
+impl Error {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Path(PathError::Empty | PathError::TooLong(_) | PathError::NameTooLong(_)) => ErrorKind::Validation,
+            Self::Path(_) | Self::Escape { .. } | Self::GitInternal { .. } | Self::ReadOnly | Self::NoFence { .. } => {
+                ErrorKind::Security
+            }
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Exists { .. } | Self::Changed { .. } => ErrorKind::Conflict,
+            Self::NotRegular { .. } | Self::NotFolder { .. } | Self::Pattern { .. } => ErrorKind::Validation,
+            Self::Limit { .. } => ErrorKind::Limit,
+            Self::Io { .. } => ErrorKind::Io,
+            Self::Cancelled => ErrorKind::Cancelled,
+            Self::FenceBuild { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// Maps an error of the operating system for a workspace path.
+    pub(crate) fn from_io(path: &str, source: std::io::Error) -> Self {
+        use std::io::ErrorKind as K;
+        let path = path.to_owned();
+        match source.raw_os_error() {
+            // What `openat2` answers when a link leaves the tree, and a path through a magic link or a loop.
+            Some(libc::EXDEV | libc::ELOOP) => return Self::Escape { path },
+            Some(libc::ENOTDIR) => return Self::NotFound { path },
+            Some(libc::EISDIR) => return Self::NotRegular { path, what: "a folder" },
+            // Opening a socket, or a FIFO that nobody reads, for writing.
+            Some(libc::ENXIO) => return Self::NotRegular { path, what: "a socket or a FIFO" },
+            _ => {}
+        }
+        match source.kind() {
+            K::NotFound => Self::NotFound { path },
+            K::AlreadyExists => Self::Exists { path },
+            // cap-std's own word for a path that leaves the directory.
+            K::PermissionDenied if source.raw_os_error().is_none() => Self::Escape { path },
+            _ => Self::Io { path, source },
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The trait every workspace sits behind, its requests and answers, and [`Workspace`]: an executor seen through one
+//! profile's fence.
+//!
+//! The idea is Bonsai's `ToolExecutor`: a container or a remote machine can be the workspace later. What any executor
+//! must hold is the suite in `tests/it/suite.rs`.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::command::{Command, CommandResult, Watch};
+use crate::error::{Error, Result};
+use crate::fence::FenceReport;
+use crate::path::WsPath;
+
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Files and commands of one workspace.
+pub trait Executor: Send + Sync {
+    /// Reads bytes of a regular file; never blocks on a FIFO or device.
+    fn read<'a>(&'a self, path: &'a WsPath, span: ReadSpan) -> BoxFuture<'a, Result<Content>>;
+
+    /// Replaces or creates a file atomically, parents included.
+    fn write<'a>(&'a self, path: &'a WsPath, bytes: Vec<u8>, guard: WriteGuard) -> BoxFuture<'a, Result<Written>>;
+
+    /// Moves a file or folder; refuses to replace anything.
+    fn rename<'a>(&'a self, from: &'a WsPath, to: &'a WsPath) -> BoxFuture<'a, Result<()>>;
+
+    /// Removes a file, a link or an empty folder.
+    fn remove<'a>(&'a self, path: &'a WsPath) -> BoxFuture<'a, Result<()>>;
+
+    /// One page of a folder, sorted by path.
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Listing>>;
+
+    /// One page of matching lines, sorted by path and line.
+    fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<SearchPage>>;
+
+    /// Runs a command in the fence until it ends, times out or is cancelled; then its whole process tree is gone.
+    fn run<'a>(&'a self, command: Command, fence: &'a Fence, watch: Watch) -> BoxFuture<'a, Result<CommandResult>>;
+
+    /// Which fence holds here; probed once.
+    fn report(&self) -> BoxFuture<'_, FenceReport>;
+}
+
+/// What a profile's commands may do to the workspace and the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence {
+    pub workspace: Access,
+    /// Hosts that may be reached through the host's proxy; empty means no network at all.
+    pub network: Vec<HostRule>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// A destination that a profile grants: `example.org`, `*.example.org`, `127.0.0.1:8080`. Without a port: 80 and 443.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRule {
+    /// Lower-case name or address; `*.` in front admits every subdomain (not the name itself).
+    pub host: String,
+    pub port: Option<u16>,
+}
+
+/// Which bytes of a file to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadSpan {
+    pub start: u64,
+    pub bytes_max: u64,
+}
+
+/// Bytes read from a regular file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    pub bytes: Vec<u8>,
+    /// Size of the whole file when it was opened, in bytes.
+    pub size: u64,
+}
+
+/// What must hold for a write to happen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WriteGuard {
+    /// Lower-case hex SHA-256 that the present content must have.
+    pub expected_sha256: Option<String>,
+    /// Refuse if anything is there.
+    pub create_only: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    pub created: bool,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// A listing request.
+#[derive(Debug, Clone)]
+pub struct ListQuery {
+    pub path: WsPath,
+    /// Glob over the path relative to `path`; without a `/` it is matched against the name alone.
+    pub pattern: Option<String>,
+    /// How many folders deep; 1 lists the folder itself. `None`: no limit.
+    pub depth_max: Option<usize>,
+    pub include_hidden: bool,
+    pub include_ignored: bool,
+    pub limit: usize,
+    /// Only entries after this path.
+    pub after: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub path: String,
+    pub kind: EntryKind,
+    /// Bytes, for regular files.
+    pub size: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryKind {
+    File,
+    Folder,
+    Link,
+    Other,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    pub entries: Vec<Entry>,
+    /// Entries that match in all.
+    pub total: usize,
+    /// More entries follow the last one.
+    pub more: bool,
+    /// Entries beyond the walk's limit were not looked at.
+    pub cut: bool,
+}
+
+/// A search request. The pattern is a regular expression of ripgrep's dialect unless `literal`.
+#[derive(Debug, Clone)]
+pub struct SearchQuery {
+    pub pattern: String,
+    pub literal: bool,
+    pub ignore_case: bool,
+    pub path: WsPath,
+    pub glob: Option<String>,
+    /// Lines of context before and after.
+    pub context: usize,
+    pub include_hidden: bool,
+    pub include_ignored: bool,
+    pub limit: usize,
+    /// Only matches after this place: path and line.
+    pub after: Option<(String, u64)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchLine {
+    pub path: String,
+    /// 1-based.
+    pub line: u64,
+    pub text: String,
+    pub before: Vec<String>,
+    pub later: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchPage {
+    pub matches: Vec<MatchLine>,
+    /// Matching lines found in all.
+    pub total: usize,
+    pub files_with_matches: usize,
+    pub more: bool,
+    /// The limit on matches was reached, so `total` is a lower bound.
+    pub cut: bool,
+}
+
+/// A workspace as one profile may see it. Tools hold this, never an executor.
+#[derive(Clone)]
+pub struct Workspace {
+    executor: Arc<dyn Executor>,
+    fence: Fence,
+}
+
+impl Workspace {
+    pub fn new(executor: Arc<dyn Executor>, fence: Fence) -> Self {
+        Self { executor, fence }
+    }
+
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    pub async fn read(&self, path: &WsPath, span: ReadSpan) -> Result<Content> {
+        self.executor.read(path, span).await
+    }
+
+    pub async fn write(&self, path: &WsPath, bytes: Vec<u8>, guard: WriteGuard) -> Result<Written> {
+        self.check_writable()?;
+        self.executor.write(path, bytes, guard).await
+    }
+
+    pub async fn rename(&self, from: &WsPath, to: &WsPath) -> Result<()> {
+        self.check_writable()?;
+        self.executor.rename(from, to).await
+    }
+
+    pub async fn remove(&self, path: &WsPath) -> Result<()> {
+        self.check_writable()?;
+        self.executor.remove(path).await
+    }
+
+    pub async fn list(&self, query: ListQuery) -> Result<Listing> {
+        self.executor.list(query).await
+    }
+
+    pub async fn search(&self, query: SearchQuery) -> Result<SearchPage> {
+        self.executor.search(query).await
+    }
+
+    /// Runs a command in this profile's fence.
+    pub async fn run(&self, command: Command, watch: Watch) -> Result<CommandResult> {
+        self.executor.run(command, &self.fence, watch).await
+    }
+
+    /// Runs a command in a tighter fence: the workspace read-only and no network, whatever the profile grants.
+    pub async fn run_reading(&self, command: Command, watch: Watch) -> Result<CommandResult> {
+        let fence = Fence { workspace: Access::Read, network: Vec::new() };
+        self.executor.run(command, &fence, watch).await
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.fence.workspace {
+            Access::Write => Ok(()),
+            Access::Read => Err(Error::ReadOnly),
+        }
+    }
+}
+
+impl HostRule {
+    /// Parses `host`, `*.host`, `host:port`, `[v6]:port`.
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        let bad = || format!("`{text}` is not a host, `*.host` or `host:port`");
+        let lower = text.to_ascii_lowercase();
+        let (host, port) = match lower.rsplit_once(':') {
+            Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+                (host.to_owned(), Some(port.parse().map_err(|_| bad())?))
+            }
+            _ => (lower.clone(), None),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let plain = host.strip_prefix("*.").unwrap_or(&host);
+        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
+        if plain.is_empty() || !plain.chars().all(fine) {
+            return Err(bad());
+        }
+        Ok(Self { host, port })
+    }
+
+    /// Whether this rule grants `host` (lower-case) at `port`.
+    pub fn grants(&self, host: &str, port: u16) -> bool {
+        let name = match self.host.strip_prefix("*.") {
+            Some(suffix) => host.strip_suffix(suffix).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+            None => self.host == host,
+        };
+        name && self.port.map_or(matches!(port, 80 | 443), |granted| granted == port)
+    }
+}
+
+impl std::fmt::Display for HostRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.port {
+            Some(port) if self.host.contains(':') => write!(f, "[{}]:{port}", self.host),
+            Some(port) => write!(f, "{}:{port}", self.host),
+            None => f.write_str(&self.host),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_rules_grant_exactly_what_they_say() {
+        let grants = |rule: &str, host: &str, port: u16| HostRule::parse(rule).is_ok_and(|r| r.grants(host, port));
+        assert!(grants("example.org", "example.org", 443));
+        assert!(!grants("example.org", "example.org", 22));
+        assert!(!grants("example.org", "evil-example.org", 443));
+        assert!(grants("*.example.org", "a.b.example.org", 80));
+        assert!(!grants("*.example.org", "example.org", 80));
+        assert!(!grants("*.example.org", "evilexample.org", 80));
+        assert!(!grants("*.example.org", ".example.org", 80));
+        assert!(grants("127.0.0.1:8080", "127.0.0.1", 8080));
+        assert!(!grants("127.0.0.1:8080", "127.0.0.1", 443));
+        assert!(grants("[::1]:9", "::1", 9));
+        assert!(HostRule::parse("").is_err());
+        assert!(HostRule::parse("a b").is_err());
+        assert!(HostRule::parse("a:99999").is_err());
+    }
+}

@@ -1,0 +1,310 @@
+//! The command line that builds a fence: `bwrap` around the helper, or the helper alone.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Tier;
+use super::identity::{IdMap, Identity};
+use super::policy::{NetworkMode, Policy, ResourceLimits};
+use crate::command::Command;
+use crate::error::{Error, Result};
+use crate::executor::{Access, Fence};
+use crate::helper;
+use crate::local::{LocalConfig, Room};
+use crate::proxy;
+
+/// Where the helper appears inside the full fence.
+const HELPER_INSIDE: &str = "/run/toolhost-exec";
+/// Parts of `/etc` that programs need to find libraries, users, certificates and time zones. Nothing secret.
+const ETC: &[&str] = &[
+    "alternatives",
+    "ca-certificates",
+    "fonts",
+    "group",
+    "hosts",
+    "java-17-openjdk",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "magic",
+    "maven",
+    "mime.types",
+    "nsswitch.conf",
+    "passwd",
+    "pki",
+    "protocols",
+    "python3",
+    "services",
+    "ssl",
+    "terminfo",
+    "timezone",
+    "xdg",
+];
+/// Git's files that run programs or redirect git; a command may use a repository, not arm it.
+const GIT_ARMED: &[&str] = &["hooks", "config", "info"];
+/// What is readable without a mount namespace, besides the workspace and the toolchains.
+const SYSTEM_READABLE: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/dev", "/proc"];
+
+/// Everything needed to start one command.
+pub(crate) struct Plan {
+    pub(crate) program: PathBuf,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) id_map: Option<Arc<IdMap>>,
+    /// Whether the first process is our supervisor, which must be asked to end, not killed.
+    pub(crate) supervised: bool,
+    /// Removed, with what the command left there, when the plan is dropped.
+    pub(crate) _temp: Option<tempfile::TempDir>,
+}
+
+/// How commands are fenced on this machine; found by the probe.
+#[derive(Clone)]
+pub(crate) struct Method {
+    pub(crate) tier: Tier,
+    pub(crate) identity: Identity,
+    pub(crate) bwrap: Option<PathBuf>,
+    pub(crate) id_map: Option<Arc<IdMap>>,
+}
+
+pub(crate) fn plan(
+    method: &Method,
+    room: &Room,
+    command: &Command,
+    fence: &Fence,
+    proxy: Option<&Path>,
+) -> Result<Plan> {
+    match (method.tier, &method.bwrap) {
+        (Tier::Full, Some(bwrap)) => full(method, bwrap, room, command, fence, proxy),
+        _ => bare_helper(method, room, command, fence),
+    }
+}
+
+fn full(
+    method: &Method,
+    bwrap: &Path,
+    room: &Room,
+    command: &Command,
+    fence: &Fence,
+    proxy: Option<&Path>,
+) -> Result<Plan> {
+    let config = &room.config;
+    let mut args = Args(Vec::new());
+    if method.identity.become_user().is_some() {
+        // Real root mounts, and the helper becomes somebody else: it needs just these two, for a moment.
+        args.add(["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]);
+    } else {
+        args.add(["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]);
+    }
+    args.add(["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
+    args.add(["--die-with-parent", "--new-session"]);
+    system_view(&mut args, config);
+    args.bind("--ro-bind", &config.helper, Path::new(HELPER_INSIDE));
+    if let Some(socket) = proxy {
+        args.bind("--ro-bind", socket, Path::new(proxy::SOCKET_INSIDE));
+    }
+    workspace_view(&mut args, room, fence.workspace);
+    // With real root mounting, `/proc/sys` would be writable to a process that kept uid 0.
+    args.add(["--remount-ro", "/proc"]);
+    let cwd = room.path_of(&command.cwd);
+    args.add([OsString::from("--chdir"), cwd.into(), OsString::from("--"), OsString::from(HELPER_INSIDE)]);
+
+    let mut writable = vec![PathBuf::from("/tmp"), PathBuf::from("/dev"), config.home.clone()];
+    if fence.workspace == Access::Write {
+        writable.extend(room.writable_folders());
+    }
+    let network = if proxy.is_some() { NetworkMode::Proxy } else { NetworkMode::None };
+    let policy = Policy {
+        become_user: method.identity.become_user(),
+        // `bwrap` has dropped them already.
+        drop_capabilities: false,
+        enforce: true,
+        supervise: false,
+        readable: vec![PathBuf::from("/")],
+        writable,
+        network,
+        limits: limits(method, config, command),
+    };
+    args.0.extend(orders(&policy, command)?);
+    let env = environment(config, command, "/tmp", &config.home, network);
+    Ok(Plan {
+        program: bwrap.to_owned(),
+        args: args.0,
+        env,
+        cwd: PathBuf::from("/"),
+        id_map: method.id_map.clone(),
+        supervised: false,
+        _temp: None,
+    })
+}
+
+/// The Landlock tier, and no fence at all where the operator said so: both supervise the tree themselves.
+fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -> Result<Plan> {
+    let config = &room.config;
+    let enforce = method.tier == Tier::Landlock;
+    if enforce && !fence.network.is_empty() {
+        return Err(Error::NoFence {
+            why: "the profile grants network hosts, and only the full fence can hold commands to them".to_owned(),
+        });
+    }
+    let io = |source| Error::Io { path: "a private temporary folder".to_owned(), source };
+    let temp = tempfile::Builder::new().prefix("toolhost-run-").tempdir_in(&config.temp).map_err(io)?;
+    if let Some((uid, gid)) = method.identity.become_user() {
+        std::os::unix::fs::chown(temp.path(), Some(uid), Some(gid)).map_err(io)?;
+    }
+    std::fs::set_permissions(temp.path(), std::fs::Permissions::from_mode(0o700)).map_err(io)?;
+
+    let mut readable: Vec<PathBuf> = SYSTEM_READABLE.iter().map(PathBuf::from).collect();
+    readable.extend(ETC.iter().map(|name| Path::new("/etc").join(name)));
+    readable.extend(config.toolchains.iter().cloned());
+    readable.extend(room.writable_folders());
+    let mut writable = vec![temp.path().to_owned()];
+    writable.extend(["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"].map(PathBuf::from));
+    if fence.workspace == Access::Write {
+        writable.extend(room.writable_folders());
+    }
+    let policy = Policy {
+        become_user: method.identity.become_user(),
+        drop_capabilities: method.identity == Identity::BareRoot,
+        enforce,
+        supervise: true,
+        readable,
+        writable,
+        network: NetworkMode::None,
+        limits: limits(method, config, command),
+    };
+    let home = if enforce { temp.path().to_owned() } else { config.home.clone() };
+    let env = environment(config, command, &temp.path().to_string_lossy(), &home, NetworkMode::None);
+    Ok(Plan {
+        program: config.helper.clone(),
+        args: orders(&policy, command)?,
+        env,
+        cwd: room.path_of(&command.cwd),
+        id_map: method.id_map.clone(),
+        supervised: true,
+        _temp: Some(temp),
+    })
+}
+
+/// The file system without the user's files: system folders read-only, private `/tmp`, `/run` and home.
+fn system_view(args: &mut Args, config: &LocalConfig) {
+    args.add(["--ro-bind", "/usr", "/usr"]);
+    for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
+        let path = Path::new("/").join(name);
+        match std::fs::read_link(&path) {
+            Ok(target) => args.bind("--symlink", &target, &path),
+            Err(_) => args.bind("--ro-bind-try", &path, &path),
+        }
+    }
+    for name in ETC {
+        let path = Path::new("/etc").join(name);
+        args.bind("--ro-bind-try", &path, &path);
+    }
+    for path in ["/opt", "/nix/store"] {
+        args.add(["--ro-bind-try", path, path]);
+    }
+    args.add(["--proc", "/proc", "--dev", "/dev"]);
+    let size = config.limits.tmp_bytes.to_string();
+    for folder in [Path::new("/tmp"), Path::new("/run"), &config.home] {
+        args.add(["--perms", "1777", "--size", &size, "--tmpfs"]);
+        args.add([folder.as_os_str()]);
+    }
+    for path in &config.toolchains {
+        args.parents_of(path);
+        args.bind("--ro-bind-try", path, path);
+    }
+}
+
+fn workspace_view(args: &mut Args, room: &Room, access: Access) {
+    for folder in room.writable_folders() {
+        let how = if access == Access::Write { "--bind" } else { "--ro-bind" };
+        args.parents_of(&folder);
+        args.bind(how, &folder, &folder);
+    }
+    if access == Access::Read {
+        return;
+    }
+    for git in room.git_folders() {
+        // As a mount of its own, `.git` cannot be moved away and planted anew.
+        args.bind("--bind", &git, &git);
+        for armed in GIT_ARMED {
+            let path = git.join(armed);
+            args.bind("--ro-bind-try", &path, &path);
+        }
+    }
+}
+
+fn limits(method: &Method, config: &LocalConfig, command: &Command) -> ResourceLimits {
+    let own_user = matches!(method.identity, Identity::Mapped { .. });
+    ResourceLimits {
+        // Every core may be busy for the whole time, and a little more.
+        cpu_seconds: command.timeout.as_secs().saturating_mul(2).max(1).saturating_add(1),
+        file_bytes: config.limits.file_bytes,
+        open_files: config.limits.open_files,
+        processes: own_user.then_some(config.limits.processes),
+    }
+}
+
+fn orders(policy: &Policy, command: &Command) -> Result<Vec<OsString>> {
+    helper::arguments(policy, &command.argv).map_err(|error| Error::FenceBuild { detail: error.to_string() })
+}
+
+/// The whole environment of a command: nothing of the host's but what is named here.
+fn environment(
+    config: &LocalConfig,
+    command: &Command,
+    tmp: &str,
+    home: &Path,
+    network: NetworkMode,
+) -> Vec<(String, String)> {
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut env = vec![
+        pair("PATH", &config.path),
+        pair("HOME", &home.to_string_lossy()),
+        pair("TMPDIR", tmp),
+        pair("LANG", "C.UTF-8"),
+        pair("TERM", "dumb"),
+        pair("NO_COLOR", "1"),
+        pair("PAGER", "cat"),
+        pair("CI", "1"),
+        pair("USER", "agent"),
+        pair("SHELL", "/bin/bash"),
+    ];
+    if network == NetworkMode::Proxy {
+        let url = format!("http://127.0.0.1:{}", proxy::PORT_INSIDE);
+        env.extend(
+            ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].map(|n| pair(n, &url)),
+        );
+    } else {
+        env.push(pair("CARGO_NET_OFFLINE", "true"));
+    }
+    env.extend(config.env.iter().cloned());
+    env.extend(command.env.iter().cloned());
+    env
+}
+
+struct Args(Vec<OsString>);
+
+impl Args {
+    fn add(&mut self, args: impl IntoIterator<Item = impl Into<OsString>>) {
+        self.0.extend(args.into_iter().map(Into::into));
+    }
+
+    /// Makes the folders above a mount point passable. Left to itself `bwrap` copies their modes from outside, and a
+    /// command that is not their owner could not reach the workspace below a private home.
+    fn parents_of(&mut self, path: &Path) {
+        let mut parents: Vec<&Path> = path.ancestors().skip(1).filter(|p| p.parent().is_some()).collect();
+        parents.reverse();
+        for parent in parents {
+            self.add([OsString::from("--dir"), parent.into()]);
+        }
+    }
+
+    fn bind(&mut self, how: &str, from: &Path, to: &Path) {
+        self.add([OsString::from(how), from.into(), to.into()]);
+    }
+}

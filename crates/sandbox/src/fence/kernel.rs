@@ -1,0 +1,210 @@
+//! Landlock, seccomp, resource limits and no-new-privileges, applied to the calling process or thread.
+
+use std::collections::BTreeMap;
+
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetStatus, Scope,
+};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+
+use super::policy::{NetworkMode, Policy, ResourceLimits};
+
+/// Newest Landlock ABI asked for; older kernels give what they have.
+const LANDLOCK_ABI: ABI = ABI::V6;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The kernel's Landlock ABI, 0 if it has none.
+pub(crate) fn landlock_abi() -> i32 {
+    const LANDLOCK_CREATE_RULESET_VERSION: u32 = 1;
+    #[expect(unsafe_code, reason = "no crate at hand exposes the version query")]
+    // SAFETY: with the version flag the kernel takes a null attribute of size 0 and only returns a number.
+    let abi = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0usize,
+            LANDLOCK_CREATE_RULESET_VERSION,
+        )
+    };
+    i32::try_from(abi).unwrap_or(0).max(0)
+}
+
+/// Leaves the calling thread nothing but reading beneath `folder`, for good.
+pub(crate) fn landlock_thread(folder: &impl std::os::fd::AsFd) -> Result<(), Failure> {
+    let read = AccessFs::from_read(LANDLOCK_ABI);
+    Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(LANDLOCK_ABI))?
+        .create()?
+        .add_rule(PathBeneath::new(folder.as_fd(), read))?
+        .restrict_self()?;
+    Ok(())
+}
+
+/// Applies a policy to this process, in the order that each step still permits the next.
+pub(crate) fn apply(policy: &Policy) -> Result<(), Failure> {
+    limit_resources(&policy.limits)?;
+    // Landlock's crate sets no-new-privileges first; seccomp needs it too.
+    restrict_files(policy)?;
+    restrict_calls(policy.network)
+}
+
+fn restrict_files(policy: &Policy) -> Result<(), Failure> {
+    let read = AccessFs::from_read(LANDLOCK_ABI);
+    let all = AccessFs::from_all(LANDLOCK_ABI);
+    // A device node in a folder the command can write would be a door to the machine.
+    let write = all & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .scope(Scope::from_all(LANDLOCK_ABI))?
+        .create()?;
+    for (paths, access) in [(&policy.readable, read), (&policy.writable, write)] {
+        for path in paths {
+            // What is not there cannot be reached either.
+            let Ok(fd) = PathFd::new(path) else { continue };
+            ruleset = ruleset.add_rule(PathBeneath::new(fd, access))?;
+        }
+    }
+    match ruleset.restrict_self()?.ruleset {
+        RulesetStatus::NotEnforced => Err("the kernel has no Landlock".into()),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    }
+}
+
+fn limit_resources(limits: &ResourceLimits) -> Result<(), Failure> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let set = |resource, wanted: u64| {
+        let wanted = getrlimit(resource).maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        setrlimit(resource, Rlimit { current: Some(wanted), maximum: Some(wanted) })
+    };
+    set(Resource::Core, 0)?;
+    set(Resource::Cpu, limits.cpu_seconds)?;
+    set(Resource::Fsize, limits.file_bytes)?;
+    set(Resource::Nofile, limits.open_files)?;
+    if let Some(processes) = limits.processes {
+        set(Resource::Nproc, processes)?;
+    }
+    Ok(())
+}
+
+/// Two filters: what is answered "not permitted", and what is answered "no such call" so that programs fall back.
+fn restrict_calls(network: NetworkMode) -> Result<(), Failure> {
+    for (rules, answer) in [(refused_calls(network)?, libc::EPERM), (absent_calls(), libc::ENOSYS)] {
+        let errno = u32::try_from(answer)?;
+        let filter = SeccompFilter::new(
+            rules,
+            SeccompAction::Allow,
+            SeccompAction::Errno(errno),
+            std::env::consts::ARCH.try_into()?,
+        )?;
+        let program: BpfProgram = filter.try_into()?;
+        seccompiler::apply_filter(&program)?;
+    }
+    Ok(())
+}
+
+/// `clone3` hides its flags behind a pointer that a filter cannot follow; libc falls back to `clone`.
+fn absent_calls() -> BTreeMap<i64, Vec<SeccompRule>> {
+    [libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register]
+        .into_iter()
+        .map(|call| (call, Vec::new()))
+        .collect()
+}
+
+fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ALWAYS_REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let arg = |index, op, value| SeccompCondition::new(index, SeccompCmpArgLen::Dword, op, value);
+    let rule = |condition| SeccompRule::new(vec![condition]);
+
+    let namespaces = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWNET
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP;
+    let mut clone_rules = Vec::new();
+    for bit in (0..32).map(|n| 1i64 << n).filter(|bit| i64::from(namespaces) & bit != 0) {
+        let bit = u64::try_from(bit)?;
+        clone_rules.push(rule(arg(0, SeccompCmpOp::MaskedEq(bit), bit)?)?);
+    }
+    rules.insert(libc::SYS_clone, clone_rules);
+
+    // Typing into, or pasting on, the operator's terminal.
+    let mut ioctl_rules = Vec::new();
+    for request in [libc::TIOCSTI, libc::TIOCLINUX] {
+        ioctl_rules.push(rule(arg(1, SeccompCmpOp::Eq, u64::from(u32::try_from(request)?))?)?);
+    }
+    rules.insert(libc::SYS_ioctl, ioctl_rules);
+
+    let socket_rules = match network {
+        NetworkMode::None => Vec::new(),
+        NetworkMode::Proxy => {
+            let other_than = |family: i32| -> Result<_, Failure> {
+                Ok(arg(0, SeccompCmpOp::Ne, u64::from(u32::try_from(family)?))?)
+            };
+            vec![SeccompRule::new(vec![other_than(libc::AF_INET)?, other_than(libc::AF_INET6)?])?]
+        }
+    };
+    rules.insert(libc::SYS_socket, socket_rules);
+    Ok(rules)
+}
+
+/// Other processes, mounts, namespaces, kernel code, keys, the clock: nothing a build or a test needs.
+const ALWAYS_REFUSED: &[i64] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+];

@@ -1,0 +1,79 @@
+//! What the kernel is asked to hold around a command.
+//!
+//! Two tiers, probed once and never lowered silently:
+//! - **full**: `bwrap` gives namespaces and a minimal view of the file system; inside it the helper (this program again,
+//!   `sandbox-exec`) takes a real unprivileged user, Landlock, resource limits, no-new-privileges and seccomp.
+//! - **landlock**: where `bwrap` or user namespaces are missing, the helper alone, which also supervises the process
+//!   tree. Its holes are named in [`FenceReport::holes`].
+//!
+//! Where neither holds, commands are refused unless the operator turned the fence off.
+
+mod bwrap;
+mod identity;
+mod kernel;
+mod policy;
+mod probe;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use bwrap::{Method, Plan, plan};
+pub(crate) use kernel::{apply, landlock_abi, landlock_thread};
+pub(crate) use policy::{NetworkMode, Policy, READY_FD};
+pub use probe::Probe;
+pub(crate) use probe::probe;
+
+/// How strong the fence around a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// The operator turned the fence off: commands run bare.
+    Off,
+    /// Landlock and seccomp, without namespaces.
+    Landlock,
+    /// `bwrap` with Landlock and seccomp inside.
+    Full,
+}
+
+/// Which fence the operator asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FenceChoice {
+    /// The strongest that holds here; none: commands are refused.
+    #[default]
+    Auto,
+    /// The full tier or nothing.
+    Full,
+    /// The Landlock tier or nothing.
+    Landlock,
+    /// Commands run bare, and every outcome says so.
+    Off,
+}
+
+/// What was probed and what is enforced, for `doctor`, outcomes and the audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FenceReport {
+    /// The tier commands run in; `None`: they are refused.
+    pub tier: Option<Tier>,
+    pub probe: Probe,
+    /// What this tier does not stop on this machine.
+    pub holes: Vec<String>,
+    /// Why the tier is not higher.
+    pub why: Vec<String>,
+}
+
+impl Tier {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Landlock => "landlock",
+            Self::Full => "full",
+        }
+    }
+}
+
+impl FenceReport {
+    /// The tier as one word for an outcome: `full`, `landlock`, `off` or `refused`.
+    pub fn word(&self) -> &'static str {
+        self.tier.map_or("refused", Tier::as_str)
+    }
+}

@@ -1,0 +1,45 @@
+//! What the helper is told to enforce, passed to it as one JSON argument.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the helper writes one byte when the fence stands, just before the command starts.
+pub(crate) const READY_FD: i32 = 3;
+
+/// The helper's orders. Nothing in it is secret: the command can read it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Policy {
+    /// Become this user and group, without any other group.
+    pub(crate) become_user: Option<(u32, u32)>,
+    /// Give up every capability where root could not become somebody else.
+    pub(crate) drop_capabilities: bool,
+    /// Hold a fence at all; `false` only where the operator turned it off.
+    pub(crate) enforce: bool,
+    /// Stay alive as the parent and end every descendant: there is no pid namespace to do it.
+    pub(crate) supervise: bool,
+    pub(crate) readable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
+    pub(crate) network: NetworkMode,
+    pub(crate) limits: ResourceLimits,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum NetworkMode {
+    /// No socket of any family can be made.
+    None,
+    /// Internet sockets only, in an empty network namespace whose way out is the host's proxy.
+    Proxy,
+}
+
+/// Limits of one command, set with `setrlimit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ResourceLimits {
+    pub(crate) cpu_seconds: u64,
+    pub(crate) file_bytes: u64,
+    pub(crate) open_files: u64,
+    /// Counted for the whole user, so it is set only where the user is the fence's own.
+    pub(crate) processes: Option<u64>,
+}

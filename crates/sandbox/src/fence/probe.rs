@@ -1,0 +1,150 @@
+//! Finding out which fence holds here, by building it and running `true` in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::bwrap::Method;
+use super::identity::{IdMap, Identity};
+use super::{FenceChoice, FenceReport, Tier, landlock_abi};
+use crate::command::{Command, Watch};
+use crate::error::Error;
+use crate::executor::{Access, Fence};
+use crate::local::Room;
+use crate::spawner::Spawner;
+
+/// Where distributions put `bwrap`; never looked for on `PATH`, which may name folders others can write.
+const BWRAP_PLACES: &[&str] = &["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+/// How long a trial may take before it counts as failed.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What was found on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Probe {
+    pub kernel: String,
+    /// 0: the kernel has no Landlock, or it is switched off.
+    pub landlock_abi: i32,
+    pub bwrap: Option<PathBuf>,
+    /// Who commands run as.
+    pub runs_as: String,
+}
+
+/// Tries the tiers the operator's choice allows, strongest first.
+pub(crate) async fn probe(spawner: &Spawner, room: &Room) -> (Option<Method>, FenceReport) {
+    let bwrap = BWRAP_PLACES.iter().map(PathBuf::from).find(|path| path.exists());
+    let mut why = Vec::new();
+    let choice = room.config.fence;
+    let mut method = None;
+    if matches!(choice, FenceChoice::Auto | FenceChoice::Full) {
+        match &bwrap {
+            Some(_) => method = strongest(spawner, room, Tier::Full, bwrap.as_ref(), &mut why).await,
+            None => why.push("full: bwrap is not installed (Debian: apt-get install bubblewrap)".to_owned()),
+        }
+    }
+    if method.is_none() && matches!(choice, FenceChoice::Auto | FenceChoice::Landlock) {
+        if landlock_abi() > 0 {
+            method = strongest(spawner, room, Tier::Landlock, None, &mut why).await;
+        } else {
+            why.push("landlock: the kernel has no Landlock".to_owned());
+        }
+    }
+    if choice == FenceChoice::Off {
+        method = Some(Method { tier: Tier::Off, identity: Identity::Host, bwrap: None, id_map: None });
+        why.push("the operator turned the fence off".to_owned());
+    }
+    let probe = Probe {
+        kernel: kernel_release(),
+        landlock_abi: landlock_abi(),
+        bwrap,
+        runs_as: method.as_ref().map_or_else(|| "nobody: commands are refused".to_owned(), |m| m.identity.describe()),
+    };
+    let holes = method.as_ref().map(holes).unwrap_or_default();
+    let report = FenceReport { tier: method.as_ref().map(|m| m.tier), probe, holes, why };
+    (method, report)
+}
+
+/// The best user for a tier: the one wanted, else root without capabilities.
+async fn strongest(
+    spawner: &Spawner,
+    room: &Room,
+    tier: Tier,
+    bwrap: Option<&PathBuf>,
+    why: &mut Vec<String>,
+) -> Option<Method> {
+    let wanted = Identity::wanted(&room.root);
+    let mut candidates = vec![wanted];
+    if matches!(wanted, Identity::Mapped { .. }) {
+        candidates.push(Identity::BareRoot);
+    }
+    for identity in candidates {
+        let trial = async {
+            let id_map = id_map(room, identity)?;
+            let method = Method { tier, identity, bwrap: bwrap.cloned(), id_map };
+            trial(spawner, room, &method).await?;
+            Ok::<_, String>(method)
+        };
+        match trial.await {
+            Ok(method) => return Some(method),
+            Err(reason) => why.push(format!("{} as {}: {reason}", tier.as_str(), identity.describe())),
+        }
+    }
+    None
+}
+
+fn id_map(room: &Room, identity: Identity) -> Result<Option<Arc<IdMap>>, String> {
+    let Identity::Mapped { uid } = identity else { return Ok(None) };
+    let map = IdMap::new(&room.config.helper, uid, &room.writable_folders());
+    map.map(|map| Some(Arc::new(map))).map_err(|error| format!("no mapped mount: {error}"))
+}
+
+async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), String> {
+    // By its absolute path: a user who may not pass the folders above the workspace is of no use in it.
+    let root = room.root.to_string_lossy();
+    let command = Command::new(["sh", "-c", "cd -- \"$1\" && ls >/dev/null", "sh", &root], TRIAL_TIMEOUT);
+    let fence = Fence { workspace: Access::Read, network: Vec::new() };
+    match crate::local::run_in(spawner, room, method, command, &fence, Watch::unattended()).await {
+        Ok(result) if result.exit_code == 0 => Ok(()),
+        Ok(result) => Err(format!("the trial ended with {}: {}", result.exit_code, result.stderr.text.trim())),
+        Err(Error::FenceBuild { detail }) => Err(detail),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn holes(method: &Method) -> Vec<String> {
+    let mut holes =
+        vec!["a hard link that already leads from the workspace to an outside file can be written through".to_owned()];
+    match method.tier {
+        Tier::Full => {}
+        Tier::Landlock => holes.extend(
+            [
+                "modes and times of outside files that the command's user owns can be changed",
+                "what is in .git/hooks and .git/config is protected from file tools only, not from commands",
+                "names and sizes of outside files can be seen, though not their contents",
+                "no host can be granted: commands have no network at all",
+            ]
+            .map(str::to_owned),
+        ),
+        Tier::Off => holes.push("everything: commands run with the host's rights".to_owned()),
+    }
+    if method.identity == Identity::BareRoot {
+        holes.push(
+            "commands run as root without capabilities: root's own files are theirs where nothing else stops them"
+                .to_owned(),
+        );
+    }
+    if !matches!(method.identity, Identity::Mapped { .. }) {
+        holes.push(
+            "the number of processes is not limited, for the limit would count the user's other processes".to_owned(),
+        );
+    }
+    holes.push("memory is not limited but for what the machine has".to_owned());
+    holes
+}
+
+fn kernel_release() -> String {
+    let release = std::fs::read_to_string(Path::new("/proc/sys/kernel/osrelease"));
+    release.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}

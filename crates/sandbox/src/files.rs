@@ -1,0 +1,311 @@
+//! Files of the workspace, opened beneath a directory handle.
+//!
+//! Every access starts at the root's handle and goes through `cap-std`, which opens with `openat2(RESOLVE_BENEATH)` or
+//! walks component by component where the kernel lacks it: nothing can be swapped between check and use. The hard
+//! problem is the write: the bytes go to an unnamed file first, so that a crash leaves either the former or the
+//! finished content and nothing else.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, FileType, OpenOptions, OpenOptionsExt};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::executor::{Content, ReadSpan, WriteGuard, Written};
+use crate::path::{WsPath, is_git_internal};
+
+/// The workspace root, held open.
+pub(crate) struct Tree {
+    dir: Dir,
+    /// Who new files belong to, when the host runs as root in somebody else's workspace.
+    owner: Option<(u32, u32)>,
+    temp_count: AtomicU64,
+}
+
+/// A name in an open folder: what a write, move or removal acts on.
+struct Place {
+    parent: Dir,
+    name: String,
+}
+
+impl Tree {
+    pub(crate) fn open(root: &Path) -> std::io::Result<Self> {
+        let dir = Dir::open_ambient_dir(root, ambient_authority())?;
+        let metadata = std::fs::metadata(root)?;
+        let foreign = rustix::process::geteuid().is_root() && metadata.uid() != 0;
+        let owner = foreign.then(|| (metadata.uid(), metadata.gid()));
+        Ok(Self { dir, owner, temp_count: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    pub(crate) fn read(&self, path: &WsPath, span: ReadSpan) -> Result<Content> {
+        let (mut file, size) = self.open_regular(path)?;
+        let io = |e| Error::from_io(path.as_str(), e);
+        if span.start > 0 {
+            file.seek(SeekFrom::Start(span.start)).map_err(io)?;
+        }
+        // The size is a hint only: the file may grow or be sparse, so the cap is on bytes read.
+        let hint = size.saturating_sub(span.start).min(span.bytes_max);
+        let mut bytes = Vec::with_capacity(usize::try_from(hint).unwrap_or(0));
+        file.take(span.bytes_max).read_to_end(&mut bytes).map_err(io)?;
+        Ok(Content { bytes, size })
+    }
+
+    /// Opens a regular file for reading without ever blocking; tells its size.
+    pub(crate) fn open_regular(&self, path: &WsPath) -> Result<(std::fs::File, u64)> {
+        let mut options = OpenOptions::new();
+        // Without O_NONBLOCK the open of a FIFO waits for a writer, perhaps forever.
+        options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+        let file = self.dir.open_with(path.as_str(), &options).map_err(|e| Error::from_io(path.as_str(), e))?;
+        let metadata = file.metadata().map_err(|e| Error::from_io(path.as_str(), e))?;
+        if !metadata.is_file() {
+            return Err(Error::NotRegular { path: path.to_string(), what: what_it_is(metadata.file_type()) });
+        }
+        Ok((file.into_std(), metadata.len()))
+    }
+
+    pub(crate) fn write(&self, path: &WsPath, bytes: &[u8], guard: &WriteGuard) -> Result<Written> {
+        let place = self.place(path, Missing::CreateParents)?;
+        let io = |e: std::io::Error| Error::from_io(path.as_str(), e);
+        let present = match place.parent.symlink_metadata(&place.name) {
+            Ok(metadata) if metadata.is_file() => Some(metadata),
+            Ok(metadata) => {
+                return Err(Error::NotRegular { path: path.to_string(), what: what_it_is(metadata.file_type()) });
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+            Err(e) => return Err(io(e)),
+        };
+        if guard.create_only && present.is_some() {
+            return Err(Error::Exists { path: path.to_string() });
+        }
+        if let Some(expected) = &guard.expected_sha256 {
+            self.check_unchanged(path, expected)?;
+        }
+        let mode = present.as_ref().map(|m| cap_std::fs::MetadataExt::mode(m) & 0o7777);
+        self.replace(&place, bytes, mode, guard.create_only).map_err(io)?;
+        Ok(Written {
+            created: present.is_none(),
+            bytes: bytes.len() as u64,
+            sha256: hex::encode(Sha256::digest(bytes)),
+        })
+    }
+
+    pub(crate) fn rename(&self, from: &WsPath, to: &WsPath) -> Result<()> {
+        let source = self.place_of_link(from, Missing::Refuse)?;
+        source.parent.symlink_metadata(&source.name).map_err(|e| Error::from_io(from.as_str(), e))?;
+        let target = self.place_of_link(to, Missing::CreateParents)?;
+        rustix::fs::renameat_with(&source.parent, &source.name, &target.parent, &target.name, RenameFlags::NOREPLACE)
+            .map_err(|e| Error::from_io(to.as_str(), e.into()))?;
+        sync_folder(&source.parent);
+        sync_folder(&target.parent);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, path: &WsPath) -> Result<()> {
+        let place = self.place_of_link(path, Missing::Refuse)?;
+        let io = |e| Error::from_io(path.as_str(), e);
+        let metadata = place.parent.symlink_metadata(&place.name).map_err(io)?;
+        if metadata.is_dir() {
+            place.parent.remove_dir(&place.name).map_err(io)?;
+        } else {
+            place.parent.remove_file(&place.name).map_err(io)?;
+        }
+        sync_folder(&place.parent);
+        Ok(())
+    }
+
+    fn check_unchanged(&self, path: &WsPath, expected: &str) -> Result<()> {
+        let (mut file, _) = self.open_regular(path)?;
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let n = file.read(&mut buffer).map_err(|e| Error::from_io(path.as_str(), e))?;
+            if n == 0 {
+                break;
+            }
+            hash.update(&buffer[..n]);
+        }
+        let actual = hex::encode(hash.finalize());
+        if actual == expected.to_ascii_lowercase() {
+            return Ok(());
+        }
+        Err(Error::Changed { path: path.to_string(), expected: expected.to_owned(), actual })
+    }
+
+    /// Where a write to `path` lands, following a link at the end as an editor would.
+    fn place(&self, path: &WsPath, missing: Missing) -> Result<Place> {
+        let is_link = self.dir.symlink_metadata(path.as_str()).is_ok_and(|m| m.is_symlink());
+        if !is_link {
+            return self.place_of_link(path, missing);
+        }
+        let target = self.dir.canonicalize(path.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
+        let target = WsPath::from_walk(&target).ok_or_else(|| Error::Escape { path: path.to_string() })?;
+        self.place_of_link(&target, missing)
+    }
+
+    /// Where `path` itself is, not following a link at the end.
+    fn place_of_link(&self, path: &WsPath, missing: Missing) -> Result<Place> {
+        if path.is_root() {
+            return Err(Error::NotRegular { path: path.to_string(), what: "the workspace root" });
+        }
+        if is_git_internal(path.as_str()) {
+            return Err(Error::GitInternal { path: path.to_string() });
+        }
+        let folder = path.parent();
+        if missing == Missing::CreateParents {
+            self.create_folders(&folder)?;
+        }
+        let parent = self.dir.open_dir(folder.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
+        // A link may lead into `.git` under another name; the handle knows where it really is.
+        if let Some(real) = self.real_folder(&parent)
+            && is_git_internal(&real)
+        {
+            return Err(Error::GitInternal { path: path.to_string() });
+        }
+        Ok(Place { parent, name: path.file_name().to_owned() })
+    }
+
+    /// The folder a handle really stands for, relative to the root. `None` where `/proc` cannot tell.
+    fn real_folder(&self, folder: &Dir) -> Option<String> {
+        let real = std::fs::read_link(proc_path(folder)).ok()?;
+        let root = std::fs::read_link(proc_path(&self.dir)).ok()?;
+        Some(real.strip_prefix(root).ok()?.to_string_lossy().into_owned())
+    }
+
+    fn create_folders(&self, folder: &WsPath) -> Result<()> {
+        if folder.is_root() || self.dir.open_dir(folder.as_str()).is_ok() {
+            return Ok(());
+        }
+        self.create_folders(&folder.parent())?;
+        match self.dir.create_dir(folder.as_str()) {
+            Ok(()) => {
+                let made = self.dir.open_dir(folder.as_str()).map_err(|e| Error::from_io(folder.as_str(), e))?;
+                self.give_to_owner(&made).map_err(|e| Error::from_io(folder.as_str(), e))
+            }
+            // Somebody else made it meanwhile, or something that is no folder is there: the open will say.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(e) => Err(Error::from_io(folder.as_str(), e)),
+        }
+    }
+
+    /// Puts `bytes` at the place in one step.
+    fn replace(&self, place: &Place, bytes: &[u8], mode: Option<u32>, create_only: bool) -> std::io::Result<()> {
+        let unnamed = rustix::fs::openat(
+            &place.parent,
+            ".",
+            OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC,
+            Mode::from_raw_mode(0o666),
+        );
+        let (file, temp) = match unnamed {
+            Ok(fd) => (std::fs::File::from(fd), None),
+            // Not every file system has unnamed files (NFS, some FUSE); a named one serves, and a crash may leave it.
+            Err(_) => {
+                let temp = self.temp_name();
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                let fd = rustix::fs::openat(&place.parent, &temp, flags, Mode::from_raw_mode(0o666))?;
+                (std::fs::File::from(fd), Some(temp))
+            }
+        };
+        let result = self.fill_and_place(file, place, temp.as_deref(), bytes, mode, create_only);
+        if let (Err(_), Some(temp)) = (&result, &temp) {
+            // Best effort: the write has failed already and that is what the caller hears.
+            let _ = place.parent.remove_file(temp);
+        }
+        result
+    }
+
+    fn fill_and_place(
+        &self,
+        mut file: std::fs::File,
+        place: &Place,
+        temp: Option<&str>,
+        bytes: &[u8],
+        mode: Option<u32>,
+        create_only: bool,
+    ) -> std::io::Result<()> {
+        self.give_to_owner(&file)?;
+        if let Some(mode) = mode {
+            file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        let temp = match temp {
+            Some(temp) => temp.to_owned(),
+            None => {
+                let source = proc_path(&file);
+                let follow = AtFlags::SYMLINK_FOLLOW;
+                if mode.is_none() {
+                    // The name is free: link it directly, and nothing is ever left over.
+                    match rustix::fs::linkat(rustix::fs::CWD, &source, &place.parent, &place.name, follow) {
+                        Ok(()) => return sync_folder_or_fail(&place.parent),
+                        Err(rustix::io::Errno::EXIST) if !create_only => {}
+                        Err(e) => return Err(e.into()),
+                    }
+                }
+                let temp = self.temp_name();
+                rustix::fs::linkat(rustix::fs::CWD, &source, &place.parent, &temp, follow)?;
+                temp
+            }
+        };
+        let flags = if create_only { RenameFlags::NOREPLACE } else { RenameFlags::empty() };
+        let renamed = rustix::fs::renameat_with(&place.parent, &temp, &place.parent, &place.name, flags);
+        if renamed.is_err() {
+            // Best effort, as above.
+            let _ = place.parent.remove_file(&temp);
+        }
+        renamed?;
+        sync_folder_or_fail(&place.parent)
+    }
+
+    fn temp_name(&self) -> String {
+        let n = self.temp_count.fetch_add(1, Ordering::Relaxed);
+        format!(".toolhost-{}-{n}.tmp", std::process::id())
+    }
+
+    fn give_to_owner(&self, file: &impl AsFd) -> std::io::Result<()> {
+        let Some((uid, gid)) = self.owner else { return Ok(()) };
+        let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+        Ok(rustix::fs::fchown(file, Some(uid), Some(gid))?)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Refuse,
+    CreateParents,
+}
+
+fn proc_path(file: &impl AsFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
+}
+
+fn sync_folder_or_fail(folder: &Dir) -> std::io::Result<()> {
+    let fd = rustix::fs::openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(rustix::fs::fsync(fd)?)
+}
+
+fn sync_folder(folder: &Dir) {
+    // A file system that cannot sync folders has done what it can.
+    let _ = sync_folder_or_fail(folder);
+}
+
+fn what_it_is(kind: FileType) -> &'static str {
+    use cap_std::fs::FileTypeExt;
+    match () {
+        () if kind.is_dir() => "a folder",
+        () if kind.is_symlink() => "a link",
+        () if kind.is_fifo() => "a FIFO",
+        () if kind.is_socket() => "a socket",
+        () if kind.is_char_device() || kind.is_block_device() => "a device",
+        () => "something special",
+    }
+}

@@ -1,0 +1,330 @@
+//! The inside of the fence: what `toolhost sandbox-exec` does before it becomes the command.
+//!
+//! It runs single-threaded in a process of its own, so nothing here has to be async-signal-safe. The one hard problem is
+//! order: become the user, bridge the network, supervise, limit, Landlock, seccomp; each step takes away what an earlier
+//! one needed.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+use crate::fence::{NetworkMode, Policy, READY_FD, apply};
+use crate::proxy;
+
+/// The hidden subcommand a program that embeds this crate must route to [`main`].
+pub const SUBCOMMAND: &str = "sandbox-exec";
+/// Argument: enter a new user namespace, say so, and wait to be ended.
+pub(crate) const HOLD_NAMESPACE: &str = "--hold-user-namespace";
+/// As `env` and shells: the command was not found, or could not be run.
+const EXIT_NOT_FOUND: u8 = 127;
+const EXIT_NOT_RUN: u8 = 126;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs the helper with the arguments after `sandbox-exec`: a policy as JSON, then the command's argv.
+///
+/// Returns only if the command could not be started.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    if args.first().is_some_and(|arg| arg == HOLD_NAMESPACE) {
+        return hold_namespace();
+    }
+    match enter(args) {
+        Ok(code) => code,
+        Err(error) => {
+            say(&format!("toolhost sandbox-exec: {error}"));
+            ExitCode::from(EXIT_NOT_RUN)
+        }
+    }
+}
+
+fn say(line: &str) {
+    // Nobody is left to tell if this fails.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let mut args = args.into_iter();
+    let policy = args.next().ok_or("no policy given; this subcommand is for the host's own use")?;
+    let policy: Policy = serde_json::from_slice(policy.as_bytes())?;
+    let argv: Vec<OsString> = args.collect();
+    let (program, rest) = argv.split_first().ok_or("no command given")?;
+
+    if let Some((uid, gid)) = policy.become_user {
+        become_user(uid, gid)?;
+    }
+    if policy.drop_capabilities {
+        drop_capabilities()?;
+    }
+    if policy.network == NetworkMode::Proxy {
+        bridge_in_background()?;
+    }
+    if policy.supervise {
+        // Only the child returns from here.
+        if let Some(code) = supervise()? {
+            return Ok(code);
+        }
+    }
+    if policy.enforce {
+        apply(&policy)?;
+    }
+    tell_ready()?;
+    let error = std::process::Command::new(program).args(rest).exec();
+    say(&format!("{}: {error}", program.to_string_lossy()));
+    let code = if error.kind() == std::io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_RUN };
+    Ok(ExitCode::from(code))
+}
+
+#[expect(unsafe_code, reason = "libc's process-wide set*id; this process has one thread")]
+fn become_user(uid: u32, gid: u32) -> std::io::Result<()> {
+    let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
+    // SAFETY: plain calls with integers and an empty list.
+    unsafe {
+        check(libc::setgroups(0, std::ptr::null()))?;
+        check(libc::setresgid(gid, gid, gid))?;
+        check(libc::setresuid(uid, uid, uid))?;
+        // Leaving uid 0 clears the capabilities; ambient and inheritable ones must not come back with an exec.
+        check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))?;
+    }
+    Ok(())
+}
+
+/// Leaves root without any of its powers, also after an `exec`.
+#[expect(unsafe_code, reason = "capset has no safe wrapper in libc")]
+fn drop_capabilities() -> std::io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    // _LINUX_CAPABILITY_VERSION_3: two words each of effective, permitted, inheritable.
+    let header = Header { version: 0x2008_0522, pid: 0 };
+    let none = [0u32; 6];
+    // SAFETY: plain calls with integers, and two locals of the layout the kernel documents for this version.
+    let result = unsafe {
+        for capability in 0..64 {
+            // The kernel refuses numbers it does not know; those it knows must go.
+            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+        }
+        libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr())
+    };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
+fn tell_ready() -> std::io::Result<()> {
+    // SAFETY: the host put a pipe there before it started us, and nothing here has closed it.
+    let fd = unsafe { BorrowedFd::borrow_raw(READY_FD) };
+    rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC)?;
+    rustix::io::write(fd, b"1")?;
+    Ok(())
+}
+
+/// The result of a fork, as the parent or the child sees it.
+enum Fork {
+    Parent(rustix::process::Pid),
+    Child,
+}
+
+#[expect(unsafe_code, reason = "fork has no safe wrapper")]
+fn fork() -> std::io::Result<Fork> {
+    // SAFETY: this process has a single thread, so the child is not left with locks held by others.
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()),
+        pid => Ok(rustix::process::Pid::from_raw(pid).map_or(Fork::Child, Fork::Parent)),
+    }
+}
+
+/// Leaves a process behind that carries connections to the host's proxy; it is no child of the command's.
+fn bridge_in_background() -> Result<(), Failure> {
+    let listener = proxy::bridge_listener()?;
+    match fork()? {
+        Fork::Parent(child) => {
+            rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty())?;
+            Ok(())
+        }
+        Fork::Child => {
+            if matches!(fork(), Ok(Fork::Child)) {
+                proxy::bridge(&listener);
+            }
+            quit(0)
+        }
+    }
+}
+
+#[expect(clippy::exit, reason = "a forked child must not return into its parent's code")]
+fn quit(code: i32) -> ! {
+    std::process::exit(code)
+}
+
+/// Splits into a parent that outlives the command and ends all its descendants, and the child that goes on.
+///
+/// `None` in the child; the command's exit code in the parent.
+fn supervise() -> Result<Option<ExitCode>, Failure> {
+    use rustix::process::{Signal, WaitOptions};
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let host = rustix::process::getppid();
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    if rustix::process::getppid() != host {
+        return Err("the host has gone".into());
+    }
+    block_endings()?;
+    let child = match fork()? {
+        Fork::Child => {
+            unblock_endings()?;
+            return Ok(None);
+        }
+        Fork::Parent(child) => child,
+    };
+    // The host waits for end-of-file on the ready pipe and the streams; only the command may hold them.
+    release_streams();
+    let mut code = None;
+    while code.is_none() {
+        if wait_for_ending() == Ending::Asked {
+            break;
+        }
+        while let Ok(Some((pid, status))) = rustix::process::waitpid(None, WaitOptions::NOHANG) {
+            if pid == child {
+                let exit = status.exit_status().or_else(|| status.terminating_signal().map(|s| 128 + s));
+                code = Some(u8::try_from(exit.unwrap_or(1)).unwrap_or(1));
+            }
+        }
+    }
+    end_descendants();
+    // 143: ended by SIGTERM, as a shell would say.
+    Ok(Some(ExitCode::from(code.unwrap_or(143))))
+}
+
+/// Kills every descendant until none is left; orphans have become our own children.
+fn end_descendants() {
+    use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
+    loop {
+        let mut any = false;
+        for pid in descendants() {
+            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                any = true;
+                // It may have ended by itself meanwhile.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+        if !any {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// All live descendants of this process, by the parent links in `/proc`.
+fn descendants() -> Vec<i32> {
+    let mut parents: Vec<(i32, i32)> = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        // The name may hold anything, so read from behind its closing parenthesis: state, then parent.
+        let mut fields = stat.rsplit(')').next().unwrap_or("").split_whitespace();
+        let (state, parent) = (fields.next(), fields.next().and_then(|f| f.parse().ok()));
+        if let (Some(state), Some(parent)) = (state, parent)
+            && state != "Z"
+        {
+            parents.push((pid, parent));
+        }
+    }
+    let mut found = vec![rustix::process::getpid().as_raw_nonzero().get()];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        found.extend(
+            parents
+                .iter()
+                .filter(|(pid, p)| *p == parent && !found.contains(pid))
+                .map(|(pid, _)| *pid)
+                .collect::<Vec<_>>(),
+        );
+    }
+    found.split_off(1)
+}
+
+#[derive(PartialEq, Eq)]
+enum Ending {
+    /// A child changed state.
+    Child,
+    /// The host asked for the end, or has died.
+    Asked,
+}
+
+fn ending_signals() -> libc::sigset_t {
+    #[expect(unsafe_code, reason = "signal sets have no safe wrapper")]
+    // SAFETY: the set is initialized by sigemptyset before anything reads it.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD] {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        set
+    }
+}
+
+fn block_endings() -> std::io::Result<()> {
+    mask(libc::SIG_BLOCK)
+}
+
+fn unblock_endings() -> std::io::Result<()> {
+    mask(libc::SIG_UNBLOCK)
+}
+
+#[expect(unsafe_code, reason = "signal masks have no safe wrapper")]
+fn mask(how: i32) -> std::io::Result<()> {
+    let set = ending_signals();
+    // SAFETY: the set is initialized and the old mask is not asked for.
+    match unsafe { libc::sigprocmask(how, &raw const set, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+#[expect(unsafe_code, reason = "sigwait has no safe wrapper")]
+fn wait_for_ending() -> Ending {
+    let set = ending_signals();
+    let mut signal = 0;
+    // SAFETY: both pointers are to locals.
+    unsafe { libc::sigwait(&raw const set, &raw mut signal) };
+    if signal == libc::SIGCHLD { Ending::Child } else { Ending::Asked }
+}
+
+fn release_streams() {
+    if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
+        // If one cannot be replaced, the host's grace period after our exit still ends its reading.
+        let _ = rustix::stdio::dup2_stdin(null.as_fd());
+        let _ = rustix::stdio::dup2_stdout(null.as_fd());
+        let _ = rustix::stdio::dup2_stderr(null.as_fd());
+    }
+    #[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
+    // SAFETY: the parent never uses the ready pipe; the child has its own copy.
+    unsafe {
+        libc::close(READY_FD);
+    }
+}
+
+fn hold_namespace() -> ExitCode {
+    #[expect(unsafe_code, reason = "unshare has no safe wrapper")]
+    // SAFETY: a plain call in a single-threaded process.
+    let entered = unsafe { libc::unshare(libc::CLONE_NEWUSER) } == 0;
+    if !entered || std::io::stdout().write_all(b"1").and_then(|()| std::io::stdout().flush()).is_err() {
+        return ExitCode::FAILURE;
+    }
+    // Until the host has taken its handle and ends us.
+    let _ = std::io::stdin().read(&mut [0]);
+    ExitCode::SUCCESS
+}
+
+/// The helper's orders and the command as arguments.
+pub(crate) fn arguments(policy: &Policy, argv: &[String]) -> Result<Vec<OsString>, Failure> {
+    let policy = serde_json::to_string(policy)?;
+    let orders = [OsString::from(SUBCOMMAND), OsString::from(policy)];
+    Ok(orders.into_iter().chain(argv.iter().map(OsString::from)).collect())
+}

@@ -1,0 +1,33 @@
+//! The only way to files, processes and the network.
+//!
+//! It knows paths, files, processes, outgoing requests and limits, and refuses to know tools, JSON-RPC and SQL. Nothing
+//! here reads the environment or the configuration: the caller says where the workspace is and what may be reached.
+//!
+//! Start with [`Workspace`], what a caller is handed; then [`Executor`], the trait below it; [`LocalExecutor`], this
+//! machine; and the `fence` module, what the kernel is asked to hold around a command.
+
+mod command;
+mod error;
+mod executor;
+mod fence;
+mod files;
+pub mod helper;
+mod local;
+mod output;
+mod path;
+mod proxy;
+mod spawner;
+mod text;
+mod walk;
+
+pub use command::{Command, CommandResult, Progress, Signal, Watch};
+pub use error::{Error, ErrorKind, Result};
+pub use executor::{
+    Access, BoxFuture, Content, Entry, EntryKind, Executor, Fence, HostRule, ListQuery, Listing, MatchLine, ReadSpan,
+    SearchPage, SearchQuery, Workspace, WriteGuard, Written,
+};
+pub use fence::{FenceChoice, FenceReport, Probe, Tier};
+pub use local::{Limits, LocalConfig, LocalExecutor};
+pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
+pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, WsPath, is_git_internal};
+pub use text::{Decoded, Encoding, decode, encode};

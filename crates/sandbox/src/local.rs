@@ -1,0 +1,448 @@
+//! This machine as the workspace.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::sync::OnceCell;
+
+use crate::command::{Command, CommandResult, Progress, Signal, Watch};
+use crate::error::{Error, Result};
+use crate::executor::{
+    BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, WriteGuard, Written,
+};
+use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
+use crate::files::Tree;
+use crate::output::{Capture, Captured};
+use crate::path::WsPath;
+use crate::proxy::Proxy;
+use crate::spawner::{Spawner, Started};
+use crate::walk::Walk;
+
+/// How long after a command's end its streams are still read: a daemon may hold them open forever.
+const STREAM_GRACE: Duration = Duration::from_millis(200);
+/// How long a supervisor may take to end the tree before it is killed itself.
+const END_GRACE: Duration = Duration::from_secs(2);
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
+/// What the operator says about the workspace and its commands.
+#[derive(Debug, Clone)]
+pub struct LocalConfig {
+    pub root: PathBuf,
+    /// A program that routes `sandbox-exec` to [`crate::helper::main`]: usually this very one.
+    pub helper: PathBuf,
+    pub fence: FenceChoice,
+    /// `PATH` of commands.
+    pub path: String,
+    /// Home of commands: empty and private, at the host's own place so that toolchains below it are found.
+    pub home: PathBuf,
+    /// Where private temporary folders are made in the Landlock tier.
+    pub temp: PathBuf,
+    /// Further variables for commands.
+    pub env: Vec<(String, String)>,
+    /// Folders that commands may read besides the system's: toolchains.
+    pub toolchains: Vec<PathBuf>,
+    pub limits: Limits,
+}
+
+/// Limits of commands and walks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest file a command may write.
+    pub file_bytes: u64,
+    pub open_files: u64,
+    /// Counted only where commands have a user of their own.
+    pub processes: u64,
+    /// Size of the private `/tmp` and home, each.
+    pub tmp_bytes: u64,
+    /// A command that writes more is ended.
+    pub output_bytes: u64,
+    pub walk_threads: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            file_bytes: 1 << 30,
+            open_files: 1024,
+            processes: 1024,
+            tmp_bytes: 2 << 30,
+            output_bytes: 64 << 30,
+            walk_threads: std::thread::available_parallelism().map_or(2, usize::from).min(8),
+        }
+    }
+}
+
+/// A workspace folder and what was found about it when it was opened.
+pub(crate) struct Room {
+    /// Canonical.
+    pub(crate) root: PathBuf,
+    pub(crate) config: LocalConfig,
+    /// The repository's folder where it is not inside the workspace (a linked worktree).
+    outer_git: Option<PathBuf>,
+}
+
+impl Room {
+    fn new(config: LocalConfig) -> std::io::Result<Self> {
+        let root = config.root.canonicalize()?;
+        let outer_git = outer_git(&root);
+        Ok(Self { root, config, outer_git })
+    }
+
+    pub(crate) fn path_of(&self, path: &WsPath) -> PathBuf {
+        if path.is_root() { self.root.clone() } else { self.root.join(path.as_str()) }
+    }
+
+    /// The folders a developer's commands may write.
+    pub(crate) fn writable_folders(&self) -> Vec<PathBuf> {
+        std::iter::once(self.root.clone()).chain(self.outer_git.clone()).collect()
+    }
+
+    /// Git folders whose hooks and configuration stay read-only.
+    pub(crate) fn git_folders(&self) -> Vec<PathBuf> {
+        let inner = self.root.join(".git");
+        let inner = inner.symlink_metadata().is_ok_and(|m| m.is_dir()).then_some(inner);
+        inner.into_iter().chain(self.outer_git.clone()).collect()
+    }
+}
+
+/// The common git folder of a linked worktree, if git itself made the link.
+///
+/// A `.git` *file* could point anywhere; git's own back link from the other side proves that the pair belongs together.
+fn outer_git(root: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(root.join(".git")).ok()?;
+    let git = root.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let back = std::fs::read_to_string(git.join("gitdir")).ok()?;
+    if Path::new(back.trim()).canonicalize().ok()? != root.join(".git").canonicalize().ok()? {
+        return None;
+    }
+    let common = std::fs::read_to_string(git.join("commondir")).ok()?;
+    git.join(common.trim()).canonicalize().ok()
+}
+
+/// Files through a directory handle, commands through the fence.
+pub struct LocalExecutor {
+    room: Arc<Room>,
+    tree: Arc<Tree>,
+    spawner: Spawner,
+    fence: OnceCell<(Option<Method>, FenceReport)>,
+}
+
+impl LocalExecutor {
+    /// Opens the workspace folder. The fence is probed when it is first asked for.
+    pub fn open(config: LocalConfig) -> std::io::Result<Self> {
+        let room = Arc::new(Room::new(config)?);
+        let tree = Arc::new(Tree::open(&room.root)?);
+        Ok(Self { room, tree, spawner: Spawner::start()?, fence: OnceCell::new() })
+    }
+
+    async fn fence(&self) -> &(Option<Method>, FenceReport) {
+        self.fence.get_or_init(|| fence::probe(&self.spawner, &self.room)).await
+    }
+
+    /// Runs file work where blocking is allowed.
+    async fn on_files<T: Send + 'static>(&self, work: impl FnOnce(&Tree) -> Result<T> + Send + 'static) -> Result<T> {
+        let tree = Arc::clone(&self.tree);
+        let done = tokio::task::spawn_blocking(move || work(&tree)).await;
+        done.unwrap_or_else(|error| Err(Error::Io { path: ".".to_owned(), source: std::io::Error::other(error) }))
+    }
+
+    async fn on_walk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Walk<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let room = Arc::clone(&self.room);
+        let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+        let flag = Arc::clone(&stop.0);
+        self.on_files(move |tree| {
+            work(&Walk { tree, root: &room.root, threads: room.config.limits.walk_threads, stop: &flag })
+        })
+        .await
+    }
+
+    /// Makes git's armed folders exist, so that there is something to mount read-only over.
+    fn arm_guards(&self) {
+        let dir = self.tree.dir();
+        if !dir.symlink_metadata(".git").is_ok_and(|m| m.is_dir()) {
+            return;
+        }
+        for name in [".git/hooks", ".git/info"] {
+            // Already there is the usual case; where it cannot be made, no command can make it either.
+            let _ = dir.create_dir(name);
+        }
+    }
+}
+
+/// Tells a walk that nobody waits for it any more.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Executor for LocalExecutor {
+    fn read<'a>(&'a self, path: &'a WsPath, span: ReadSpan) -> BoxFuture<'a, Result<Content>> {
+        let path = path.clone();
+        Box::pin(self.on_files(move |tree| tree.read(&path, span)))
+    }
+
+    fn write<'a>(&'a self, path: &'a WsPath, bytes: Vec<u8>, guard: WriteGuard) -> BoxFuture<'a, Result<Written>> {
+        let path = path.clone();
+        Box::pin(self.on_files(move |tree| tree.write(&path, &bytes, &guard)))
+    }
+
+    fn rename<'a>(&'a self, from: &'a WsPath, to: &'a WsPath) -> BoxFuture<'a, Result<()>> {
+        let (from, to) = (from.clone(), to.clone());
+        Box::pin(self.on_files(move |tree| tree.rename(&from, &to)))
+    }
+
+    fn remove<'a>(&'a self, path: &'a WsPath) -> BoxFuture<'a, Result<()>> {
+        let path = path.clone();
+        Box::pin(self.on_files(move |tree| tree.remove(&path)))
+    }
+
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Listing>> {
+        Box::pin(self.on_walk(move |walk| walk.list(&query)))
+    }
+
+    fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<SearchPage>> {
+        Box::pin(self.on_walk(move |walk| walk.search(&query)))
+    }
+
+    fn run<'a>(&'a self, command: Command, fence: &'a Fence, watch: Watch) -> BoxFuture<'a, Result<CommandResult>> {
+        Box::pin(async move {
+            let (method, report) = self.fence().await;
+            let method = method.as_ref().ok_or_else(|| Error::NoFence { why: report.why.join("; ") })?;
+            let cwd = command.cwd.clone();
+            self.on_files(move |tree| {
+                let folder = tree.dir().open_dir(cwd.as_str());
+                folder.map(|_| ()).map_err(|e| match e.raw_os_error() {
+                    Some(libc::ENOTDIR) => Error::NotFolder { path: cwd.to_string() },
+                    _ => Error::from_io(cwd.as_str(), e),
+                })
+            })
+            .await?;
+            self.arm_guards();
+            run_in(&self.spawner, &self.room, method, command, fence, watch).await
+        })
+    }
+
+    fn report(&self) -> BoxFuture<'_, FenceReport> {
+        Box::pin(async { self.fence().await.1.clone() })
+    }
+}
+
+/// Runs one command by one method.
+pub(crate) async fn run_in(
+    spawner: &Spawner,
+    room: &Room,
+    method: &Method,
+    command: Command,
+    fence: &Fence,
+    watch: Watch,
+) -> Result<CommandResult> {
+    let proxy = match (fence.network.as_slice(), method.tier) {
+        ([], _) | (_, Tier::Off) => None,
+        (rules, _) => Some(
+            Proxy::start(&room.config.temp, rules.to_vec())
+                .map_err(|source| Error::Io { path: "the network proxy".to_owned(), source })?,
+        ),
+    };
+    let plan = fence::plan(method, room, &command, fence, proxy.as_ref().map(Proxy::socket))?;
+    let plan = Arc::new(plan);
+    let began = Instant::now();
+    let started = spawner.spawn(Arc::clone(&plan)).await.map_err(|e| spawn_failure(&command, &e))?;
+    let mut run = Run::new(started, plan, command.capture_bytes);
+    let outcome = run.attend(&command, &watch, room.config.limits.output_bytes, began).await;
+    let (stdout, stderr) = run.streams().await;
+    let fence_stood = run.fence_stood();
+    if let End::Cancelled = outcome {
+        return Err(Error::Cancelled);
+    }
+    let status = run.status;
+    if !fence_stood && matches!(outcome, End::Itself) {
+        return Err(Error::FenceBuild { detail: stderr.text.trim().to_owned() });
+    }
+    let exit_code = status.unwrap_or(128 + libc::SIGKILL);
+    let signal = (exit_code > 128 && exit_code < 128 + 65).then(|| Signal(exit_code - 128));
+    Ok(CommandResult {
+        exit_code,
+        signal,
+        stdout,
+        stderr,
+        timed_out: matches!(outcome, End::TimedOut),
+        output_limit_reached: matches!(outcome, End::TooMuchOutput),
+        duration: began.elapsed(),
+        tier: method.tier,
+    })
+}
+
+fn spawn_failure(command: &Command, error: &std::io::Error) -> Error {
+    if error.raw_os_error() == Some(libc::E2BIG) {
+        let bytes = command.argv.iter().map(String::len).sum::<usize>() as u64;
+        // Linux: one argument may have 32 pages.
+        return Error::Limit { what: "the command's length in bytes".to_owned(), actual: bytes, limit: 128 * 1024 - 1 };
+    }
+    Error::FenceBuild { detail: error.to_string() }
+}
+
+/// Why a command ended.
+enum End {
+    Itself,
+    TimedOut,
+    Cancelled,
+    TooMuchOutput,
+}
+
+/// A running command: its streams are drained, and dropping it ends its tree.
+struct Run {
+    started: Started,
+    plan: Arc<Plan>,
+    stdout: Stream,
+    stderr: Stream,
+    status: Option<i32>,
+}
+
+impl Run {
+    fn new(mut started: Started, plan: Arc<Plan>, end_bytes: usize) -> Self {
+        let stdout = Stream::drain(started.child.stdout.take(), end_bytes);
+        let stderr = Stream::drain(started.child.stderr.take(), end_bytes);
+        Self { started, plan, stdout, stderr, status: None }
+    }
+
+    /// Waits for the end of the command, or brings it about.
+    async fn attend(&mut self, command: &Command, watch: &Watch, output_max: u64, began: Instant) -> End {
+        let stdin = self.started.child.stdin.take();
+        let input = command.stdin.clone();
+        let feeding = tokio::spawn(async move {
+            if let Some(mut stdin) = stdin {
+                // A command that does not read its input closes the pipe; that is its business.
+                let _ = stdin.write_all(&input).await;
+            }
+        });
+        let deadline = tokio::time::sleep(command.timeout);
+        tokio::pin!(deadline);
+        let mut tick = tokio::time::interval(PROGRESS_EVERY);
+        tick.tick().await;
+        let end = loop {
+            tokio::select! {
+                status = self.started.child.wait() => {
+                    self.status = status.ok().map(shell_code);
+                    break End::Itself;
+                }
+                () = &mut deadline => break End::TimedOut,
+                () = watch.cancel.cancelled() => break End::Cancelled,
+                _ = tick.tick() => {
+                    let output_bytes = self.stdout.total() + self.stderr.total();
+                    if output_bytes > output_max {
+                        break End::TooMuchOutput;
+                    }
+                    if let Some(progress) = &watch.progress {
+                        progress(Progress { elapsed: began.elapsed(), output_bytes });
+                    }
+                }
+            }
+        };
+        feeding.abort();
+        if self.status.is_none() {
+            self.end_tree().await;
+        }
+        end
+    }
+
+    /// Ends the whole process tree: the pid namespace dies with `bwrap`, the supervisor ends what it started.
+    async fn end_tree(&mut self) {
+        if self.plan.supervised && self.ask_to_end() {
+            let waited = tokio::time::timeout(END_GRACE, self.started.child.wait()).await;
+            if waited.is_ok() {
+                return;
+            }
+        }
+        // Already gone is as good.
+        let _ = self.started.child.kill().await;
+    }
+
+    fn ask_to_end(&self) -> bool {
+        let pid =
+            self.started.child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok())
+    }
+
+    async fn streams(&mut self) -> (Captured, Captured) {
+        let deadline = tokio::time::Instant::now() + STREAM_GRACE;
+        self.stdout.finish_by(deadline).await;
+        self.stderr.finish_by(deadline).await;
+        (self.stdout.take(), self.stderr.take())
+    }
+
+    /// Whether the helper said that the fence stands. The command has ended, so this does not wait.
+    fn fence_stood(&mut self) -> bool {
+        use std::io::Read;
+        let nonblocking = rustix::io::ioctl_fionbio(&self.started.ready, true);
+        nonblocking.is_ok() && self.started.ready.read(&mut [0]).is_ok_and(|n| n == 1)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Without a supervisor `kill_on_drop` does it.
+        if self.plan.supervised && self.status.is_none() {
+            self.ask_to_end();
+        }
+    }
+}
+
+fn shell_code(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1)
+}
+
+/// Drains one stream on a task of its own, so that a full pipe never stops the command.
+struct Stream {
+    capture: Arc<std::sync::Mutex<Capture>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Stream {
+    fn drain(source: Option<impl AsyncRead + Unpin + Send + 'static>, end_bytes: usize) -> Self {
+        let capture = Arc::new(std::sync::Mutex::new(Capture::new(end_bytes)));
+        let sink = Arc::clone(&capture);
+        let task = tokio::spawn(async move {
+            let Some(mut source) = source else { return };
+            let mut buffer = vec![0; 64 * 1024];
+            while let Ok(n @ 1..) = source.read(&mut buffer).await {
+                lock(&sink).push(&buffer[..n]);
+            }
+        });
+        Self { capture, task }
+    }
+
+    fn total(&self) -> u64 {
+        lock(&self.capture).total()
+    }
+
+    async fn finish_by(&mut self, deadline: tokio::time::Instant) {
+        if tokio::time::timeout_at(deadline, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+
+    fn take(&self) -> Captured {
+        std::mem::replace(&mut *lock(&self.capture), Capture::new(0)).finish()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,94 @@
+//! Output that is kept head and tail while it streams, so that ten gigabytes cost kilobytes.
+
+use std::collections::VecDeque;
+
+/// Bytes kept of each end of a stream.
+pub const CAPTURE_BYTES_DEFAULT: usize = 32 * 1024;
+
+/// Collects a stream within `2 * end_bytes` of memory.
+pub(crate) struct Capture {
+    end_bytes: usize,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+}
+
+/// A stream as it was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// Text with one line in place of what was left out; invalid UTF-8 replaced.
+    pub text: String,
+    /// Bytes the command wrote in all.
+    pub bytes: u64,
+    pub truncated: bool,
+}
+
+impl Capture {
+    pub(crate) fn new(end_bytes: usize) -> Self {
+        Self { end_bytes, head: Vec::new(), tail: VecDeque::new(), total: 0 }
+    }
+
+    pub(crate) fn push(&mut self, chunk: &[u8]) {
+        self.total += chunk.len() as u64;
+        let room = self.end_bytes - self.head.len();
+        let (first, rest) = chunk.split_at(room.min(chunk.len()));
+        self.head.extend_from_slice(first);
+        if rest.len() >= self.end_bytes {
+            self.tail.clear();
+            self.tail.extend(&rest[rest.len() - self.end_bytes..]);
+        } else {
+            let excess = (self.tail.len() + rest.len()).saturating_sub(self.end_bytes);
+            self.tail.drain(..excess);
+            self.tail.extend(rest);
+        }
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(crate) fn finish(self) -> Captured {
+        let left_out = self.total - self.head.len() as u64 - self.tail.len() as u64;
+        let tail: Vec<u8> = self.tail.into();
+        if left_out == 0 {
+            let mut bytes = self.head;
+            bytes.extend(tail);
+            return Captured { text: into_text(bytes), bytes: self.total, truncated: false };
+        }
+        let text = format!(
+            "{}\n[... {left_out} of {} bytes left out ...]\n{}",
+            into_text(self.head),
+            self.total,
+            into_text(tail)
+        );
+        Captured { text, bytes: self.total, truncated: true }
+    }
+}
+
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_both_ends_whatever_the_chunks() {
+        for chunk in [1, 3, 7, 100] {
+            let mut capture = Capture::new(5);
+            let all: Vec<u8> = (b'a'..=b'z').collect();
+            all.chunks(chunk).for_each(|c| capture.push(c));
+            let captured = capture.finish();
+            assert_eq!(captured.text, "abcde\n[... 16 of 26 bytes left out ...]\nvwxyz", "chunks of {chunk}");
+            assert!(captured.truncated);
+        }
+    }
+
+    #[test]
+    fn says_nothing_when_nothing_was_left_out() {
+        let mut capture = Capture::new(5);
+        capture.push(b"abcdefghij");
+        assert_eq!(capture.finish(), Captured { text: "abcdefghij".into(), bytes: 10, truncated: false });
+    }
+}

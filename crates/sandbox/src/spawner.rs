@@ -1,0 +1,108 @@
+//! One long-lived thread that starts every command.
+//!
+//! `--die-with-parent` and parent-death signals fire when the *thread* that started a process ends, and a runtime's
+//! threads come and go. This one lives as long as the executor, so a command dies with the host and not before.
+
+use std::ffi::CString;
+use std::io::PipeReader;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use tokio::process::Child;
+use tokio::sync::oneshot;
+
+use crate::fence::{Plan, READY_FD};
+
+pub(crate) struct Spawner {
+    jobs: mpsc::Sender<Job>,
+}
+
+struct Job {
+    plan: Arc<Plan>,
+    runtime: tokio::runtime::Handle,
+    answer: oneshot::Sender<std::io::Result<Started>>,
+}
+
+/// A started process and the pipe on which its helper says that the fence stands.
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    pub(crate) ready: PipeReader,
+}
+
+impl Spawner {
+    pub(crate) fn start() -> std::io::Result<Self> {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        std::thread::Builder::new().name("toolhost-spawner".to_owned()).spawn(move || {
+            // Ends when the executor, and with it the sender, is dropped.
+            for job in inbox {
+                let _context = job.runtime.enter();
+                // If nobody waits any more, dropping the child ends it.
+                let _ = job.answer.send(spawn(&job.plan));
+            }
+        })?;
+        Ok(Self { jobs })
+    }
+
+    pub(crate) async fn spawn(&self, plan: Arc<Plan>) -> std::io::Result<Started> {
+        let gone = || std::io::Error::other("the spawner thread has ended");
+        let (answer, answered) = oneshot::channel();
+        let job = Job { plan, runtime: tokio::runtime::Handle::current(), answer };
+        self.jobs.send(job).map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+fn spawn(plan: &Plan) -> std::io::Result<Started> {
+    let (ready, ready_writer) = std::io::pipe()?;
+    let mut command = std::process::Command::new(&plan.program);
+    command
+        .args(&plan.args)
+        .env_clear()
+        .envs(plan.env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let cwd = CString::new(plan.cwd.as_os_str().as_bytes()).map_err(std::io::Error::other)?;
+    before_exec(&mut command, plan, cwd, OwnedFd::from(ready_writer));
+    let mut command = tokio::process::Command::from(command);
+    command.kill_on_drop(!plan.supervised);
+    let child = command.spawn()?;
+    Ok(Started { child, ready })
+}
+
+/// What happens in the child between `fork` and `exec`: system calls only, on memory prepared before.
+fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, ready: OwnedFd) {
+    let id_map = plan.id_map.clone();
+    let prepare = move || {
+        rustix::process::setsid()?;
+        if let Some(id_map) = &id_map {
+            id_map.enter()?;
+        }
+        // After the mounts: entered before, the folder would be the one without mapped ids.
+        rustix::process::chdir(cwd.as_c_str())?;
+        hand_down(&ready)
+    };
+    #[expect(unsafe_code, reason = "pre_exec runs in a forked child of a threaded program")]
+    // SAFETY: `prepare` allocates nothing and takes no lock: setsid, the mounts of `IdMap::enter`, chdir, dup2.
+    unsafe {
+        command.pre_exec(prepare);
+    }
+}
+
+/// Gives the pipe the number the helper expects.
+#[expect(unsafe_code, reason = "dup2 onto a number that no safe wrapper owns")]
+fn hand_down(ready: &OwnedFd) -> std::io::Result<()> {
+    // SAFETY: plain system calls; in the child the number is free or is the pipe itself.
+    let result = unsafe {
+        if ready.as_raw_fd() == READY_FD {
+            libc::fcntl(READY_FD, libc::F_SETFD, 0)
+        } else {
+            libc::dup2(ready.as_raw_fd(), READY_FD)
+        }
+    };
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}

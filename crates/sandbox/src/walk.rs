@@ -1,0 +1,312 @@
+//! Listing and searching with ripgrep's crates.
+//!
+//! The walker goes by path, not by handle, so a folder swapped for a link while it runs could lead it outside. It
+//! therefore runs on a thread that has given up (Landlock) everything but reading the workspace, and what it found is
+//! looked at again through the handle.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use globset::{GlobBuilder, GlobMatcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use crate::error::{Error, Result};
+use crate::executor::{Entry, EntryKind, ListQuery, Listing, MatchLine, SearchPage, SearchQuery};
+use crate::fence::landlock_thread;
+use crate::files::Tree;
+use crate::path::WsPath;
+
+/// Most entries one walk looks at.
+pub(crate) const WALK_ENTRIES_MAX: usize = 1_000_000;
+/// Most matching lines one search keeps.
+pub(crate) const SEARCH_MATCHES_MAX: usize = 50_000;
+/// Most bytes shown of one line.
+const LINE_BYTES_MAX: usize = 1_000;
+/// Longest line the searcher buffers.
+const SEARCH_HEAP_BYTES: usize = 16 * 1024 * 1024;
+
+/// One walk over the workspace.
+pub(crate) struct Walk<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) root: &'a Path,
+    pub(crate) threads: usize,
+    /// Set by whoever no longer wants the answer.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl Walk<'_> {
+    pub(crate) fn list(&self, query: &ListQuery) -> Result<Listing> {
+        self.check_folder(&query.path)?;
+        let glob = query.pattern.as_deref().map(Glob::new).transpose()?;
+        let base = self.base(&query.path);
+        let found: Mutex<Vec<(String, EntryKind)>> = Mutex::new(Vec::new());
+        let seen = AtomicUsize::new(0);
+        let mut builder = self.builder(&base, query.include_hidden, query.include_ignored);
+        builder.max_depth(query.depth_max);
+        fenced(self.tree, || {
+            builder.build_parallel().run(|| {
+                let mut local = Batch { found: &found, items: Vec::new() };
+                let (glob, base, seen) = (&glob, &base, &seen);
+                Box::new(move |entry| {
+                    if self.stop.load(Ordering::Relaxed) || seen.fetch_add(1, Ordering::Relaxed) > WALK_ENTRIES_MAX {
+                        return WalkState::Quit;
+                    }
+                    if let Some((entry, below, path)) = self.seen(entry, base)
+                        && glob.as_ref().is_none_or(|g| g.matches(below.as_path()))
+                    {
+                        local.items.push((path, kind_of(&entry)));
+                    }
+                    WalkState::Continue
+                })
+            });
+        });
+        let mut all = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        all.sort_unstable();
+        let total = all.len();
+        let first = query.after.as_ref().map_or(0, |after| all.partition_point(|(path, _)| path <= after));
+        let page = all.get(first..).unwrap_or_default();
+        let entries = page.iter().take(query.limit).filter_map(|(path, kind)| self.entry(path, *kind)).collect();
+        let cut = seen.load(Ordering::Relaxed) > WALK_ENTRIES_MAX;
+        Ok(Listing { entries, total, more: page.len() > query.limit, cut })
+    }
+
+    pub(crate) fn search(&self, query: &SearchQuery) -> Result<SearchPage> {
+        let matcher = matcher(query)?;
+        let glob = query.glob.as_deref().map(Glob::new).transpose()?;
+        let (base, single) = match self.check_folder(&query.path) {
+            Ok(()) => (self.base(&query.path), false),
+            Err(Error::NotFolder { .. }) => (self.base(&query.path), true),
+            Err(e) => return Err(e),
+        };
+        let found: Mutex<Vec<MatchLine>> = Mutex::new(Vec::new());
+        let count = AtomicUsize::new(0);
+        let files = AtomicUsize::new(0);
+        let search_one = |searcher: &mut Searcher, path: &WsPath| {
+            let mut sink =
+                Lines { path: path.as_str(), found: Vec::new(), pending: Vec::new(), count: &count, stop: self.stop };
+            if let Ok((file, _)) = self.tree.open_regular(path) {
+                // A file that vanished or is not text is passed over, as ripgrep does.
+                let _ = searcher.search_file(&matcher, &file, &mut sink);
+            }
+            if !sink.found.is_empty() {
+                files.fetch_add(1, Ordering::Relaxed);
+                lock(&found).append(&mut sink.found);
+            }
+        };
+        if single {
+            // The caller named this very file, so a problem with it is the answer.
+            self.tree.open_regular(&query.path)?;
+            search_one(&mut searcher(query.context), &query.path);
+        } else {
+            let builder = self.builder(&base, query.include_hidden, query.include_ignored);
+            fenced(self.tree, || {
+                builder.build_parallel().run(|| {
+                    let mut searcher = searcher(query.context);
+                    let (glob, base, count, search_one) = (&glob, &base, &count, &search_one);
+                    Box::new(move |entry| {
+                        if self.stop.load(Ordering::Relaxed) || count.load(Ordering::Relaxed) >= SEARCH_MATCHES_MAX {
+                            return WalkState::Quit;
+                        }
+                        if let Some((entry, below, path)) = self.seen(entry, base)
+                            && kind_of(&entry) == EntryKind::File
+                            && glob.as_ref().is_none_or(|g| g.matches(below.as_path()))
+                            && let Ok(path) = WsPath::parse(&path)
+                        {
+                            search_one(&mut searcher, &path);
+                        }
+                        WalkState::Continue
+                    })
+                });
+            });
+        }
+        let all = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let cut = count.load(Ordering::Relaxed) >= SEARCH_MATCHES_MAX;
+        Ok(page_of(all, query, files.into_inner(), cut))
+    }
+
+    fn check_folder(&self, path: &WsPath) -> Result<()> {
+        let metadata = self.tree.dir().metadata(path.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
+        if metadata.is_dir() { Ok(()) } else { Err(Error::NotFolder { path: path.to_string() }) }
+    }
+
+    fn base(&self, path: &WsPath) -> PathBuf {
+        if path.is_root() { self.root.to_owned() } else { self.root.join(path.as_str()) }
+    }
+
+    fn builder(&self, base: &Path, include_hidden: bool, include_ignored: bool) -> WalkBuilder {
+        let mut builder = WalkBuilder::new(base);
+        let respect = !include_ignored;
+        builder
+            .hidden(!include_hidden)
+            .ignore(respect)
+            .git_ignore(respect)
+            .git_exclude(respect)
+            .parents(respect)
+            // The user's global excludes are outside the workspace, and a workspace need not be a repository.
+            .git_global(false)
+            .require_git(false)
+            .follow_links(false)
+            .threads(self.threads)
+            .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+        builder
+    }
+
+    /// An entry, its path below the folder walked and its path in the workspace; the folder itself is none.
+    fn seen(
+        &self,
+        entry: std::result::Result<DirEntry, ignore::Error>,
+        base: &Path,
+    ) -> Option<(DirEntry, PathBuf, String)> {
+        let entry = entry.ok().filter(|e| e.depth() > 0)?;
+        let below = entry.path().strip_prefix(base).ok()?.to_owned();
+        let path = entry.path().strip_prefix(self.root).ok()?.to_str()?.to_owned();
+        Some((entry, below, path))
+    }
+
+    /// Looks at an entry through the handle; one that cannot be reached beneath the root is dropped.
+    fn entry(&self, path: &str, kind: EntryKind) -> Option<Entry> {
+        let metadata = self.tree.dir().symlink_metadata(path).ok()?;
+        let size = metadata.is_file().then(|| metadata.len());
+        Some(Entry { path: path.to_owned(), kind, size })
+    }
+}
+
+/// Runs `work` on a thread of its own that may only read the workspace; the walker's threads inherit that.
+fn fenced(tree: &Tree, work: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Without Landlock the look through the handle remains.
+            let _ = landlock_thread(tree.dir());
+            work();
+        });
+    });
+}
+
+struct Batch<'a> {
+    found: &'a Mutex<Vec<(String, EntryKind)>>,
+    items: Vec<(String, EntryKind)>,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        lock(self.found).append(&mut self.items);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn kind_of(entry: &DirEntry) -> EntryKind {
+    match entry.file_type() {
+        Some(kind) if kind.is_file() => EntryKind::File,
+        Some(kind) if kind.is_dir() => EntryKind::Folder,
+        Some(kind) if kind.is_symlink() => EntryKind::Link,
+        _ => EntryKind::Other,
+    }
+}
+
+/// A glob over a relative path, or over the name alone if it has no `/`.
+struct Glob {
+    matcher: GlobMatcher,
+    over_path: bool,
+}
+
+impl Glob {
+    fn new(pattern: &str) -> Result<Self> {
+        let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .build()
+            .map_err(|e| Error::Pattern { what: "glob", message: e.kind().to_string() })?;
+        Ok(Self { matcher: glob.compile_matcher(), over_path: pattern.contains('/') })
+    }
+
+    fn matches(&self, below: &Path) -> bool {
+        if self.over_path {
+            return self.matcher.is_match(below);
+        }
+        below.file_name().is_some_and(|name| self.matcher.is_match(Path::new(name)))
+    }
+}
+
+fn matcher(query: &SearchQuery) -> Result<RegexMatcher> {
+    RegexMatcherBuilder::new()
+        .case_insensitive(query.ignore_case)
+        .fixed_strings(query.literal)
+        .line_terminator(Some(b'\n'))
+        .build(&query.pattern)
+        .map_err(|e| Error::Pattern { what: "regular expression", message: e.to_string() })
+}
+
+fn searcher(context: usize) -> Searcher {
+    SearcherBuilder::new()
+        .line_number(true)
+        .before_context(context)
+        .after_context(context)
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(SEARCH_HEAP_BYTES))
+        .build()
+}
+
+/// Collects the matches of one file with their context.
+struct Lines<'a> {
+    path: &'a str,
+    found: Vec<MatchLine>,
+    pending: Vec<String>,
+    count: &'a AtomicUsize,
+    stop: &'a AtomicBool,
+}
+
+impl Sink for Lines<'_> {
+    type Error = std::io::Error;
+
+    fn matched(&mut self, _: &Searcher, line: &SinkMatch<'_>) -> std::result::Result<bool, Self::Error> {
+        self.found.push(MatchLine {
+            path: self.path.to_owned(),
+            line: line.line_number().unwrap_or(0),
+            text: shown(line.bytes()),
+            before: std::mem::take(&mut self.pending),
+            later: Vec::new(),
+        });
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(count < SEARCH_MATCHES_MAX && !self.stop.load(Ordering::Relaxed))
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> std::result::Result<bool, Self::Error> {
+        match (line.kind(), self.found.last_mut()) {
+            (SinkContextKind::After, Some(last)) => last.later.push(shown(line.bytes())),
+            _ => self.pending.push(shown(line.bytes())),
+        }
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> std::result::Result<bool, Self::Error> {
+        self.pending.clear();
+        Ok(true)
+    }
+}
+
+fn shown(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.len() <= LINE_BYTES_MAX {
+        return String::from_utf8_lossy(line).into_owned();
+    }
+    format!("{} [... {} more bytes]", String::from_utf8_lossy(&line[..LINE_BYTES_MAX]), line.len() - LINE_BYTES_MAX)
+}
+
+fn page_of(mut all: Vec<MatchLine>, query: &SearchQuery, files_with_matches: usize, cut: bool) -> SearchPage {
+    all.sort_unstable_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    let total = all.len();
+    let first = match &query.after {
+        Some((path, line)) => all.partition_point(|m| (&m.path, m.line) <= (path, *line)),
+        None => 0,
+    };
+    let matches: Vec<MatchLine> = all.drain(first.min(total)..).take(query.limit).collect();
+    let more = total.saturating_sub(first) > matches.len();
+    SearchPage { matches, total, files_with_matches, more, cut }
+}
