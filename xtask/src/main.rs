@@ -1,1 +1,64 @@
-fn main() {}
+//! The house's own commands, in Rust rather than in scripts: what proves it, measures it and writes its documents.
+//!
+//! Nothing here ships. Each command is one module; `main` only reads the arguments and turns the answer into an exit
+//! code. `layers` and `tidy` also run as tests of this crate, so `cargo test` alone holds the house's rules.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "these commands talk to the person at the terminal")]
+
+mod bench;
+mod ci;
+mod finding;
+mod generate;
+mod layers;
+mod packages;
+mod shell;
+mod soak;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The house's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Proves the house: system packages, format, lints, tests and documentation.
+    #[command(alias = "ci")]
+    Test,
+    /// Says which crate imports what it may not.
+    Layers,
+    /// Says which file breaks a rule of the house.
+    Tidy,
+    /// Writes docs/generated/ from the built program.
+    Gen(generate::Arguments),
+    /// Runs the tests again and again, to find the one that does not always pass.
+    Soak(soak::Arguments),
+    /// Measures the budgets against their peers, in release mode.
+    Bench(bench::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let root = shell::root();
+    let answer = match arguments.task {
+        Task::Test => ci::run(root),
+        Task::Layers => {
+            layers::read(root).map(|house| finding::show("layers", &layers::check(&house), &layers::notes(&house)))
+        }
+        Task::Tidy => tidy::read(root).map(|tree| finding::show("tidy", &tidy::check(&tree), &[])),
+        Task::Gen(arguments) => generate::run(root, &arguments),
+        Task::Soak(arguments) => soak::run(root, &arguments),
+        Task::Bench(arguments) => bench::run(root, &arguments),
+    };
+    answer.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

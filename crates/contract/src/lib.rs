@@ -1,1 +1,20 @@
+//! The words all crates share: what a tool is, what a call is, what it ends in.
+//!
+//! It refuses to know how a call is made, stored or shown. Start with [`Tool`], which people write, and [`AnyTool`],
+//! which the host holds; then [`Call`] and [`Outcome`], the two ends of a call's life.
 
+mod call;
+mod clock;
+mod ctx;
+mod error;
+mod ids;
+mod outcome;
+mod tool;
+
+pub use call::{Call, Caller, CallerKind, Scope};
+pub use clock::{Clock, SystemClock};
+pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
+pub use error::{ErrorCode, ErrorKind, ToolError};
+pub use ids::{CallId, IdSource, RandomIds};
+pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success};
+pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Tool, description_of, schema_of};

@@ -1,0 +1,47 @@
+//! A request to run a tool.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::CallId;
+
+/// One request to run a tool, as a door hands it to the gate.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub id: CallId,
+    /// The name as it was asked for: canonical, wire or alias.
+    pub tool: String,
+    /// The arguments as they came; an object once they are validated.
+    pub arguments: Value,
+    pub scope: Scope,
+    pub caller: Caller,
+}
+
+/// What the call is about. Ids are the store's; sessions are named by their door.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scope {
+    pub user_id: i64,
+    pub project_id: i64,
+    pub session_id: Option<String>,
+    pub workflow_id: Option<i64>,
+}
+
+/// Who calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    pub kind: CallerKind,
+    /// The door the call came through: `mcp`, `cli`, …
+    pub door: &'static str,
+    /// The profile whose tools, rules and fence apply.
+    pub profile: String,
+    /// Name shown as author of what the call makes, such as commits.
+    pub persona: String,
+}
+
+/// Some tools only a person may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallerKind {
+    Model,
+    Person,
+}

@@ -1,0 +1,82 @@
+//! What a running tool is handed.
+
+use tokio_util::sync::CancellationToken;
+use toolhost_sandbox::{Watch, Workspace};
+
+use crate::call::Call;
+use crate::clock::Clock;
+use crate::tool::Effect;
+
+/// Everything a tool may use besides its own fields.
+pub struct Ctx<'a> {
+    pub call: &'a Call,
+    /// The workspace as the caller's profile may see it.
+    pub workspace: &'a Workspace,
+    pub catalog: &'a dyn Catalog,
+    pub grants: Grants,
+    pub clock: &'a dyn Clock,
+    /// Cancelled when the caller no longer wants the answer.
+    pub cancel: CancellationToken,
+    pub progress: std::sync::Arc<dyn ProgressSink>,
+}
+
+/// What the profile grants beyond its list of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grants {
+    /// Longest time limit a command may ask for, in milliseconds.
+    pub command_timeout_ms_max: u64,
+}
+
+/// Where a long call stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Grows with every report; seconds for commands.
+    pub done: f64,
+    pub total: Option<f64>,
+    pub message: String,
+}
+
+pub trait ProgressSink: Send + Sync {
+    fn report(&self, progress: Progress);
+}
+
+/// Nobody listens.
+#[derive(Debug, Default)]
+pub struct Silent;
+
+impl ProgressSink for Silent {
+    fn report(&self, _: Progress) {}
+}
+
+/// The tools the caller's profile has, for `tool.list` and `tool.describe`.
+pub trait Catalog: Send + Sync {
+    /// In the registry's order.
+    fn tools(&self) -> Vec<ToolSummary>;
+}
+
+/// A tool as a caller sees it.
+#[derive(Debug, Clone)]
+pub struct ToolSummary {
+    pub name: String,
+    pub wire_name: String,
+    pub aliases: Vec<String>,
+    pub title: String,
+    pub description: String,
+    pub effect: Effect,
+    pub input_schema: serde_json::Value,
+    pub output_schema: serde_json::Value,
+    pub examples: Vec<serde_json::Value>,
+}
+
+impl Ctx<'_> {
+    /// Follows a command: cancelled with the call, its progress told to the caller.
+    pub fn watch(&self) -> Watch {
+        let sink = std::sync::Arc::clone(&self.progress);
+        let tell = move |p: toolhost_sandbox::Progress| {
+            let seconds = p.elapsed.as_secs_f64();
+            let message = format!("running for {seconds:.0} s, {} bytes of output", p.output_bytes);
+            sink.report(Progress { done: seconds, total: None, message });
+        };
+        Watch { cancel: self.cancel.clone(), progress: Some(std::sync::Arc::new(tell)) }
+    }
+}

@@ -1,0 +1,165 @@
+//! How a call fails.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Stable codes, frozen by the CrewAgent seeds. Never an HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ErrorCode {
+    /// The tool does not exist, or is not in the caller's profile.
+    #[serde(rename = "AI_TOOL_NOT_ALLOWED")]
+    ToolNotAllowed,
+    /// The caller may not do this: project, role, policy, or a tool for people only.
+    #[serde(rename = "AI_TOOL_FORBIDDEN")]
+    ToolForbidden,
+    /// The tool ran, or would have, and failed.
+    #[serde(rename = "AI_TOOL_EXECUTION_ERROR")]
+    ToolExecution,
+}
+
+/// The family of a failure: stable strings that a program can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// A path or fence violation.
+    Security,
+    Permission,
+    Validation,
+    NotFound,
+    Conflict,
+    /// Policy or a person said no.
+    Denied,
+    Limit,
+    Io,
+    Timeout,
+    Cancelled,
+    Internal,
+}
+
+/// A failed call.
+///
+/// `message` names the thing, for the model: lower-case start, no period. `hint` says what to try next and never
+/// suggests anything destructive. `source` is for the log only.
+///
+/// ```
+/// use toolhost_contract::{ErrorKind, ToolError};
+/// let error = ToolError::new(ErrorKind::NotFound, "no file `a/b.txt` in the workspace").hint("list the folder `a`");
+/// assert_eq!(error.kind, ErrorKind::NotFound);
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    pub code: ErrorCode,
+    pub kind: ErrorKind,
+    pub message: String,
+    pub hint: Option<String>,
+    /// Further facts for programs, such as the list of violations.
+    pub details: Option<Value>,
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl ErrorCode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolNotAllowed => "AI_TOOL_NOT_ALLOWED",
+            Self::ToolForbidden => "AI_TOOL_FORBIDDEN",
+            Self::ToolExecution => "AI_TOOL_EXECUTION_ERROR",
+        }
+    }
+}
+
+impl ErrorKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Security => "security",
+            Self::Permission => "permission",
+            Self::Validation => "validation",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::Denied => "denied",
+            Self::Limit => "limit",
+            Self::Io => "io",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+impl ToolError {
+    /// An error with the code that belongs to its kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let code = match kind {
+            ErrorKind::Permission | ErrorKind::Denied => ErrorCode::ToolForbidden,
+            _ => ErrorCode::ToolExecution,
+        };
+        Self { code, kind, message: message.into(), hint: None, details: None, source: None }
+    }
+
+    pub fn code(mut self, code: ErrorCode) -> Self {
+        self.code = code;
+        self
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// A failure of ours: the caller sees the call id, the cause goes to the log.
+    pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        let mut error = Self::new(ErrorKind::Internal, "internal error");
+        error.source = Some(source.into());
+        error
+    }
+}
+
+impl From<toolhost_sandbox::Error> for ToolError {
+    fn from(error: toolhost_sandbox::Error) -> Self {
+        use toolhost_sandbox::{Error as E, ErrorKind as K, PathError};
+        let kind = match error.kind() {
+            K::Security => ErrorKind::Security,
+            K::NotFound => ErrorKind::NotFound,
+            K::Conflict => ErrorKind::Conflict,
+            K::Validation => ErrorKind::Validation,
+            K::Limit => ErrorKind::Limit,
+            K::Io => ErrorKind::Io,
+            K::Cancelled => ErrorKind::Cancelled,
+            K::Internal => return Self::internal(error),
+        };
+        let hint = match &error {
+            E::Path(PathError::Absolute(_) | PathError::Parent(_)) => {
+                Some("paths are relative to the workspace root, such as `src/main.rs`")
+            }
+            E::Path(PathError::Empty) => Some("use `.` for the workspace root"),
+            E::Escape { .. } => Some("only files inside the workspace can be reached; links out of it are not followed"),
+            E::GitInternal { .. } => Some("use the git tools to change the repository"),
+            E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
+            E::NotFound { .. } => Some("`file.list` shows what is there"),
+            E::Exists { .. } => Some("choose another name, or write without `createOnly`"),
+            E::NotRegular { what: "a folder", .. } => Some("`file.list` lists a folder"),
+            E::Changed { .. } => Some("read the file again and repeat the change on its present content"),
+            E::NoFence { .. } => Some("`toolhost doctor` tells the operator what is missing"),
+            _ => None,
+        };
+        let mut tool_error = Self::new(kind, error.to_string());
+        tool_error.hint = hint.map(str::to_owned);
+        if let E::Io { path, source } = &error {
+            // The operating system's words may hold host paths; its error kind does not.
+            tool_error.message = format!("`{path}`: {}", source.kind());
+        }
+        tool_error.source = Some(Box::new(error));
+        tool_error
+    }
+}
+
+impl From<toolhost_sandbox::PathError> for ToolError {
+    fn from(error: toolhost_sandbox::PathError) -> Self {
+        toolhost_sandbox::Error::from(error).into()
+    }
+}

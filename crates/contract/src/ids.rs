@@ -1,0 +1,41 @@
+//! Ids, and where they come from.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One call, for good: in its outcome, its audit rows and the log.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(String);
+
+impl CallId {
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A source of ids, handed in so that a test knows them beforehand.
+pub trait IdSource: Send + Sync {
+    fn call_id(&self) -> CallId;
+}
+
+/// UUIDs of version 7 (RFC 9562): unique, and sorted by time.
+#[derive(Debug, Default)]
+pub struct RandomIds;
+
+impl IdSource for RandomIds {
+    fn call_id(&self) -> CallId {
+        CallId(uuid::Uuid::now_v7().to_string())
+    }
+}

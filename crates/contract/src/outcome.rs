@@ -1,0 +1,68 @@
+//! What every call ends in: one envelope on every door.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{ErrorCode, ErrorKind};
+use crate::ids::CallId;
+
+/// What stands in an answer where a secret stood.
+pub const REDACTED: &str = "[redacted]";
+
+/// The envelope `{ok, data, error, meta}` (CrewAgent seed BAI-2.4, AC-3).
+///
+/// `text` is the same answer for a reader, complete on its own; it is not part of the JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub ok: bool,
+    /// What the tool's output schema says; null on failure.
+    pub data: Value,
+    pub error: Option<OutcomeError>,
+    pub meta: Meta,
+    #[serde(skip)]
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutcomeError {
+    pub code: ErrorCode,
+    pub kind: ErrorKind,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub details: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    /// The canonical name, or what was asked for if there is no such tool.
+    pub tool: String,
+    pub call_id: CallId,
+    pub session_id: Option<String>,
+    pub user_id: i64,
+    pub project_id: i64,
+    pub workflow_id: Option<i64>,
+    /// Revisions of what was read, for the builder's tools.
+    pub revision: Option<Revision>,
+    /// Whether this tool could have changed anything.
+    pub allow_write: bool,
+    pub duration_ms: u64,
+    /// The fence that commands get here: `full`, `landlock`, `off` or `refused`.
+    pub fence: String,
+}
+
+/// SHA-256 of the canonical JSON of the workflow and of the object read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revision {
+    pub workflow: Option<String>,
+    pub target: Option<String>,
+}
+
+/// What a tool returns when it succeeds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Success {
+    pub data: Value,
+    pub text: String,
+}

@@ -1,0 +1,204 @@
+//! What a tool is: [`Tool`], typed, for people to write; [`AnyTool`], erased, for the host to hold.
+
+use std::borrow::Cow;
+use std::future::Future;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RestrictFormats;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolhost_sandbox::BoxFuture;
+
+use crate::ctx::Ctx;
+use crate::error::{ErrorKind, ToolError};
+use crate::outcome::Success;
+
+/// What running a tool can do. There is no default: a tool that does not say does not compile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    Reads,
+    Writes,
+    /// Starts processes.
+    Executes,
+    /// Leaves the machine.
+    Reaches,
+    /// Asks a person.
+    Asks,
+}
+
+/// A tool, typed.
+///
+/// The doc comment of `Input` is the description that models read, those of its fields describe the arguments; it must
+/// deny unknown fields.
+pub trait Tool: Send + Sync + 'static {
+    type Input: DeserializeOwned + JsonSchema + Send;
+    type Output: Serialize + JsonSchema + Send;
+
+    /// Canonical: `family.verb` or `family.object.verb`.
+    const NAME: &'static str;
+    /// For people, in a list.
+    const TITLE: &'static str;
+    const EFFECT: Effect;
+    /// Part of what an approval is bound to: raise it when the same arguments come to mean something else.
+    const VERSION: u32 = 1;
+
+    /// Names of other systems for this tool.
+    fn aliases(&self) -> Vec<Alias> {
+        Vec::new()
+    }
+
+    /// Shown to people and models, and run as tests.
+    fn examples(&self) -> Vec<Example>;
+
+    /// The answer as text, complete on its own: some clients show a model nothing else.
+    fn render(&self, output: &Self::Output) -> String;
+
+    fn run(
+        &self,
+        ctx: &Ctx<'_>,
+        input: Self::Input,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+}
+
+/// Another name for a tool, perhaps with arguments set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alias {
+    pub name: &'static str,
+    /// Arguments that hold unless the caller gives others.
+    pub preset: Value,
+    /// How often a session may call by this name.
+    pub calls_per_session: Option<u32>,
+}
+
+/// A call that is documentation and test at once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    pub says: &'static str,
+    pub arguments: Value,
+    /// Files there before the call: path and content.
+    pub files: &'static [(&'static str, &'static str)],
+    pub expect: Expect,
+}
+
+/// What an example must come to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expect {
+    /// Each pointer (RFC 6901) into `data` holds this value.
+    Data(&'static [(&'static str, &'static str)]),
+    /// It fails with this kind.
+    Fails(ErrorKind),
+}
+
+/// Everything there is to know about a tool without running it.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub name: Cow<'static, str>,
+    pub title: Cow<'static, str>,
+    pub description: String,
+    pub effect: Effect,
+    pub version: u32,
+    pub aliases: Vec<Alias>,
+    pub input_schema: Value,
+    pub output_schema: Value,
+    pub examples: Vec<Example>,
+}
+
+/// A tool, erased. Every [`Tool`] is one; a tool from elsewhere may implement it by hand.
+pub trait AnyTool: Send + Sync {
+    fn facts(&self) -> Facts;
+
+    /// Runs with arguments that have passed the published schema.
+    fn run<'a>(&'a self, ctx: &'a Ctx<'a>, arguments: Value) -> BoxFuture<'a, Result<Success, ToolError>>;
+}
+
+impl<T: Tool> AnyTool for T {
+    fn facts(&self) -> Facts {
+        let input_schema = schema_of::<T::Input>();
+        Facts {
+            name: T::NAME.into(),
+            title: T::TITLE.into(),
+            description: description_of(&input_schema),
+            effect: T::EFFECT,
+            version: T::VERSION,
+            aliases: self.aliases(),
+            input_schema: without_description(input_schema),
+            output_schema: without_description(schema_of::<T::Output>()),
+            examples: self.examples(),
+        }
+    }
+
+    fn run<'a>(&'a self, ctx: &'a Ctx<'a>, arguments: Value) -> BoxFuture<'a, Result<Success, ToolError>> {
+        Box::pin(async move {
+            let input = serde_json::from_value(arguments)
+                .map_err(|error| ToolError::new(ErrorKind::Validation, format!("the arguments do not fit: {error}")))?;
+            let output = Tool::run(self, ctx, input).await?;
+            let text = self.render(&output);
+            let data = serde_json::to_value(output).map_err(ToolError::internal)?;
+            Ok(Success { data, text })
+        })
+    }
+}
+
+/// The JSON Schema (2020-12) of a type, whole in itself.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|s| {
+        s.inline_subschemas = true;
+        s.meta_schema = None;
+        // `uint64` and its like are no formats of JSON Schema.
+        s.transforms.push(Box::new(RestrictFormats::default()));
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("title");
+    }
+    schema
+}
+
+/// The description at the top of a schema, its lines joined into paragraphs.
+pub fn description_of(schema: &Value) -> String {
+    let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    text.to_owned()
+}
+
+fn without_description(mut schema: Value) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("description");
+    }
+    schema
+}
+
+impl Alias {
+    pub fn new(name: &'static str) -> Self {
+        Self { name, preset: Value::Object(serde_json::Map::new()), calls_per_session: None }
+    }
+
+    pub fn preset(mut self, preset: Value) -> Self {
+        self.preset = preset;
+        self
+    }
+
+    pub fn calls_per_session(mut self, calls: u32) -> Self {
+        self.calls_per_session = Some(calls);
+        self
+    }
+}
+
+impl Effect {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+            Self::Executes => "executes",
+            Self::Reaches => "reaches",
+            Self::Asks => "asks",
+        }
+    }
+
+    /// Whether a call may change anything, here or elsewhere.
+    pub fn may_change(self) -> bool {
+        self != Self::Reads
+    }
+}

@@ -1,0 +1,362 @@
+//! The one function every call passes.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{
+    Call, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, Meta, Outcome, OutcomeError, ProgressSink, Silent, Success, ToolError,
+    ToolSummary,
+};
+use toolhost_sandbox::{Executor, Workspace};
+use toolhost_store::{Audit, Event};
+
+use crate::approve::{ApprovalRequest, Approver, Decision};
+use crate::digest::digest;
+use crate::error::Result as ConfigResult;
+use crate::limits::{Limiter, Limits};
+use crate::members::Membership;
+use crate::policy::{self, Decide, Verdict};
+use crate::profile::{Profile, Profiles};
+use crate::record::{Record, keepable};
+use crate::redact::Redactor;
+use crate::registry::{Registered, Registry, with_presets};
+use crate::validate::validate;
+
+/// How long a tool may take to end after its deadline or cancellation, before it is dropped.
+const END_GRACE: Duration = Duration::from_secs(5);
+
+/// Everything a gate needs, handed in.
+pub struct GateConfig {
+    pub registry: Arc<Registry>,
+    pub profiles: Arc<Profiles>,
+    pub executor: Arc<dyn Executor>,
+    pub audit: Audit,
+    pub approver: Arc<dyn Approver>,
+    pub members: Arc<dyn Membership>,
+    pub redactor: Arc<Redactor>,
+    pub clock: Arc<dyn Clock>,
+    pub limits: Limits,
+}
+
+/// The gate of one host.
+pub struct Gate {
+    config: GateConfig,
+    limiter: Limiter,
+    /// The fence of commands here as one word; probed once.
+    fence: OnceCell<String>,
+}
+
+/// How the caller follows and ends a call.
+#[derive(Clone)]
+pub struct Hooks {
+    pub cancel: CancellationToken,
+    pub progress: Arc<dyn ProgressSink>,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self { cancel: CancellationToken::new(), progress: Arc::new(Silent) }
+    }
+}
+
+impl Gate {
+    pub fn new(config: GateConfig) -> Arc<Self> {
+        let limiter = Limiter::new(config.limits);
+        Arc::new(Self { config, limiter, fence: OnceCell::new() })
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.config.registry
+    }
+
+    pub fn profile(&self, name: &str) -> ConfigResult<&Profile> {
+        self.config.profiles.get(name)
+    }
+
+    /// The tools a profile has, in the registry's order.
+    pub fn tools_of<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = &'a Registered> {
+        self.registry().tools().iter().filter(|tool| profile.has(&tool.facts.name))
+    }
+
+    /// Runs one call. It never fails: each call ends in an outcome and an audit row, even when the caller has gone.
+    pub async fn call(self: &Arc<Self>, call: Call, hooks: Hooks) -> Outcome {
+        let gate = Arc::clone(self);
+        let (id, tool, scope) = (call.id.clone(), call.tool.clone(), call.scope.clone());
+        // A task of its own: a caller that stops waiting does not stop the call halfway to its last row.
+        match tokio::spawn(async move { gate.conduct(call, hooks).await }).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::error!(call = %id, %error, "the gate itself failed");
+                let call = Call { id, tool, arguments: Value::Null, scope, caller: nobody() };
+                self.outcome(&call, &Record::new(&call), Err(ToolError::internal(error)), Duration::ZERO, "")
+            }
+        }
+    }
+
+    async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
+        let began = self.config.clock.monotonic();
+        let mut record = Record::new(&call);
+        let fence = self.fence().await;
+        let result = self.pass(&call, &hooks, fence, &mut record).await;
+        let took = self.config.clock.monotonic().saturating_sub(began);
+        let outcome = self.outcome(&call, &record, result, took, fence);
+        // Step 10, record "finished" and answer. What only read need not wait for the disk.
+        let row = record.finished(&call, &outcome);
+        let written = if record.started { self.config.audit.append(row).await } else { self.config.audit.note(row).await };
+        if let Err(error) = written {
+            tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
+        }
+        outcome
+    }
+
+    /// The steps of DESIGN section 3, in their order.
+    async fn pass(&self, call: &Call, hooks: &Hooks, fence: &str, record: &mut Record) -> Result<Success, ToolError> {
+        // 1. Resolve
+        let resolved = self.config.registry.resolve(&call.tool)?;
+        let tool = resolved.tool;
+        record.tool = tool.facts.name.to_string();
+        record.effect = Some(tool.facts.effect);
+        let arguments = with_presets(&call.arguments, resolved.alias);
+        record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
+
+        // 2. Profile
+        let profile = self.profile(&call.caller.profile).map_err(|e| ToolError::new(ErrorKind::Permission, e.to_string()))?;
+        profile.admit(tool)?;
+
+        // 3. Authorize
+        self.config.members.authorize(&call.scope, tool.facts.effect)?;
+
+        // 4. Validate
+        validate(tool, &arguments)?;
+
+        // 5. Limits
+        let session = call.scope.session_id.as_deref().unwrap_or("");
+        let _slot = self.limiter.enter(session, resolved.alias, profile.limits).await?;
+
+        // 6. Policy
+        let verdict = policy::decide(&profile.rules, &tool.facts, &arguments);
+        record.decision = Some(json!({ "policy": verdict }));
+        record.digest = Some(digest(&tool.facts, &arguments, call)?);
+
+        // 7. Approve
+        self.approve(call, tool, &verdict, hooks, fence, record).await?;
+
+        // 8. Record "started"
+        if tool.facts.effect.may_change() {
+            self.config.audit.append(record.started(call, fence)).await.map_err(ToolError::internal)?;
+            record.started = true;
+        }
+
+        // 9. Run
+        self.run(call, tool, profile, arguments, hooks).await
+    }
+
+    async fn approve(
+        &self,
+        call: &Call,
+        tool: &Registered,
+        verdict: &Verdict,
+        hooks: &Hooks,
+        fence: &str,
+        record: &mut Record,
+    ) -> Result<(), ToolError> {
+        match verdict.decide {
+            Decide::Allow => return Ok(()),
+            Decide::Deny => {
+                let message = format!("policy denies this call of `{}`: {}", tool.facts.name, verdict.why);
+                return Err(ToolError::new(ErrorKind::Denied, message).hint("do the task another way, or tell the person what you need"));
+            }
+            Decide::Ask => {}
+        }
+        let request = ApprovalRequest {
+            call_id: call.id.clone(),
+            tool: tool.facts.name.to_string(),
+            title: tool.facts.title.to_string(),
+            effect: tool.facts.effect,
+            arguments: record.arguments.clone(),
+            digest: record.digest.clone().unwrap_or_default(),
+            why: verdict.why.clone(),
+            persona: call.caller.persona.clone(),
+            profile: call.caller.profile.clone(),
+        };
+        let decision = tokio::select! {
+            decision = self.config.approver.decide(&request) => decision,
+            () = hooks.cancel.cancelled() => return Err(cancelled()),
+        };
+        let (allowed, comment) = match decision {
+            Decision::Allow => (true, None),
+            Decision::Deny { comment } => (false, comment),
+        };
+        let said = json!({
+            "policy": verdict, "place": self.config.approver.place(), "allowed": allowed, "comment": comment,
+        });
+        record.decision = Some(said.clone());
+        let mut row = record.row(Event::Decision, call, fence);
+        row.decision = Some(said);
+        // A yes that cannot be written down is not given.
+        self.config.audit.append(row).await.map_err(ToolError::internal)?;
+        if allowed {
+            return Ok(());
+        }
+        let because = comment.map(|comment| format!(": {comment}")).unwrap_or_default();
+        let message = format!("`{}` needs a person's approval and was not given it{because}", tool.facts.name);
+        Err(ToolError::new(ErrorKind::Denied, message).hint("go on without it, or tell the person what you need"))
+    }
+
+    async fn run(&self, call: &Call, tool: &Registered, profile: &Profile, arguments: Value, hooks: &Hooks) -> Result<Success, ToolError> {
+        let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
+        let shelf = Shelf { gate: self, profile };
+        let cancel = hooks.cancel.child_token();
+        let ctx = Ctx {
+            call,
+            workspace: &workspace,
+            catalog: &shelf,
+            grants: Grants { command_timeout_ms_max: profile.limits.command_timeout_ms },
+            clock: &*self.config.clock,
+            cancel: cancel.clone(),
+            progress: Arc::clone(&hooks.progress),
+        };
+        let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments)).catch_unwind();
+        tokio::pin!(running);
+        let deadline = Duration::from_millis(self.config.limits.call_timeout_ms);
+        let (end, why) = tokio::select! {
+            end = &mut running => (Some(end), None),
+            () = tokio::time::sleep(deadline) => (None, Some(timed_out(deadline))),
+            () = hooks.cancel.cancelled() => (None, Some(cancelled())),
+        };
+        let end = match end {
+            Some(end) => end,
+            None => {
+                cancel.cancel();
+                // A tool that ends in time may still say how; what changed has changed, and the caller must know.
+                let late = tokio::time::timeout(END_GRACE, &mut running).await;
+                return match (late, why) {
+                    (Ok(Ok(Ok(success))), _) if tool.facts.effect.may_change() => Ok(success),
+                    (_, Some(error)) => Err(error),
+                    (_, None) => Err(cancelled()),
+                };
+            }
+        };
+        match end {
+            Ok(Ok(success)) => self.within_limit(tool, success),
+            Ok(Err(error)) => Err(error),
+            Err(panic) => Err(ToolError::internal(format!("`{}` panicked: {}", tool.facts.name, panic_text(&*panic)))),
+        }
+    }
+
+    fn within_limit(&self, tool: &Registered, success: Success) -> Result<Success, ToolError> {
+        let limit = self.config.limits.answer_bytes;
+        let size = success.text.len();
+        if size <= limit {
+            return Ok(success);
+        }
+        let done = if tool.facts.effect.may_change() { "it ran, but its" } else { "the" };
+        let message = format!("{done} answer is {size} bytes long; {limit} is the most");
+        Err(ToolError::new(ErrorKind::Limit, message).hint("ask for less: a smaller `limit`, a narrower path or pattern"))
+    }
+
+    fn outcome(&self, call: &Call, record: &Record, result: Result<Success, ToolError>, took: Duration, fence: &str) -> Outcome {
+        let meta = Meta {
+            tool: record.tool.clone(),
+            call_id: call.id.clone(),
+            session_id: call.scope.session_id.clone(),
+            user_id: call.scope.user_id,
+            project_id: call.scope.project_id,
+            workflow_id: call.scope.workflow_id,
+            revision: None,
+            allow_write: record.effect.is_some_and(Effect::may_change),
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            fence: fence.to_owned(),
+        };
+        match result {
+            Ok(Success { mut data, mut text }) => {
+                self.config.redactor.redact(&mut text);
+                self.config.redactor.redact_json(&mut data);
+                Outcome { ok: true, data, error: None, meta, text }
+            }
+            Err(error) => self.failure(call, meta, error),
+        }
+    }
+
+    fn failure(&self, call: &Call, meta: Meta, error: ToolError) -> Outcome {
+        if error.kind == ErrorKind::Internal {
+            let cause = error.source.as_ref().map_or_else(|| error.message.clone(), |source| describe(&**source));
+            tracing::error!(call = %call.id, tool = %meta.tool, cause, "a call failed inside the host");
+        }
+        let message = match error.kind {
+            // The cause is the operator's; the caller gets a number to ask about.
+            ErrorKind::Internal => format!("internal error; the operator finds it under call {}", call.id),
+            _ => error.message,
+        };
+        let mut said = OutcomeError { code: error.code, kind: error.kind, message, hint: error.hint, details: error.details };
+        self.config.redactor.redact(&mut said.message);
+        if let Some(hint) = &mut said.hint {
+            self.config.redactor.redact(hint);
+        }
+        if let Some(details) = &mut said.details {
+            self.config.redactor.redact_json(details);
+        }
+        let mut text = format!("{} ({}, {})", said.message, said.kind.as_str(), said.code.as_str());
+        if let Some(hint) = &said.hint {
+            text.push_str("\nhint: ");
+            text.push_str(hint);
+        }
+        Outcome { ok: false, data: Value::Null, error: Some(said), meta, text }
+    }
+
+    async fn fence(&self) -> &str {
+        self.fence.get_or_init(|| async { self.config.executor.report().await.word().to_owned() }).await
+    }
+}
+
+/// The tools of one profile, for the tools that tell of them.
+struct Shelf<'a> {
+    gate: &'a Gate,
+    profile: &'a Profile,
+}
+
+impl Catalog for Shelf<'_> {
+    fn tools(&self) -> Vec<ToolSummary> {
+        self.gate.tools_of(self.profile).map(Registered::summary).collect()
+    }
+}
+
+fn nobody() -> toolhost_contract::Caller {
+    toolhost_contract::Caller {
+        kind: toolhost_contract::CallerKind::Model,
+        door: "none",
+        profile: String::new(),
+        persona: String::new(),
+    }
+}
+
+fn cancelled() -> ToolError {
+    ToolError::new(ErrorKind::Cancelled, "the call was cancelled")
+}
+
+fn timed_out(deadline: Duration) -> ToolError {
+    let message = format!("the call took longer than {} ms", deadline.as_millis());
+    ToolError::new(ErrorKind::Timeout, message).hint("ask for less at once")
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+/// An error with its causes.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = format!("{error:?}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

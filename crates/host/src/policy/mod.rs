@@ -1,0 +1,214 @@
+//! Allow, ask or deny: rules over tool and arguments, the strictest match wins, no match goes by effect.
+//!
+//! A rule over a shell command looks at the *parsed* command: to allow, every simple command in it must match; to ask
+//! or deny, one is enough, and so is a command that cannot be parsed. This is a convenience: the fence protects.
+
+use std::collections::BTreeMap;
+
+use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolhost_contract::{Effect, Facts};
+use toolhost_sandbox::{Parsed, parse_command};
+
+/// The tool and argument whose text is a shell command.
+const SHELL_TOOL: &str = "bash";
+const SHELL_ARGUMENT: &str = "command";
+
+/// In order of strictness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decide {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// A rule as the operator writes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawRule {
+    /// Name or glob of tools.
+    tool: String,
+    /// Argument name to glob; all must match.
+    #[serde(default)]
+    when: BTreeMap<String, String>,
+    pub(crate) decide: Decide,
+    #[serde(default)]
+    why: Option<String>,
+    /// Texts (or argument tables) that the rule must match.
+    #[serde(default, rename = "match")]
+    matches: Vec<toml::Value>,
+    #[serde(default)]
+    not_match: Vec<toml::Value>,
+}
+
+/// A rule, compiled and tested by its own examples.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    tool: GlobMatcher,
+    when: Vec<(String, GlobMatcher)>,
+    pub decide: Decide,
+    pub why: Option<String>,
+    /// As written, for people: `bash when command = cargo test*`.
+    pub text: String,
+}
+
+/// What policy says of one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    pub decide: Decide,
+    pub why: String,
+    /// The rule that decided; `None`: the tool's effect did.
+    pub rule: Option<String>,
+}
+
+impl Rule {
+    /// Compiles a rule and runs its own tests.
+    pub(crate) fn new(raw: &RawRule) -> Result<Self, String> {
+        let when = raw.when.iter().map(|(name, pattern)| Ok((name.clone(), glob(pattern)?))).collect::<Result<_, String>>()?;
+        let conditions: Vec<String> = raw.when.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
+        let text = if conditions.is_empty() { raw.tool.clone() } else { format!("{} when {}", raw.tool, conditions.join(", ")) };
+        let rule = Self { tool: glob(&raw.tool)?, when, decide: raw.decide, why: raw.why.clone(), text };
+        for (examples, expected) in [(&raw.matches, true), (&raw.not_match, false)] {
+            for example in examples {
+                if rule.matches_arguments(&raw.tool, &rule.example(example)?) != expected {
+                    let word = if expected { "does not match" } else { "matches" };
+                    return Err(format!("it {word} its own example {example}"));
+                }
+            }
+        }
+        Ok(rule)
+    }
+
+    /// A bare text stands for the one argument that the rule looks at.
+    fn example(&self, example: &toml::Value) -> Result<Value, String> {
+        match (example, self.when.as_slice()) {
+            (toml::Value::String(text), [(name, _)]) => Ok(serde_json::json!({ name: text })),
+            (toml::Value::Table(_), _) => serde_json::to_value(example).map_err(|error| error.to_string()),
+            _ => Err(format!("the example {example} must be a table of arguments, for the rule looks at {}", self.when.len())),
+        }
+    }
+
+    pub fn matches(&self, tool: &str, arguments: &Value) -> bool {
+        self.tool.is_match(tool) && self.matches_arguments(tool, arguments)
+    }
+
+    fn matches_arguments(&self, tool: &str, arguments: &Value) -> bool {
+        self.when.iter().all(|(name, glob)| match arguments.get(name) {
+            Some(Value::String(text)) if tool == SHELL_TOOL && name == SHELL_ARGUMENT => self.matches_command(glob, text),
+            Some(Value::String(text)) => glob.is_match(text),
+            Some(Value::Array(items)) => {
+                let mut texts = items.iter().filter_map(Value::as_str);
+                // As with commands: allowing needs all, asking and denying needs one.
+                if self.decide == Decide::Allow { texts.all(|text| glob.is_match(text)) } else { texts.any(|text| glob.is_match(text)) }
+            }
+            Some(Value::Null) | None => glob.is_match(""),
+            Some(other) => glob.is_match(other.to_string()),
+        })
+    }
+
+    fn matches_command(&self, glob: &GlobMatcher, text: &str) -> bool {
+        let parsed = parse_command(text);
+        if self.decide == Decide::Allow {
+            let Parsed::Commands(commands) = parsed else { return false };
+            return !commands.is_empty() && commands.iter().all(|c| c.literal && glob.is_match(&c.text));
+        }
+        match parsed {
+            Parsed::Commands(commands) => commands.iter().any(|c| glob.is_match(&c.text)),
+            Parsed::Unclear => true,
+        }
+    }
+}
+
+/// Step 6 of the gate.
+pub(crate) fn decide(rules: &[Rule], facts: &Facts, arguments: &Value) -> Verdict {
+    let strictest = rules
+        .iter()
+        .filter(|rule| rule.matches(&facts.name, arguments))
+        .reduce(|strictest, rule| if rule.decide > strictest.decide { rule } else { strictest });
+    match strictest {
+        Some(rule) => Verdict {
+            decide: rule.decide,
+            why: rule.why.clone().unwrap_or_else(|| format!("the rule `{}`", rule.text)),
+            rule: Some(rule.text.clone()),
+        },
+        None => by_effect(facts.effect),
+    }
+}
+
+/// The profile has granted the tool and the fence holds it; what leaves the machine is for a person to allow.
+fn by_effect(effect: Effect) -> Verdict {
+    let (decide, why) = match effect {
+        Effect::Reads => (Decide::Allow, "it only reads"),
+        Effect::Writes => (Decide::Allow, "the profile may write"),
+        Effect::Executes => (Decide::Allow, "the fence holds it"),
+        Effect::Reaches => (Decide::Ask, "it leaves this machine"),
+        Effect::Asks => (Decide::Allow, "it asks a person itself"),
+    };
+    Verdict { decide, why: why.to_owned(), rule: None }
+}
+
+fn glob(pattern: &str) -> Result<GlobMatcher, String> {
+    let glob = GlobBuilder::new(pattern).literal_separator(false).backslash_escape(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(text: &str) -> Result<Rule, String> {
+        let raw: RawRule = toml::from_str(text).map_err(|error| error.to_string())?;
+        Rule::new(&raw)
+    }
+
+    fn matches(rule: &Rule, command: &str) -> bool {
+        rule.matches("bash", &serde_json::json!({ "command": command }))
+    }
+
+    #[test]
+    fn an_allowing_rule_needs_every_simple_command() {
+        let rule = rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'").expect("a rule");
+        for yes in ["cargo test", "cargo test --workspace", "cargo test && cargo test -p x", "(cargo test; cargo test a) 2>&1", "cargo 'test' \"a b\""] {
+            assert!(matches(&rule, yes), "{yes}");
+        }
+        for no in [
+            "cargo test; curl example.org",
+            "cargo test | sh",
+            "cargo test $(curl example.org)",
+            "cargo test `id`",
+            "cargo test $X",
+            "LD_PRELOAD=./x.so cargo test",
+            "cargo test > /tmp/x",
+            "cargo test <(id)",
+            "if true; then cargo test; fi",
+            "cargo() { rm x; }; cargo test",
+            "cargo test &&",
+            "",
+            "echo cargo test",
+            "eval cargo test",
+        ] {
+            assert!(!matches(&rule, no), "{no}");
+        }
+    }
+
+    #[test]
+    fn a_denying_rule_needs_one_simple_command() {
+        let rule = rule("tool = 'bash'\nwhen = { command = 'curl *' }\ndecide = 'deny'").expect("a rule");
+        for yes in ["curl example.org", "cd x && curl $URL", "echo $(curl example.org)", "while true; do curl x; done", "broken ' quote"] {
+            assert!(matches(&rule, yes), "{yes}");
+        }
+        for no in ["echo curl", "ls", "echo 'curl example.org'"] {
+            assert!(!matches(&rule, no), "{no}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_fails_its_own_examples_is_refused() {
+        let broken = rule("tool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nnot_match = ['cargo publish']");
+        assert_eq!(broken.map(|_| ()), Err("it matches its own example \"cargo publish\"".to_owned()));
+        let broken = rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'\nmatch = ['cargo build']");
+        assert_eq!(broken.map(|_| ()), Err("it does not match its own example \"cargo build\"".to_owned()));
+    }
+}

@@ -1,0 +1,216 @@
+//! Profiles: the tools a role gets, its rules and its fence, from tables of configuration.
+
+use std::collections::BTreeMap;
+
+use globset::Glob;
+use serde::Deserialize;
+use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
+use toolhost_sandbox::{Access, Fence, HostRule};
+
+use crate::error::{Error, Result};
+use crate::limits::CallLimits;
+use crate::policy::{RawRule, Rule};
+use crate::registry::{Registered, Registry, nearest, or_list};
+use crate::tighten::Tightening;
+
+const BUILT_IN: &str = include_str!("profiles.toml");
+/// Longest chain of `extends`.
+const EXTENDS_DEPTH_MAX: usize = 8;
+const COMMAND_TIMEOUT_MS_DEFAULT: u64 = 120_000;
+
+/// What one role may do.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    pub name: String,
+    pub description: String,
+    /// Canonical names, in the registry's order.
+    pub tools: Vec<String>,
+    pub fence: Fence,
+    pub rules: Vec<Rule>,
+    pub limits: CallLimits,
+}
+
+/// All profiles of a host.
+#[derive(Debug, Clone)]
+pub struct Profiles {
+    profiles: BTreeMap<String, Profile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    profiles: BTreeMap<String, RawProfile>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawProfile {
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    extends: Option<String>,
+    #[serde(default)]
+    tools: Vec<String>,
+    #[serde(default)]
+    fence: Option<RawFence>,
+    #[serde(default)]
+    rules: Vec<RawRule>,
+    #[serde(default)]
+    limits: RawLimits,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawAccess {
+    Read,
+    Write,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFence {
+    workspace: RawAccess,
+    #[serde(default)]
+    network: Vec<String>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLimits {
+    command_timeout_ms: Option<u64>,
+    calls_per_session: Option<u64>,
+}
+
+/// Where a table came from decides whether a tool it names must exist.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    BuiltIn,
+    Operator,
+}
+
+impl Profiles {
+    /// The built-in profiles, then the operator's tables over them, then what the project tightens.
+    pub fn load(registry: &Registry, operator: &[&str], tightening: Option<&Tightening>) -> Result<Self> {
+        let mut tables: BTreeMap<String, (RawProfile, Origin)> = BTreeMap::new();
+        let texts = std::iter::once((BUILT_IN, Origin::BuiltIn)).chain(operator.iter().map(|text| (*text, Origin::Operator)));
+        for (text, origin) in texts {
+            let file: File = toml::from_str(text).map_err(|error| Error::Toml(error.to_string()))?;
+            tables.extend(file.profiles.into_iter().map(|(name, raw)| (name, (raw, origin))));
+        }
+        let mut profiles = BTreeMap::new();
+        for name in tables.keys() {
+            let mut profile = resolve(name, &tables, registry, 0)?;
+            if let Some(tightening) = tightening {
+                tightening.apply(&mut profile);
+            }
+            profiles.insert(name.clone(), profile);
+        }
+        Ok(Self { profiles })
+    }
+
+    pub fn get(&self, name: &str) -> Result<&Profile> {
+        self.profiles.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.profiles.keys().map(String::as_str).collect();
+            Error::UnknownProfile { name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Profile> {
+        self.profiles.values()
+    }
+}
+
+impl Profile {
+    pub fn has(&self, tool: &str) -> bool {
+        self.tools.iter().any(|name| name == tool)
+    }
+
+    /// Step 2 of the gate: enforced at the call, not only in the listing.
+    pub(crate) fn admit(&self, tool: &Registered) -> std::result::Result<(), ToolError> {
+        if self.has(&tool.facts.name) {
+            return Ok(());
+        }
+        let message = format!("`{}` is not among the tools of the profile `{}`", tool.facts.name, self.name);
+        let error = ToolError::new(ErrorKind::Permission, message).code(ErrorCode::ToolNotAllowed);
+        Err(error.hint("`tool.list` shows the tools you have"))
+    }
+}
+
+fn resolve(name: &str, tables: &BTreeMap<String, (RawProfile, Origin)>, registry: &Registry, depth: usize) -> Result<Profile> {
+    let (raw, origin) = tables.get(name).ok_or_else(|| Error::UnknownProfile {
+        name: name.to_owned(),
+        known: tables.keys().cloned().collect::<Vec<_>>().join(", "),
+    })?;
+    let mut profile = match &raw.extends {
+        None => Profile {
+            name: name.to_owned(),
+            description: String::new(),
+            tools: Vec::new(),
+            // What is not granted is not given.
+            fence: Fence { workspace: Access::Read, network: Vec::new() },
+            rules: Vec::new(),
+            limits: CallLimits { command_timeout_ms: COMMAND_TIMEOUT_MS_DEFAULT, calls_per_session: u64::MAX },
+        },
+        Some(base) => {
+            let fail = |problem| Error::Extends { profile: name.to_owned(), base: base.clone(), problem };
+            if depth >= EXTENDS_DEPTH_MAX {
+                return Err(fail("which leads in a circle"));
+            }
+            if !tables.contains_key(base) {
+                return Err(fail("which does not exist"));
+            }
+            resolve(base, tables, registry, depth + 1)?
+        }
+    };
+    name.clone_into(&mut profile.name);
+    if let Some(description) = &raw.description {
+        profile.description.clone_from(description);
+    }
+    add_tools(&mut profile, raw, *origin, registry)?;
+    if let Some(fence) = &raw.fence {
+        profile.fence = fence.compile(name)?;
+    }
+    for (n, rule) in raw.rules.iter().enumerate() {
+        let rule = Rule::new(rule).map_err(|problem| Error::Rule { profile: name.to_owned(), rule: n + 1, problem })?;
+        profile.rules.push(rule);
+    }
+    profile.limits.command_timeout_ms = raw.limits.command_timeout_ms.unwrap_or(profile.limits.command_timeout_ms);
+    profile.limits.calls_per_session = raw.limits.calls_per_session.unwrap_or(profile.limits.calls_per_session);
+    Ok(profile)
+}
+
+fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: &Registry) -> Result<()> {
+    let mut wanted = std::mem::take(&mut profile.tools);
+    for pattern in &raw.tools {
+        let unknown = |hint: String| Error::UnknownTool { profile: profile.name.clone(), tool: pattern.clone(), hint };
+        if let Some(tool) = registry.get(pattern) {
+            wanted.push(tool.facts.name.to_string());
+            continue;
+        }
+        let glob = Glob::new(pattern).map_err(|error| unknown(format!(": {error}")))?.compile_matcher();
+        let names = registry.tools().iter().map(|tool| &*tool.facts.name);
+        let found: Vec<String> = names.clone().filter(|name| glob.is_match(name)).map(str::to_owned).collect();
+        if found.is_empty() && origin == Origin::Operator {
+            let near = nearest(pattern, names);
+            return Err(unknown(if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(&near)) }));
+        }
+        wanted.extend(found);
+    }
+    let order = registry.tools().iter().map(|tool| tool.facts.name.to_string());
+    profile.tools = order.filter(|name| wanted.contains(name)).collect();
+    Ok(())
+}
+
+impl RawFence {
+    fn compile(&self, profile: &str) -> Result<Fence> {
+        let hosts = self.network.iter().map(|host| {
+            HostRule::parse(host).map_err(|problem| Error::Fence { profile: profile.to_owned(), problem })
+        });
+        let workspace = match self.workspace {
+            RawAccess::Read => Access::Read,
+            RawAccess::Write => Access::Write,
+        };
+        Ok(Fence { workspace, network: hosts.collect::<Result<_>>()? })
+    }
+}

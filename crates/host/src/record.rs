@@ -1,0 +1,112 @@
+//! A call's rows in the audit, filled in as it passes the gate.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use toolhost_contract::{Call, Effect, Outcome};
+use toolhost_store::{Entry, Event};
+
+use crate::redact::Redactor;
+
+/// What is known of a call so far.
+pub(crate) struct Record {
+    /// The canonical name, once resolved; what was asked for until then.
+    pub(crate) tool: String,
+    pub(crate) effect: Option<Effect>,
+    /// Redacted and shortened.
+    pub(crate) arguments: Value,
+    pub(crate) digest: Option<String>,
+    pub(crate) decision: Option<Value>,
+    /// The "started" row is committed: the tool may have run.
+    pub(crate) started: bool,
+}
+
+impl Record {
+    pub(crate) fn new(call: &Call) -> Self {
+        Self {
+            tool: clip(&call.tool, NAME_BYTES_MAX),
+            effect: None,
+            arguments: Value::Null,
+            digest: None,
+            decision: None,
+            started: false,
+        }
+    }
+
+    pub(crate) fn row(&self, event: Event, call: &Call, fence: &str) -> Entry {
+        let caller = &call.caller;
+        Entry {
+            event,
+            call_id: call.id.clone(),
+            session_id: call.scope.session_id.clone(),
+            user_id: call.scope.user_id,
+            project_id: call.scope.project_id,
+            caller: json!({
+                "door": caller.door, "kind": caller.kind, "profile": caller.profile, "persona": caller.persona,
+            }),
+            tool: self.tool.clone(),
+            effect: self.effect.map(|effect| effect.as_str().to_owned()),
+            arguments: Value::Null,
+            digest: self.digest.clone(),
+            decision: None,
+            outcome: None,
+            duration_ms: None,
+            fence: fence.to_owned(),
+        }
+    }
+
+    /// Before the tool runs: what was asked and why it may.
+    pub(crate) fn started(&self, call: &Call, fence: &str) -> Entry {
+        let mut row = self.row(Event::Started, call, fence);
+        row.arguments = self.arguments.clone();
+        row.decision.clone_from(&self.decision);
+        row
+    }
+
+    /// How it ended. A call without a "started" row tells all of it here.
+    pub(crate) fn finished(&self, call: &Call, outcome: &Outcome) -> Entry {
+        let mut row = self.row(Event::Finished, call, &outcome.meta.fence);
+        if !self.started {
+            row.arguments = self.arguments.clone();
+            row.decision.clone_from(&self.decision);
+        }
+        row.duration_ms = Some(outcome.meta.duration_ms);
+        row.outcome = Some(match &outcome.error {
+            None => json!({ "ok": true, "exitCode": outcome.data.get("exitCode") }),
+            Some(error) => json!({
+                "ok": false, "code": error.code, "kind": error.kind, "message": clip(&error.message, MESSAGE_BYTES_MAX),
+            }),
+        });
+        row
+    }
+}
+
+const NAME_BYTES_MAX: usize = 200;
+const MESSAGE_BYTES_MAX: usize = 2000;
+
+/// Arguments as the audit keeps them: secrets out, long strings cut with their hash beside.
+pub(crate) fn keepable(arguments: &Value, redactor: &Redactor, string_bytes_max: usize) -> Value {
+    let mut kept = arguments.clone();
+    // Cut before redacting: a secret at the cut is looked for in what is left, and a 100 MB argument costs nothing more.
+    shorten(&mut kept, string_bytes_max);
+    redactor.redact_json(&mut kept);
+    kept
+}
+
+fn shorten(value: &mut Value, bytes_max: usize) {
+    match value {
+        Value::String(text) if text.len() > bytes_max => {
+            let hash = hex::encode(Sha256::digest(text.as_bytes()));
+            let length = text.len();
+            let head = clip(text, bytes_max);
+            *text = format!("{head}… ({length} bytes, sha256 {hash})");
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| shorten(item, bytes_max)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| shorten(field, bytes_max)),
+        _ => {}
+    }
+}
+
+/// The longest prefix of whole characters within `bytes_max`.
+pub(crate) fn clip(text: &str, bytes_max: usize) -> String {
+    text[..text.floor_char_boundary(bytes_max)].to_owned()
+}

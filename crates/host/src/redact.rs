@@ -1,0 +1,153 @@
+//! Secrets, taken out of what leaves the host and of what is written down.
+//!
+//! Two sources: shapes that are secrets wherever they stand (tokens of well-known issuers, private keys, `SECRET_…=`),
+//! and the values of the host's own variables whose names look secret. What is taken out is replaced by [`REDACTED`].
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use regex::Regex;
+use serde_json::Value;
+use toolhost_contract::REDACTED;
+
+/// Shorter values are not redacted: they would turn up everywhere.
+const VALUE_CHARS_MIN: usize = 8;
+
+/// Shapes that are secrets wherever they stand. The first group, if there is one, is kept.
+const SHAPES: &[&str] = &[
+    r"()\bsk-[A-Za-z0-9_-]{16,}",
+    r"()\bgh[opsur]_[A-Za-z0-9]{20,}",
+    r"()\bgithub_pat_[A-Za-z0-9_]{20,}",
+    r"()\bglpat-[A-Za-z0-9_-]{16,}",
+    r"()\bxox[abprs]-[A-Za-z0-9-]{10,}",
+    r"()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    r"()\bAIza[0-9A-Za-z_-]{35}",
+    r"()\bnpm_[A-Za-z0-9]{30,}",
+    r"()\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
+    r"([Bb]earer\s+)[A-Za-z0-9._~+/=-]{16,}",
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
+    r#"(\b[A-Z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|PRIVATE_KEY)[A-Z0-9_]*=["']?)[^\s"'$(){}<>\[\]]{8,}"#,
+];
+
+/// What every secret shape has at least one of, so that most text is passed over in one quick look.
+const MARKS: &[&str] = &[
+    "sk-", "gh", "glpat-", "xox", "AKIA", "ASIA", "AIza", "npm_", "eyJ", "earer", "PRIVATE KEY", "KEY", "SECRET", "TOKEN",
+    "PASSW", "CREDENTIAL",
+];
+
+/// Takes secrets out of text.
+pub struct Redactor {
+    marks: AhoCorasick,
+    shapes: Vec<Regex>,
+    values: Option<AhoCorasick>,
+}
+
+impl Redactor {
+    /// `environment`: the host's own variables; those whose names look secret lend their values.
+    pub fn new(environment: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut values: Vec<String> = environment
+            .into_iter()
+            .filter(|(name, value)| looks_secret(name) && value.len() >= VALUE_CHARS_MIN)
+            .map(|(_, value)| value)
+            .collect();
+        values.sort();
+        values.dedup();
+        let values = (!values.is_empty()).then(|| {
+            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values).expect("plain strings compile")
+        });
+        Self {
+            marks: AhoCorasick::new(MARKS).expect("plain strings compile"),
+            shapes: SHAPES.iter().map(|shape| Regex::new(shape).expect("the shapes are valid")).collect(),
+            values,
+        }
+    }
+
+    /// Redacts in place; most text is left as it is, without a copy.
+    pub fn redact(&self, text: &mut String) {
+        if let Some(values) = &self.values
+            && values.is_match(text.as_str())
+        {
+            *text = values.replace_all(text, &vec![REDACTED; values.patterns_len()]);
+        }
+        if !self.marks.is_match(text.as_str()) {
+            return;
+        }
+        for shape in &self.shapes {
+            if shape.is_match(text) {
+                *text = shape.replace_all(text, format!("${{1}}{REDACTED}")).into_owned();
+            }
+        }
+    }
+
+    /// Redacts every string of a JSON value, keys included.
+    pub fn redact_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(fields) => {
+                let leaky: Vec<String> = fields.keys().filter(|key| self.would_change(key)).cloned().collect();
+                for key in leaky {
+                    let mut clean = key.clone();
+                    self.redact(&mut clean);
+                    if let Some(value) = fields.remove(&key) {
+                        fields.insert(clean, value);
+                    }
+                }
+                fields.values_mut().for_each(|field| self.redact_json(field));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn would_change(&self, key: &str) -> bool {
+        let mut clean = key.to_owned();
+        self.redact(&mut clean);
+        clean != key
+    }
+}
+
+/// Whether a variable of this name holds a secret, by the way such names are made.
+fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|mark| name.contains(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let redactor = Redactor::new([
+            ("MY_API_KEY".to_owned(), "hunter2hunter2".to_owned()),
+            ("HOME".to_owned(), "/home/somebody".to_owned()),
+            ("SHORT_TOKEN".to_owned(), "abc".to_owned()),
+        ]);
+        let mut redacted = text.to_owned();
+        redactor.redact(&mut redacted);
+        assert_eq!(redacted, expected);
+    }
+
+    #[test]
+    fn secrets_are_taken_out_and_the_rest_is_left() {
+        check("plain text, abc, /home/somebody", "plain text, abc, /home/somebody");
+        check("the value hunter2hunter2 here", "the value [redacted] here");
+        check("key sk-abcdefghijklmnop1234 end", "key [redacted] end");
+        check("Authorization: Bearer abcdef0123456789abcdef", "Authorization: Bearer [redacted]");
+        check("export DB_PASSWORD='correct horse'", "export DB_PASSWORD='correct horse'");
+        check("export DB_PASSWORD=correcthorse", "export DB_PASSWORD=[redacted]");
+        check("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----[redacted]");
+    }
+
+    #[test]
+    fn code_that_only_speaks_of_secrets_is_left() {
+        check("const TOKEN_LIMIT: usize = 1000;", "const TOKEN_LIMIT: usize = 1000;");
+        check("let key = env(\"API_KEY\")?; token.refresh()", "let key = env(\"API_KEY\")?; token.refresh()");
+        check("API_KEY=$OTHER_API_KEY", "API_KEY=$OTHER_API_KEY");
+    }
+
+    #[test]
+    fn json_is_redacted_through_and_through() {
+        let redactor = Redactor::new([]);
+        let mut value = serde_json::json!({"a": ["sk-abcdefghijklmnop1234"], "sk-abcdefghijklmnop1234": 1, "n": 5});
+        redactor.redact_json(&mut value);
+        assert_eq!(value, serde_json::json!({"a": ["[redacted]"], "[redacted]": 1, "n": 5}));
+    }
+}

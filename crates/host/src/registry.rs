@@ -1,0 +1,185 @@
+//! The tools a host has, and every name they answer to.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use jsonschema::Validator;
+use serde_json::Value;
+use toolhost_contract::{Alias, AnyTool, ErrorCode, ErrorKind, Facts, ToolError, ToolSummary};
+
+use crate::error::{Error, Result};
+
+/// Most names shown when one was not found.
+const SUGGESTIONS_MAX: usize = 3;
+/// How alike two names must be to be suggested (Jaro-Winkler, 0 to 1).
+const SIMILARITY_MIN: f64 = 0.75;
+
+/// All tools, in a fixed order, by all their names.
+pub struct Registry {
+    tools: Vec<Registered>,
+    names: BTreeMap<String, Named>,
+}
+
+/// A tool with what is known of it.
+pub struct Registered {
+    pub facts: Facts,
+    pub wire_name: String,
+    pub(crate) tool: Arc<dyn AnyTool>,
+    /// Compiled when first needed: a host that only lists its tools need not pay for it.
+    validator: OnceLock<Validator>,
+}
+
+#[derive(Clone, Copy)]
+struct Named {
+    tool: usize,
+    alias: Option<usize>,
+}
+
+/// A tool as it was asked for.
+pub(crate) struct Resolved<'a> {
+    pub(crate) tool: &'a Registered,
+    pub(crate) alias: Option<&'a Alias>,
+}
+
+/// The name of a tool where dots are forbidden: `file.read` is `file_read` (Bonsai's names).
+pub fn wire_name(canonical: &str) -> String {
+    canonical.replace('.', "_")
+}
+
+impl Registry {
+    /// Refuses two tools that answer to one name, wire names and aliases included.
+    pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Result<Self> {
+        let mut registry = Self { tools: Vec::new(), names: BTreeMap::new() };
+        for tool in tools {
+            registry.add(tool.into())?;
+        }
+        Ok(registry)
+    }
+
+    fn add(&mut self, tool: Arc<dyn AnyTool>) -> Result<()> {
+        let facts = tool.facts();
+        check_name(&facts.name)?;
+        let at = self.tools.len();
+        let wire_name = wire_name(&facts.name);
+        self.claim(&facts.name, Named { tool: at, alias: None })?;
+        if wire_name != facts.name {
+            self.claim(&wire_name, Named { tool: at, alias: None })?;
+        }
+        for (n, alias) in facts.aliases.iter().enumerate() {
+            self.claim(alias.name, Named { tool: at, alias: Some(n) })?;
+        }
+        self.tools.push(Registered { facts, wire_name, tool, validator: OnceLock::new() });
+        Ok(())
+    }
+
+    fn claim(&mut self, name: &str, named: Named) -> Result<()> {
+        match self.names.insert(name.to_owned(), named) {
+            // An alias may equal the tool's own wire name: it is the same tool either way.
+            Some(before) if before.tool != named.tool => Err(Error::NameTaken(name.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// In the order they were given.
+    pub fn tools(&self) -> &[Registered] {
+        &self.tools
+    }
+
+    /// Step 1 of the gate.
+    pub(crate) fn resolve(&self, name: &str) -> std::result::Result<Resolved<'_>, ToolError> {
+        let Some(named) = self.names.get(name) else {
+            return Err(self.unknown(name));
+        };
+        let tool = &self.tools[named.tool];
+        Ok(Resolved { tool, alias: named.alias.map(|n| &tool.facts.aliases[n]) })
+    }
+
+    /// The tool behind any of its names.
+    pub fn get(&self, name: &str) -> Option<&Registered> {
+        self.names.get(name).map(|named| &self.tools[named.tool])
+    }
+
+    fn unknown(&self, name: &str) -> ToolError {
+        let shown: String = name.chars().take(80).collect();
+        let error = ToolError::new(ErrorKind::NotFound, format!("there is no tool `{shown}`")).code(ErrorCode::ToolNotAllowed);
+        let near = nearest(name, self.names.keys().map(String::as_str));
+        if near.is_empty() {
+            return error.hint("`tool.list` shows the tools you have");
+        }
+        error.hint(format!("did you mean {}?", or_list(&near)))
+    }
+}
+
+impl Registered {
+    pub(crate) fn validator(&self) -> std::result::Result<&Validator, ToolError> {
+        if let Some(validator) = self.validator.get() {
+            return Ok(validator);
+        }
+        let compiled = compile(&self.facts).map_err(ToolError::internal)?;
+        Ok(self.validator.get_or_init(|| compiled))
+    }
+
+    pub fn summary(&self) -> ToolSummary {
+        ToolSummary {
+            name: self.facts.name.to_string(),
+            wire_name: self.wire_name.clone(),
+            aliases: self.facts.aliases.iter().map(|alias| alias.name.to_owned()).collect(),
+            title: self.facts.title.to_string(),
+            description: self.facts.description.clone(),
+            effect: self.facts.effect,
+            input_schema: self.facts.input_schema.clone(),
+            output_schema: self.facts.output_schema.clone(),
+            examples: self.facts.examples.iter().map(|example| example.arguments.clone()).collect(),
+        }
+    }
+}
+
+fn compile(facts: &Facts) -> Result<Validator> {
+    jsonschema::draft202012::new(&facts.input_schema)
+        .map_err(|error| Error::Schema { tool: facts.name.to_string(), message: error.to_string() })
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let good = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    // `bash` is the one tool without a family: the seed's own name.
+    let parts: Vec<&str> = name.split('.').collect();
+    if parts.len() <= 3 && parts.iter().all(|part| good(part)) { Ok(()) } else { Err(Error::BadName(name.to_owned())) }
+}
+
+/// The names most like `name`, best first.
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    // Comparing is quadratic; nobody's tool has a name this long.
+    if name.len() > 200 {
+        return Vec::new();
+    }
+    let name = name.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = names
+        .map(|candidate| (strsim::jaro_winkler(&name, &candidate.to_lowercase()), candidate))
+        .filter(|(score, _)| *score >= SIMILARITY_MIN)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.into_iter().take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate).collect()
+}
+
+pub(crate) fn or_list(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(" or ")
+}
+
+/// Arguments with an alias's presets filled in.
+pub(crate) fn with_presets(arguments: &Value, alias: Option<&Alias>) -> Value {
+    let mut arguments = match arguments {
+        // Many clients send nothing, or null, for a tool without required arguments.
+        Value::Null => Value::Object(serde_json::Map::new()),
+        other => other.clone(),
+    };
+    if let (Some(object), Some(preset)) = (arguments.as_object_mut(), alias.and_then(|alias| alias.preset.as_object())) {
+        for (name, value) in preset {
+            object.entry(name).or_insert_with(|| value.clone());
+        }
+    }
+    arguments
+}

@@ -1,0 +1,163 @@
+//! Arguments against the published schema: every violation, with its place, what was expected, and the nearest valid
+//! name or value.
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::{Value, json};
+use toolhost_contract::{ErrorKind, ToolError};
+
+use crate::registry::{Registered, nearest, or_list};
+
+/// Most violations listed; the rest are counted.
+const VIOLATIONS_MAX: usize = 20;
+/// Longest value quoted back.
+const QUOTE_CHARS_MAX: usize = 60;
+
+struct Violation {
+    /// JSON pointer into the arguments; empty for the arguments themselves.
+    path: String,
+    expected: String,
+    actual: String,
+    nearest: Option<String>,
+}
+
+/// Step 4 of the gate.
+pub(crate) fn validate(tool: &Registered, arguments: &Value) -> Result<(), ToolError> {
+    let validator = tool.validator()?;
+    if validator.is_valid(arguments) {
+        return Ok(());
+    }
+    let mut violations = Vec::new();
+    for error in validator.iter_errors(arguments) {
+        explain(&error, tool, &mut violations);
+        if violations.len() > VIOLATIONS_MAX {
+            break;
+        }
+    }
+    Err(report(tool, &violations))
+}
+
+fn report(tool: &Registered, violations: &[Violation]) -> ToolError {
+    let lines: Vec<String> = violations
+        .iter()
+        .take(VIOLATIONS_MAX)
+        .map(|v| {
+            let place = if v.path.is_empty() { "arguments".to_owned() } else { format!("`{}`", v.path) };
+            let near = v.nearest.as_ref().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            format!("{place}: expected {}, got {}{near}", v.expected, v.actual)
+        })
+        .collect();
+    let more = if violations.len() > VIOLATIONS_MAX { "\n… and more" } else { "" };
+    let message = format!("the arguments of `{}` do not fit its schema:\n{}{more}", tool.facts.name, lines.join("\n"));
+    let details: Vec<Value> = violations
+        .iter()
+        .take(VIOLATIONS_MAX)
+        .map(|v| json!({ "path": v.path, "expected": v.expected, "actual": v.actual, "nearest": v.nearest }))
+        .collect();
+    let names = tool.facts.input_schema.get("properties").and_then(Value::as_object);
+    let takes: Vec<&str> = names.into_iter().flat_map(|names| names.keys().map(String::as_str)).collect();
+    ToolError::new(ErrorKind::Validation, message)
+        .hint(format!("`{}` takes: {}; nothing was changed", tool.facts.name, if takes.is_empty() { "nothing".to_owned() } else { takes.join(", ") }))
+        .details(json!({ "violations": details }))
+}
+
+fn explain(error: &ValidationError<'_>, tool: &Registered, into: &mut Vec<Violation>) {
+    let path = error.instance_path().to_string();
+    let mut add = |path: String, expected: String, actual: String, nearest: Option<String>| {
+        into.push(Violation { path, expected, actual, nearest });
+    };
+    match error.kind() {
+        Kind::AdditionalProperties { unexpected } => {
+            let known = properties_at(&tool.facts.input_schema, error.schema_path().as_str());
+            for name in unexpected {
+                let near = nearest(name, known.iter().map(String::as_str));
+                let near = (!near.is_empty()).then(|| or_list(&near));
+                add(format!("{path}/{}", clip(name)), "no such argument".to_owned(), "one".to_owned(), near);
+            }
+        }
+        Kind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            let what = describe_property(&tool.facts.input_schema, name);
+            add(format!("{path}/{name}"), what, "nothing (it is required)".to_owned(), None);
+        }
+        Kind::Enum { options } => {
+            let valid: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let near = error.instance().as_str().map(|value| nearest(value, valid.iter().copied())).unwrap_or_default();
+            let near = (!near.is_empty()).then(|| or_list(&near));
+            add(path, format!("one of {}", valid.join(", ")), quote(error.instance()), near);
+        }
+        // An optional argument is "this or null"; what is wrong with "this" is what helps.
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match context.first() {
+            Some(first) if !first.is_empty() => first.iter().for_each(|inner| explain_inner(inner, &path, tool, into)),
+            _ => add(path, "one of several shapes".to_owned(), quote(error.instance()), None),
+        },
+        _ => add(path, expectation(error), quote(error.instance()), None),
+    }
+}
+
+fn explain_inner(error: &ValidationError<'_>, outer: &str, tool: &Registered, into: &mut Vec<Violation>) {
+    let before = into.len();
+    explain(error, tool, into);
+    for violation in &mut into[before..] {
+        if !violation.path.starts_with(outer) {
+            violation.path = format!("{outer}{}", violation.path);
+        }
+    }
+}
+
+fn expectation(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        Kind::Type { kind } => match kind {
+            jsonschema::error::TypeKind::Single(one) => format!("a value of type {one}"),
+            jsonschema::error::TypeKind::Multiple(several) => {
+                let names: Vec<String> = several.iter().map(|t| t.to_string()).filter(|t| t != "null").collect();
+                format!("a value of type {}", names.join(" or "))
+            }
+        },
+        Kind::Minimum { limit } => format!("at least {limit}"),
+        Kind::Maximum { limit } => format!("at most {limit}"),
+        Kind::MinLength { limit } => format!("at least {limit} characters"),
+        Kind::MaxLength { limit } => format!("at most {limit} characters"),
+        Kind::MinItems { limit } => format!("at least {limit} items"),
+        Kind::MaxItems { limit } => format!("at most {limit} items"),
+        Kind::Pattern { pattern } => format!("text that matches {pattern}"),
+        other => format!("what the schema's `{}` says", other.keyword()),
+    }
+}
+
+/// Names of the properties of the object whose `additionalProperties` was violated.
+fn properties_at(schema: &Value, schema_path: &str) -> Vec<String> {
+    let object = schema_path.strip_suffix("/additionalProperties").unwrap_or_default();
+    let properties = schema.pointer(object).and_then(|s| s.get("properties")).and_then(Value::as_object);
+    properties.into_iter().flat_map(|p| p.keys().cloned()).collect()
+}
+
+fn describe_property(schema: &Value, name: &str) -> String {
+    let property = schema.pointer(&format!("/properties/{name}"));
+    let kind = property.and_then(|p| p.get("type")).map(|t| match t {
+        Value::String(one) => one.clone(),
+        several => several.to_string(),
+    });
+    let says = property.and_then(|p| p.get("description")).and_then(Value::as_str).and_then(|d| d.lines().next());
+    match (kind, says) {
+        (Some(kind), Some(says)) => format!("a value of type {kind} ({})", says.trim_end_matches('.')),
+        (Some(kind), None) => format!("a value of type {kind}"),
+        _ => "a value".to_owned(),
+    }
+}
+
+fn quote(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("\"{}\"", clip(text)),
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(fields) => format!("an object of {}", fields.len()),
+        other => other.to_string(),
+    }
+}
+
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(QUOTE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,339 @@
+//! Writing the audit: one task, one connection, many rows a commit.
+//!
+//! The hard problem is speed without doubt. A read call does not wait for the disk: its row is queued and committed
+//! within [`NOTE_DELAY`]. Whatever can change something waits until its row is committed, and all that wait share a
+//! commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::Connection;
+use sqlx::sqlite::SqliteConnection;
+use tokio::sync::{mpsc, oneshot};
+use toolhost_contract::{CallId, Clock};
+
+use crate::chain;
+use crate::error::{Error, Result};
+use crate::open::Project;
+use crate::presence::Presence;
+
+/// Rows that may wait for the disk; beyond, callers wait for room.
+const QUEUE_MAX: usize = 4096;
+/// Most rows of one commit.
+const BATCH_MAX: usize = 512;
+/// How long a row that nobody waits for may stay uncommitted, so that it shares its commit with others.
+const NOTE_DELAY: Duration = Duration::from_millis(50);
+
+/// The append-only side of the audit. Cloning it is cheap; all clones write to the same chain.
+#[derive(Clone)]
+pub struct Audit {
+    queue: mpsc::Sender<Job>,
+}
+
+/// What a row tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Event {
+    /// The call is about to run.
+    Started,
+    /// The call has ended, and this is how.
+    Finished,
+    /// A person decided.
+    Decision,
+    /// The host died while the call ran: nobody knows how it ended.
+    Unknown,
+}
+
+/// One row, before it is numbered and chained. Its JSON, canonical, is what the chain covers.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    pub event: Event,
+    pub call_id: CallId,
+    pub session_id: Option<String>,
+    pub user_id: i64,
+    pub project_id: i64,
+    /// Door, profile, persona and kind of the caller.
+    pub caller: Value,
+    pub tool: String,
+    pub effect: Option<String>,
+    /// Redacted and shortened; `digest` covers them whole.
+    pub arguments: Value,
+    pub digest: Option<String>,
+    /// What policy or a person decided, and why.
+    pub decision: Option<Value>,
+    /// How it ended: `{ok, error?}`.
+    pub outcome: Option<Value>,
+    pub duration_ms: Option<u64>,
+    pub fence: String,
+}
+
+enum Job {
+    /// `Some`: the caller waits for the commit.
+    Append(Box<Entry>, Option<oneshot::Sender<Result<()>>>),
+    Register { root: String, name: String, done: oneshot::Sender<Result<Project>> },
+    Flush(oneshot::Sender<Result<()>>),
+}
+
+impl Audit {
+    pub(crate) async fn start(connection: SqliteConnection, presence: Presence, clock: Arc<dyn Clock>) -> Result<Self> {
+        let (queue, inbox) = mpsc::channel(QUEUE_MAX);
+        let mut writer = Writer { connection, presence, clock, notes: Vec::new() };
+        writer.close_orphans().await?;
+        tokio::spawn(writer.run(inbox));
+        Ok(Self { queue })
+    }
+
+    /// Appends a row and waits until it is committed.
+    pub async fn append(&self, entry: Entry) -> Result<()> {
+        let (done, committed) = oneshot::channel();
+        self.send(Job::Append(Box::new(entry), Some(done))).await?;
+        committed.await.map_err(|_| gone())?
+    }
+
+    /// Queues a row; it is committed within a moment.
+    pub async fn note(&self, entry: Entry) -> Result<()> {
+        self.send(Job::Append(Box::new(entry), None)).await
+    }
+
+    /// Waits until everything queued before is committed.
+    pub async fn flush(&self) -> Result<()> {
+        let (done, committed) = oneshot::channel();
+        self.send(Job::Flush(done)).await?;
+        committed.await.map_err(|_| gone())?
+    }
+
+    pub(crate) async fn register(&self, root: String, name: String) -> Result<Project> {
+        let (done, registered) = oneshot::channel();
+        self.send(Job::Register { root, name, done }).await?;
+        registered.await.map_err(|_| gone())?
+    }
+
+    async fn send(&self, job: Job) -> Result<()> {
+        self.queue.send(job).await.map_err(|_| gone())
+    }
+}
+
+fn gone() -> Error {
+    Error::Audit("its writer has ended".to_owned())
+}
+
+struct Writer {
+    connection: SqliteConnection,
+    presence: Presence,
+    clock: Arc<dyn Clock>,
+    /// Rows that nobody waits for and no commit has taken yet.
+    notes: Vec<Entry>,
+}
+
+/// What one commit takes.
+#[derive(Default)]
+struct Batch {
+    entries: Vec<Entry>,
+    waiting: Vec<oneshot::Sender<Result<()>>>,
+}
+
+impl Batch {
+    /// Takes a job in; gives back what is no row.
+    fn take(&mut self, job: Job) -> Option<Job> {
+        match job {
+            Job::Append(entry, done) => {
+                self.entries.push(*entry);
+                self.waiting.extend(done);
+                None
+            }
+            Job::Flush(done) => {
+                self.waiting.push(done);
+                None
+            }
+            register @ Job::Register { .. } => Some(register),
+        }
+    }
+}
+
+impl Writer {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Job>) {
+        while let Some(first) = inbox.recv().await {
+            let mut batch = Batch::default();
+            let mut other = batch.take(first);
+            let deadline = tokio::time::Instant::now() + NOTE_DELAY;
+            while other.is_none() && batch.entries.len() < BATCH_MAX {
+                // Once somebody waits, take what is there and commit; until then, gather.
+                let next = if batch.waiting.is_empty() {
+                    tokio::time::timeout_at(deadline, inbox.recv()).await.ok().flatten()
+                } else {
+                    inbox.try_recv().ok()
+                };
+                let Some(job) = next else { break };
+                other = batch.take(job);
+            }
+            self.commit_batch(batch).await;
+            if let Some(Job::Register { root, name, done }) = other {
+                // The one who asked may have gone; the project is registered all the same.
+                let _ = done.send(self.register(root, name).await);
+            }
+        }
+        self.commit_batch(Batch::default()).await;
+    }
+
+    async fn commit_batch(&mut self, batch: Batch) {
+        let Batch { entries, waiting } = batch;
+        let mut rows = std::mem::take(&mut self.notes);
+        rows.extend(entries);
+        if rows.is_empty() {
+            answer(waiting, || Ok(()));
+            return;
+        }
+        match self.commit(&rows).await {
+            Ok(()) => answer(waiting, || Ok(())),
+            Err(error) => {
+                tracing::error!(%error, rows = rows.len(), "the audit could not be written");
+                let text = error.to_string();
+                answer(waiting, || Err(Error::Audit(text.clone())));
+                // Calls that waited have been told and did not run. What has happened must still be written down.
+                rows.retain(|row| row.event != Event::Started);
+                rows.truncate(QUEUE_MAX);
+                self.notes = rows;
+            }
+        }
+    }
+
+    async fn commit(&mut self, rows: &[Entry]) -> Result<()> {
+        let now = self.clock.unix_ms();
+        let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
+        let mut heads: Vec<(i64, i64, String)> = Vec::new();
+        for row in rows {
+            let at = match heads.iter().position(|(project, ..)| *project == row.project_id) {
+                Some(at) => at,
+                None => {
+                    let head: Option<(i64, String)> = sqlx::query_as("SELECT seq, hash FROM audit_head WHERE project_id = ?")
+                        .bind(row.project_id)
+                        .fetch_optional(&mut *transaction)
+                        .await?;
+                    let (seq, hash) = head.unwrap_or_else(|| (0, chain::GENESIS.to_owned()));
+                    heads.push((row.project_id, seq, hash));
+                    heads.len() - 1
+                }
+            };
+            let (_, seq, hash) = &mut heads[at];
+            *seq += 1;
+            let body = body(row, *seq, now)?;
+            let next = chain::link(hash, &body);
+            insert(&mut transaction, row, *seq, now, &body, hash, &next).await?;
+            track_open(&mut transaction, row, self.presence.host()).await?;
+            *hash = next;
+        }
+        for (project, seq, hash) in heads {
+            let upsert = "INSERT INTO audit_head (project_id, seq, hash) VALUES (?, ?, ?)
+                ON CONFLICT (project_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash";
+            sqlx::query(upsert).bind(project).bind(seq).bind(hash).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn register(&mut self, root: String, name: String) -> Result<Project> {
+        let insert = "INSERT INTO project (root, name, created_at_ms) VALUES (?, ?, ?) ON CONFLICT (root) DO NOTHING";
+        let now = self.clock.unix_ms();
+        sqlx::query(insert).bind(&root).bind(&name).bind(now).execute(&mut self.connection).await?;
+        let select = "SELECT id, name FROM project WHERE root = ?";
+        let (id, name) = sqlx::query_as(select).bind(&root).fetch_one(&mut self.connection).await?;
+        Ok(Project { id, name })
+    }
+
+    /// Gives every call that a dead host left open its last row.
+    async fn close_orphans(&mut self) -> Result<()> {
+        let open: Vec<(i64, String, String, String)> =
+            sqlx::query_as("SELECT project_id, call_id, host, tool FROM open_call").fetch_all(&mut self.connection).await?;
+        let orphans: Vec<Entry> = open
+            .into_iter()
+            .filter(|(_, _, host, _)| !self.presence.is_alive(host))
+            .map(|(project_id, call_id, host, tool)| Entry {
+                event: Event::Unknown,
+                call_id: CallId::new(call_id),
+                session_id: None,
+                user_id: 0,
+                project_id,
+                caller: serde_json::json!({ "host": host }),
+                tool,
+                effect: None,
+                arguments: Value::Null,
+                digest: None,
+                decision: None,
+                outcome: Some(serde_json::json!({ "unknown": "the host ended while the call ran" })),
+                duration_ms: None,
+                fence: String::new(),
+            })
+            .collect();
+        if orphans.is_empty() { Ok(()) } else { self.commit(&orphans).await }
+    }
+}
+
+fn answer(waiting: Vec<oneshot::Sender<Result<()>>>, result: impl Fn() -> Result<()>) {
+    for done in waiting {
+        // Who was cancelled meanwhile does not wait any more.
+        let _ = done.send(result());
+    }
+}
+
+/// The row's canonical JSON (RFC 8785): its number and time, then all that the entry says.
+fn body(row: &Entry, seq: i64, at_ms: i64) -> Result<String> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Body<'a> {
+        seq: i64,
+        at_ms: i64,
+        #[serde(flatten)]
+        entry: &'a Entry,
+    }
+    serde_json_canonicalizer::to_string(&Body { seq, at_ms, entry: row }).map_err(|error| Error::Audit(error.to_string()))
+}
+
+async fn insert(
+    connection: &mut SqliteConnection,
+    row: &Entry,
+    seq: i64,
+    at_ms: i64,
+    body: &str,
+    prev_hash: &str,
+    hash: &str,
+) -> Result<()> {
+    let event = serde_json::to_value(row.event).map_err(|error| Error::Audit(error.to_string()))?;
+    let ok = row.outcome.as_ref().and_then(|outcome| outcome.get("ok")).and_then(Value::as_bool);
+    sqlx::query(
+        "INSERT INTO audit (project_id, seq, at_ms, call_id, session_id, event, tool, ok, body, prev_hash, hash)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )
+    .bind(row.project_id)
+    .bind(seq)
+    .bind(at_ms)
+    .bind(row.call_id.as_str())
+    .bind(&row.session_id)
+    .bind(event.as_str())
+    .bind(&row.tool)
+    .bind(ok)
+    .bind(body)
+    .bind(prev_hash)
+    .bind(hash)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn track_open(connection: &mut SqliteConnection, row: &Entry, host: &str) -> Result<()> {
+    let query = match row.event {
+        Event::Started => sqlx::query("INSERT OR REPLACE INTO open_call (project_id, call_id, host, tool) VALUES (?, ?, ?, ?)")
+            .bind(row.project_id)
+            .bind(row.call_id.as_str())
+            .bind(host)
+            .bind(&row.tool),
+        Event::Finished | Event::Unknown => sqlx::query("DELETE FROM open_call WHERE project_id = ? AND call_id = ?")
+            .bind(row.project_id)
+            .bind(row.call_id.as_str()),
+        Event::Decision => return Ok(()),
+    };
+    query.execute(connection).await?;
+    Ok(())
+}

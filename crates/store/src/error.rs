@@ -1,0 +1,25 @@
+//! What can go wrong with a project's database. These messages are the operator's and may name files.
+
+use std::path::PathBuf;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the state folder {path} cannot be used: {source}", path = .path.display())]
+    Folder { path: PathBuf, source: std::io::Error },
+    #[error(
+        "{path} is not a database of toolhost, or it is damaged; nothing was changed. Restore a copy, or move the file \
+         away to begin a new one",
+        path = .path.display()
+    )]
+    Damaged { path: PathBuf, source: sqlx::Error },
+    #[error("{path} was made by a newer toolhost; nothing was changed. Update toolhost to use it", path = .path.display())]
+    Newer { path: PathBuf },
+    #[error("the database's tables could not be brought up to date: {0}")]
+    Migrate(#[source] sqlx::migrate::MigrateError),
+    #[error("the database: {0}")]
+    Sql(#[from] sqlx::Error),
+    #[error("the audit could not be written: {0}")]
+    Audit(String),
+}

@@ -1,0 +1,186 @@
+//! Reading the audit: pages of rows, and whether the chain holds.
+
+use futures::TryStreamExt;
+use serde_json::Value;
+use sqlx::Row as _;
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+
+use crate::chain;
+use crate::error::Result;
+
+/// Read-only access to the database.
+#[derive(Clone)]
+pub struct Reader {
+    pool: SqlitePool,
+}
+
+/// One row of the audit, as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub seq: i64,
+    pub at_ms: i64,
+    pub call_id: String,
+    pub event: String,
+    pub tool: String,
+    /// The canonical JSON that the chain covers.
+    pub body: String,
+    pub prev_hash: String,
+    pub hash: String,
+}
+
+/// Which rows to show.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub after_seq: i64,
+    pub tool: Option<String>,
+    pub session: Option<String>,
+    pub call: Option<String>,
+    pub failed_only: bool,
+    pub since_ms: Option<i64>,
+    pub limit: i64,
+}
+
+/// What verification found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub rows: u64,
+    pub problems: Vec<Problem>,
+}
+
+/// A row that is not as it was written, or is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub seq: i64,
+    pub what: String,
+}
+
+/// Problems listed at most; the first is what matters.
+const PROBLEMS_MAX: usize = 100;
+
+impl Reader {
+    pub(crate) fn new(pool: SqlitePool) -> Self {
+        Self { pool }
+    }
+
+    /// Rows in the order they were written.
+    pub async fn audit(&self, project: i64, filter: &Filter) -> Result<Vec<Row>> {
+        let rows = sqlx::query(
+            "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash FROM audit
+             WHERE project_id = ?1 AND seq > ?2
+               AND (?3 IS NULL OR tool = ?3) AND (?4 IS NULL OR session_id = ?4) AND (?5 IS NULL OR call_id = ?5)
+               AND (?6 = 0 OR ok = 0 OR event = 'unknown') AND (?7 IS NULL OR at_ms >= ?7)
+             ORDER BY seq LIMIT ?8",
+        )
+        .bind(project)
+        .bind(filter.after_seq)
+        .bind(&filter.tool)
+        .bind(&filter.session)
+        .bind(&filter.call)
+        .bind(filter.failed_only)
+        .bind(filter.since_ms)
+        .bind(filter.limit)
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(row).collect())
+    }
+
+    /// The number of the last row, 0 if there is none.
+    pub async fn audit_end(&self, project: i64) -> Result<i64> {
+        let head = sqlx::query_scalar("SELECT seq FROM audit_head WHERE project_id = ?").bind(project);
+        Ok(head.fetch_optional(&self.pool).await?.unwrap_or(0))
+    }
+
+    /// Follows the chain from its first row to its recorded end.
+    pub async fn verify_audit(&self, project: i64) -> Result<Verdict> {
+        let head: Option<(i64, String)> = sqlx::query_as("SELECT seq, hash FROM audit_head WHERE project_id = ?")
+            .bind(project)
+            .fetch_optional(&self.pool)
+            .await?;
+        let mut chain = Chain::default();
+        let columns = "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash, session_id, ok FROM audit
+             WHERE project_id = ? ORDER BY seq";
+        let mut rows = sqlx::query(columns).bind(project).fetch(&self.pool);
+        while let Some(raw) = rows.try_next().await? {
+            chain.follow(&row(&raw), raw.get("session_id"), raw.get("ok"));
+        }
+        chain.end(head);
+        Ok(Verdict { rows: chain.rows, problems: chain.problems })
+    }
+}
+
+fn row(raw: &SqliteRow) -> Row {
+    Row {
+        seq: raw.get("seq"),
+        at_ms: raw.get("at_ms"),
+        call_id: raw.get("call_id"),
+        event: raw.get("event"),
+        tool: raw.get("tool"),
+        body: raw.get("body"),
+        prev_hash: raw.get("prev_hash"),
+        hash: raw.get("hash"),
+    }
+}
+
+/// The walk along the chain.
+struct Chain {
+    rows: u64,
+    seq: i64,
+    hash: String,
+    problems: Vec<Problem>,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { rows: 0, seq: 0, hash: chain::GENESIS.to_owned(), problems: Vec::new() }
+    }
+}
+
+impl Chain {
+    fn follow(&mut self, row: &Row, session: Option<String>, ok: Option<bool>) {
+        self.rows += 1;
+        for missing in self.seq + 1..row.seq.min(self.seq + 1 + PROBLEMS_MAX as i64) {
+            self.problem(missing, "is missing");
+        }
+        if row.prev_hash != self.hash && row.seq == self.seq + 1 {
+            self.problem(row.seq, "does not follow the row before it");
+        }
+        if chain::link(&row.prev_hash, &row.body) != row.hash {
+            self.problem(row.seq, "has been changed: its hash does not fit its content");
+        } else if !columns_agree(row, session, ok) {
+            self.problem(row.seq, "has been changed: its columns do not fit its content");
+        }
+        self.seq = row.seq;
+        self.hash.clone_from(&row.hash);
+    }
+
+    fn end(&mut self, head: Option<(i64, String)>) {
+        let (seq, hash) = head.unwrap_or_else(|| (0, chain::GENESIS.to_owned()));
+        for missing in self.seq + 1..(seq + 1).min(self.seq + 1 + PROBLEMS_MAX as i64) {
+            self.problem(missing, "is missing");
+        }
+        if seq < self.seq {
+            self.problem(self.seq, "is beyond the recorded end of the chain");
+        }
+        if seq == self.seq && hash != self.hash {
+            self.problem(seq, "is not the recorded end of the chain");
+        }
+    }
+
+    fn problem(&mut self, seq: i64, what: &str) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem { seq, what: what.to_owned() });
+        }
+    }
+}
+
+fn columns_agree(row: &Row, session: Option<String>, ok: Option<bool>) -> bool {
+    let Ok(body) = serde_json::from_str::<Value>(&row.body) else { return false };
+    let text = |name: &str| body.get(name).and_then(Value::as_str);
+    body.get("seq").and_then(Value::as_i64) == Some(row.seq)
+        && body.get("atMs").and_then(Value::as_i64) == Some(row.at_ms)
+        && text("callId") == Some(&row.call_id)
+        && text("event") == Some(&row.event)
+        && text("tool") == Some(&row.tool)
+        && text("sessionId").map(str::to_owned) == session
+        && body.pointer("/outcome/ok").and_then(Value::as_bool) == ok
+}

@@ -1,0 +1,189 @@
+//! `file.edit`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_sandbox::{WriteGuard, WsPath, encode};
+
+use super::{as_text, check_marks, diff_of, read_whole};
+
+/// Lines shown when a text was not found.
+const NEAREST_LINES_MAX: usize = 3;
+/// How alike a line must be to be shown (Jaro-Winkler, 0 to 1).
+const SIMILARITY_MIN: f64 = 0.7;
+/// Lines longer than this are not compared.
+const COMPARED_CHARS_MAX: usize = 300;
+const EDITS_MAX: usize = 200;
+
+pub(crate) struct Edit;
+
+/// Changes parts of a text file by replacing text literally. All edits are made or none; the answer is the diff.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// The path, relative to the workspace root.
+    path: String,
+    /// The edits, made one after the other.
+    #[schemars(length(min = 1, max = 200))]
+    edits: Vec<Replacement>,
+    /// Refuse unless the present content has this SHA-256 (hex), as `file.read` gave it.
+    #[schemars(regex(pattern = r"^[0-9a-fA-F]{64}$"))]
+    expected_sha256: Option<String>,
+    /// Only show the diff.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Replacement {
+    /// The text to find, exactly as it stands in the file, white space included. It must be there exactly once unless
+    /// `all` is set.
+    #[schemars(length(min = 1))]
+    search: String,
+    /// The text to put in its place.
+    replace: String,
+    /// Replace every place where it stands.
+    #[serde(default)]
+    all: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    path: String,
+    /// Unified diff.
+    diff: String,
+    /// Places that were replaced.
+    replacements: usize,
+    /// False for a dry run.
+    written: bool,
+    /// SHA-256 of the content after the edits, hex.
+    sha256: String,
+}
+
+impl Tool for Edit {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "file.edit";
+    const TITLE: &'static str = "Edit a file";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "one place",
+                arguments: json!({"path": "a.txt", "edits": [{"search": "two", "replace": "$& 2"}]}),
+                files: &[("a.txt", "one\ntwo\n")],
+                expect: Expect::Data(&[
+                    ("/diff", r#""--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+$& 2\n""#),
+                    ("/written", "true"),
+                ]),
+            },
+            Example {
+                says: "a text that stands there twice is refused",
+                arguments: json!({"path": "a.txt", "edits": [{"search": "x", "replace": "y"}]}),
+                files: &[("a.txt", "x\nx\n")],
+                expect: Expect::Fails(ErrorKind::Validation),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        let did = if output.written { "edited" } else { "would edit" };
+        format!("{did} {} ({} places, sha256 {})\n{}", output.path, output.replacements, output.sha256, output.diff)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let path = WsPath::parse(&input.path)?;
+        let content = read_whole(ctx, &path).await?;
+        let before_sha256 = hex::encode(Sha256::digest(&content.bytes));
+        if let Some(expected) = &input.expected_sha256
+            && !expected.eq_ignore_ascii_case(&before_sha256)
+        {
+            let (path, expected, actual) = (path.to_string(), expected.clone(), before_sha256);
+            return Err(toolhost_sandbox::Error::Changed { path, expected, actual }.into());
+        }
+        let before = as_text(&path, &content.bytes, content.size)?;
+        let (after, replacements) = apply(&path, &before.text, &input.edits)?;
+        check_marks(&before.text, &after)?;
+        let bytes = encode(&after, before.encoding).ok_or_else(|| {
+            let message = format!("`{path}` is written in {}, which has no place for some of the new characters", before.encoding.name());
+            ToolError::new(ErrorKind::Validation, message).hint("use characters of that encoding, or write the whole file anew as UTF-8")
+        })?;
+        let sha256 = hex::encode(Sha256::digest(&bytes));
+        if !input.dry_run {
+            // Between the reading and this moment somebody else may have written.
+            let guard = WriteGuard { expected_sha256: Some(before_sha256), create_only: false };
+            ctx.workspace.write(&path, bytes, guard).await?;
+        }
+        let diff = diff_of(path.as_str(), &before.text, &after);
+        Ok(Output { path: path.to_string(), diff, replacements, written: !input.dry_run, sha256 })
+    }
+}
+
+/// Makes the edits in order; each sees what the ones before it made.
+fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<(String, usize), ToolError> {
+    debug_assert!(edits.len() <= EDITS_MAX, "the schema says so");
+    let mut text = before.to_owned();
+    let mut replacements = 0;
+    for (n, edit) in edits.iter().enumerate() {
+        let count = text.matches(&edit.search).count();
+        let which = if edits.len() > 1 { format!("edit {}: ", n + 1) } else { String::new() };
+        match count {
+            0 => return Err(not_found(path, &text, &edit.search, &which)),
+            1 => {}
+            _ if edit.all => {}
+            _ => {
+                let places = lines_of(&text, &edit.search);
+                let message = format!("{which}the text stands {count} times in `{path}`, on lines {places}");
+                return Err(ToolError::new(ErrorKind::Validation, message)
+                    .hint("add lines around it to `search` so that one place is meant, or set `all`; nothing was changed"));
+            }
+        }
+        text = text.replace(&edit.search, &edit.replace);
+        replacements += count;
+    }
+    if text == before {
+        let message = format!("the edits leave `{path}` as it is");
+        return Err(ToolError::new(ErrorKind::Validation, message).hint("`replace` must differ from `search`"));
+    }
+    Ok((text, replacements))
+}
+
+fn lines_of(text: &str, search: &str) -> String {
+    let lines: Vec<String> =
+        text.match_indices(search).take(10).map(|(at, _)| (text[..at].matches('\n').count() + 1).to_string()).collect();
+    lines.join(", ")
+}
+
+fn not_found(path: &WsPath, text: &str, search: &str, which: &str) -> ToolError {
+    let unix = search.replace("\r\n", "\n");
+    let message = format!("{which}the text is not in `{path}`");
+    if text.contains("\r\n") && text.replace("\r\n", "\n").contains(&unix) {
+        return ToolError::new(ErrorKind::Validation, message).hint("the file's lines end in \\r\\n; so must those of `search`");
+    }
+    let near = nearest_lines(text, search);
+    let error = ToolError::new(ErrorKind::Validation, if near.is_empty() { message } else { format!("{message}; the nearest lines are:\n{near}") });
+    error.hint("read the file again and copy the text exactly, white space included; nothing was changed")
+}
+
+/// The lines most like the first telling line of the text, with their numbers.
+fn nearest_lines(text: &str, search: &str) -> String {
+    let Some(wanted) = search.lines().map(str::trim).find(|line| !line.is_empty()) else { return String::new() };
+    if wanted.chars().count() > COMPARED_CHARS_MAX {
+        return String::new();
+    }
+    let mut scored: Vec<(f64, usize, &str)> = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty() && line.len() <= COMPARED_CHARS_MAX)
+        .map(|(n, line)| (strsim::jaro_winkler(line.trim(), wanted), n + 1, line))
+        .filter(|(score, ..)| *score >= SIMILARITY_MIN)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    scored.truncate(NEAREST_LINES_MAX);
+    scored.iter().map(|(_, n, line)| format!("{n}: {line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,78 @@
+//! Files of the workspace.
+
+pub(crate) mod delete;
+pub(crate) mod edit;
+pub(crate) mod list;
+pub(crate) mod r#move;
+mod outline;
+pub(crate) mod read;
+pub(crate) mod search;
+pub(crate) mod write;
+
+use similar::TextDiff;
+use toolhost_contract::{Ctx, ErrorKind, REDACTED, ToolError};
+use toolhost_sandbox::{Content, Decoded, ReadSpan, WsPath, decode};
+
+/// Largest file that is read whole, bytes.
+const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Lines of context in a diff.
+const DIFF_CONTEXT_LINES: usize = 3;
+/// Longest diff shown, bytes.
+const DIFF_BYTES_MAX: usize = 64 * 1024;
+
+async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> {
+    let content = ctx.workspace.read(path, ReadSpan { start: 0, bytes_max: WHOLE_BYTES_MAX }).await?;
+    if content.size > WHOLE_BYTES_MAX {
+        let message = format!("`{path}` is {} bytes long; {WHOLE_BYTES_MAX} is the most that is read whole", content.size);
+        return Err(ToolError::new(ErrorKind::Limit, message)
+            .hint("use `file.search` to find the part you need, or the view `headTail`"));
+    }
+    Ok(content)
+}
+
+fn as_text(path: &WsPath, bytes: &[u8], size: u64) -> Result<Decoded, ToolError> {
+    decode(bytes).ok_or_else(|| {
+        let message = format!("`{path}` is binary ({}, {size} bytes)", kind_of(bytes));
+        ToolError::new(ErrorKind::Validation, message).hint("only text can be read; `bash` has programs that look into binaries")
+    })
+}
+
+/// What a binary file looks like, by its first bytes.
+fn kind_of(bytes: &[u8]) -> &'static str {
+    let known: [(&[u8], &str); 12] = [
+        (b"\x7fELF", "an ELF program"),
+        (b"\x89PNG", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"GIF8", "a GIF image"),
+        (b"%PDF", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x1f\x8b", "gzip data"),
+        (b"SQLite format 3", "an SQLite database"),
+        (b"RIFF", "RIFF media"),
+        (b"\0asm", "a WebAssembly module"),
+        (b"BZh", "bzip2 data"),
+        (b"\xfd7zXZ", "xz data"),
+    ];
+    known.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("unknown kind", |(_, name)| name)
+}
+
+fn diff_of(path: &str, before: &str, after: &str) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    let mut text =
+        diff.unified_diff().context_radius(DIFF_CONTEXT_LINES).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
+    if text.len() > DIFF_BYTES_MAX {
+        let length = text.len();
+        text.truncate(text.floor_char_boundary(DIFF_BYTES_MAX));
+        text.push_str(&format!("\n[... {} more bytes of diff ...]\n", length - text.len()));
+    }
+    text
+}
+
+/// Refuses to write the mark that stands for a secret over the secret itself.
+fn check_marks(before: &str, after: &str) -> Result<(), ToolError> {
+    if after.matches(REDACTED).count() <= before.matches(REDACTED).count() {
+        return Ok(());
+    }
+    let message = format!("the text holds `{REDACTED}`, which stands for a secret you were not shown; writing it would destroy the secret");
+    Err(ToolError::new(ErrorKind::Validation, message).hint("use `file.edit` on other lines, and leave that one as it is"))
+}

@@ -1,0 +1,60 @@
+//! `file.move`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_sandbox::WsPath;
+
+pub(crate) struct Move;
+
+/// Moves or renames a file or folder within the workspace. Nothing is replaced: the target must be free.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// The present path, relative to the workspace root.
+    from: String,
+    /// The new path; its folders are made.
+    to: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    from: String,
+    to: String,
+}
+
+impl Tool for Move {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "file.move";
+    const TITLE: &'static str = "Move a file";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "into a new folder",
+                arguments: json!({"from": "a.txt", "to": "old/a.txt"}),
+                files: &[("a.txt", "a")],
+                expect: Expect::Data(&[("/to", "\"old/a.txt\"")]),
+            },
+            Example {
+                says: "never over another file",
+                arguments: json!({"from": "a.txt", "to": "b.txt"}),
+                files: &[("a.txt", "a"), ("b.txt", "b")],
+                expect: Expect::Fails(ErrorKind::Conflict),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        format!("moved {} to {}", output.from, output.to)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let (from, to) = (WsPath::parse(&input.from)?, WsPath::parse(&input.to)?);
+        ctx.workspace.rename(&from, &to).await?;
+        Ok(Output { from: from.to_string(), to: to.to_string() })
+    }
+}

@@ -1,0 +1,159 @@
+//! `file.search`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_sandbox::{SearchQuery, WsPath};
+
+use crate::page;
+
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 1000;
+const CONTEXT_LINES_MAX: usize = 20;
+
+pub(crate) struct Search;
+
+/// Searches the text of files for a pattern, line by line, as ripgrep does. Hidden files, binary files and what
+/// .gitignore names are passed over.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// A regular expression (Rust's dialect), or plain text with `literal`.
+    #[schemars(length(min = 1, max = 10000))]
+    pattern: String,
+    /// Take the pattern as plain text.
+    #[serde(default)]
+    literal: bool,
+    /// The folder or file to search, relative to the workspace root.
+    #[serde(default = "root")]
+    path: String,
+    /// Only files whose name (`*.rs`) or path (`src/**/*.rs`) matches.
+    glob: Option<String>,
+    /// Lines of context before and after each match.
+    #[serde(default)]
+    #[schemars(range(max = 20))]
+    context: usize,
+    /// Ignore the case of letters.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Most matching lines of one page.
+    #[serde(default = "limit_default")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    matches: Vec<Match>,
+    /// Matching lines in all.
+    total: usize,
+    files_with_matches: usize,
+    /// Present when there are more matches.
+    next_cursor: Option<String>,
+    /// There are so many matches that not all were counted.
+    incomplete: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Match {
+    path: String,
+    /// 1-based.
+    line: u64,
+    text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    before: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    after: Vec<String>,
+}
+
+fn root() -> String {
+    ".".to_owned()
+}
+
+fn limit_default() -> usize {
+    LIMIT_DEFAULT
+}
+
+impl Tool for Search {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "file.search";
+    const TITLE: &'static str = "Search in files";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "where a function is defined",
+                arguments: json!({"pattern": r"fn\s+main", "glob": "*.rs"}),
+                files: &[("src/main.rs", "// start\nfn main() {}\n")],
+                expect: Expect::Data(&[("/matches/0/path", "\"src/main.rs\""), ("/matches/0/line", "2")]),
+            },
+            Example {
+                says: "plain text with brackets",
+                arguments: json!({"pattern": "a[0]", "literal": true}),
+                files: &[("x.c", "int a[0];\n"), ("y.c", "int a0;\n")],
+                expect: Expect::Data(&[("/total", "1")]),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        let mut lines = Vec::new();
+        for found in &output.matches {
+            let first = found.line.saturating_sub(found.before.len() as u64);
+            for (n, text) in found.before.iter().enumerate() {
+                lines.push(format!("{}-{}-{text}", found.path, first + n as u64));
+            }
+            lines.push(format!("{}:{}:{}", found.path, found.line, found.text));
+            for (n, text) in found.after.iter().enumerate() {
+                lines.push(format!("{}-{}-{text}", found.path, found.line + 1 + n as u64));
+            }
+        }
+        if lines.is_empty() {
+            lines.push("no matches".to_owned());
+        }
+        if let Some(cursor) = &output.next_cursor {
+            lines.push(format!("[{} of {} matches; the next page has cursor=\"{cursor}\"]", output.matches.len(), output.total));
+        }
+        if output.incomplete {
+            lines.push("[too many matches to count: narrow the pattern or the path]".to_owned());
+        }
+        lines.join("\n")
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let query = SearchQuery {
+            pattern: input.pattern,
+            literal: input.literal,
+            ignore_case: input.ignore_case,
+            path: WsPath::parse(&input.path)?,
+            glob: input.glob,
+            context: input.context.min(CONTEXT_LINES_MAX),
+            include_hidden: false,
+            include_ignored: false,
+            limit: input.limit.clamp(1, LIMIT_MAX),
+            after: page::after_line(input.cursor)?,
+        };
+        let found = ctx.workspace.search(query).await?;
+        let last = found.matches.last().map(|m| page::line_cursor(&m.path, m.line));
+        let matches = found.matches.into_iter().map(|m| Match {
+            path: m.path,
+            line: m.line,
+            text: m.text,
+            before: m.before,
+            after: m.later,
+        });
+        Ok(Output {
+            matches: matches.collect(),
+            total: found.total,
+            files_with_matches: found.files_with_matches,
+            next_cursor: last.filter(|_| found.more),
+            incomplete: found.cut,
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! `file.write`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_sandbox::{WriteGuard, WsPath, decode};
+
+use super::{check_marks, read_whole};
+
+pub(crate) struct Write;
+
+/// Writes a text file, whole: creates it, its folders too, or replaces what is there. The change is atomic. For a part
+/// of a file use `file.edit`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// The path, relative to the workspace root.
+    path: String,
+    /// The whole new content.
+    content: String,
+    /// Refuse unless the present content has this SHA-256 (hex), as `file.read` gave it.
+    #[schemars(regex(pattern = r"^[0-9a-fA-F]{64}$"))]
+    expected_sha256: Option<String>,
+    /// Refuse if the file exists.
+    #[serde(default)]
+    create_only: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    path: String,
+    /// Whether the file was not there before.
+    created: bool,
+    bytes: u64,
+    /// SHA-256 of the new content, hex.
+    sha256: String,
+}
+
+impl Tool for Write {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "file.write";
+    const TITLE: &'static str = "Write a file";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn aliases(&self) -> Vec<Alias> {
+        vec![Alias::new("write_file")]
+    }
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "a new file in a new folder",
+                arguments: json!({"path": "docs/notes.md", "content": "# Notes\n"}),
+                files: &[],
+                expect: Expect::Data(&[("/created", "true"), ("/bytes", "8")]),
+            },
+            Example {
+                says: "never over an existing file",
+                arguments: json!({"path": "a.txt", "content": "new", "createOnly": true}),
+                files: &[("a.txt", "old")],
+                expect: Expect::Fails(ErrorKind::Conflict),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        let did = if output.created { "created" } else { "replaced" };
+        format!("{did} {} ({} bytes, sha256 {})", output.path, output.bytes, output.sha256)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let path = WsPath::parse(&input.path)?;
+        if input.content.contains(toolhost_contract::REDACTED) {
+            // What cannot be read whole as text holds no mark that was there before.
+            let before = read_whole(ctx, &path).await.ok().and_then(|content| decode(&content.bytes));
+            check_marks(before.as_ref().map_or("", |decoded| &decoded.text), &input.content)?;
+        }
+        let guard = WriteGuard { expected_sha256: input.expected_sha256, create_only: input.create_only };
+        let written = ctx.workspace.write(&path, input.content.into_bytes(), guard).await?;
+        Ok(Output { path: path.to_string(), created: written.created, bytes: written.bytes, sha256: written.sha256 })
+    }
+}

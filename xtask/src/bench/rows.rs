@@ -1,0 +1,286 @@
+//! The measurements, one function each. Ours and the peer take turns, so that a busy minute hits both.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::bench::client::{Client, Server};
+use crate::bench::peers::Peers;
+use crate::bench::playground::{PAGE, Playground, RARE_WORD, TREE_FILES};
+use crate::bench::table::{Budget, Measured, Row, Unit};
+
+/// The fence that is strongest here, and the one that costs least.
+const FULL: &[&str] = &[];
+const LANDLOCK: &[&str] = &["--sandbox", "landlock"];
+const NO_FENCE: &[&str] = &["--sandbox", "off"];
+
+const STARTS: usize = 15;
+const READS: usize = 2_000;
+const READS_PER_TURN: usize = 250;
+const WINDOW: usize = 64;
+const WALKS: usize = 30;
+const SPAWNS: usize = 60;
+/// Calls before the first that counts: caches fill, pools open.
+const WARM_UP: usize = 20;
+/// Long enough for whatever a server still does after it answered.
+const SETTLE: Duration = Duration::from_millis(500);
+
+const FLOOD: &str = "head -c 10G /dev/zero";
+/// As much as a model may ask for, up to this.
+const FLOOD_MS_MAX: u64 = 240_000;
+const KIB_PER_MIB: f64 = 1024.0;
+
+/// What is measured, against whom, on what.
+pub(crate) struct Stage {
+    pub(crate) program: PathBuf,
+    pub(crate) peers: Peers,
+    pub(crate) playground: Playground,
+}
+
+impl Stage {
+    fn ours(&self, root: &Path, flags: &[&str]) -> Server {
+        let state = self.playground.state(&flags.join(""));
+        let server = Server::new("toolhost", &self.program).arg("mcp").arg("--root").arg(root);
+        let server = server.arg("--profile").arg("developer").arg("--state").arg(state);
+        flags.iter().fold(server, Server::arg)
+    }
+}
+
+/// A row before it is measured.
+struct Plan {
+    what: &'static str,
+    unit: Unit,
+    budgets: &'static [Budget],
+    measure: fn(&Stage) -> Result<Measured>,
+}
+
+#[rustfmt::skip]
+const PLANS: [Plan; 11] = [
+    Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
+        budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
+    Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
+        budgets: &[Budget::RatioMax(1.0)] },
+    Plan { what: "file_read 4 KiB, 64 in flight", unit: Unit::PerSecond, measure: read_pipelined,
+        budgets: &[Budget::RatioMin(1.5)] },
+    Plan { what: "file_list **/*, 10,000 files", unit: Unit::Milliseconds, measure: list,
+        budgets: &[Budget::RatioMax(1.15)] },
+    Plan { what: "file_search, 10,000 files", unit: Unit::Milliseconds, measure: search,
+        budgets: &[Budget::RatioMax(1.15)] },
+    Plan { what: "git_status", unit: Unit::Milliseconds, measure: git_status,
+        budgets: &[Budget::AddedMax(10.0)] },
+    Plan { what: "bash true, full fence", unit: Unit::Milliseconds, measure: |stage| bash(stage, FULL),
+        budgets: &[Budget::AddedMax(8.0)] },
+    Plan { what: "bash true, Landlock", unit: Unit::Milliseconds, measure: |stage| bash(stage, LANDLOCK),
+        budgets: &[Budget::AddedMax(1.0)] },
+    // What the gate and its audit cost without any fence: explains the two rows above.
+    Plan { what: "bash true, no fence", unit: Unit::Milliseconds, measure: |stage| bash(stage, NO_FENCE),
+        budgets: &[] },
+    Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
+        budgets: &[Budget::OursMax(25.0)] },
+    Plan { what: "memory for 10 GB of output", unit: Unit::Mebibytes, measure: flood_memory,
+        budgets: &[Budget::OursMax(16.0)] },
+];
+
+/// Measures every row whose name has `only` in it. A row that fails says so in the table; the others still count.
+pub(crate) fn measure(stage: &Stage, only: &str) -> Vec<Row> {
+    let plans = PLANS.iter().filter(|plan| plan.what.contains(only));
+    plans
+        .map(|plan| {
+            println!("measuring {} ...", plan.what);
+            let measured = (plan.measure)(stage).map_err(|error| format!("{error:#}"));
+            Row { what: plan.what, unit: plan.unit, budgets: plan.budgets, measured }
+        })
+        .collect()
+}
+
+fn start(stage: &Stage) -> Result<Measured> {
+    let root = stage.playground.pages();
+    let ours = stage.ours(&root, FULL);
+    let peer = stage.peers.node_server(&root);
+    let ready = |server: &Server| Client::start(server).map(|client| client.ready_after);
+    // The first start makes the database; what a person meets every day is the others.
+    ready(&ours)?;
+    take_turns(STARTS, || ready(&ours), peer.map(|peer| (peer.name, move || ready(&peer))))
+}
+
+fn read(stage: &Stage) -> Result<Measured> {
+    let mut ours = Reader::ours(stage)?;
+    let mut peer = Reader::peer(stage)?;
+    let (mut our_times, mut peer_times) = (Vec::new(), Vec::new());
+    for _ in 0..READS / READS_PER_TURN {
+        for _ in 0..READS_PER_TURN {
+            our_times.push(ours.read()?);
+        }
+        if let Some(peer) = &mut peer {
+            for _ in 0..READS_PER_TURN {
+                peer_times.push(peer.read()?);
+            }
+        }
+    }
+    Ok(Measured {
+        ours: median_ms(our_times)?,
+        peer: peer.map(|peer| Ok::<_, anyhow::Error>((peer.name, median_ms(peer_times)?))).transpose()?,
+    })
+}
+
+fn read_pipelined(stage: &Stage) -> Result<Measured> {
+    let mut ours = Reader::ours(stage)?;
+    let mut peer = Reader::peer(stage)?;
+    let name = peer.as_ref().map(|peer| peer.name);
+    let times = take_turns(3, || ours.read_pipelined(), name.zip(peer.as_mut().map(|peer| || peer.read_pipelined())))?;
+    let per_second = |ms: f64| READS as f64 / ms * 1000.0;
+    Ok(Measured { ours: per_second(times.ours), peer: times.peer.map(|(name, ms)| (name, per_second(ms))) })
+}
+
+fn list(stage: &Stage) -> Result<Measured> {
+    let root = stage.playground.tree();
+    let mut client = Client::start(&stage.ours(&root, FULL))?;
+    // As many as one page holds; the walk is over all of them either way.
+    let limit = client.maximum_of("file_list", "limit").map_or(TREE_FILES as u64, |max| max.min(TREE_FILES as u64));
+    let arguments = json!({"path": ".", "pattern": "**/*", "recursive": true, "limit": limit});
+    let peer = stage.peers.ripgrep(&root, &["--files"]).map(|mut rg| ("rg --files", move || spawn(&mut rg)));
+    take_turns(WALKS, || Ok(client.call("file_list", &arguments)?.1), peer)
+}
+
+fn search(stage: &Stage) -> Result<Measured> {
+    let root = stage.playground.tree();
+    let mut client = Client::start(&stage.ours(&root, FULL))?;
+    let arguments = json!({"pattern": RARE_WORD});
+    let (found, _) = client.call("file_search", &arguments)?;
+    ensure!(found.to_string().contains(RARE_WORD), "file_search did not find `{RARE_WORD}`");
+    let peer = stage.peers.ripgrep(&root, &["--line-number", RARE_WORD]).map(|mut rg| ("rg", move || spawn(&mut rg)));
+    take_turns(WALKS, || Ok(client.call("file_search", &arguments)?.1), peer)
+}
+
+fn git_status(stage: &Stage) -> Result<Measured> {
+    let root = stage.playground.repository();
+    let mut client = Client::start(&stage.ours(&root, FULL))?;
+    let mut git = Command::new("git");
+    git.args(["status", "--porcelain"]).current_dir(&root);
+    take_turns(WALKS, || Ok(client.call("git_status", &json!({}))?.1), Some(("git status", || spawn(&mut git))))
+}
+
+fn bash(stage: &Stage, flags: &[&str]) -> Result<Measured> {
+    let mut client = Client::start(&stage.ours(&stage.playground.pages(), flags))?;
+    let mut bare = Command::new("bash");
+    bare.args(["-c", "true"]);
+    take_turns(SPAWNS, || run(&mut client, &json!({"command": "true"})), Some(("bare spawn", || spawn(&mut bare))))
+}
+
+fn idle_memory(stage: &Stage) -> Result<Measured> {
+    let client = Client::start(&stage.ours(&stage.playground.pages(), FULL))?;
+    thread::sleep(SETTLE);
+    Ok(Measured { ours: client.memory_kib("VmRSS")? as f64 / KIB_PER_MIB, peer: None })
+}
+
+/// By how much the highest point ever reached has risen.
+fn flood_memory(stage: &Stage) -> Result<Measured> {
+    let mut client = Client::start(&stage.ours(&stage.playground.pages(), FULL))?;
+    run(&mut client, &json!({"command": "true"}))?;
+    let before = client.memory_kib("VmHWM")?;
+    let timeout = client.maximum_of("bash", "timeoutMs").map_or(FLOOD_MS_MAX, |max| max.min(FLOOD_MS_MAX));
+    run(&mut client, &json!({"command": FLOOD, "timeoutMs": timeout}))?;
+    let after = client.memory_kib("VmHWM")?;
+    Ok(Measured { ours: (after - before) as f64 / KIB_PER_MIB, peer: None })
+}
+
+/// A connection on which the page is read.
+struct Reader {
+    name: &'static str,
+    client: Client,
+    tool: &'static str,
+    arguments: Value,
+}
+
+impl Reader {
+    fn ours(stage: &Stage) -> Result<Self> {
+        let server = stage.ours(&stage.playground.pages(), FULL);
+        Self::start(&server, "file_read", json!({"path": PAGE}))
+    }
+
+    fn peer(stage: &Stage) -> Result<Option<Self>> {
+        let server = stage.peers.rust_server(&stage.playground.pages());
+        let page = json!({"path": stage.playground.page()});
+        server.map(|server| Self::start(&server, "read_text_file", page)).transpose()
+    }
+
+    fn start(server: &Server, tool: &'static str, arguments: Value) -> Result<Self> {
+        let mut reader = Self { name: server.name, client: Client::start(server)?, tool, arguments };
+        for _ in 0..WARM_UP {
+            reader.read()?;
+        }
+        Ok(reader)
+    }
+
+    fn read(&mut self) -> Result<Duration> {
+        Ok(self.client.call(self.tool, &self.arguments)?.1)
+    }
+
+    fn read_pipelined(&mut self) -> Result<Duration> {
+        self.client.pipeline(self.tool, &self.arguments, READS, WINDOW)
+    }
+}
+
+/// Runs a command through our server; one that failed or ran out of time measures nothing.
+fn run(client: &mut Client, arguments: &Value) -> Result<Duration> {
+    let (result, took) = client.call("bash", arguments)?;
+    let data = &result["structuredContent"]["data"];
+    ensure!(data["exitCode"] == 0, "`{}` did not end with 0: {data:.300}", arguments["command"]);
+    Ok(took)
+}
+
+/// Runs a program by itself and takes all it prints, as somebody who calls it would.
+fn spawn(command: &mut Command) -> Result<Duration> {
+    let began = Instant::now();
+    let output = command.stdin(Stdio::null()).output().context("cannot start the peer")?;
+    let took = began.elapsed();
+    ensure!(output.status.success(), "the peer failed with {}", output.status);
+    Ok(took)
+}
+
+/// Measures both sides in turns and takes the medians, in milliseconds.
+fn take_turns(
+    turns: usize,
+    mut ours: impl FnMut() -> Result<Duration>,
+    mut peer: Option<(&'static str, impl FnMut() -> Result<Duration>)>,
+) -> Result<Measured> {
+    let (mut our_times, mut peer_times) = (Vec::new(), Vec::new());
+    for _ in 0..turns {
+        our_times.push(ours()?);
+        if let Some((_, peer)) = &mut peer {
+            peer_times.push(peer()?);
+        }
+    }
+    let peer = peer.map(|(name, _)| Ok::<_, anyhow::Error>((name, median_ms(peer_times)?))).transpose()?;
+    Ok(Measured { ours: median_ms(our_times)?, peer })
+}
+
+fn median_ms(mut times: Vec<Duration>) -> Result<f64> {
+    times.sort_unstable();
+    let median = times.get(times.len() / 2).context("nothing was measured")?;
+    Ok(median.as_secs_f64() * 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PLANS, median_ms};
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    #[test]
+    fn every_row_has_its_own_name() {
+        let names: BTreeSet<_> = PLANS.iter().map(|plan| plan.what).collect();
+        assert_eq!(names.len(), PLANS.len());
+    }
+
+    #[test]
+    fn the_median_ignores_one_slow_call() {
+        let times = [1, 900, 2].map(Duration::from_millis).to_vec();
+        assert!((median_ms(times).expect("there are times") - 2.0).abs() < 1e-9);
+        assert!(median_ms(Vec::new()).is_err());
+    }
+}

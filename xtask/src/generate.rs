@@ -1,0 +1,78 @@
+//! The documents that are derived from the program: the tool list, for people and for programs.
+//!
+//! They are committed, so that a changed contract shows up in review; `--check` fails when they are stale.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::shell;
+
+const FOLDER: &str = "docs/generated";
+
+/// Every document, and what the program is asked to get it.
+const DOCUMENTS: [Document; 2] = [
+    Document { file: "tools.json", ask: &["tools", "--profile", "all", "--json"] },
+    Document { file: "tools.md", ask: &["tools", "--profile", "all", "--markdown"] },
+];
+
+struct Document {
+    file: &'static str,
+    ask: &'static [&'static str],
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Write nothing; fail if a document is stale.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Asks the program for every document before it writes the first, so that a failure leaves the old ones as they were.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
+    let folder = root.join(FOLDER);
+    let texts = DOCUMENTS.iter().map(|document| ask(root, document)).collect::<Result<Vec<_>>>()?;
+    let mut stale = 0;
+    for (document, text) in DOCUMENTS.iter().zip(texts) {
+        let path = folder.join(document.file);
+        let is_stale = fs::read_to_string(&path).ok().as_ref() != Some(&text);
+        let said = match (is_stale, arguments.check) {
+            (false, _) => "up to date",
+            (true, true) => "stale: run `cargo xtask gen`",
+            (true, false) => {
+                fs::create_dir_all(&folder).with_context(|| format!("cannot make {FOLDER}"))?;
+                fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+                "written"
+            }
+        };
+        stale += usize::from(is_stale);
+        println!("{FOLDER}/{}: {said}", document.file);
+    }
+    Ok(if arguments.check && stale > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn ask(root: &Path, document: &Document) -> Result<String> {
+    let mut cargo = shell::cargo(root);
+    cargo.args(["run", "--quiet", "--locked", "--package", "toolhost-cli", "--"]).args(document.ask);
+    let text = with_one_final_newline(&shell::stdout_of(&mut cargo)?);
+    ensure!(text != "\n", "`toolhost {}` printed nothing", document.ask.join(" "));
+    Ok(text)
+}
+
+fn with_one_final_newline(text: &str) -> String {
+    format!("{}\n", text.trim_end_matches('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_one_final_newline;
+
+    #[test]
+    fn a_document_ends_with_one_newline_however_it_was_printed() {
+        for printed in ["[]", "[]\n", "[]\n\n"] {
+            assert_eq!(with_one_final_newline(printed), "[]\n");
+        }
+    }
+}
