@@ -1,0 +1,8 @@
+//! The Model Context Protocol, both eras (2025-11-25 with sessions, 2026-07-28 stateless) from one service.
+
+mod render;
+mod service;
+mod stdio;
+
+pub use service::{Door, Names};
+pub use stdio::{StdioError, serve_stdio};

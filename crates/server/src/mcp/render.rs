@@ -1,0 +1,80 @@
+//! Tools and outcomes in MCP's shapes.
+
+use std::sync::Arc;
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+use toolhost_contract::{Effect, Outcome};
+use toolhost_host::Registered;
+
+use super::service::Names;
+
+/// A tool as MCP lists it.
+pub(crate) fn tool(registered: &Registered, names: Names) -> Tool {
+    let facts = &registered.facts;
+    let name = match names {
+        Names::Wire => registered.wire_name.clone(),
+        Names::Dotted => facts.name.to_string(),
+    };
+    let mut tool = Tool::new(name, facts.description.clone(), object(facts.input_schema.clone()));
+    tool.title = Some(facts.title.to_string());
+    tool.output_schema = Some(object(envelope(&facts.output_schema)));
+    tool.annotations = Some(annotations(&facts.title, facts.effect));
+    tool
+}
+
+/// The four hints, from the effect: a tool that only reads says so, and everything else is taken as it could be.
+fn annotations(title: &str, effect: Effect) -> ToolAnnotations {
+    let reads = effect == Effect::Reads;
+    ToolAnnotations::from_raw(
+        Some(title.to_owned()),
+        Some(reads),
+        Some(matches!(effect, Effect::Writes | Effect::Executes | Effect::Reaches)),
+        Some(reads),
+        Some(effect == Effect::Reaches),
+    )
+}
+
+/// The schema of an outcome whose `data` is what the tool says. It holds for successes and failures alike.
+fn envelope(data: &Value) -> Value {
+    let text = || json!({ "type": "string" });
+    let nullable = |kind: &str| json!({ "type": [kind, "null"] });
+    json!({
+        "type": "object",
+        "properties": {
+            "ok": { "type": "boolean" },
+            "data": { "anyOf": [data, { "type": "null" }] },
+            "error": { "anyOf": [{ "type": "null" }, {
+                "type": "object",
+                "properties": { "code": text(), "kind": text(), "message": text(), "hint": text(), "details": {} },
+                "required": ["code", "kind", "message"],
+            }] },
+            "meta": {
+                "type": "object",
+                "properties": {
+                    "tool": text(), "callId": text(), "sessionId": nullable("string"), "userId": { "type": "integer" },
+                    "projectId": { "type": "integer" }, "workflowId": nullable("integer"), "revision": nullable("object"),
+                    "allowWrite": { "type": "boolean" }, "durationMs": { "type": "integer" }, "fence": text(),
+                },
+                "required": ["tool", "callId", "allowWrite", "durationMs", "fence"],
+            },
+        },
+        "required": ["ok", "data", "error", "meta"],
+    })
+}
+
+/// An outcome as a tool result: the structure and the text are each complete, for clients show a model only one of them.
+pub(crate) fn result(outcome: &Outcome) -> CallToolResult {
+    let text = vec![ContentBlock::text(outcome.text.clone())];
+    let mut result = if outcome.ok { CallToolResult::success(text) } else { CallToolResult::error(text) };
+    // Plain data always serializes.
+    result.structured_content = serde_json::to_value(outcome).ok();
+    result
+}
+
+fn object(schema: Value) -> Arc<JsonObject> {
+    match schema {
+        Value::Object(object) => Arc::new(object),
+        _ => Arc::default(),
+    }
+}

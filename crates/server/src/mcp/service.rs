@@ -1,0 +1,167 @@
+//! The service behind every MCP transport: lists the profile's tools and puts calls through the gate.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProgressToken, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
+use toolhost_host::{Gate, Hooks};
+
+use super::render;
+
+/// Tools of one page of `tools/list`.
+const PAGE_TOOLS: usize = 50;
+
+/// Which names a client sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// `file_read`: what every client and model API takes.
+    Wire,
+    /// `file.read`: canonical, for clients that take dots.
+    Dotted,
+}
+
+/// Everything an MCP door needs, handed in.
+pub struct Door {
+    pub gate: Arc<Gate>,
+    pub ids: Arc<dyn IdSource>,
+    pub scope: Scope,
+    /// The profile of whoever is on the other side, set by the operator.
+    pub profile: String,
+    pub persona: String,
+    pub names: Names,
+    pub instructions: String,
+    pub version: String,
+}
+
+/// One door in service.
+pub(crate) struct McpService {
+    door: Door,
+    tools: Vec<Tool>,
+    /// Cancelled when the client has gone.
+    pub(crate) closing: CancellationToken,
+    /// Calls under way.
+    pub(crate) calls: TaskTracker,
+}
+
+impl McpService {
+    pub(crate) fn new(door: Door) -> Result<Self, toolhost_host::Error> {
+        let profile = door.gate.profile(&door.profile)?;
+        let tools = door.gate.tools_of(profile).map(|tool| render::tool(tool, door.names)).collect();
+        Ok(Self { door, tools, closing: CancellationToken::new(), calls: TaskTracker::new() })
+    }
+
+    fn call(&self, request: CallToolRequestParams) -> Call {
+        Call {
+            id: self.door.ids.call_id(),
+            tool: request.name.into_owned(),
+            arguments: request.arguments.map_or(Value::Null, Value::Object),
+            scope: self.door.scope.clone(),
+            caller: Caller {
+                kind: CallerKind::Model,
+                door: "mcp",
+                profile: self.door.profile.clone(),
+                persona: self.door.persona.clone(),
+            },
+        }
+    }
+}
+
+impl ServerHandler for McpService {
+    fn get_info(&self) -> ServerConfig {
+        let mut implementation = Implementation::new("toolhost", self.door.version.clone());
+        implementation.title = Some("Toolhost".to_owned());
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(implementation)
+            .with_instructions(self.door.instructions.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let first = match request.and_then(|request| request.cursor) {
+            None => 0,
+            Some(cursor) => cursor
+                .parse()
+                .ok()
+                .filter(|first| *first <= self.tools.len())
+                .ok_or_else(|| ErrorData::invalid_params("that cursor is not one of tools/list", None))?,
+        };
+        let page: Vec<Tool> = self.tools[first..].iter().take(PAGE_TOOLS).cloned().collect();
+        let next = first + page.len();
+        let mut result = ListToolsResult::with_all_items(page);
+        result.next_cursor = (next < self.tools.len()).then(|| next.to_string());
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let cancel = self.closing.child_token();
+        let progress: Arc<dyn ProgressSink> = match context.meta.get_progress_token() {
+            Some(token) => Arc::new(Notifier::new(context.peer.clone(), token)),
+            None => Arc::new(toolhost_contract::Silent),
+        };
+        let hooks = Hooks { cancel: cancel.clone(), progress };
+        let gate = Arc::clone(&self.door.gate);
+        let call = self.call(request);
+        let mut running = self.calls.spawn(async move { gate.call(call, hooks).await });
+        let outcome = tokio::select! {
+            outcome = &mut running => outcome,
+            () = context.ct.cancelled() => {
+                cancel.cancel();
+                running.await
+            }
+        };
+        let outcome = outcome.map_err(|_| ErrorData::internal_error("the call could not be finished", None))?;
+        Ok(render::result(&outcome).into())
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+}
+
+/// Sends a call's progress to the client, in order.
+struct Notifier {
+    queue: Mutex<tokio::sync::mpsc::Sender<Progress>>,
+}
+
+/// Progress notes that may wait for a slow client; further ones are dropped.
+const NOTES_MAX: usize = 16;
+
+impl Notifier {
+    fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
+        let (queue, mut notes) = tokio::sync::mpsc::channel::<Progress>(NOTES_MAX);
+        tokio::spawn(async move {
+            while let Some(note) = notes.recv().await {
+                let mut param = ProgressNotificationParam::new(token.clone(), note.done);
+                param.total = note.total;
+                param.message = Some(note.message);
+                if peer.notify_progress(param).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self { queue: Mutex::new(queue) }
+    }
+}
+
+impl ProgressSink for Notifier {
+    fn report(&self, progress: Progress) {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        // A client that does not read gets fewer notes.
+        let _ = queue.try_send(progress);
+    }
+}

@@ -1,0 +1,43 @@
+//! MCP over standard input and output.
+
+use std::time::Duration;
+
+use rmcp::ServiceExt;
+use rmcp::service::QuitReason;
+
+use super::service::{Door, McpService};
+
+/// How long calls under way may take to end after the client has gone.
+const CLOSING_GRACE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    #[error(transparent)]
+    Profile(#[from] toolhost_host::Error),
+    #[error("the client did not open a session: {0}")]
+    Handshake(String),
+    #[error("the connection failed: {0}")]
+    Connection(String),
+}
+
+/// Serves one client until it closes its side. Calls under way are then cancelled, and end with their rows written.
+pub async fn serve_stdio(door: Door) -> Result<(), StdioError> {
+    let service = McpService::new(door)?;
+    let (closing, calls) = (service.closing.clone(), service.calls.clone());
+    let running = match service.serve(rmcp::transport::stdio_pipes()).await {
+        Ok(running) => running,
+        // A client that connects and leaves has done nothing wrong.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(StdioError::Handshake(error.to_string())),
+    };
+    let end = running.waiting().await;
+    closing.cancel();
+    calls.close();
+    // Past the grace the audit closes them as unknown at the next start.
+    let _ = tokio::time::timeout(CLOSING_GRACE, calls.wait()).await;
+    match end {
+        Ok(QuitReason::Closed | QuitReason::Cancelled) => Ok(()),
+        Ok(other) => Err(StdioError::Connection(format!("{other:?}"))),
+        Err(error) => Err(StdioError::Connection(error.to_string())),
+    }
+}

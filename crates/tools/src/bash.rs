@@ -1,0 +1,151 @@
+//! `bash`
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_sandbox::{Command, WsPath};
+
+use crate::interactive;
+
+const TIMEOUT_MS_DEFAULT: u64 = 30_000;
+
+pub(crate) struct Bash;
+
+/// Runs a bash command in the workspace, in a fence that the kernel holds: no network unless granted, nothing outside the
+/// workspace but a private /tmp, no input unless given. A command that fails is an answer with its exit code. When the
+/// time is over, all its processes are ended.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// The command; pipes, `&&` and redirections work.
+    #[schemars(length(min = 1, max = 100000))]
+    command: String,
+    /// The folder to run in, relative to the workspace root.
+    #[serde(default = "root")]
+    cwd: String,
+    /// Time limit in milliseconds.
+    #[serde(default = "timeout_default")]
+    #[schemars(range(min = 1, max = 86400000))]
+    timeout_ms: u64,
+    /// Text for standard input, which is empty otherwise.
+    stdin: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    /// 0 is success; 128 + n: ended by signal n.
+    exit_code: i32,
+    /// The signal that ended it, such as `SIGKILL`.
+    signal: Option<String>,
+    stdout: String,
+    stderr: String,
+    /// The middle of stdout or stderr was left out.
+    truncated: bool,
+    /// The time limit was reached and everything it had started was ended.
+    timed_out: bool,
+    duration_ms: u64,
+    /// The fence this very command ran in: `full`, `landlock` or `off`.
+    fence: String,
+}
+
+fn root() -> String {
+    ".".to_owned()
+}
+
+fn timeout_default() -> u64 {
+    TIMEOUT_MS_DEFAULT
+}
+
+impl Tool for Bash {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "bash";
+    const TITLE: &'static str = "Run a command";
+    const EFFECT: Effect = Effect::Executes;
+
+    fn aliases(&self) -> Vec<Alias> {
+        vec![Alias::new("run_command")]
+    }
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "a pipe",
+                arguments: json!({"command": "printf 'b\\na\\n' | sort | head -1"}),
+                files: &[],
+                expect: Expect::Data(&[("/exitCode", "0"), ("/stdout", "\"a\\n\"")]),
+            },
+            Example {
+                says: "a failure is an answer",
+                arguments: json!({"command": "exit 3"}),
+                files: &[],
+                expect: Expect::Data(&[("/exitCode", "3")]),
+            },
+            Example {
+                says: "programs that wait for a person are refused",
+                arguments: json!({"command": "vim notes.txt"}),
+                files: &[],
+                expect: Expect::Fails(ErrorKind::Validation),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        let mut text = output.stdout.clone();
+        let mut line = |part: &str| {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(part);
+        };
+        if !output.stderr.is_empty() {
+            line("[stderr]\n");
+            line(&output.stderr);
+        }
+        if output.timed_out {
+            line(&format!("[the time limit was reached after {} ms: everything was ended]", output.duration_ms));
+        }
+        match &output.signal {
+            Some(signal) => line(&format!("[ended by {signal}]")),
+            None if output.exit_code != 0 || (output.stdout.is_empty() && output.stderr.is_empty()) => {
+                line(&format!("[exit code {}]", output.exit_code));
+            }
+            None => {}
+        }
+        text
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        if input.command.contains('\0') {
+            return Err(ToolError::new(ErrorKind::Validation, "the command holds a NUL character"));
+        }
+        let most = ctx.grants.command_timeout_ms_max;
+        if input.timeout_ms > most {
+            let message = format!("`timeoutMs` is {}; this profile grants {most} at most", input.timeout_ms);
+            return Err(ToolError::new(ErrorKind::Validation, message).hint("run less at once, or let the person raise the profile's limit"));
+        }
+        interactive::check(&input.command, input.stdin.is_some())?;
+        let mut command = Command::new(["bash", "-c", &input.command], Duration::from_millis(input.timeout_ms));
+        command.cwd = WsPath::parse(&input.cwd)?;
+        command.stdin = input.stdin.unwrap_or_default().into_bytes();
+        let result = ctx.workspace.run(command, ctx.watch()).await?;
+        if result.output_limit_reached {
+            return Err(ToolError::new(ErrorKind::Limit, "the command wrote more than the limit on output and was ended")
+                .hint("write to a file, or filter the output"));
+        }
+        Ok(Output {
+            exit_code: result.exit_code,
+            signal: result.signal.map(|signal| signal.name()),
+            truncated: result.stdout.truncated || result.stderr.truncated,
+            stdout: result.stdout.text,
+            stderr: result.stderr.text,
+            timed_out: result.timed_out,
+            duration_ms: u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
+            fence: result.tier.as_str().to_owned(),
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! The structure of a source file: its definitions with their line numbers, by tree-sitter.
+
+use tree_sitter::{Language, Node, Parser};
+
+/// Longest signature shown.
+const SIGNATURE_CHARS_MAX: usize = 200;
+
+/// A language and which of its nodes are definitions.
+struct Grammar {
+    name: &'static str,
+    extensions: &'static [&'static str],
+    language: fn() -> Language,
+    definitions: &'static [&'static str],
+}
+
+const GRAMMARS: &[Grammar] = &[
+    Grammar {
+        name: "Rust",
+        extensions: &["rs"],
+        language: || tree_sitter_rust::LANGUAGE.into(),
+        definitions: &[
+            "function_item", "function_signature_item", "struct_item", "enum_item", "union_item", "trait_item", "impl_item",
+            "mod_item", "const_item", "static_item", "type_item", "macro_definition",
+        ],
+    },
+    Grammar {
+        name: "Python",
+        extensions: &["py", "pyi"],
+        language: || tree_sitter_python::LANGUAGE.into(),
+        definitions: &["function_definition", "class_definition"],
+    },
+    Grammar {
+        name: "JavaScript",
+        extensions: &["js", "jsx", "mjs", "cjs"],
+        language: || tree_sitter_javascript::LANGUAGE.into(),
+        definitions: &["function_declaration", "generator_function_declaration", "class_declaration", "method_definition", "lexical_declaration"],
+    },
+    Grammar {
+        name: "TypeScript",
+        extensions: &["ts", "mts", "cts"],
+        language: || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        definitions: TYPESCRIPT,
+    },
+    Grammar {
+        name: "TypeScript",
+        extensions: &["tsx"],
+        language: || tree_sitter_typescript::LANGUAGE_TSX.into(),
+        definitions: TYPESCRIPT,
+    },
+    Grammar {
+        name: "Go",
+        extensions: &["go"],
+        language: || tree_sitter_go::LANGUAGE.into(),
+        definitions: &["function_declaration", "method_declaration", "type_declaration", "const_declaration", "var_declaration"],
+    },
+    Grammar {
+        name: "Java",
+        extensions: &["java"],
+        language: || tree_sitter_java::LANGUAGE.into(),
+        definitions: &[
+            "class_declaration", "interface_declaration", "enum_declaration", "record_declaration",
+            "annotation_type_declaration", "method_declaration", "constructor_declaration",
+        ],
+    },
+    Grammar {
+        name: "C",
+        extensions: &["c", "h"],
+        language: || tree_sitter_c::LANGUAGE.into(),
+        definitions: &["function_definition", "struct_specifier", "enum_specifier", "union_specifier", "type_definition", "preproc_function_def"],
+    },
+    Grammar {
+        name: "C++",
+        extensions: &["cpp", "cc", "cxx", "hpp", "hh", "hxx"],
+        language: || tree_sitter_cpp::LANGUAGE.into(),
+        definitions: &[
+            "function_definition", "class_specifier", "struct_specifier", "enum_specifier", "union_specifier",
+            "namespace_definition", "type_definition", "template_declaration", "alias_declaration", "concept_definition",
+        ],
+    },
+];
+
+const TYPESCRIPT: &[&str] = &[
+    "function_declaration", "generator_function_declaration", "class_declaration", "abstract_class_declaration",
+    "method_definition", "method_signature", "interface_declaration", "type_alias_declaration", "enum_declaration",
+    "lexical_declaration", "internal_module",
+];
+
+/// One line a definition, `number: signature`, indented as in the file. The error says why there is no outline.
+pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String, String> {
+    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
+    let grammar = GRAMMARS.iter().find(|grammar| grammar.extensions.contains(&extension.as_str()));
+    let grammar = grammar.ok_or_else(|| "no outline for this kind of file; its two ends are shown".to_owned())?;
+    let failed = || format!("this could not be parsed as {}; its two ends are shown", grammar.name);
+    let mut parser = Parser::new();
+    parser.set_language(&(grammar.language)()).map_err(|_| failed())?;
+    let tree = parser.parse(text, None).ok_or_else(failed)?;
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = String::new();
+    let mut cursor = tree.walk();
+    // With a cursor, not by recursion: nesting in a file has no limit, our stack has.
+    let mut function_depth = 0;
+    loop {
+        let node = cursor.node();
+        if grammar.definitions.contains(&node.kind()) && function_depth == 0 && worth_showing(node) {
+            let line = signature(node, &lines);
+            if found.len() + line.len() > bytes_max {
+                found.push_str("[... more definitions left out ...]\n");
+                return Ok(found);
+            }
+            found.push_str(&line);
+        }
+        let enters_function = is_function(node);
+        if cursor.goto_first_child() {
+            function_depth += usize::from(enters_function);
+            continue;
+        }
+        loop {
+            if cursor.goto_next_sibling() {
+                break;
+            }
+            if !cursor.goto_parent() {
+                return if found.is_empty() { Err("the file defines nothing; its two ends are shown".to_owned()) } else { Ok(found) };
+            }
+            function_depth -= usize::from(is_function(cursor.node()));
+        }
+    }
+}
+
+/// What a function defines inside itself is its own affair.
+fn is_function(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "function_item" | "function_definition" | "function_declaration" | "generator_function_declaration" | "method_definition"
+            | "method_declaration" | "constructor_declaration" | "arrow_function" | "function_expression" | "lambda"
+            | "closure_expression"
+    )
+}
+
+fn worth_showing(node: Node<'_>) -> bool {
+    match node.kind() {
+        // `struct x *p` only names a structure.
+        "struct_specifier" | "enum_specifier" | "union_specifier" | "class_specifier" => node.child_by_field_name("body").is_some(),
+        // What the template holds is shown on the same line.
+        "function_definition" | "alias_declaration" => node.parent().is_none_or(|parent| parent.kind() != "template_declaration"),
+        // A constant is worth a line at the top of a module only.
+        "lexical_declaration" => node.parent().is_some_and(|parent| matches!(parent.kind(), "program" | "export_statement")),
+        _ => true,
+    }
+}
+
+fn signature(node: Node<'_>, lines: &[&str]) -> String {
+    let row = node.start_position().row;
+    let line = lines.get(row).copied().unwrap_or_default();
+    let shown = line.trim_end().trim_end_matches('{').trim_end();
+    let shown: String = shown.chars().take(SIGNATURE_CHARS_MAX).collect();
+    format!("{}: {shown}\n", row + 1)
+}

@@ -1,0 +1,316 @@
+//! `file.read`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_sandbox::{ReadSpan, WsPath};
+
+use super::outline::outline;
+use super::{WHOLE_BYTES_MAX, as_text, read_whole};
+
+const LINES_DEFAULT: usize = 2000;
+const LINES_MAX: usize = 100_000;
+const BYTES_DEFAULT: usize = 128 * 1024;
+const BYTES_MAX: usize = 1024 * 1024;
+/// Lines of each end that `headTail` shows by default.
+const END_LINES_DEFAULT: usize = 50;
+/// Bytes of each end that are looked at in a file too large to read whole.
+const END_BYTES: u64 = 128 * 1024;
+
+pub(crate) struct Read;
+
+/// Reads a text file of the workspace: whole, a range of lines, its two ends, or the outline of its definitions. The
+/// answer holds the file's SHA-256, which `file.write` and `file.edit` take as `expectedSha256`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// The path, relative to the workspace root.
+    path: String,
+    /// First line to read, 1-based.
+    #[schemars(range(min = 1))]
+    offset: Option<usize>,
+    /// Most lines to read; with `headTail`, of each end.
+    #[schemars(range(min = 1, max = 100000))]
+    limit: Option<usize>,
+    /// Most bytes of text to return.
+    #[schemars(range(min = 1, max = 1048576))]
+    max_bytes: Option<usize>,
+    /// What to show: `full` (the lines asked for), `headTail` (the first and last lines), `outline` (definitions with
+    /// their line numbers, for Rust, Python, JavaScript, TypeScript, Go, Java, C and C++).
+    #[serde(default)]
+    view: View,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase")]
+enum View {
+    #[default]
+    Full,
+    HeadTail,
+    Outline,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    path: String,
+    /// The view that was given; another than asked for is explained in `note`.
+    view: View,
+    content: String,
+    /// Bytes of the whole file.
+    size: u64,
+    /// Lines of the whole file; null if it is too large to count.
+    total_lines: Option<usize>,
+    /// First line of `content`, 1-based; null for an outline.
+    first_line: Option<usize>,
+    /// Last line of `content`; null for an outline.
+    last_line: Option<usize>,
+    /// Whether `content` is less than the whole file.
+    truncated: bool,
+    /// Where to read on: the next `offset`.
+    next_offset: Option<usize>,
+    /// Such as `UTF-8`.
+    encoding: String,
+    /// SHA-256 of the whole file, hex; null if it is too large to read whole.
+    sha256: Option<String>,
+    note: Option<String>,
+}
+
+impl Tool for Read {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "file.read";
+    const TITLE: &'static str = "Read a file";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn aliases(&self) -> Vec<Alias> {
+        vec![
+            Alias::new("read_file"),
+            Alias::new("read_file_truncated").preset(json!({"view": "outline"})),
+            Alias::new("read_file_with_limit").calls_per_session(10),
+        ]
+    }
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "a range of lines",
+                arguments: json!({"path": "a.txt", "offset": 2, "limit": 1}),
+                files: &[("a.txt", "one\ntwo\nthree\n")],
+                expect: Expect::Data(&[("/content", "\"two\\n\""), ("/totalLines", "3"), ("/nextOffset", "3")]),
+            },
+            Example {
+                says: "the outline of a source file",
+                arguments: json!({"path": "a.py", "view": "outline"}),
+                files: &[("a.py", "import os\n\nclass A:\n    def run(self):\n        pass\n")],
+                expect: Expect::Data(&[("/content", "\"3: class A:\\n4:     def run(self):\\n\"")]),
+            },
+            Example {
+                says: "paths stay in the workspace",
+                arguments: json!({"path": "../secret"}),
+                files: &[],
+                expect: Expect::Fails(ErrorKind::Security),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        let mut text = output.content.clone();
+        let mut notes: Vec<String> = output.note.iter().cloned().collect();
+        if let (true, View::Full, Some(first), Some(last)) = (output.truncated, output.view, output.first_line, output.last_line) {
+            let of = output.total_lines.map(|total| format!(" of {total}")).unwrap_or_default();
+            let next = output.next_offset.map(|next| format!("; read on with offset={next}")).unwrap_or_default();
+            notes.push(format!("lines {first}-{last}{of}{next}"));
+        }
+        if notes.is_empty() {
+            return text;
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{}]", notes.join("; ")));
+        text
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let path = WsPath::parse(&input.path)?;
+        let bytes_max = input.max_bytes.unwrap_or(BYTES_DEFAULT).min(BYTES_MAX);
+        if input.view == View::HeadTail {
+            let first = ctx.workspace.read(&path, ReadSpan { start: 0, bytes_max: END_BYTES }).await?;
+            if first.size > WHOLE_BYTES_MAX {
+                return ends_of_huge(ctx, &path, first.bytes, first.size, &input, bytes_max).await;
+            }
+        }
+        let content = read_whole(ctx, &path).await?;
+        let decoded = as_text(&path, &content.bytes, content.size)?;
+        let file = File {
+            path: path.to_string(),
+            size: content.size,
+            sha256: Some(hex::encode(Sha256::digest(&content.bytes))),
+            encoding: decoded.encoding.name().to_owned(),
+            text: decoded.text,
+        };
+        match input.view {
+            View::Full => file.lines(&input, bytes_max),
+            View::HeadTail => Ok(file.ends(input.limit, bytes_max, None)),
+            View::Outline => Ok(match outline(path.as_str(), &file.text, bytes_max) {
+                Ok(content) => file.outline(content),
+                Err(why) => file.ends(input.limit, bytes_max, Some(why)),
+            }),
+        }
+    }
+}
+
+/// A text file, read whole.
+struct File {
+    path: String,
+    size: u64,
+    sha256: Option<String>,
+    encoding: String,
+    text: String,
+}
+
+impl File {
+    fn lines(self, input: &Input, bytes_max: usize) -> Result<Output, ToolError> {
+        let first = input.offset.unwrap_or(1);
+        let lines_max = input.limit.unwrap_or(LINES_DEFAULT).min(LINES_MAX);
+        let total = self.text.lines().count();
+        if first > total.max(1) {
+            let message = format!("`{}` has {total} lines; line {first} is beyond its end", self.path);
+            return Err(ToolError::new(ErrorKind::Validation, message).hint("choose an `offset` within the file"));
+        }
+        let start = line_start(&self.text, first);
+        let mut end = start;
+        let mut count: usize = 0;
+        for line in self.text[start..].split_inclusive('\n').take(lines_max) {
+            if end + line.len() - start > bytes_max {
+                break;
+            }
+            end += line.len();
+            count += 1;
+        }
+        let mut note = None;
+        if count == 0 && start < self.text.len() {
+            // One line longer than all that may be returned: give its beginning rather than nothing.
+            end = self.text.floor_char_boundary(start + bytes_max);
+            count = 1;
+            note = Some(format!("line {first} is cut after {} bytes", end - start));
+        }
+        let last = first + count.saturating_sub(1);
+        let more = end < self.text.len();
+        Ok(Output {
+            content: self.text[start..end].to_owned(),
+            first_line: Some(first),
+            last_line: Some(last),
+            truncated: more || start > 0,
+            next_offset: (more && last < total).then_some(last + 1),
+            note,
+            ..self.described(View::Full, Some(total))
+        })
+    }
+
+    fn ends(self, limit: Option<usize>, bytes_max: usize, note: Option<String>) -> Output {
+        let lines: Vec<&str> = self.text.split_inclusive('\n').collect();
+        let (content, truncated) = head_and_tail(&lines, &lines, lines.len(), limit, bytes_max);
+        let total = lines.len();
+        Output {
+            content,
+            first_line: Some(1),
+            last_line: Some(total),
+            truncated,
+            note,
+            ..self.described(View::HeadTail, Some(total))
+        }
+    }
+
+    fn outline(self, content: String) -> Output {
+        let total = self.text.lines().count();
+        Output { content, truncated: true, ..self.described(View::Outline, Some(total)) }
+    }
+
+    fn described(self, view: View, total_lines: Option<usize>) -> Output {
+        Output {
+            path: self.path,
+            view,
+            content: String::new(),
+            size: self.size,
+            total_lines,
+            first_line: None,
+            last_line: None,
+            truncated: false,
+            next_offset: None,
+            encoding: self.encoding,
+            sha256: self.sha256,
+            note: None,
+        }
+    }
+}
+
+async fn ends_of_huge(
+    ctx: &Ctx<'_>,
+    path: &WsPath,
+    head: Vec<u8>,
+    size: u64,
+    input: &Input,
+    bytes_max: usize,
+) -> Result<Output, ToolError> {
+    let tail = ctx.workspace.read(path, ReadSpan { start: size.saturating_sub(END_BYTES), bytes_max: END_BYTES }).await?;
+    let decoded = as_text(path, &head, size)?;
+    let tail = String::from_utf8_lossy(&tail.bytes);
+    let head_lines: Vec<&str> = decoded.text.split_inclusive('\n').collect();
+    // The first line of the tail began before it.
+    let tail_lines: Vec<&str> = tail.split_inclusive('\n').skip(1).collect();
+    let (content, _) = head_and_tail(&head_lines, &tail_lines, usize::MAX, input.limit, bytes_max);
+    let file = File {
+        path: path.to_string(),
+        size,
+        sha256: None,
+        encoding: decoded.encoding.name().to_owned(),
+        text: String::new(),
+    };
+    let note = Some(format!("the file is too large ({size} bytes) to count its lines"));
+    Ok(Output { content, first_line: Some(1), truncated: true, note, ..file.described(View::HeadTail, None) })
+}
+
+/// The first lines of `head` and the last of `tail`, with a line that says what is left out between.
+fn head_and_tail(head: &[&str], tail: &[&str], total: usize, limit: Option<usize>, bytes_max: usize) -> (String, bool) {
+    let each = limit.unwrap_or(END_LINES_DEFAULT).min(LINES_MAX);
+    if total <= each * 2 && head.iter().map(|line| line.len()).sum::<usize>() <= bytes_max {
+        return (head.concat(), false);
+    }
+    let first = within(head.iter().take(each).copied(), bytes_max / 2);
+    let last = within(tail.iter().rev().take(each).copied(), bytes_max / 2);
+    let left_out = match total {
+        usize::MAX => "[... the middle is left out ...]\n".to_owned(),
+        total => format!("[... {} lines left out ...]\n", total.saturating_sub(first.len() + last.len())),
+    };
+    let tail: String = last.into_iter().rev().collect();
+    (format!("{}{left_out}{tail}", first.concat()), true)
+}
+
+/// As many of the lines as fit; the first is cut if even it does not.
+fn within<'t>(lines: impl Iterator<Item = &'t str>, bytes_max: usize) -> Vec<&'t str> {
+    let mut room = bytes_max;
+    let mut taken = Vec::new();
+    for line in lines {
+        if line.len() > room {
+            if taken.is_empty() {
+                taken.push(&line[..line.floor_char_boundary(room)]);
+            }
+            break;
+        }
+        room -= line.len();
+        taken.push(line);
+    }
+    taken
+}
+
+/// Byte at which a 1-based line begins.
+fn line_start(text: &str, line: usize) -> usize {
+    if line <= 1 {
+        return 0;
+    }
+    text.match_indices('\n').nth(line - 2).map_or(text.len(), |(at, _)| at + 1)
+}

@@ -1,0 +1,169 @@
+//! The repository of the workspace, through the `git` program in the fence.
+//!
+//! A repository's own configuration can run programs in a dozen ways. Each run therefore overrides what has a fixed name
+//! (hooks, fsmonitor, pager, signing, transports), and [`PRELUDE`] looks up and blanks what has not: filter, diff and
+//! merge drivers under names of the repository's choosing. Even if one slipped through, it would run in the fence.
+
+pub(crate) mod commit;
+pub(crate) mod diff;
+pub(crate) mod log;
+pub(crate) mod push;
+pub(crate) mod status;
+
+use std::time::Duration;
+
+use toolhost_contract::{Ctx, ErrorKind, ToolError};
+use toolhost_sandbox::{Command, CommandResult, WsPath};
+
+/// How long git may take.
+const GIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Bytes kept of each end of git's output.
+const CAPTURE_BYTES: usize = 256 * 1024;
+
+/// Configuration that holds over the repository's own.
+const CONFIG: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.pager", "cat"),
+    ("core.editor", "true"),
+    ("core.askPass", "true"),
+    ("core.sshCommand", "false"),
+    ("core.gitProxy", ""),
+    ("core.quotePath", "false"),
+    ("credential.helper", ""),
+    ("diff.external", ""),
+    ("diff.submodule", "short"),
+    ("commit.gpgSign", "false"),
+    ("tag.gpgSign", "false"),
+    ("push.gpgSign", "false"),
+    ("log.showSignature", "false"),
+    ("gpg.program", "false"),
+    ("protocol.allow", "never"),
+    ("protocol.ext.allow", "never"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("push.recurseSubmodules", "no"),
+    ("safe.bareRepository", "explicit"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("advice.detachedHead", "false"),
+    ("color.ui", "false"),
+];
+
+/// Blanks every driver the repository defines, then leaves the rest to the verb's own script.
+///
+/// By environment, not `-c`: a driver's name may hold `=`, and `-c` would split it there.
+const PRELUDE: &str = r#"
+set -u
+n=$GIT_CONFIG_COUNT
+while IFS= read -r -d '' key; do
+    case "$key" in
+        *.required) value=false ;;
+        *) value= ;;
+    esac
+    export "GIT_CONFIG_KEY_$n=$key" "GIT_CONFIG_VALUE_$n=$value"
+    n=$((n + 1))
+done < <(git config -z --name-only --get-regexp '^(filter|diff|merge|difftool|mergetool|remote|url)\..*\.(clean|smudge|process|required|command|textconv|driver|cmd|path|uploadpack|receivepack|vcs)$' 2>/dev/null)
+export GIT_CONFIG_COUNT=$n
+"#;
+
+/// What a script may do to the workspace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Read-only, whatever the profile grants.
+    Read,
+    /// What the profile grants.
+    Write,
+}
+
+/// Runs a script of git commands. `arguments` are its `$1`, `$2`, …; nothing of the caller's is ever part of the script.
+pub(crate) async fn run(
+    ctx: &Ctx<'_>,
+    mode: Mode,
+    script: &str,
+    arguments: &[&str],
+    stdin: &str,
+    extra: &[(&str, &str)],
+) -> Result<CommandResult, ToolError> {
+    let program = format!("{PRELUDE}{script}");
+    let argv = ["bash", "-c", &program, "git"].into_iter().chain(arguments.iter().copied());
+    let mut command = Command::new(argv, GIT_TIMEOUT);
+    command.capture_bytes = CAPTURE_BYTES;
+    command.stdin = stdin.as_bytes().to_vec();
+    command.env = environment(ctx, extra);
+    let result = match mode {
+        Mode::Read => ctx.workspace.run_reading(command, ctx.watch()).await?,
+        Mode::Write => ctx.workspace.run(command, ctx.watch()).await?,
+    };
+    if result.timed_out {
+        return Err(ToolError::new(ErrorKind::Timeout, format!("git took longer than {} s", GIT_TIMEOUT.as_secs())));
+    }
+    if result.exit_code == 127 {
+        return Err(ToolError::new(ErrorKind::NotFound, "git is not installed here").hint("tell the person"));
+    }
+    if result.stderr.text.contains("not a git repository") {
+        return Err(ToolError::new(ErrorKind::NotFound, "the workspace is not a git repository")
+            .hint("`bash` with `git init` makes one, if that is wanted"));
+    }
+    Ok(result)
+}
+
+fn environment(ctx: &Ctx<'_>, extra: &[(&str, &str)]) -> Vec<(String, String)> {
+    let persona: String = ctx.call.caller.persona.chars().filter(|c| !c.is_control() && !"<>".contains(*c)).collect();
+    let persona = if persona.trim().is_empty() { "agent".to_owned() } else { persona };
+    let mut address: String = persona.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    address.push_str("@toolhost.invalid");
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut env = vec![
+        pair("GIT_CONFIG_NOSYSTEM", "1"),
+        pair("GIT_CONFIG_SYSTEM", "/dev/null"),
+        pair("GIT_CONFIG_GLOBAL", "/dev/null"),
+        pair("GIT_ATTR_NOSYSTEM", "1"),
+        pair("GIT_TERMINAL_PROMPT", "0"),
+        pair("GIT_OPTIONAL_LOCKS", "0"),
+        pair("GIT_PAGER", "cat"),
+        pair("GIT_EDITOR", "true"),
+        pair("GIT_ASKPASS", "true"),
+        pair("GIT_LITERAL_PATHSPECS", "1"),
+        pair("GIT_NO_LAZY_FETCH", "1"),
+        pair("GIT_AUTHOR_NAME", &persona),
+        pair("GIT_AUTHOR_EMAIL", &address),
+        pair("GIT_COMMITTER_NAME", &persona),
+        pair("GIT_COMMITTER_EMAIL", &address),
+    ];
+    let config: Vec<(&str, &str)> = CONFIG.iter().chain(extra).copied().collect();
+    for (n, (key, value)) in config.iter().enumerate() {
+        env.push((format!("GIT_CONFIG_KEY_{n}"), (*key).to_owned()));
+        env.push((format!("GIT_CONFIG_VALUE_{n}"), (*value).to_owned()));
+    }
+    env.push(("GIT_CONFIG_COUNT".to_owned(), config.len().to_string()));
+    env
+}
+
+/// A path for git: the same rule as for every other tool.
+pub(crate) fn path(text: &str) -> Result<WsPath, ToolError> {
+    Ok(WsPath::parse(text)?)
+}
+
+/// A revision, branch or remote that git will not take for an option or a refspec.
+pub(crate) fn name(what: &str, text: &str) -> Result<String, ToolError> {
+    let bad = text.is_empty()
+        || text.starts_with(['-', '+'])
+        || text.len() > 250
+        || text.contains("..")
+        || text.chars().any(|c| c.is_control() || c.is_whitespace() || ":?*[\\\"'`$;|&<>(){}!".contains(c));
+    if !bad {
+        return Ok(text.to_owned());
+    }
+    let shown: String = text.chars().take(60).collect();
+    Err(ToolError::new(ErrorKind::Validation, format!("`{shown}` is not the name of a {what}"))
+        .hint("give a plain name, such as `main`, `origin` or a commit's hash"))
+}
+
+/// Git refused; its own words say why.
+pub(crate) fn refused(what: &str, result: &CommandResult) -> ToolError {
+    let said = if result.stderr.text.trim().is_empty() { &result.stdout.text } else { &result.stderr.text };
+    let said = said.trim();
+    ToolError::new(ErrorKind::Conflict, format!("{what}: {}", if said.is_empty() { "git gave no reason" } else { said }))
+}

@@ -1,0 +1,80 @@
+//! `git.push`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+
+use super::Mode;
+
+pub(crate) struct Push;
+
+/// Pushes a branch to a remote of the repository, never forced. The remote must be configured already, and its host
+/// must be among those the profile grants.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The remote's name. Left out: the branch's own, or `origin`.
+    remote: Option<String>,
+    /// The branch. Left out: the current one.
+    branch: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    remote: String,
+    branch: String,
+    /// What git said of it.
+    summary: String,
+}
+
+/// `$1` is the remote or empty, `$2` the branch or empty.
+const SCRIPT: &str = r#"
+git rev-parse --git-dir >/dev/null || exit
+branch=$2
+[ -n "$branch" ] || branch=$(git symbolic-ref --quiet --short HEAD) || { echo "no branch is checked out" >&2; exit 70; }
+git show-ref --verify --quiet "refs/heads/$branch" || { echo "there is no branch $branch" >&2; exit 70; }
+remote=$1
+[ -n "$remote" ] || remote=$(git config --get "branch.$branch.remote") || remote=origin
+git remote | grep --fixed-strings --line-regexp --quiet -- "$remote" || { echo "there is no remote $remote" >&2; exit 70; }
+printf '%s\n%s\n' "$remote" "$branch"
+exec git push --porcelain --no-verify --no-recurse-submodules --no-signed -- "$remote" "refs/heads/$branch:refs/heads/$branch" 2>&1
+"#;
+
+/// Transports a push may use. What a fence without network cannot reach stays unreached.
+const TRANSPORTS: &[(&str, &str)] =
+    &[("protocol.http.allow", "always"), ("protocol.https.allow", "always"), ("protocol.file.allow", "always")];
+
+impl Tool for Push {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "git.push";
+    const TITLE: &'static str = "Push a branch";
+    const EFFECT: Effect = Effect::Reaches;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![Example {
+            says: "a forced refspec is no branch",
+            arguments: json!({"branch": "+main"}),
+            files: &[],
+            expect: Expect::Fails(ErrorKind::Validation),
+        }]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        format!("pushed {} to {}\n{}", output.branch, output.remote, output.summary)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let name = |what, text: &Option<String>| text.as_deref().map_or(Ok(String::new()), |text| super::name(what, text));
+        let (remote, branch) = (name("remote", &input.remote)?, name("branch", &input.branch)?);
+        let result = super::run(ctx, Mode::Write, SCRIPT, &[&remote, &branch], "", TRANSPORTS).await?;
+        if result.exit_code != 0 {
+            return Err(super::refused("nothing was pushed", &result)
+                .hint("the remote must be configured, its host granted by the profile, and the branch ahead of it"));
+        }
+        let mut lines = result.stdout.text.splitn(3, '\n').map(str::to_owned);
+        let (remote, branch) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        Ok(Output { remote, branch, summary: lines.next().unwrap_or_default().trim().to_owned() })
+    }
+}

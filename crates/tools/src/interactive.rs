@@ -1,0 +1,97 @@
+//! Programs that wait for a person, and the way to do it without one.
+//!
+//! The command's simple commands are looked at, never its text: `echo vim` and `npx vitest run` are fine.
+
+use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_sandbox::{Parsed, SimpleCommand, parse_command};
+
+const EDITORS: &[&str] = &["vi", "vim", "nvim", "nano", "emacs", "pico", "ed", "joe", "micro", "hx"];
+const PAGERS: &[&str] = &["less", "more", "most"];
+const MONITORS: &[&str] = &["top", "htop", "btop", "watch"];
+const SHELLS: &[&str] = &[
+    "python", "python3", "node", "irb", "ghci", "php", "lua", "R", "julia", "scala", "erl", "iex", "bc", "gdb", "sqlite3", "psql",
+    "mysql", "bash", "sh", "zsh", "fish",
+];
+
+/// Refuses a command of which some part would wait for somebody to type.
+pub(crate) fn check(command: &str, has_stdin: bool) -> Result<(), ToolError> {
+    let Parsed::Commands(commands) = parse_command(command) else { return Ok(()) };
+    match commands.iter().find_map(|simple| advice(simple, has_stdin).map(|hint| (simple, hint))) {
+        None => Ok(()),
+        Some((simple, hint)) => {
+            let program = simple.words.first().map_or("", String::as_str);
+            Err(ToolError::new(ErrorKind::Validation, format!("`{program}` waits for a person here")).hint(hint))
+        }
+    }
+}
+
+fn advice(simple: &SimpleCommand, has_stdin: bool) -> Option<&'static str> {
+    let program = simple.words.first()?.rsplit('/').next()?;
+    let arguments = &simple.words[1..];
+    let bare = arguments.is_empty() && !simple.fed && !has_stdin;
+    let only_asks = arguments.iter().any(|a| matches!(a.as_str(), "--version" | "--help" | "-h" | "-V" | "-v"));
+    match program {
+        _ if only_asks => None,
+        p if EDITORS.contains(&p) && !batch_editor(p, arguments) => Some("change files with `file.edit`, `file.write` or `sed -i`"),
+        p if PAGERS.contains(&p) => Some("read files with `file.read` or `cat`; output is cut to fit by itself"),
+        p if MONITORS.contains(&p) && !arguments.iter().any(|a| a.starts_with("-b") || a.starts_with("-n")) => {
+            Some("use `ps aux`, or `top -b -n 1`")
+        }
+        "ssh" if ssh_has_no_command(arguments) => Some("give ssh the command to run; note that commands have no network unless it is granted"),
+        p if SHELLS.contains(&p) && bare => Some("pass the code with `-c` or `-e`, in a file, or as `stdin`"),
+        _ => None,
+    }
+}
+
+/// `vim -es`, `emacs --batch` and `ed -s script` work without anybody.
+fn batch_editor(program: &str, arguments: &[String]) -> bool {
+    let has = |flags: &[&str]| arguments.iter().any(|a| flags.contains(&a.as_str()));
+    match program {
+        "vi" | "vim" | "nvim" => has(&["-es", "-Es", "--headless"]),
+        "emacs" => has(&["--batch", "-batch", "--script"]),
+        "ed" => has(&["-s"]),
+        _ => false,
+    }
+}
+
+fn ssh_has_no_command(arguments: &[String]) -> bool {
+    /// Options of ssh that take a value.
+    const WITH_VALUE: &str = "BbcDEeFIiJLlmOoPpQRSWw";
+    let mut words = 0;
+    let mut skip = false;
+    for argument in arguments {
+        if skip {
+            skip = false;
+        } else if let Some(option) = argument.strip_prefix('-') {
+            skip = option.len() == 1 && WITH_VALUE.contains(option);
+        } else {
+            words += 1;
+        }
+    }
+    words < 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_a_person_is_refused() {
+        for no in ["vim a.txt", "git log | less", "ssh host", "ssh -p 22 host", "python", "python3", "cd x && nano y", "top", "/usr/bin/vim"] {
+            assert!(check(no, false).is_err(), "{no}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is() {
+        for yes in [
+            "npx vitest run", "cargo test --bin server", "cargo run --example x", "echo vim", "python script.py", "python -c 'print(1)'",
+            "python3 < x.py", "echo 1 | python3", "python3 <<E\nprint(1)\nE", "ssh host ls", "ssh -p 22 host ls", "vim --version",
+            "vim -es -c 'q' x", "grep -r less .", "bash -c 'echo 1'", "bash script.sh", "watch -n 1 ls", "cat serve/dashboard.log | tee x",
+            "node -e 1", "ls -la | wc -l",
+        ] {
+            assert!(check(yes, false).is_ok(), "{yes}");
+        }
+        assert!(check("python3", true).is_ok());
+    }
+}
