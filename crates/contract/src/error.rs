@@ -137,7 +137,9 @@ impl From<toolhost_sandbox::Error> for ToolError {
                 Some("paths are relative to the workspace root, such as `src/main.rs`")
             }
             E::Path(PathError::Empty) => Some("use `.` for the workspace root"),
-            E::Escape { .. } => Some("only files inside the workspace can be reached; links out of it are not followed"),
+            E::Escape { .. } => {
+                Some("only files inside the workspace can be reached; links out of it are not followed")
+            }
             E::GitInternal { .. } => Some("use the git tools to change the repository"),
             E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
             E::NotFound { .. } => Some("`file.list` shows what is there"),

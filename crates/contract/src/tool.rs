@@ -56,11 +56,7 @@ pub trait Tool: Send + Sync + 'static {
     /// The answer as text, complete on its own: some clients show a model nothing else.
     fn render(&self, output: &Self::Output) -> String;
 
-    fn run(
-        &self,
-        ctx: &Ctx<'_>,
-        input: Self::Input,
-    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+    fn run(&self, ctx: &Ctx<'_>, input: Self::Input) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
 /// Another name for a tool, perhaps with arguments set.

@@ -30,7 +30,9 @@ pub struct ApprovalRequest {
 pub enum Decision {
     Allow,
     /// The comment goes back to the model.
-    Deny { comment: Option<String> },
+    Deny {
+        comment: Option<String>,
+    },
 }
 
 /// A place where a person can be asked.

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
-    Call, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, Meta, Outcome, OutcomeError, ProgressSink, Silent, Success, ToolError,
-    ToolSummary,
+    Call, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, Meta, Outcome, OutcomeError, ProgressSink, Silent, Success,
+    ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Executor, Workspace};
 use toolhost_store::{Audit, Event};
@@ -20,7 +20,7 @@ use crate::digest::digest;
 use crate::error::Result as ConfigResult;
 use crate::limits::{Limiter, Limits};
 use crate::members::Membership;
-use crate::policy::{self, Decide, Verdict};
+use crate::policy::{Decide, Verdict};
 use crate::profile::{Profile, Profiles};
 use crate::record::{Record, keepable};
 use crate::redact::Redactor;
@@ -107,7 +107,8 @@ impl Gate {
         let outcome = self.outcome(&call, &record, result, took, fence);
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
-        let written = if record.started { self.config.audit.append(row).await } else { self.config.audit.note(row).await };
+        let written =
+            if record.started { self.config.audit.append(row).await } else { self.config.audit.note(row).await };
         if let Err(error) = written {
             tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
         }
@@ -125,7 +126,8 @@ impl Gate {
         record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
 
         // 2. Profile
-        let profile = self.profile(&call.caller.profile).map_err(|e| ToolError::new(ErrorKind::Permission, e.to_string()))?;
+        let profile =
+            self.profile(&call.caller.profile).map_err(|e| ToolError::new(ErrorKind::Permission, e.to_string()))?;
         profile.admit(tool)?;
 
         // 3. Authorize
@@ -139,7 +141,7 @@ impl Gate {
         let _slot = self.limiter.enter(session, resolved.alias, profile.limits).await?;
 
         // 6. Policy
-        let verdict = policy::decide(&profile.rules, &tool.facts, &arguments);
+        let verdict = profile.verdict(tool, &arguments);
         record.decision = Some(json!({ "policy": verdict }));
         record.digest = Some(digest(&tool.facts, &arguments, call)?);
 
@@ -169,7 +171,8 @@ impl Gate {
             Decide::Allow => return Ok(()),
             Decide::Deny => {
                 let message = format!("policy denies this call of `{}`: {}", tool.facts.name, verdict.why);
-                return Err(ToolError::new(ErrorKind::Denied, message).hint("do the task another way, or tell the person what you need"));
+                return Err(ToolError::new(ErrorKind::Denied, message)
+                    .hint("do the task another way, or tell the person what you need"));
             }
             Decide::Ask => {}
         }
@@ -208,7 +211,14 @@ impl Gate {
         Err(ToolError::new(ErrorKind::Denied, message).hint("go on without it, or tell the person what you need"))
     }
 
-    async fn run(&self, call: &Call, tool: &Registered, profile: &Profile, arguments: Value, hooks: &Hooks) -> Result<Success, ToolError> {
+    async fn run(
+        &self,
+        call: &Call,
+        tool: &Registered,
+        profile: &Profile,
+        arguments: Value,
+        hooks: &Hooks,
+    ) -> Result<Success, ToolError> {
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
         let shelf = Shelf { gate: self, profile };
         let cancel = hooks.cancel.child_token();
@@ -257,10 +267,18 @@ impl Gate {
         }
         let done = if tool.facts.effect.may_change() { "it ran, but its" } else { "the" };
         let message = format!("{done} answer is {size} bytes long; {limit} is the most");
-        Err(ToolError::new(ErrorKind::Limit, message).hint("ask for less: a smaller `limit`, a narrower path or pattern"))
+        Err(ToolError::new(ErrorKind::Limit, message)
+            .hint("ask for less: a smaller `limit`, a narrower path or pattern"))
     }
 
-    fn outcome(&self, call: &Call, record: &Record, result: Result<Success, ToolError>, took: Duration, fence: &str) -> Outcome {
+    fn outcome(
+        &self,
+        call: &Call,
+        record: &Record,
+        result: Result<Success, ToolError>,
+        took: Duration,
+        fence: &str,
+    ) -> Outcome {
         let meta = Meta {
             tool: record.tool.clone(),
             call_id: call.id.clone(),
@@ -293,7 +311,8 @@ impl Gate {
             ErrorKind::Internal => format!("internal error; the operator finds it under call {}", call.id),
             _ => error.message,
         };
-        let mut said = OutcomeError { code: error.code, kind: error.kind, message, hint: error.hint, details: error.details };
+        let mut said =
+            OutcomeError { code: error.code, kind: error.kind, message, hint: error.hint, details: error.details };
         self.config.redactor.redact(&mut said.message);
         if let Some(hint) = &mut said.hint {
             self.config.redactor.redact(hint);

@@ -80,7 +80,12 @@ impl Limiter {
     }
 
     /// Step 5 of the gate. The permit is held while the call runs.
-    pub(crate) async fn enter(&self, session: &str, alias: Option<&Alias>, profile: CallLimits) -> Result<OwnedSemaphorePermit, ToolError> {
+    pub(crate) async fn enter(
+        &self,
+        session: &str,
+        alias: Option<&Alias>,
+        profile: CallLimits,
+    ) -> Result<OwnedSemaphorePermit, ToolError> {
         if self.rate.check_key(&session.to_owned()).is_err() {
             let message = format!("more than {} calls in a minute", self.limits.calls_per_minute);
             return Err(ToolError::new(ErrorKind::Limit, message).hint("wait a moment before the next call"));
@@ -107,7 +112,8 @@ impl Limiter {
             let used = counts.by_alias.entry(alias.name).or_default();
             if *used >= most {
                 let message = format!("`{}` may be called {most} times in a session, and has been", alias.name);
-                return Err(ToolError::new(ErrorKind::Limit, message).hint("work with what was read, or search for the part that is missing"));
+                return Err(ToolError::new(ErrorKind::Limit, message)
+                    .hint("work with what was read, or search for the part that is missing"));
             }
             *used += 1;
         }

@@ -9,7 +9,7 @@ use toolhost_sandbox::{Access, Fence, HostRule};
 
 use crate::error::{Error, Result};
 use crate::limits::CallLimits;
-use crate::policy::{RawRule, Rule};
+use crate::policy::{RawRule, Rule, Verdict, decide};
 use crate::registry::{Registered, Registry, nearest, or_list};
 use crate::tighten::Tightening;
 
@@ -93,7 +93,8 @@ impl Profiles {
     /// The built-in profiles, then the operator's tables over them, then what the project tightens.
     pub fn load(registry: &Registry, operator: &[&str], tightening: Option<&Tightening>) -> Result<Self> {
         let mut tables: BTreeMap<String, (RawProfile, Origin)> = BTreeMap::new();
-        let texts = std::iter::once((BUILT_IN, Origin::BuiltIn)).chain(operator.iter().map(|text| (*text, Origin::Operator)));
+        let texts =
+            std::iter::once((BUILT_IN, Origin::BuiltIn)).chain(operator.iter().map(|text| (*text, Origin::Operator)));
         for (text, origin) in texts {
             let file: File = toml::from_str(text).map_err(|error| Error::Toml(error.to_string()))?;
             tables.extend(file.profiles.into_iter().map(|(name, raw)| (name, (raw, origin))));
@@ -126,6 +127,11 @@ impl Profile {
         self.tools.iter().any(|name| name == tool)
     }
 
+    /// What this profile's rules say of a call, without making it.
+    pub fn verdict(&self, tool: &Registered, arguments: &serde_json::Value) -> Verdict {
+        decide(&self.rules, &tool.facts, arguments)
+    }
+
     /// Step 2 of the gate: enforced at the call, not only in the listing.
     pub(crate) fn admit(&self, tool: &Registered) -> std::result::Result<(), ToolError> {
         if self.has(&tool.facts.name) {
@@ -137,7 +143,12 @@ impl Profile {
     }
 }
 
-fn resolve(name: &str, tables: &BTreeMap<String, (RawProfile, Origin)>, registry: &Registry, depth: usize) -> Result<Profile> {
+fn resolve(
+    name: &str,
+    tables: &BTreeMap<String, (RawProfile, Origin)>,
+    registry: &Registry,
+    depth: usize,
+) -> Result<Profile> {
     let (raw, origin) = tables.get(name).ok_or_else(|| Error::UnknownProfile {
         name: name.to_owned(),
         known: tables.keys().cloned().collect::<Vec<_>>().join(", "),
@@ -193,7 +204,11 @@ fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: 
         let found: Vec<String> = names.clone().filter(|name| glob.is_match(name)).map(str::to_owned).collect();
         if found.is_empty() && origin == Origin::Operator {
             let near = nearest(pattern, names);
-            return Err(unknown(if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(&near)) }));
+            return Err(unknown(if near.is_empty() {
+                String::new()
+            } else {
+                format!("; did you mean {}?", or_list(&near))
+            }));
         }
         wanted.extend(found);
     }
@@ -204,9 +219,10 @@ fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: 
 
 impl RawFence {
     fn compile(&self, profile: &str) -> Result<Fence> {
-        let hosts = self.network.iter().map(|host| {
-            HostRule::parse(host).map_err(|problem| Error::Fence { profile: profile.to_owned(), problem })
-        });
+        let hosts = self
+            .network
+            .iter()
+            .map(|host| HostRule::parse(host).map_err(|problem| Error::Fence { profile: profile.to_owned(), problem }));
         let workspace = match self.workspace {
             RawAccess::Read => Access::Read,
             RawAccess::Write => Access::Write,

@@ -29,8 +29,22 @@ const SHAPES: &[&str] = &[
 
 /// What every secret shape has at least one of, so that most text is passed over in one quick look.
 const MARKS: &[&str] = &[
-    "sk-", "gh", "glpat-", "xox", "AKIA", "ASIA", "AIza", "npm_", "eyJ", "earer", "PRIVATE KEY", "KEY", "SECRET", "TOKEN",
-    "PASSW", "CREDENTIAL",
+    "sk-",
+    "gh",
+    "glpat-",
+    "xox",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "npm_",
+    "eyJ",
+    "earer",
+    "PRIVATE KEY",
+    "KEY",
+    "SECRET",
+    "TOKEN",
+    "PASSW",
+    "CREDENTIAL",
 ];
 
 /// Takes secrets out of text.
@@ -133,7 +147,10 @@ mod tests {
         check("Authorization: Bearer abcdef0123456789abcdef", "Authorization: Bearer [redacted]");
         check("export DB_PASSWORD='correct horse'", "export DB_PASSWORD='correct horse'");
         check("export DB_PASSWORD=correcthorse", "export DB_PASSWORD=[redacted]");
-        check("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----[redacted]");
+        check(
+            "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----",
+            "-----BEGIN RSA PRIVATE KEY-----[redacted]",
+        );
     }
 
     #[test]

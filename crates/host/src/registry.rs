@@ -101,7 +101,8 @@ impl Registry {
 
     fn unknown(&self, name: &str) -> ToolError {
         let shown: String = name.chars().take(80).collect();
-        let error = ToolError::new(ErrorKind::NotFound, format!("there is no tool `{shown}`")).code(ErrorCode::ToolNotAllowed);
+        let error =
+            ToolError::new(ErrorKind::NotFound, format!("there is no tool `{shown}`")).code(ErrorCode::ToolNotAllowed);
         let near = nearest(name, self.names.keys().map(String::as_str));
         if near.is_empty() {
             return error.hint("`tool.list` shows the tools you have");
@@ -176,7 +177,8 @@ pub(crate) fn with_presets(arguments: &Value, alias: Option<&Alias>) -> Value {
         Value::Null => Value::Object(serde_json::Map::new()),
         other => other.clone(),
     };
-    if let (Some(object), Some(preset)) = (arguments.as_object_mut(), alias.and_then(|alias| alias.preset.as_object())) {
+    if let (Some(object), Some(preset)) = (arguments.as_object_mut(), alias.and_then(|alias| alias.preset.as_object()))
+    {
         for (name, value) in preset {
             object.entry(name).or_insert_with(|| value.clone());
         }

@@ -54,12 +54,19 @@ impl Tightening {
         let fence = file.fence.unwrap_or(FencePart { workspace: None, network: None });
         match fence.workspace.as_deref() {
             None | Some("read") => {}
-            Some(other) => return Err(Error::Loosens(format!("`fence.workspace` can only be \"read\", not \"{other}\""))),
+            Some(other) => {
+                return Err(Error::Loosens(format!("`fence.workspace` can only be \"read\", not \"{other}\"")));
+            }
         }
         if fence.network.as_ref().is_some_and(|hosts| !hosts.is_empty()) {
             return Err(Error::Loosens("`fence.network` can only be empty".to_owned()));
         }
-        Ok(Self { rules, without_tools: file.without_tools, read_only: fence.workspace.is_some(), no_network: fence.network.is_some() })
+        Ok(Self {
+            rules,
+            without_tools: file.without_tools,
+            read_only: fence.workspace.is_some(),
+            no_network: fence.network.is_some(),
+        })
     }
 
     pub(crate) fn apply(&self, profile: &mut Profile) {

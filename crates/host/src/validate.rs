@@ -57,7 +57,11 @@ fn report(tool: &Registered, violations: &[Violation]) -> ToolError {
     let names = tool.facts.input_schema.get("properties").and_then(Value::as_object);
     let takes: Vec<&str> = names.into_iter().flat_map(|names| names.keys().map(String::as_str)).collect();
     ToolError::new(ErrorKind::Validation, message)
-        .hint(format!("`{}` takes: {}; nothing was changed", tool.facts.name, if takes.is_empty() { "nothing".to_owned() } else { takes.join(", ") }))
+        .hint(format!(
+            "`{}` takes: {}; nothing was changed",
+            tool.facts.name,
+            if takes.is_empty() { "nothing".to_owned() } else { takes.join(", ") }
+        ))
         .details(json!({ "violations": details }))
 }
 

@@ -61,7 +61,9 @@ pub fn parse_command(text: &str) -> Parsed {
 
 fn simple_command(node: Node<'_>, text: &str) -> Option<SimpleCommand> {
     let words: Vec<Node<'_>> = match node.kind() {
-        "command" | "declaration_command" | "unset_command" => children(node).filter(|child| !is_redirect(*child)).collect(),
+        "command" | "declaration_command" | "unset_command" => {
+            children(node).filter(|child| !is_redirect(*child)).collect()
+        }
         // `[[ … ]]` and `(( … ))` run nothing but what is substituted in them, which is visited by itself.
         "test_command" => return Some(SimpleCommand::new(vec!["[[".to_owned()], true, false)),
         // An assignment alone changes what later commands mean.

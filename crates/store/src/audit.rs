@@ -73,7 +73,11 @@ pub struct Entry {
 enum Job {
     /// `Some`: the caller waits for the commit.
     Append(Box<Entry>, Option<oneshot::Sender<Result<()>>>),
-    Register { root: String, name: String, done: oneshot::Sender<Result<Project>> },
+    Register {
+        root: String,
+        name: String,
+        done: oneshot::Sender<Result<Project>>,
+    },
     Flush(oneshot::Sender<Result<()>>),
 }
 
@@ -208,10 +212,11 @@ impl Writer {
             let at = match heads.iter().position(|(project, ..)| *project == row.project_id) {
                 Some(at) => at,
                 None => {
-                    let head: Option<(i64, String)> = sqlx::query_as("SELECT seq, hash FROM audit_head WHERE project_id = ?")
-                        .bind(row.project_id)
-                        .fetch_optional(&mut *transaction)
-                        .await?;
+                    let head: Option<(i64, String)> =
+                        sqlx::query_as("SELECT seq, hash FROM audit_head WHERE project_id = ?")
+                            .bind(row.project_id)
+                            .fetch_optional(&mut *transaction)
+                            .await?;
                     let (seq, hash) = head.unwrap_or_else(|| (0, chain::GENESIS.to_owned()));
                     heads.push((row.project_id, seq, hash));
                     heads.len() - 1
@@ -246,7 +251,9 @@ impl Writer {
     /// Gives every call that a dead host left open its last row.
     async fn close_orphans(&mut self) -> Result<()> {
         let open: Vec<(i64, String, String, String)> =
-            sqlx::query_as("SELECT project_id, call_id, host, tool FROM open_call").fetch_all(&mut self.connection).await?;
+            sqlx::query_as("SELECT project_id, call_id, host, tool FROM open_call")
+                .fetch_all(&mut self.connection)
+                .await?;
         let orphans: Vec<Entry> = open
             .into_iter()
             .filter(|(_, _, host, _)| !self.presence.is_alive(host))
@@ -288,7 +295,8 @@ fn body(row: &Entry, seq: i64, at_ms: i64) -> Result<String> {
         #[serde(flatten)]
         entry: &'a Entry,
     }
-    serde_json_canonicalizer::to_string(&Body { seq, at_ms, entry: row }).map_err(|error| Error::Audit(error.to_string()))
+    serde_json_canonicalizer::to_string(&Body { seq, at_ms, entry: row })
+        .map_err(|error| Error::Audit(error.to_string()))
 }
 
 async fn insert(
@@ -324,11 +332,13 @@ async fn insert(
 
 async fn track_open(connection: &mut SqliteConnection, row: &Entry, host: &str) -> Result<()> {
     let query = match row.event {
-        Event::Started => sqlx::query("INSERT OR REPLACE INTO open_call (project_id, call_id, host, tool) VALUES (?, ?, ?, ?)")
-            .bind(row.project_id)
-            .bind(row.call_id.as_str())
-            .bind(host)
-            .bind(&row.tool),
+        Event::Started => {
+            sqlx::query("INSERT OR REPLACE INTO open_call (project_id, call_id, host, tool) VALUES (?, ?, ?, ?)")
+                .bind(row.project_id)
+                .bind(row.call_id.as_str())
+                .bind(host)
+                .bind(&row.tool)
+        }
         Event::Finished | Event::Unknown => sqlx::query("DELETE FROM open_call WHERE project_id = ? AND call_id = ?")
             .bind(row.project_id)
             .bind(row.call_id.as_str()),

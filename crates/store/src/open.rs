@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
 use sqlx::{ConnectOptions, SqlSafeStr};
 use toolhost_contract::Clock;
 
@@ -58,7 +60,8 @@ impl Store {
         let damaged = |source| Error::Damaged { path: file.clone(), source };
         let mut writer = options.connect().await.map_err(damaged)?;
         migrate(&mut writer, folder, &file).await?;
-        let presence = Presence::announce(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+        let presence =
+            Presence::announce(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
         let readers = SqlitePoolOptions::new().max_connections(READERS_MAX).connect_lazy_with(options.read_only(true));
         let audit = Audit::start(writer, presence, clock).await?;
         Ok(Self { readers, audit, folder: folder.to_owned() })
@@ -116,13 +119,15 @@ async fn migrate(writer: &mut SqliteConnection, folder: &Path, file: &Path) -> R
     let _lock = lock.map_err(std::io::Error::other).and_then(|locked| locked).map_err(io)?;
     let migrations = MIGRATIONS
         .iter()
-        .map(|(version, name, sql)| Migration::new(*version, (*name).into(), MigrationType::Simple, sql.into_sql_str(), false))
+        .map(|(version, name, sql)| {
+            Migration::new(*version, (*name).into(), MigrationType::Simple, sql.into_sql_str(), false)
+        })
         .collect();
     match Migrator::with_migrations(migrations).run_direct(None, writer, false).await {
         Ok(()) => Ok(()),
-        Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) | MigrateError::VersionNotPresent(_)) => {
-            Err(Error::Newer { path: file.to_owned() })
-        }
+        Err(
+            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) | MigrateError::VersionNotPresent(_),
+        ) => Err(Error::Newer { path: file.to_owned() }),
         Err(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)) => {
             Err(Error::Damaged { path: file.to_owned(), source })
         }

@@ -126,7 +126,8 @@ impl Tool for Bash {
         let most = ctx.grants.command_timeout_ms_max;
         if input.timeout_ms > most {
             let message = format!("`timeoutMs` is {}; this profile grants {most} at most", input.timeout_ms);
-            return Err(ToolError::new(ErrorKind::Validation, message).hint("run less at once, or let the person raise the profile's limit"));
+            return Err(ToolError::new(ErrorKind::Validation, message)
+                .hint("run less at once, or let the person raise the profile's limit"));
         }
         interactive::check(&input.command, input.stdin.is_some())?;
         let mut command = Command::new(["bash", "-c", &input.command], Duration::from_millis(input.timeout_ms));
@@ -134,8 +135,11 @@ impl Tool for Bash {
         command.stdin = input.stdin.unwrap_or_default().into_bytes();
         let result = ctx.workspace.run(command, ctx.watch()).await?;
         if result.output_limit_reached {
-            return Err(ToolError::new(ErrorKind::Limit, "the command wrote more than the limit on output and was ended")
-                .hint("write to a file, or filter the output"));
+            return Err(ToolError::new(
+                ErrorKind::Limit,
+                "the command wrote more than the limit on output and was ended",
+            )
+            .hint("write to a file, or filter the output"));
         }
         Ok(Output {
             exit_code: result.exit_code,

@@ -9,8 +9,8 @@ const EDITORS: &[&str] = &["vi", "vim", "nvim", "nano", "emacs", "pico", "ed", "
 const PAGERS: &[&str] = &["less", "more", "most"];
 const MONITORS: &[&str] = &["top", "htop", "btop", "watch"];
 const SHELLS: &[&str] = &[
-    "python", "python3", "node", "irb", "ghci", "php", "lua", "R", "julia", "scala", "erl", "iex", "bc", "gdb", "sqlite3", "psql",
-    "mysql", "bash", "sh", "zsh", "fish",
+    "python", "python3", "node", "irb", "ghci", "php", "lua", "R", "julia", "scala", "erl", "iex", "bc", "gdb",
+    "sqlite3", "psql", "mysql", "bash", "sh", "zsh", "fish",
 ];
 
 /// Refuses a command of which some part would wait for somebody to type.
@@ -32,12 +32,16 @@ fn advice(simple: &SimpleCommand, has_stdin: bool) -> Option<&'static str> {
     let only_asks = arguments.iter().any(|a| matches!(a.as_str(), "--version" | "--help" | "-h" | "-V" | "-v"));
     match program {
         _ if only_asks => None,
-        p if EDITORS.contains(&p) && !batch_editor(p, arguments) => Some("change files with `file.edit`, `file.write` or `sed -i`"),
+        p if EDITORS.contains(&p) && !batch_editor(p, arguments) => {
+            Some("change files with `file.edit`, `file.write` or `sed -i`")
+        }
         p if PAGERS.contains(&p) => Some("read files with `file.read` or `cat`; output is cut to fit by itself"),
         p if MONITORS.contains(&p) && !arguments.iter().any(|a| a.starts_with("-b") || a.starts_with("-n")) => {
             Some("use `ps aux`, or `top -b -n 1`")
         }
-        "ssh" if ssh_has_no_command(arguments) => Some("give ssh the command to run; note that commands have no network unless it is granted"),
+        "ssh" if ssh_has_no_command(arguments) => {
+            Some("give ssh the command to run; note that commands have no network unless it is granted")
+        }
         p if SHELLS.contains(&p) && bare => Some("pass the code with `-c` or `-e`, in a file, or as `stdin`"),
         _ => None,
     }
@@ -77,7 +81,17 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_person_is_refused() {
-        for no in ["vim a.txt", "git log | less", "ssh host", "ssh -p 22 host", "python", "python3", "cd x && nano y", "top", "/usr/bin/vim"] {
+        for no in [
+            "vim a.txt",
+            "git log | less",
+            "ssh host",
+            "ssh -p 22 host",
+            "python",
+            "python3",
+            "cd x && nano y",
+            "top",
+            "/usr/bin/vim",
+        ] {
             assert!(check(no, false).is_err(), "{no}");
         }
     }
@@ -85,10 +99,26 @@ mod tests {
     #[test]
     fn nothing_else_is() {
         for yes in [
-            "npx vitest run", "cargo test --bin server", "cargo run --example x", "echo vim", "python script.py", "python -c 'print(1)'",
-            "python3 < x.py", "echo 1 | python3", "python3 <<E\nprint(1)\nE", "ssh host ls", "ssh -p 22 host ls", "vim --version",
-            "vim -es -c 'q' x", "grep -r less .", "bash -c 'echo 1'", "bash script.sh", "watch -n 1 ls", "cat serve/dashboard.log | tee x",
-            "node -e 1", "ls -la | wc -l",
+            "npx vitest run",
+            "cargo test --bin server",
+            "cargo run --example x",
+            "echo vim",
+            "python script.py",
+            "python -c 'print(1)'",
+            "python3 < x.py",
+            "echo 1 | python3",
+            "python3 <<E\nprint(1)\nE",
+            "ssh host ls",
+            "ssh -p 22 host ls",
+            "vim --version",
+            "vim -es -c 'q' x",
+            "grep -r less .",
+            "bash -c 'echo 1'",
+            "bash script.sh",
+            "watch -n 1 ls",
+            "cat serve/dashboard.log | tee x",
+            "node -e 1",
+            "ls -la | wc -l",
         ] {
             assert!(check(yes, false).is_ok(), "{yes}");
         }

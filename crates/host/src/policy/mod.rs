@@ -66,9 +66,14 @@ pub struct Verdict {
 impl Rule {
     /// Compiles a rule and runs its own tests.
     pub(crate) fn new(raw: &RawRule) -> Result<Self, String> {
-        let when = raw.when.iter().map(|(name, pattern)| Ok((name.clone(), glob(pattern)?))).collect::<Result<_, String>>()?;
+        let when =
+            raw.when.iter().map(|(name, pattern)| Ok((name.clone(), glob(pattern)?))).collect::<Result<_, String>>()?;
         let conditions: Vec<String> = raw.when.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
-        let text = if conditions.is_empty() { raw.tool.clone() } else { format!("{} when {}", raw.tool, conditions.join(", ")) };
+        let text = if conditions.is_empty() {
+            raw.tool.clone()
+        } else {
+            format!("{} when {}", raw.tool, conditions.join(", "))
+        };
         let rule = Self { tool: glob(&raw.tool)?, when, decide: raw.decide, why: raw.why.clone(), text };
         for (examples, expected) in [(&raw.matches, true), (&raw.not_match, false)] {
             for example in examples {
@@ -86,7 +91,10 @@ impl Rule {
         match (example, self.when.as_slice()) {
             (toml::Value::String(text), [(name, _)]) => Ok(serde_json::json!({ name: text })),
             (toml::Value::Table(_), _) => serde_json::to_value(example).map_err(|error| error.to_string()),
-            _ => Err(format!("the example {example} must be a table of arguments, for the rule looks at {}", self.when.len())),
+            _ => Err(format!(
+                "the example {example} must be a table of arguments, for the rule looks at {}",
+                self.when.len()
+            )),
         }
     }
 
@@ -96,12 +104,18 @@ impl Rule {
 
     fn matches_arguments(&self, tool: &str, arguments: &Value) -> bool {
         self.when.iter().all(|(name, glob)| match arguments.get(name) {
-            Some(Value::String(text)) if tool == SHELL_TOOL && name == SHELL_ARGUMENT => self.matches_command(glob, text),
+            Some(Value::String(text)) if tool == SHELL_TOOL && name == SHELL_ARGUMENT => {
+                self.matches_command(glob, text)
+            }
             Some(Value::String(text)) => glob.is_match(text),
             Some(Value::Array(items)) => {
                 let mut texts = items.iter().filter_map(Value::as_str);
                 // As with commands: allowing needs all, asking and denying needs one.
-                if self.decide == Decide::Allow { texts.all(|text| glob.is_match(text)) } else { texts.any(|text| glob.is_match(text)) }
+                if self.decide == Decide::Allow {
+                    texts.all(|text| glob.is_match(text))
+                } else {
+                    texts.any(|text| glob.is_match(text))
+                }
             }
             Some(Value::Null) | None => glob.is_match(""),
             Some(other) => glob.is_match(other.to_string()),
@@ -170,7 +184,13 @@ mod tests {
     #[test]
     fn an_allowing_rule_needs_every_simple_command() {
         let rule = rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'").expect("a rule");
-        for yes in ["cargo test", "cargo test --workspace", "cargo test && cargo test -p x", "(cargo test; cargo test a) 2>&1", "cargo 'test' \"a b\""] {
+        for yes in [
+            "cargo test",
+            "cargo test --workspace",
+            "cargo test && cargo test -p x",
+            "(cargo test; cargo test a) 2>&1",
+            "cargo 'test' \"a b\"",
+        ] {
             assert!(matches(&rule, yes), "{yes}");
         }
         for no in [
@@ -196,7 +216,13 @@ mod tests {
     #[test]
     fn a_denying_rule_needs_one_simple_command() {
         let rule = rule("tool = 'bash'\nwhen = { command = 'curl *' }\ndecide = 'deny'").expect("a rule");
-        for yes in ["curl example.org", "cd x && curl $URL", "echo $(curl example.org)", "while true; do curl x; done", "broken ' quote"] {
+        for yes in [
+            "curl example.org",
+            "cd x && curl $URL",
+            "echo $(curl example.org)",
+            "while true; do curl x; done",
+            "broken ' quote",
+        ] {
             assert!(matches(&rule, yes), "{yes}");
         }
         for no in ["echo curl", "ls", "echo 'curl example.org'"] {
@@ -206,9 +232,11 @@ mod tests {
 
     #[test]
     fn a_rule_that_fails_its_own_examples_is_refused() {
-        let broken = rule("tool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nnot_match = ['cargo publish']");
+        let broken =
+            rule("tool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nnot_match = ['cargo publish']");
         assert_eq!(broken.map(|_| ()), Err("it matches its own example \"cargo publish\"".to_owned()));
-        let broken = rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'\nmatch = ['cargo build']");
+        let broken =
+            rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'\nmatch = ['cargo build']");
         assert_eq!(broken.map(|_| ()), Err("it does not match its own example \"cargo build\"".to_owned()));
     }
 }

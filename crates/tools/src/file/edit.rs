@@ -110,8 +110,12 @@ impl Tool for Edit {
         let (after, replacements) = apply(&path, &before.text, &input.edits)?;
         check_marks(&before.text, &after)?;
         let bytes = encode(&after, before.encoding).ok_or_else(|| {
-            let message = format!("`{path}` is written in {}, which has no place for some of the new characters", before.encoding.name());
-            ToolError::new(ErrorKind::Validation, message).hint("use characters of that encoding, or write the whole file anew as UTF-8")
+            let message = format!(
+                "`{path}` is written in {}, which has no place for some of the new characters",
+                before.encoding.name()
+            );
+            ToolError::new(ErrorKind::Validation, message)
+                .hint("use characters of that encoding, or write the whole file anew as UTF-8")
         })?;
         let sha256 = hex::encode(Sha256::digest(&bytes));
         if !input.dry_run {
@@ -139,8 +143,9 @@ fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<(String, 
             _ => {
                 let places = lines_of(&text, &edit.search);
                 let message = format!("{which}the text stands {count} times in `{path}`, on lines {places}");
-                return Err(ToolError::new(ErrorKind::Validation, message)
-                    .hint("add lines around it to `search` so that one place is meant, or set `all`; nothing was changed"));
+                return Err(ToolError::new(ErrorKind::Validation, message).hint(
+                    "add lines around it to `search` so that one place is meant, or set `all`; nothing was changed",
+                ));
             }
         }
         text = text.replace(&edit.search, &edit.replace);
@@ -163,10 +168,14 @@ fn not_found(path: &WsPath, text: &str, search: &str, which: &str) -> ToolError 
     let unix = search.replace("\r\n", "\n");
     let message = format!("{which}the text is not in `{path}`");
     if text.contains("\r\n") && text.replace("\r\n", "\n").contains(&unix) {
-        return ToolError::new(ErrorKind::Validation, message).hint("the file's lines end in \\r\\n; so must those of `search`");
+        return ToolError::new(ErrorKind::Validation, message)
+            .hint("the file's lines end in \\r\\n; so must those of `search`");
     }
     let near = nearest_lines(text, search);
-    let error = ToolError::new(ErrorKind::Validation, if near.is_empty() { message } else { format!("{message}; the nearest lines are:\n{near}") });
+    let error = ToolError::new(
+        ErrorKind::Validation,
+        if near.is_empty() { message } else { format!("{message}; the nearest lines are:\n{near}") },
+    );
     error.hint("read the file again and copy the text exactly, white space included; nothing was changed")
 }
 

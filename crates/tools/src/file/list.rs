@@ -123,7 +123,11 @@ impl Tool for List {
             lines.push("no entries".to_owned());
         }
         if let Some(cursor) = &output.next_cursor {
-            lines.push(format!("[{} of {} entries; the next page has cursor=\"{cursor}\"]", output.entries.len(), output.total));
+            lines.push(format!(
+                "[{} of {} entries; the next page has cursor=\"{cursor}\"]",
+                output.entries.len(),
+                output.total
+            ));
         }
         if output.incomplete {
             lines.push("[the folder is too large: not all of it was looked at]".to_owned());

@@ -23,7 +23,8 @@ const DIFF_BYTES_MAX: usize = 64 * 1024;
 async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> {
     let content = ctx.workspace.read(path, ReadSpan { start: 0, bytes_max: WHOLE_BYTES_MAX }).await?;
     if content.size > WHOLE_BYTES_MAX {
-        let message = format!("`{path}` is {} bytes long; {WHOLE_BYTES_MAX} is the most that is read whole", content.size);
+        let message =
+            format!("`{path}` is {} bytes long; {WHOLE_BYTES_MAX} is the most that is read whole", content.size);
         return Err(ToolError::new(ErrorKind::Limit, message)
             .hint("use `file.search` to find the part you need, or the view `headTail`"));
     }
@@ -33,7 +34,8 @@ async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> 
 fn as_text(path: &WsPath, bytes: &[u8], size: u64) -> Result<Decoded, ToolError> {
     decode(bytes).ok_or_else(|| {
         let message = format!("`{path}` is binary ({}, {size} bytes)", kind_of(bytes));
-        ToolError::new(ErrorKind::Validation, message).hint("only text can be read; `bash` has programs that look into binaries")
+        ToolError::new(ErrorKind::Validation, message)
+            .hint("only text can be read; `bash` has programs that look into binaries")
     })
 }
 
@@ -58,8 +60,11 @@ fn kind_of(bytes: &[u8]) -> &'static str {
 
 fn diff_of(path: &str, before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
-    let mut text =
-        diff.unified_diff().context_radius(DIFF_CONTEXT_LINES).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
+    let mut text = diff
+        .unified_diff()
+        .context_radius(DIFF_CONTEXT_LINES)
+        .header(&format!("a/{path}"), &format!("b/{path}"))
+        .to_string();
     if text.len() > DIFF_BYTES_MAX {
         let length = text.len();
         text.truncate(text.floor_char_boundary(DIFF_BYTES_MAX));
@@ -73,6 +78,9 @@ fn check_marks(before: &str, after: &str) -> Result<(), ToolError> {
     if after.matches(REDACTED).count() <= before.matches(REDACTED).count() {
         return Ok(());
     }
-    let message = format!("the text holds `{REDACTED}`, which stands for a secret you were not shown; writing it would destroy the secret");
-    Err(ToolError::new(ErrorKind::Validation, message).hint("use `file.edit` on other lines, and leave that one as it is"))
+    let message = format!(
+        "the text holds `{REDACTED}`, which stands for a secret you were not shown; writing it would destroy the secret"
+    );
+    Err(ToolError::new(ErrorKind::Validation, message)
+        .hint("use `file.edit` on other lines, and leave that one as it is"))
 }

@@ -19,8 +19,18 @@ const GRAMMARS: &[Grammar] = &[
         extensions: &["rs"],
         language: || tree_sitter_rust::LANGUAGE.into(),
         definitions: &[
-            "function_item", "function_signature_item", "struct_item", "enum_item", "union_item", "trait_item", "impl_item",
-            "mod_item", "const_item", "static_item", "type_item", "macro_definition",
+            "function_item",
+            "function_signature_item",
+            "struct_item",
+            "enum_item",
+            "union_item",
+            "trait_item",
+            "impl_item",
+            "mod_item",
+            "const_item",
+            "static_item",
+            "type_item",
+            "macro_definition",
         ],
     },
     Grammar {
@@ -33,7 +43,13 @@ const GRAMMARS: &[Grammar] = &[
         name: "JavaScript",
         extensions: &["js", "jsx", "mjs", "cjs"],
         language: || tree_sitter_javascript::LANGUAGE.into(),
-        definitions: &["function_declaration", "generator_function_declaration", "class_declaration", "method_definition", "lexical_declaration"],
+        definitions: &[
+            "function_declaration",
+            "generator_function_declaration",
+            "class_declaration",
+            "method_definition",
+            "lexical_declaration",
+        ],
     },
     Grammar {
         name: "TypeScript",
@@ -51,38 +67,72 @@ const GRAMMARS: &[Grammar] = &[
         name: "Go",
         extensions: &["go"],
         language: || tree_sitter_go::LANGUAGE.into(),
-        definitions: &["function_declaration", "method_declaration", "type_declaration", "const_declaration", "var_declaration"],
+        definitions: &[
+            "function_declaration",
+            "method_declaration",
+            "type_declaration",
+            "const_declaration",
+            "var_declaration",
+        ],
     },
     Grammar {
         name: "Java",
         extensions: &["java"],
         language: || tree_sitter_java::LANGUAGE.into(),
         definitions: &[
-            "class_declaration", "interface_declaration", "enum_declaration", "record_declaration",
-            "annotation_type_declaration", "method_declaration", "constructor_declaration",
+            "class_declaration",
+            "interface_declaration",
+            "enum_declaration",
+            "record_declaration",
+            "annotation_type_declaration",
+            "method_declaration",
+            "constructor_declaration",
         ],
     },
     Grammar {
         name: "C",
         extensions: &["c", "h"],
         language: || tree_sitter_c::LANGUAGE.into(),
-        definitions: &["function_definition", "struct_specifier", "enum_specifier", "union_specifier", "type_definition", "preproc_function_def"],
+        definitions: &[
+            "function_definition",
+            "struct_specifier",
+            "enum_specifier",
+            "union_specifier",
+            "type_definition",
+            "preproc_function_def",
+        ],
     },
     Grammar {
         name: "C++",
         extensions: &["cpp", "cc", "cxx", "hpp", "hh", "hxx"],
         language: || tree_sitter_cpp::LANGUAGE.into(),
         definitions: &[
-            "function_definition", "class_specifier", "struct_specifier", "enum_specifier", "union_specifier",
-            "namespace_definition", "type_definition", "template_declaration", "alias_declaration", "concept_definition",
+            "function_definition",
+            "class_specifier",
+            "struct_specifier",
+            "enum_specifier",
+            "union_specifier",
+            "namespace_definition",
+            "type_definition",
+            "template_declaration",
+            "alias_declaration",
+            "concept_definition",
         ],
     },
 ];
 
 const TYPESCRIPT: &[&str] = &[
-    "function_declaration", "generator_function_declaration", "class_declaration", "abstract_class_declaration",
-    "method_definition", "method_signature", "interface_declaration", "type_alias_declaration", "enum_declaration",
-    "lexical_declaration", "internal_module",
+    "function_declaration",
+    "generator_function_declaration",
+    "class_declaration",
+    "abstract_class_declaration",
+    "method_definition",
+    "method_signature",
+    "interface_declaration",
+    "type_alias_declaration",
+    "enum_declaration",
+    "lexical_declaration",
+    "internal_module",
 ];
 
 /// One line a definition, `number: signature`, indented as in the file. The error says why there is no outline.
@@ -119,7 +169,11 @@ pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String
                 break;
             }
             if !cursor.goto_parent() {
-                return if found.is_empty() { Err("the file defines nothing; its two ends are shown".to_owned()) } else { Ok(found) };
+                return if found.is_empty() {
+                    Err("the file defines nothing; its two ends are shown".to_owned())
+                } else {
+                    Ok(found)
+                };
             }
             function_depth -= usize::from(is_function(cursor.node()));
         }
@@ -130,8 +184,16 @@ pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String
 fn is_function(node: Node<'_>) -> bool {
     matches!(
         node.kind(),
-        "function_item" | "function_definition" | "function_declaration" | "generator_function_declaration" | "method_definition"
-            | "method_declaration" | "constructor_declaration" | "arrow_function" | "function_expression" | "lambda"
+        "function_item"
+            | "function_definition"
+            | "function_declaration"
+            | "generator_function_declaration"
+            | "method_definition"
+            | "method_declaration"
+            | "constructor_declaration"
+            | "arrow_function"
+            | "function_expression"
+            | "lambda"
             | "closure_expression"
     )
 }
@@ -139,11 +201,17 @@ fn is_function(node: Node<'_>) -> bool {
 fn worth_showing(node: Node<'_>) -> bool {
     match node.kind() {
         // `struct x *p` only names a structure.
-        "struct_specifier" | "enum_specifier" | "union_specifier" | "class_specifier" => node.child_by_field_name("body").is_some(),
+        "struct_specifier" | "enum_specifier" | "union_specifier" | "class_specifier" => {
+            node.child_by_field_name("body").is_some()
+        }
         // What the template holds is shown on the same line.
-        "function_definition" | "alias_declaration" => node.parent().is_none_or(|parent| parent.kind() != "template_declaration"),
+        "function_definition" | "alias_declaration" => {
+            node.parent().is_none_or(|parent| parent.kind() != "template_declaration")
+        }
         // A constant is worth a line at the top of a module only.
-        "lexical_declaration" => node.parent().is_some_and(|parent| matches!(parent.kind(), "program" | "export_statement")),
+        "lexical_declaration" => {
+            node.parent().is_some_and(|parent| matches!(parent.kind(), "program" | "export_statement"))
+        }
         _ => true,
     }
 }

@@ -119,7 +119,9 @@ impl Tool for Read {
     fn render(&self, output: &Output) -> String {
         let mut text = output.content.clone();
         let mut notes: Vec<String> = output.note.iter().cloned().collect();
-        if let (true, View::Full, Some(first), Some(last)) = (output.truncated, output.view, output.first_line, output.last_line) {
+        if let (true, View::Full, Some(first), Some(last)) =
+            (output.truncated, output.view, output.first_line, output.last_line)
+        {
             let of = output.total_lines.map(|total| format!(" of {total}")).unwrap_or_default();
             let next = output.next_offset.map(|next| format!("; read on with offset={next}")).unwrap_or_default();
             notes.push(format!("lines {first}-{last}{of}{next}"));
@@ -256,7 +258,8 @@ async fn ends_of_huge(
     input: &Input,
     bytes_max: usize,
 ) -> Result<Output, ToolError> {
-    let tail = ctx.workspace.read(path, ReadSpan { start: size.saturating_sub(END_BYTES), bytes_max: END_BYTES }).await?;
+    let tail =
+        ctx.workspace.read(path, ReadSpan { start: size.saturating_sub(END_BYTES), bytes_max: END_BYTES }).await?;
     let decoded = as_text(path, &head, size)?;
     let tail = String::from_utf8_lossy(&tail.bytes);
     let head_lines: Vec<&str> = decoded.text.split_inclusive('\n').collect();

@@ -118,7 +118,11 @@ impl Tool for Search {
             lines.push("no matches".to_owned());
         }
         if let Some(cursor) = &output.next_cursor {
-            lines.push(format!("[{} of {} matches; the next page has cursor=\"{cursor}\"]", output.matches.len(), output.total));
+            lines.push(format!(
+                "[{} of {} matches; the next page has cursor=\"{cursor}\"]",
+                output.matches.len(),
+                output.total
+            ));
         }
         if output.incomplete {
             lines.push("[too many matches to count: narrow the pattern or the path]".to_owned());

@@ -102,12 +102,14 @@ impl Tool for Commit {
         arguments.extend(files.iter().map(toolhost_sandbox::WsPath::as_str));
         let result = super::run(ctx, Mode::Write, SCRIPT, &arguments, message, &[]).await?;
         match result.exit_code {
-            0 => read(&result.stdout.text).ok_or_else(|| super::refused("the commit was made, but git did not tell its hash", &result)),
+            0 => read(&result.stdout.text)
+                .ok_or_else(|| super::refused("the commit was made, but git did not tell its hash", &result)),
             70 => Err(super::refused("nothing was committed: the files could not be staged", &result)),
             71 => Err(ToolError::new(ErrorKind::Conflict, "there is nothing to commit")
                 .hint("`git.status` shows what has changed")),
-            73 => Err(super::refused("nothing was committed: git's filters do not run here", &result)
-                .hint("files kept by a filter, such as Git LFS, are for a person to commit; name the other files in `files`")),
+            73 => Err(super::refused("nothing was committed: git's filters do not run here", &result).hint(
+                "files kept by a filter, such as Git LFS, are for a person to commit; name the other files in `files`",
+            )),
             _ => Err(super::refused("nothing was committed", &result)),
         }
     }
@@ -118,6 +120,7 @@ fn read(text: &str) -> Option<Output> {
     let hash = lines.next().filter(|hash| !hash.is_empty())?.to_owned();
     let branch = lines.next().filter(|branch| !branch.is_empty()).map(str::to_owned);
     let subject = lines.next()?.to_owned();
-    let files = lines.next().unwrap_or_default().split('\0').filter(|file| !file.is_empty()).map(str::to_owned).collect();
+    let files =
+        lines.next().unwrap_or_default().split('\0').filter(|file| !file.is_empty()).map(str::to_owned).collect();
     Some(Output { hash, branch, subject, files })
 }

@@ -92,5 +92,11 @@ exec git "$@""#;
 
 fn read(record: &str) -> Option<Commit> {
     let mut fields = record.trim_start_matches('\n').split('\x1f').map(str::to_owned);
-    Some(Commit { hash: fields.next()?, author: fields.next()?, date: fields.next()?, subject: fields.next()?, body: fields.next()? })
+    Some(Commit {
+        hash: fields.next()?,
+        author: fields.next()?,
+        date: fields.next()?,
+        subject: fields.next()?,
+        body: fields.next()?,
+    })
 }

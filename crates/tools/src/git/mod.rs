@@ -112,7 +112,8 @@ pub(crate) async fn run(
 fn environment(ctx: &Ctx<'_>, extra: &[(&str, &str)]) -> Vec<(String, String)> {
     let persona: String = ctx.call.caller.persona.chars().filter(|c| !c.is_control() && !"<>".contains(*c)).collect();
     let persona = if persona.trim().is_empty() { "agent".to_owned() } else { persona };
-    let mut address: String = persona.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let mut address: String =
+        persona.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     address.push_str("@toolhost.invalid");
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut env = vec![
@@ -165,5 +166,8 @@ pub(crate) fn name(what: &str, text: &str) -> Result<String, ToolError> {
 pub(crate) fn refused(what: &str, result: &CommandResult) -> ToolError {
     let said = if result.stderr.text.trim().is_empty() { &result.stdout.text } else { &result.stderr.text };
     let said = said.trim();
-    ToolError::new(ErrorKind::Conflict, format!("{what}: {}", if said.is_empty() { "git gave no reason" } else { said }))
+    ToolError::new(
+        ErrorKind::Conflict,
+        format!("{what}: {}", if said.is_empty() { "git gave no reason" } else { said }),
+    )
 }

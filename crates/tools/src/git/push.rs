@@ -66,7 +66,8 @@ impl Tool for Push {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let name = |what, text: &Option<String>| text.as_deref().map_or(Ok(String::new()), |text| super::name(what, text));
+        let name =
+            |what, text: &Option<String>| text.as_deref().map_or(Ok(String::new()), |text| super::name(what, text));
         let (remote, branch) = (name("remote", &input.remote)?, name("branch", &input.branch)?);
         let result = super::run(ctx, Mode::Write, SCRIPT, &[&remote, &branch], "", TRANSPORTS).await?;
         if result.exit_code != 0 {

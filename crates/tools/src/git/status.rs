@@ -142,5 +142,10 @@ fn read_file<'t>(record: &'t str, records: &mut impl Iterator<Item = &'t str>) -
     let letters = parts.next()?;
     let path = parts.nth(fields - 1)?;
     let from = if kind == "2" { records.next().map(str::to_owned) } else { None };
-    Some(File { path: path.to_owned(), from, staged: letters.get(..1)?.to_owned(), unstaged: letters.get(1..2)?.to_owned() })
+    Some(File {
+        path: path.to_owned(),
+        from,
+        staged: letters.get(..1)?.to_owned(),
+        unstaged: letters.get(1..2)?.to_owned(),
+    })
 }

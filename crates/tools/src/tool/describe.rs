@@ -83,7 +83,9 @@ impl Tool for Describe {
             near.sort_by(|a, b| b.0.total_cmp(&a.0));
             let shown: String = input.name.chars().take(80).collect();
             let error = ToolError::new(ErrorKind::NotFound, format!("you have no tool `{shown}`"));
-            return Err(error.hint(near.first().map_or_else(String::new, |(_, name)| format!("the nearest is `{name}`"))));
+            return Err(
+                error.hint(near.first().map_or_else(String::new, |(_, name)| format!("the nearest is `{name}`")))
+            );
         };
         let tool = tools.swap_remove(at);
         Ok(Output {

@@ -1,0 +1,181 @@
+//! `toolhost audit`
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use toolhost_contract::SystemClock;
+use toolhost_store::{Filter, Reader, Row};
+
+use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible};
+use crate::settings::Settings;
+use crate::wire;
+
+/// Rows read at once for an export.
+const EXPORT_PAGE_ROWS: i64 = 1000;
+
+/// Read the audit: what was called, decided and done
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Show the last rows
+    Show(Show),
+    /// Follow the hash chain and name every row that was changed or is missing
+    Verify,
+    /// Write all rows as JSON Lines
+    Export {
+        /// The file; standard output otherwise
+        #[arg(long, short)]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// How many rows
+    #[arg(long, short = 'n', default_value_t = 50)]
+    limit: i64,
+    /// Only this tool
+    #[arg(long)]
+    tool: Option<String>,
+    /// Only this session
+    #[arg(long)]
+    session: Option<String>,
+    /// Only this call
+    #[arg(long)]
+    call: Option<String>,
+    /// Only calls that failed or whose end is unknown
+    #[arg(long)]
+    failed: bool,
+    /// Only rows of the last so many minutes
+    #[arg(long, value_name = "MINUTES")]
+    since: Option<i64>,
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let resolved = settings.resolve()?;
+    let (store, project) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let reader = store.reader();
+    let code = match args.command {
+        Command::Show(show) => self::show(&reader, project.id, show, settings.json).await,
+        Command::Verify => verify(&reader, project.id, settings.json).await,
+        Command::Export { output } => export(&reader, project.id, output).await,
+    };
+    store.close().await?;
+    code
+}
+
+async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::Result<ExitCode> {
+    let now = toolhost_contract::Clock::unix_ms(&SystemClock::default());
+    let filtered =
+        show.tool.is_some() || show.session.is_some() || show.call.is_some() || show.failed || show.since.is_some();
+    let end = reader.audit_end(project).await?;
+    let filter = Filter {
+        // The last rows; with a filter, all rows are looked at and the last of them shown.
+        after_seq: if filtered { 0 } else { (end - show.limit).max(0) },
+        tool: show.tool,
+        session: show.session,
+        call: show.call,
+        failed_only: show.failed,
+        since_ms: show.since.map(|minutes| now - minutes * 60_000),
+        limit: if filtered { i64::MAX } else { show.limit },
+    };
+    let rows = reader.audit(project, &filter).await?;
+    let first = rows.len().saturating_sub(usize::try_from(show.limit).unwrap_or(usize::MAX));
+    for row in &rows[first..] {
+        if json { print::json_line(&whole(row)?)? } else { print::line(one_line(row)?) }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A row with its hashes, as an export holds it.
+fn whole(row: &Row) -> anyhow::Result<Value> {
+    let mut value: Value = serde_json::from_str(&row.body).with_context(|| format!("row {} is damaged", row.seq))?;
+    if let Some(object) = value.as_object_mut() {
+        object.insert("prevHash".to_owned(), json!(row.prev_hash));
+        object.insert("hash".to_owned(), json!(row.hash));
+    }
+    Ok(value)
+}
+
+fn one_line(row: &Row) -> anyhow::Result<String> {
+    let body: Value = serde_json::from_str(&row.body).with_context(|| format!("row {} is damaged", row.seq))?;
+    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let state = match (row.event.as_str(), body.pointer("/outcome/ok").and_then(Value::as_bool)) {
+        ("finished", Some(true)) => paint(GOOD, "ok"),
+        ("finished", _) => paint(
+            BAD,
+            format_args!(
+                "{}: {}",
+                text("/outcome/kind"),
+                visible(text("/outcome/message").lines().next().unwrap_or_default())
+            ),
+        ),
+        ("unknown", _) => paint(WARN, "unknown: the host ended while it ran"),
+        ("decision", _) => paint(
+            WARN,
+            if body.pointer("/decision/allowed") == Some(&Value::Bool(true)) { "allowed" } else { "not allowed" },
+        ),
+        _ => paint(DIM, "started"),
+    };
+    let took = body.get("durationMs").and_then(Value::as_u64).map(|ms| format!(" {ms} ms")).unwrap_or_default();
+    let arguments = match body.get("arguments") {
+        None | Some(Value::Null) => String::new(),
+        Some(arguments) => {
+            let text = visible(&arguments.to_string());
+            let short: String = text.chars().take(100).collect();
+            format!(" {}", paint(DIM, if short.len() < text.len() { format!("{short}…") } else { short }))
+        }
+    };
+    Ok(format!("{:>6}  {}  {:<16} {state}{took}{arguments}", row.seq, print::time(row.at_ms), visible(&row.tool)))
+}
+
+async fn verify(reader: &Reader, project: i64, json: bool) -> anyhow::Result<ExitCode> {
+    let verdict = reader.verify_audit(project).await?;
+    let holds = verdict.problems.is_empty();
+    if json {
+        let problems: Vec<Value> = verdict.problems.iter().map(|p| json!({ "seq": p.seq, "what": p.what })).collect();
+        print::json(&json!({ "ok": holds, "rows": verdict.rows, "problems": problems }))?;
+    } else if holds {
+        print::line(format_args!("{} the chain of {} rows holds", paint(GOOD, "ok"), verdict.rows));
+    } else {
+        for problem in &verdict.problems {
+            print::line(format_args!("{} row {} {}", paint(BAD, "FAIL"), problem.seq, problem.what));
+        }
+    }
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    let mut sink: Box<dyn Write> = match &output {
+        Some(path) => {
+            let file = std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+            Box::new(std::io::BufWriter::new(file))
+        }
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut after_seq = 0;
+    let mut count: u64 = 0;
+    loop {
+        let rows = reader.audit(project, &Filter { after_seq, limit: EXPORT_PAGE_ROWS, ..Filter::default() }).await?;
+        let Some(last) = rows.last() else { break };
+        after_seq = last.seq;
+        for row in &rows {
+            writeln!(sink, "{}", whole(row)?)?;
+            count += 1;
+        }
+    }
+    sink.flush()?;
+    if let Some(path) = output {
+        print::note(format_args!("{count} rows written to {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,90 @@
+//! `toolhost call`
+
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use toolhost_contract::{ErrorKind, Outcome};
+use toolhost_host::Hooks;
+
+use crate::approver;
+use crate::print;
+use crate::settings::Settings;
+use crate::wire;
+
+/// Longest arguments read from standard input, bytes.
+const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const EXIT_DENIED: u8 = 3;
+
+/// Call one tool and print the outcome
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Any of the tool's names, such as file.read, file_read or read_file
+    tool: String,
+    /// The arguments as a JSON object; `-` reads them from standard input
+    #[arg(value_name = "JSON")]
+    arguments: Option<String>,
+    /// Whose tools, rules and fence apply
+    #[arg(long, default_value = "all", env = "TOOLHOST_PROFILE")]
+    profile: String,
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let arguments = arguments(args.arguments.as_deref())?;
+    let host = wire::open(settings, approver::here()).await?;
+    host.gate.profile(&args.profile)?;
+    let hooks = Hooks::default();
+    let cancel = hooks.cancel.clone();
+    let interrupt = tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            cancel.cancel();
+        }
+    });
+    let outcome = host.gate.call(host.call(&args.tool, arguments, &args.profile), hooks).await;
+    interrupt.abort();
+    show(&outcome, settings.json)?;
+    host.store.close().await?;
+    Ok(exit_code(&outcome))
+}
+
+fn arguments(text: Option<&str>) -> anyhow::Result<Value> {
+    let text = match text {
+        None => return Ok(Value::Null),
+        Some("-") => {
+            if std::io::stdin().is_terminal() {
+                print::note("reading the arguments from standard input; end with Ctrl-D");
+            }
+            let mut text = String::new();
+            std::io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text).context("standard input")?;
+            text
+        }
+        Some(text) => text.to_owned(),
+    };
+    let value: Value = serde_json::from_str(&text).context("the arguments are not JSON")?;
+    if !value.is_object() {
+        bail!("the arguments must be a JSON object, such as '{{\"path\": \"README.md\"}}'");
+    }
+    Ok(value)
+}
+
+fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
+    if json {
+        return print::json(outcome);
+    }
+    if outcome.ok {
+        let text = outcome.text.strip_suffix('\n').unwrap_or(&outcome.text);
+        print::line(if std::io::stdout().is_terminal() { print::visible(text) } else { text.to_owned() });
+    } else {
+        print::note(format_args!("{} {}", print::paint(print::BAD, "error:"), print::visible(&outcome.text)));
+    }
+    Ok(())
+}
+
+fn exit_code(outcome: &Outcome) -> ExitCode {
+    match &outcome.error {
+        None => ExitCode::SUCCESS,
+        Some(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Permission) => ExitCode::from(EXIT_DENIED),
+        Some(_) => ExitCode::FAILURE,
+    }
+}

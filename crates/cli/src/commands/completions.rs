@@ -1,0 +1,17 @@
+//! `toolhost completions`
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+/// Print completions for a shell
+#[derive(clap::Args)]
+#[command(after_help = "For bash: toolhost completions bash > ~/.local/share/bash-completion/completions/toolhost")]
+pub(crate) struct Args {
+    shell: clap_complete::Shell,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    clap_complete::generate(args.shell, &mut crate::Cli::command(), "toolhost", &mut std::io::stdout());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,60 @@
+//! `toolhost doctor`
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use toolhost_sandbox::{Executor, FenceReport, Tier};
+
+use crate::print::{self, BAD, BOLD, GOOD, WARN, paint};
+use crate::settings::Settings;
+use crate::wire;
+
+/// Say which fence holds here, what it does not stop, and where things are kept
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) async fn run(_: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let kit = wire::kit(settings).await?;
+    let report = kit.executor.report().await;
+    if settings.json {
+        print::json(&json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "fence": report,
+            "root": kit.resolved.root,
+            "state": kit.resolved.state,
+            "config": kit.resolved.config_file,
+            "toolchains": kit.resolved.toolchains,
+        }))?;
+    } else {
+        tell(&report, &kit);
+    }
+    Ok(if report.tier.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn tell(report: &FenceReport, kit: &wire::Kit) {
+    let fence = match report.tier {
+        Some(Tier::Full) => paint(GOOD, "full: bwrap, Landlock, seccomp, limits"),
+        Some(Tier::Landlock) => paint(WARN, "landlock: Landlock, seccomp, limits, without namespaces"),
+        Some(Tier::Off) => paint(BAD, "OFF: commands run with your rights"),
+        None => paint(BAD, "none holds: commands are refused"),
+    };
+    print::line(format_args!("{}       {fence}", paint(BOLD, "fence")));
+    print::line(format_args!("  runs as   {}", report.probe.runs_as));
+    print::line(format_args!("  kernel    {}, Landlock ABI {}", report.probe.kernel, report.probe.landlock_abi));
+    let bwrap =
+        report.probe.bwrap.as_ref().map_or_else(|| "not installed".to_owned(), |path| path.display().to_string());
+    print::line(format_args!("  bwrap     {bwrap}"));
+    for why in &report.why {
+        print::line(format_args!("  {}  {why}", paint(WARN, "note    ")));
+    }
+    for hole in &report.holes {
+        print::line(format_args!("  not held  {hole}"));
+    }
+    print::line(format_args!("{}   {}", paint(BOLD, "workspace"), kit.resolved.root.display()));
+    print::line(format_args!("{}       {}", paint(BOLD, "state"), kit.resolved.state.display()));
+    let there = if kit.resolved.config_file.exists() { "" } else { " (not there: built-in settings)" };
+    print::line(format_args!("{}      {}{there}", paint(BOLD, "config"), kit.resolved.config_file.display()));
+    for toolchain in &kit.resolved.toolchains {
+        print::line(format_args!("  readable  {}", toolchain.display()));
+    }
+}

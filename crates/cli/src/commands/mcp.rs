@@ -1,0 +1,56 @@
+//! `toolhost mcp`
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use toolhost_contract::{IdSource, RandomIds};
+use toolhost_host::NobodyHere;
+use toolhost_sandbox::Access;
+use toolhost_server::mcp::{Door, Names, serve_stdio};
+
+use crate::settings::Settings;
+use crate::wire;
+
+/// Serve an agent over MCP on standard input and output
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The profile of the agent: its tools, rules and fence
+    #[arg(long, default_value = "developer", env = "TOOLHOST_PROFILE")]
+    profile: String,
+    /// Dotted tool names (`file.read`) instead of wire names (`file_read`)
+    #[arg(long)]
+    dotted_names: bool,
+    /// The agent's name: the author of its commits
+    #[arg(long, default_value = "agent", env = "TOOLHOST_PERSONA")]
+    persona: String,
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let host = wire::open(settings, Arc::new(NobodyHere)).await?;
+    let profile = host.gate.profile(&args.profile)?;
+    let may_write = match profile.fence.workspace {
+        Access::Write => "may change files in the workspace",
+        Access::Read => "may read the workspace; nothing in it can be changed",
+    };
+    let instructions = format!(
+        "Tools for the workspace `{}`. You have the profile `{}`: you {may_write}. Paths are relative to the workspace root. \
+         Commands run in a fence without network unless it was granted. `{}` shows your tools.",
+        host.project.name,
+        profile.name,
+        if args.dotted_names { "tool.list" } else { "tool_list" },
+    );
+    let session = RandomIds.call_id().to_string();
+    let door = Door {
+        gate: Arc::clone(&host.gate),
+        ids: Arc::clone(&host.ids),
+        scope: host.scope(Some(session)),
+        profile: args.profile,
+        persona: args.persona,
+        names: if args.dotted_names { Names::Dotted } else { Names::Wire },
+        instructions,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    serve_stdio(door).await?;
+    host.store.close().await?;
+    Ok(ExitCode::SUCCESS)
+}

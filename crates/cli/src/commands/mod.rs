@@ -1,0 +1,45 @@
+//! The commands, one file each.
+
+mod audit;
+mod call;
+mod completions;
+mod demo;
+mod doctor;
+mod init;
+mod mcp;
+mod policy;
+mod profiles;
+mod tools;
+
+use std::process::ExitCode;
+
+use crate::settings::Settings;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Init(init::Args),
+    Demo(demo::Args),
+    Mcp(mcp::Args),
+    Call(call::Args),
+    Tools(tools::Args),
+    Profiles(profiles::Args),
+    Policy(policy::Args),
+    Audit(audit::Args),
+    Doctor(doctor::Args),
+    Completions(completions::Args),
+}
+
+pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Init(args) => init::run(args, settings).await,
+        Command::Demo(args) => demo::run(args, settings).await,
+        Command::Mcp(args) => mcp::run(args, settings).await,
+        Command::Call(args) => call::run(args, settings).await,
+        Command::Tools(args) => tools::run(args, settings).await,
+        Command::Profiles(args) => profiles::run(args, settings).await,
+        Command::Policy(args) => policy::run(args, settings).await,
+        Command::Audit(args) => audit::run(args, settings).await,
+        Command::Doctor(args) => doctor::run(args, settings).await,
+        Command::Completions(args) => completions::run(args),
+    }
+}

@@ -1,0 +1,118 @@
+//! What people see: tables, JSON, errors. Colour goes where a terminal is and `NO_COLOR` is not.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+
+/// Prints a line; a reader that has gone (`| head`) ends the printing, not the program.
+pub(crate) fn line(text: impl std::fmt::Display) {
+    // A closed pipe is the reader's choice.
+    let _ = writeln!(anstream::stdout(), "{text}");
+}
+
+/// Prints a line for people beside the output.
+pub(crate) fn note(text: impl std::fmt::Display) {
+    // As above.
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// One JSON value a line.
+pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string(value)?);
+    Ok(())
+}
+
+pub(crate) fn failure(error: &anyhow::Error) {
+    note(format_args!("{BAD}error:{BAD:#} {error:#}"));
+}
+
+pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Columns as wide as their widest cell; the last one is not padded.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
+    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let render = |cells: Vec<&str>| {
+        let padded = cells.iter().zip(&widths).enumerate().map(|(n, (cell, width))| {
+            let pad = if n + 1 == cells.len() { 0 } else { width - cell.chars().count() };
+            format!("{cell}{}", " ".repeat(pad))
+        });
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    line(paint(BOLD, render(head.to_vec())));
+    for row in rows {
+        line(render(row.iter().map(String::as_str).collect()));
+    }
+}
+
+/// Text from elsewhere, such that nothing in it can deceive the reader or drive the terminal.
+pub(crate) fn visible(text: &str) -> String {
+    let deceptive = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{00ad}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if deceptive(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// `2026-11-21 06:54:33Z`, without a crate for calendars: days since 1970 to a date (Howard Hinnant's algorithm).
+pub(crate) fn time(unix_ms: i64) -> String {
+    let seconds = unix_ms.div_euclid(1000);
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = doy - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// Logs to standard error; `TOOLHOST_LOG` sets the level, `warn` otherwise.
+pub(crate) fn start_log() {
+    let level = std::env::var("TOOLHOST_LOG").unwrap_or_else(|_| "warn,rmcp=error".to_owned());
+    let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_default();
+    // Only a second call could fail, and there is one.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        assert_eq!(time(0), "1970-01-01 00:00:00Z");
+        assert_eq!(time(951_782_400_000), "2000-02-29 00:00:00Z");
+        assert_eq!(time(1_795_244_073_999), "2026-11-21 06:54:33Z");
+    }
+
+    #[test]
+    fn deceptive_characters_are_shown() {
+        assert_eq!(visible("a\u{202e}b\u{1b}[2Jc\u{200b}\n"), "a\\u{202e}b\\u{1b}[2Jc\\u{200b}\n");
+    }
+}

@@ -1,0 +1,218 @@
+//! What the operator says: flags, `TOOLHOST_*` variables, and the configuration file; in this order of precedence.
+//!
+//! None of it is read from the workspace: an agent can write there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use etcetera::BaseStrategy;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use toolhost_sandbox::FenceChoice;
+
+/// Toolchains that usually live below the home, which commands do not see otherwise. Read-only.
+const HOME_TOOLCHAINS: &[&str] = &[
+    ".cargo/bin",
+    ".cargo/git",
+    ".cargo/registry",
+    ".rustup",
+    ".pyenv",
+    ".nvm",
+    ".volta",
+    ".asdf",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".local/share/pnpm",
+    ".bun/bin",
+    ".deno/bin",
+    ".sdkman",
+    "go",
+];
+/// Variables that say where a toolchain is; handed to commands as they are.
+const TOOLCHAIN_VARIABLES: &[&str] =
+    &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "GOROOT"];
+/// `PATH` of commands where the operator has none.
+const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Options of every command.
+#[derive(clap::Args)]
+pub(crate) struct Settings {
+    /// The workspace: the folder that tools may work in
+    #[arg(long, global = true, value_name = "DIR", env = "TOOLHOST_ROOT")]
+    root: Option<PathBuf>,
+    /// Where the project's database is kept [default: below ~/.local/share/toolhost]
+    #[arg(long, global = true, value_name = "DIR", env = "TOOLHOST_STATE")]
+    state: Option<PathBuf>,
+    /// The configuration file [default: ~/.config/toolhost/config.toml]
+    #[arg(long, global = true, value_name = "FILE", env = "TOOLHOST_CONFIG")]
+    config: Option<PathBuf>,
+    /// The fence around commands; `auto` takes the strongest that holds here
+    #[arg(long, global = true, value_name = "TIER", env = "TOOLHOST_SANDBOX")]
+    sandbox: Option<Sandbox>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sandbox {
+    Auto,
+    Full,
+    Landlock,
+    Off,
+}
+
+/// The configuration file, but for its profiles.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    sandbox: Option<Sandbox>,
+    /// Further folders that commands may read.
+    #[serde(default)]
+    toolchains: Vec<PathBuf>,
+    /// Further variables for commands.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Tables of profiles, as the host reads them.
+    #[serde(default)]
+    profiles: toml::Table,
+}
+
+/// What was said, resolved.
+pub(crate) struct Resolved {
+    /// Canonical.
+    pub(crate) root: PathBuf,
+    pub(crate) state: PathBuf,
+    pub(crate) config_file: PathBuf,
+    pub(crate) fence: FenceChoice,
+    pub(crate) home: PathBuf,
+    pub(crate) path: String,
+    pub(crate) toolchains: Vec<PathBuf>,
+    pub(crate) env: Vec<(String, String)>,
+    /// The operator's profile tables, as TOML.
+    pub(crate) profiles: String,
+}
+
+impl Settings {
+    /// For a workspace given as an argument instead of `--root`.
+    pub(crate) fn with_root(&self, root: Option<PathBuf>) -> Self {
+        Self {
+            root: root.or_else(|| self.root.clone()),
+            state: self.state.clone(),
+            config: self.config.clone(),
+            sandbox: self.sandbox,
+            json: self.json,
+        }
+    }
+
+    pub(crate) fn resolve(&self) -> anyhow::Result<Resolved> {
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let root = match &self.root {
+            Some(root) => root.clone(),
+            None => std::env::current_dir().context("there is no working directory: say --root DIR")?,
+        };
+        let root = root.canonicalize().with_context(|| format!("the workspace {} cannot be opened", root.display()))?;
+        if !root.is_dir() {
+            bail!("the workspace {} is not a folder", root.display());
+        }
+        let config_file = self.config.clone().unwrap_or_else(|| folders.config_dir().join("toolhost/config.toml"));
+        let file = read_config(&config_file, self.config.is_some())?;
+        let state = match &self.state {
+            Some(state) => std::path::absolute(state)?,
+            None => folders.data_dir().join("toolhost/projects").join(folder_name(&root)),
+        };
+        keep_apart(&root, &state, &config_file)?;
+        let home = folders.home_dir().to_owned();
+        let mut toolchains: Vec<PathBuf> = HOME_TOOLCHAINS.iter().map(|name| home.join(name)).collect();
+        let mut env = Vec::new();
+        for name in TOOLCHAIN_VARIABLES {
+            if let Ok(value) = std::env::var(name) {
+                toolchains.push(PathBuf::from(&value));
+                env.push(((*name).to_owned(), value));
+            }
+        }
+        toolchains.extend(file.toolchains);
+        toolchains
+            .retain(|path| path.is_absolute() && path.exists() && !root.starts_with(path) && !path.starts_with(&root));
+        env.extend(file.env);
+        Ok(Resolved {
+            path: commands_path(&root),
+            fence: choice(self.sandbox.or(file.sandbox)),
+            profiles: profiles_text(file.profiles)?,
+            root,
+            state,
+            config_file,
+            home,
+            toolchains,
+            env,
+        })
+    }
+}
+
+fn choice(sandbox: Option<Sandbox>) -> FenceChoice {
+    match sandbox {
+        None | Some(Sandbox::Auto) => FenceChoice::Auto,
+        Some(Sandbox::Full) => FenceChoice::Full,
+        Some(Sandbox::Landlock) => FenceChoice::Landlock,
+        Some(Sandbox::Off) => FenceChoice::Off,
+    }
+}
+
+fn read_config(path: &Path, required: bool) -> anyhow::Result<File> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => toml::from_str(&text).with_context(|| format!("the configuration {} is not valid", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => Ok(File::default()),
+        Err(error) => Err(error).with_context(|| format!("the configuration {} cannot be read", path.display())),
+    }
+}
+
+fn profiles_text(profiles: toml::Table) -> anyhow::Result<String> {
+    let mut table = toml::Table::new();
+    table.insert("profiles".to_owned(), toml::Value::Table(profiles));
+    Ok(toml::to_string(&table)?)
+}
+
+/// A name people recognize, and a hash so that two folders of one name stay apart.
+fn folder_name(root: &Path) -> String {
+    let name = root.file_name().map_or_else(|| "root".to_owned(), |name| name.to_string_lossy().into_owned());
+    let name: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).take(40).collect();
+    let hash = hex::encode(Sha256::digest(root.as_os_str().as_encoded_bytes()));
+    format!("{name}-{}", &hash[..12])
+}
+
+/// The host's own files must be where no agent can write.
+fn keep_apart(root: &Path, state: &Path, config_file: &Path) -> anyhow::Result<()> {
+    if root.parent().is_none() {
+        bail!("the workspace cannot be the whole file system: choose a project folder with --root");
+    }
+    for (what, path) in [("state folder", state), ("configuration", config_file)] {
+        // A folder that is not there yet is where its parent is.
+        let real =
+            path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).unwrap_or_else(|| path.to_owned());
+        if real.starts_with(root) || path.starts_with(root) {
+            bail!(
+                "the {what} {} would be inside the workspace {}, where an agent could change it: choose a project folder \
+                 below it with --root, or another place with --state and --config",
+                path.display(),
+                root.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The operator's `PATH` without what is relative or inside the workspace, where an agent could plant programs.
+fn commands_path(root: &Path) -> String {
+    let own = std::env::var("PATH").unwrap_or_default();
+    let mut folders: Vec<&str> = own
+        .split(':')
+        .filter(|folder| Path::new(folder).is_absolute() && !Path::new(folder).starts_with(root))
+        .collect();
+    folders.extend(PATH_DEFAULT.split(':').filter(|folder| !own.split(':').any(|own| own == *folder)));
+    folders.join(":")
+}

@@ -1,0 +1,135 @@
+//! Putting the crates together: from settings to a host whose gate can be called.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
+use toolhost_host::{Approver, Gate, GateConfig, LocalOwner, Profiles, Redactor, Registry, Tightening};
+use toolhost_sandbox::{Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, ReadSpan, WsPath};
+use toolhost_store::{Project, Store};
+
+use crate::settings::{Resolved, Settings};
+
+/// The machine's user, until there are others.
+const LOCAL_USER: i64 = 1;
+/// The project's own policy file, in the workspace root.
+const TIGHTENING_FILE: &str = "toolhost.toml";
+/// Longest policy file of a project, bytes.
+const TIGHTENING_BYTES_MAX: u64 = 256 * 1024;
+
+/// A host, open.
+pub(crate) struct Host {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) store: Store,
+    pub(crate) project: Project,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) resolved: Resolved,
+}
+
+/// What needs no database: tools, profiles, the fence.
+pub(crate) struct Kit {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) profiles: Arc<Profiles>,
+    pub(crate) executor: Arc<LocalExecutor>,
+    pub(crate) resolved: Resolved,
+}
+
+/// The tools there are.
+pub(crate) fn registry() -> anyhow::Result<Registry> {
+    Ok(Registry::new(toolhost_tools::all())?)
+}
+
+/// Opens the workspace and loads the profiles.
+pub(crate) async fn kit(settings: &Settings) -> anyhow::Result<Kit> {
+    let resolved = settings.resolve()?;
+    let registry = Arc::new(registry()?);
+    let executor = Arc::new(executor(&resolved)?);
+    let tightening = tightening(&*executor).await?;
+    let profiles = Profiles::load(&registry, &[&resolved.profiles], tightening.as_ref())
+        .with_context(|| format!("the profiles (built in, and of {})", resolved.config_file.display()))?;
+    Ok(Kit { registry, profiles: Arc::new(profiles), executor, resolved })
+}
+
+/// Opens everything.
+pub(crate) async fn open(settings: &Settings, approver: Arc<dyn Approver>) -> anyhow::Result<Host> {
+    let Kit { registry, profiles, executor, resolved } = kit(settings).await?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let (store, project) = open_store(&resolved, Arc::clone(&clock)).await?;
+    let probing = Arc::clone(&executor);
+    // Probing the fence takes a few milliseconds; nobody need wait for it before the first call.
+    tokio::spawn(async move { probing.report().await });
+    let gate = Gate::new(GateConfig {
+        registry,
+        profiles,
+        executor,
+        audit: store.audit(),
+        approver,
+        members: Arc::new(LocalOwner { user_id: LOCAL_USER, project_id: project.id }),
+        redactor: Arc::new(Redactor::new(
+            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
+        )),
+        clock,
+        limits: toolhost_host::Limits::default(),
+    });
+    Ok(Host { gate, store, project, ids: Arc::new(RandomIds), resolved })
+}
+
+/// Opens the project's database.
+pub(crate) async fn open_store(resolved: &Resolved, clock: Arc<dyn Clock>) -> anyhow::Result<(Store, Project)> {
+    let store = Store::open(&resolved.state, clock).await?;
+    let name =
+        resolved.root.file_name().map_or_else(|| "project".to_owned(), |name| name.to_string_lossy().into_owned());
+    let project = store.project(&resolved.root, &name).await?;
+    Ok((store, project))
+}
+
+fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
+    let helper = std::env::current_exe().context("where this program is cannot be found")?;
+    let config = LocalConfig {
+        root: resolved.root.clone(),
+        helper,
+        fence: resolved.fence,
+        path: resolved.path.clone(),
+        home: resolved.home.clone(),
+        temp: std::env::temp_dir(),
+        env: resolved.env.clone(),
+        toolchains: resolved.toolchains.clone(),
+        limits: Limits::default(),
+    };
+    LocalExecutor::open(config).with_context(|| format!("the workspace {}", resolved.root.display()))
+}
+
+/// The project's own policy, as it is now: what an agent writes there later changes nothing.
+async fn tightening(executor: &dyn Executor) -> anyhow::Result<Option<Tightening>> {
+    let path = WsPath::parse(TIGHTENING_FILE)?;
+    match executor.read(&path, ReadSpan { start: 0, bytes_max: TIGHTENING_BYTES_MAX }).await {
+        Ok(content) if content.size > TIGHTENING_BYTES_MAX => {
+            anyhow::bail!("{TIGHTENING_FILE} is larger than {TIGHTENING_BYTES_MAX} bytes")
+        }
+        Ok(content) => Ok(Some(Tightening::parse(&String::from_utf8_lossy(&content.bytes))?)),
+        Err(SandboxError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("{TIGHTENING_FILE} of the project cannot be read")),
+    }
+}
+
+impl Host {
+    pub(crate) fn scope(&self, session: Option<String>) -> Scope {
+        Scope { user_id: LOCAL_USER, project_id: self.project.id, session_id: session, workflow_id: None }
+    }
+
+    /// A call from the command line, by the person at the keyboard.
+    pub(crate) fn call(&self, tool: &str, arguments: serde_json::Value, profile: &str) -> Call {
+        Call {
+            id: self.ids.call_id(),
+            tool: tool.to_owned(),
+            arguments,
+            scope: self.scope(None),
+            caller: Caller {
+                kind: CallerKind::Person,
+                door: "cli",
+                profile: profile.to_owned(),
+                persona: "operator".to_owned(),
+            },
+        }
+    }
+}
