@@ -2,25 +2,13 @@
 
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, Tier, Watch};
+use toolhost_sandbox::Access;
 
-use crate::room::Room;
-
-/// The tiers that this machine holds. The full one must be among them: its absence is a broken machine, not a pass.
-async fn rooms() -> Vec<Room> {
-    let mut rooms = Vec::new();
-    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
-        let room = Room::fenced(choice);
-        let report = room.executor.report().await;
-        assert!(report.tier.is_some(), "{choice:?} does not hold here: {report:?}");
-        rooms.push(room);
-    }
-    rooms
-}
+use crate::room::{processes_named, rooms};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_developer_writes_the_workspace_and_a_researcher_cannot() {
-    for room in rooms().await {
+    for (_, room) in rooms().await {
         let wrote = room.bash("echo hello > made.txt && mkdir -p a/b && cat made.txt", Access::Write).await;
         assert_eq!((wrote.exit_code, wrote.stdout.text.as_str()), (0, "hello\n"), "{wrote:?}");
         assert_eq!(std::fs::read_to_string(room.ws().join("made.txt")).unwrap(), "hello\n");
@@ -37,7 +25,7 @@ async fn a_developer_writes_the_workspace_and_a_researcher_cannot() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pipes_redirections_and_failures_are_ordinary_results() {
-    for room in rooms().await {
+    for (_, room) in rooms().await {
         let piped = room.bash("ls -la | wc -l; echo oops >&2; exit 3", Access::Read).await;
         assert_eq!(piped.exit_code, 3);
         assert_eq!(piped.stderr.text, "oops\n");
@@ -51,7 +39,7 @@ async fn pipes_redirections_and_failures_are_ordinary_results() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_are_never_root() {
-    for room in rooms().await {
+    for (_, room) in rooms().await {
         let who = room.bash("id -u; grep CapEff /proc/self/status; touch mine; stat -c %u mine", Access::Write).await;
         assert!(who.stdout.text.contains("CapEff:\t0000000000000000"), "{who:?}");
         assert_ne!(who.stdout.text.lines().next(), Some("0"), "{who:?}");
@@ -64,7 +52,7 @@ async fn commands_are_never_root() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_ends_the_whole_tree_even_daemons() {
-    for room in rooms().await {
+    for (_, room) in rooms().await {
         let marker = format!("toolhost-test-{}-{}", std::process::id(), room.ws().display());
         let script = format!(
             "setsid bash -c 'exec -a \"{marker}\" sleep 1000' & setsid -f bash -c 'exec -a \"{marker}\" sleep 1000'; sleep 1000"
@@ -77,9 +65,4 @@ async fn a_deadline_ends_the_whole_tree_even_daemons() {
         assert_eq!(ended.stdout.text, "done\n");
         assert_eq!(processes_named(&marker), 0, "{:?}", ended.tier);
     }
-}
-
-fn processes_named(marker: &str) -> usize {
-    let cmdline = |pid: &std::fs::DirEntry| std::fs::read_to_string(pid.path().join("cmdline")).unwrap_or_default();
-    std::fs::read_dir("/proc").unwrap().flatten().filter(|pid| cmdline(pid).starts_with(marker)).count()
 }

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod attacks;
 mod commands;
 mod files;
+mod git;
 mod network;
+mod ordinary;
 mod room;
 mod suite;
