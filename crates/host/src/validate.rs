@@ -28,7 +28,12 @@ pub(crate) fn validate(tool: &Registered, arguments: &Value) -> Result<(), ToolE
         return Ok(());
     }
     let mut violations = Vec::new();
-    for error in validator.iter_errors(arguments) {
+    if takes_nothing(&tool.facts.input_schema) {
+        // The validator does not name what is too much where nothing may be given.
+        let names = arguments.as_object().into_iter().flat_map(|fields| fields.keys());
+        violations.extend(names.take(VIOLATIONS_MAX + 1).map(|name| no_such(format!("/{}", clip(name)), None)));
+    }
+    for error in validator.iter_errors(arguments).filter(|error| !matches!(error.kind(), Kind::FalseSchema)) {
         explain(&error, tool, &mut violations);
         if violations.len() > VIOLATIONS_MAX {
             break;
@@ -76,7 +81,7 @@ fn explain(error: &ValidationError<'_>, tool: &Registered, into: &mut Vec<Violat
             for name in unexpected {
                 let near = nearest(name, known.iter().map(String::as_str));
                 let near = (!near.is_empty()).then(|| or_list(&near));
-                add(format!("{path}/{}", clip(name)), "no such argument".to_owned(), "one".to_owned(), near);
+                into.push(no_such(format!("{path}/{}", clip(name)), near));
             }
         }
         Kind::Required { property } => {
@@ -127,6 +132,14 @@ fn expectation(error: &ValidationError<'_>) -> String {
         Kind::Pattern { pattern } => format!("text that matches {pattern}"),
         other => format!("what the schema's `{}` says", other.keyword()),
     }
+}
+
+fn no_such(path: String, nearest: Option<String>) -> Violation {
+    Violation { path, expected: "no such argument".to_owned(), actual: "one".to_owned(), nearest }
+}
+
+fn takes_nothing(schema: &Value) -> bool {
+    schema.get("properties").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty)
 }
 
 /// Names of the properties of the object whose `additionalProperties` was violated.

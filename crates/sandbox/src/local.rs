@@ -86,8 +86,9 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    fn new(config: LocalConfig) -> std::io::Result<Self> {
+    fn new(mut config: LocalConfig) -> std::io::Result<Self> {
         let root = config.root.canonicalize()?;
+        config.helper = config.helper.canonicalize()?;
         let outer_git = outer_git(&root);
         Ok(Self { root, config, outer_git })
     }

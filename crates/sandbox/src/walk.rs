@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use cap_std::fs::Dir;
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
@@ -68,7 +69,8 @@ impl Walk<'_> {
         let total = all.len();
         let first = query.after.as_ref().map_or(0, |after| all.partition_point(|(path, _)| path <= after));
         let page = all.get(first..).unwrap_or_default();
-        let entries = page.iter().take(query.limit).filter_map(|(path, kind)| self.entry(path, *kind)).collect();
+        let mut looker = Looker { tree: self.tree, folder: None };
+        let entries = page.iter().take(query.limit).filter_map(|(path, kind)| looker.entry(path, *kind)).collect();
         let cut = seen.load(Ordering::Relaxed) > WALK_ENTRIES_MAX;
         Ok(Listing { entries, total, more: page.len() > query.limit, cut })
     }
@@ -165,11 +167,26 @@ impl Walk<'_> {
         let path = entry.path().strip_prefix(self.root).ok()?.to_str()?.to_owned();
         Some((entry, below, path))
     }
+}
 
-    /// Looks at an entry through the handle; one that cannot be reached beneath the root is dropped.
-    fn entry(&self, path: &str, kind: EntryKind) -> Option<Entry> {
-        let metadata = self.tree.dir().symlink_metadata(path).ok()?;
-        let size = metadata.is_file().then(|| metadata.len());
+/// Looks at what was found through the root's handle, a folder at a time.
+struct Looker<'a> {
+    tree: &'a Tree,
+    folder: Option<(String, Dir)>,
+}
+
+impl Looker<'_> {
+    /// One that cannot be reached beneath the root is dropped.
+    fn entry(&mut self, path: &str, kind: EntryKind) -> Option<Entry> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
+        if self.folder.as_ref().is_none_or(|(open, _)| open != folder) {
+            self.folder = Some((folder.to_owned(), self.tree.dir().open_dir(folder).ok()?));
+        }
+        let (_, open) = self.folder.as_ref()?;
+        // A single name in an open folder leads nowhere else.
+        let stat = rustix::fs::statat(open, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let regular = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
+        let size = if regular { u64::try_from(stat.st_size).ok() } else { None };
         Some(Entry { path: path.to_owned(), kind, size })
     }
 }

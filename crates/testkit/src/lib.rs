@@ -1,1 +1,23 @@
+//! What tests build a house from: a temporary workspace, a clock that stands still, ids known beforehand, a whole gate in
+//! this process, and the program spoken to over MCP.
+//!
+//! It is used from `tests/` folders only. Whatever fails in here ends the test that called it. Start with [`House`], the
+//! gate in this process, and [`McpProcess`], the program in its own.
 
+#![expect(clippy::unwrap_used, reason = "a test double that fails ends its test")]
+
+mod clock;
+mod house;
+mod mcp;
+mod people;
+mod program;
+mod seed;
+mod workspace;
+
+pub use clock::{CountingIds, FakeClock};
+pub use house::{House, HouseBuilder, USER};
+pub use mcp::{Era, McpProcess};
+pub use people::{SaysNo, SaysYes};
+pub use program::{Program, Ran, processes_named, until};
+pub use seed::Seed;
+pub use workspace::TempWorkspace;

@@ -45,7 +45,7 @@ const ETC: &[&str] = &[
 ];
 /// Git's files that run programs or redirect git; a command may use a repository, not arm it.
 const GIT_ARMED: &[&str] = &["hooks", "config", "info"];
-/// What is readable without a mount namespace, besides the workspace and the toolchains.
+/// What commands may read besides the workspace, the toolchains and parts of `/etc`.
 const SYSTEM_READABLE: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/dev", "/proc"];
 
@@ -113,6 +113,9 @@ fn full(
     let cwd = room.path_of(&command.cwd);
     args.add([OsString::from("--chdir"), cwd.into(), OsString::from("--"), OsString::from(HELPER_INSIDE)]);
 
+    let mut readable = system_readable(config);
+    readable.push(PathBuf::from("/run"));
+    readable.extend(room.writable_folders());
     let mut writable = vec![PathBuf::from("/tmp"), PathBuf::from("/dev"), config.home.clone()];
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders());
@@ -124,7 +127,7 @@ fn full(
         drop_capabilities: false,
         enforce: true,
         supervise: false,
-        readable: vec![PathBuf::from("/")],
+        readable,
         writable,
         network,
         limits: limits(method, config, command),
@@ -158,9 +161,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -
     }
     std::fs::set_permissions(temp.path(), std::fs::Permissions::from_mode(0o700)).map_err(io)?;
 
-    let mut readable: Vec<PathBuf> = SYSTEM_READABLE.iter().map(PathBuf::from).collect();
-    readable.extend(ETC.iter().map(|name| Path::new("/etc").join(name)));
-    readable.extend(config.toolchains.iter().cloned());
+    let mut readable = system_readable(config);
     readable.extend(room.writable_folders());
     let mut writable = vec![temp.path().to_owned()];
     writable.extend(["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"].map(PathBuf::from));
@@ -190,6 +191,12 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -
     })
 }
 
+fn system_readable(config: &LocalConfig) -> Vec<PathBuf> {
+    let system = SYSTEM_READABLE.iter().map(PathBuf::from);
+    let etc = ETC.iter().map(|name| Path::new("/etc").join(name));
+    system.chain(etc).chain(config.toolchains.iter().cloned()).collect()
+}
+
 /// The file system without the user's files: system folders read-only, private `/tmp`, `/run` and home.
 fn system_view(args: &mut Args, config: &LocalConfig) {
     args.add(["--ro-bind", "/usr", "/usr"]);
@@ -200,10 +207,8 @@ fn system_view(args: &mut Args, config: &LocalConfig) {
             Err(_) => args.bind("--ro-bind-try", &path, &path),
         }
     }
-    for name in ETC {
-        let path = Path::new("/etc").join(name);
-        args.bind("--ro-bind-try", &path, &path);
-    }
+    // One mount instead of twenty, each of which costs a tenth of a millisecond; Landlock narrows it to `ETC`.
+    args.add(["--ro-bind", "/etc", "/etc"]);
     for path in ["/opt", "/nix/store"] {
         args.add(["--ro-bind-try", path, path]);
     }

@@ -48,11 +48,7 @@ impl Room {
     }
 
     /// A room whose workspace `furnish` fills before it is opened, and whose configuration `adjust` changes.
-    pub(crate) fn with(
-        fence: FenceChoice,
-        furnish: impl FnOnce(&Path),
-        adjust: impl FnOnce(&mut LocalConfig),
-    ) -> Self {
+    pub(crate) fn with(fence: FenceChoice, furnish: impl FnOnce(&Path), adjust: impl FnOnce(&mut LocalConfig)) -> Self {
         // Not below `/tmp`: there the fence puts a private folder of its own, and nothing outside could be reached anyway.
         let folder = tempfile::Builder::new().prefix("room-").tempdir_in("/var/tmp").unwrap();
         let mode = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
@@ -263,5 +259,9 @@ pub(crate) fn rerun_alone(test: &str, variable: (&str, &str)) -> std::process::C
 pub(crate) fn assert_passes_alone(test: &str, variable: (&str, &str)) {
     let output = rerun_alone(test, variable).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

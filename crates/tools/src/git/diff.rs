@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
 
-use super::Mode;
-
 pub(crate) struct Diff;
 
 /// Shows what has changed as a unified diff: not staged by default, staged, or since a commit or branch.
@@ -64,7 +62,7 @@ impl Tool for Diff {
         if let Some(path) = &path {
             arguments.push(path.as_str());
         }
-        let result = super::run(ctx, Mode::Read, r#"exec git "$@""#, &arguments, "", &[]).await?;
+        let result = super::read(ctx, &arguments).await?;
         if result.exit_code != 0 {
             let base = base.as_deref().unwrap_or("HEAD");
             return Err(super::refused(&format!("the diff against `{base}` could not be made"), &result));

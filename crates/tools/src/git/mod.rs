@@ -77,6 +77,36 @@ pub(crate) enum Mode {
     Write,
 }
 
+/// Marks of settings that only [`PRELUDE`] can disarm, in lower case. Without any of them git can be run by itself.
+const ARMED: &[&str] =
+    &["[filter", "[diff", "[merge", "[include", "uploadpack", "receivepack", "vcs", "worktreeconfig"];
+/// Largest configuration that is looked through.
+const CONFIG_BYTES_MAX: u64 = 64 * 1024;
+
+/// Runs one reading git command.
+pub(crate) async fn read(ctx: &Ctx<'_>, arguments: &[&str]) -> Result<CommandResult, ToolError> {
+    if !is_plain(ctx).await {
+        return run(ctx, Mode::Read, r#"exec git "$@""#, arguments, "", &[]).await;
+    }
+    let mut command = Command::new(std::iter::once("git").chain(arguments.iter().copied()), GIT_TIMEOUT);
+    command.capture_bytes = CAPTURE_BYTES;
+    command.env = environment(ctx, &[]);
+    told(ctx.workspace.run_reading(command, ctx.watch()).await?)
+}
+
+/// Whether the repository's configuration holds nothing that must be looked up and blanked.
+async fn is_plain(ctx: &Ctx<'_>) -> bool {
+    let Ok(path) = WsPath::parse(".git/config") else { return false };
+    let span = toolhost_sandbox::ReadSpan { start: 0, bytes_max: CONFIG_BYTES_MAX };
+    match ctx.workspace.read(&path, span).await {
+        Ok(content) if content.size <= CONFIG_BYTES_MAX => {
+            let text = String::from_utf8_lossy(&content.bytes).to_lowercase();
+            !ARMED.iter().any(|mark| text.contains(mark)) && !text.contains("[ ")
+        }
+        _ => false,
+    }
+}
+
 /// Runs a script of git commands. `arguments` are its `$1`, `$2`, …; nothing of the caller's is ever part of the script.
 pub(crate) async fn run(
     ctx: &Ctx<'_>,
@@ -96,6 +126,11 @@ pub(crate) async fn run(
         Mode::Read => ctx.workspace.run_reading(command, ctx.watch()).await?,
         Mode::Write => ctx.workspace.run(command, ctx.watch()).await?,
     };
+    told(result)
+}
+
+/// The failures that mean the same for every command.
+fn told(result: CommandResult) -> Result<CommandResult, ToolError> {
     if result.timed_out {
         return Err(ToolError::new(ErrorKind::Timeout, format!("git took longer than {} s", GIT_TIMEOUT.as_secs())));
     }

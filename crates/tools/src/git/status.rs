@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
 
-use super::Mode;
-
 /// Most files listed.
 const FILES_MAX: usize = 2000;
 
@@ -86,8 +84,9 @@ impl Tool for Status {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, _: Input) -> Result<Output, ToolError> {
-        let script = "exec git status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=dirty";
-        let result = super::run(ctx, Mode::Read, script, &[], "", &[]).await?;
+        let arguments =
+            ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=dirty"];
+        let result = super::read(ctx, &arguments).await?;
         if result.exit_code != 0 {
             return Err(super::refused("git status failed", &result));
         }

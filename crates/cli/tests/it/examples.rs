@@ -1,0 +1,46 @@
+//! Every example of every tool does what it says.
+
+use serde_json::Value;
+use toolhost_contract::{Example, Expect, Outcome};
+use toolhost_testkit::{SaysYes, TempWorkspace};
+
+use crate::room::house;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_comes_to_what_it_says() {
+    for tool in toolhost_tools::all() {
+        let facts = tool.facts();
+        assert!(!facts.examples.is_empty(), "{} has no example", facts.name);
+        for example in &facts.examples {
+            let workspace = TempWorkspace::new();
+            for (path, content) in example.files {
+                workspace.write(path, content);
+            }
+            let house = house(workspace).approver(SaysYes).build().await;
+            let outcome = house.call(&facts.name, example.arguments.clone()).await;
+            check(&facts.name, example, &outcome);
+            if outcome.ok {
+                let validator = jsonschema::draft202012::new(&facts.output_schema).unwrap();
+                let errors: Vec<String> = validator.iter_errors(&outcome.data).map(|e| e.to_string()).collect();
+                assert!(errors.is_empty(), "{}: {}: {errors:?}", facts.name, example.says);
+            }
+        }
+    }
+}
+
+fn check(tool: &str, example: &Example, outcome: &Outcome) {
+    let place = format!("{tool}: {}", example.says);
+    match &example.expect {
+        Expect::Fails(kind) => {
+            assert_eq!(outcome.error.as_ref().map(|error| error.kind), Some(*kind), "{place}: {outcome:?}");
+        }
+        Expect::Data(facts) => {
+            assert!(outcome.ok, "{place}: {outcome:?}");
+            assert!(!facts.is_empty(), "{place} expects nothing");
+            for (pointer, expected) in *facts {
+                let expected: Value = serde_json::from_str(expected).unwrap();
+                assert_eq!(outcome.data.pointer(pointer), Some(&expected), "{place}: {pointer} of {}", outcome.data);
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The whole house: the built-in tools through a real gate in a real fence, and the program itself.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod bad_input;
+mod examples;
+mod laws;
+mod room;

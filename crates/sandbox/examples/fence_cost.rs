@@ -1,0 +1,69 @@
+//! What the fence adds to a bare spawn: medians in microseconds, as JSON.
+//!
+//! `fence_cost HELPER ROUNDS` runs `true` bare and in each tier, in turns, so that whatever else the machine does hits all
+//! alike. `HELPER` is the program that routes `sandbox-exec`: the very binary that is shipped.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement, read by the bench")]
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use toolhost_sandbox::{Access, Command, Executor, Fence, FenceChoice, Limits, LocalConfig, LocalExecutor, Watch};
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let helper = PathBuf::from(args.next().unwrap());
+    let rounds: usize = args.next().unwrap().parse().unwrap();
+    let folder = tempfile::Builder::new().prefix("fence-cost-").tempdir_in("/var/tmp").unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let full = open(&folder, &helper, FenceChoice::Full);
+        let landlock = open(&folder, &helper, FenceChoice::Landlock);
+        let mut times: [Vec<Duration>; 3] = Default::default();
+        for _ in 0..rounds {
+            times[0].push(bare().await);
+            times[1].push(fenced(&full).await);
+            times[2].push(fenced(&landlock).await);
+        }
+        let [bare, full, landlock] = times.map(median_us);
+        println!("{{\"bareUs\":{bare},\"fullUs\":{full},\"landlockUs\":{landlock}}}");
+    });
+}
+
+fn open(folder: &tempfile::TempDir, helper: &std::path::Path, fence: FenceChoice) -> LocalExecutor {
+    LocalExecutor::open(LocalConfig {
+        root: folder.path().to_owned(),
+        helper: helper.to_owned(),
+        fence,
+        path: "/usr/bin:/bin".to_owned(),
+        home: PathBuf::from("/home/agent"),
+        temp: PathBuf::from("/tmp"),
+        env: Vec::new(),
+        toolchains: Vec::new(),
+        limits: Limits::default(),
+    })
+    .unwrap()
+}
+
+/// As an MCP server without a fence would run it.
+async fn bare() -> Duration {
+    let began = Instant::now();
+    let output = tokio::process::Command::new("/bin/true").output().await.unwrap();
+    assert!(output.status.success());
+    began.elapsed()
+}
+
+async fn fenced(executor: &LocalExecutor) -> Duration {
+    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    executor.report().await;
+    let began = Instant::now();
+    let result =
+        executor.run(Command::new(["true"], Duration::from_secs(10)), &fence, Watch::unattended()).await.unwrap();
+    assert_eq!(result.exit_code, 0);
+    began.elapsed()
+}
+
+fn median_us(mut times: Vec<Duration>) -> u128 {
+    times.sort_unstable();
+    times[times.len() / 2].as_micros()
+}

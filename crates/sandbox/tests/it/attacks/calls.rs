@@ -1,0 +1,137 @@
+//! System calls that a build or a test does not need and an attack does. Each is made by the probe, in the fence and
+//! bare: an answer that is the same in both says nothing about the fence.
+
+use std::os::unix::fs::PermissionsExt;
+
+use toolhost_sandbox::{Access, Command, FenceChoice};
+
+use crate::room::{Room, is_root, rooms};
+
+/// Who gets another answer without a fence.
+#[derive(Clone, Copy, PartialEq)]
+enum Bare {
+    Differs,
+    DiffersForRoot,
+}
+
+const CASES: &[(&str, &str, Bare)] = &[
+    ("tcp", "EPERM", Bare::Differs),
+    ("tcp6", "EPERM", Bare::Differs),
+    ("udp", "EPERM", Bare::Differs),
+    ("mptcp", "EPERM", Bare::Differs),
+    ("unix", "EPERM", Bare::Differs),
+    ("netlink", "EPERM", Bare::Differs),
+    ("vsock", "EPERM", Bare::Differs),
+    ("packet", "EPERM", Bare::DiffersForRoot),
+    ("alg", "EPERM", Bare::Differs),
+    ("io-uring", "ENOSYS", Bare::Differs),
+    ("keyctl", "EPERM", Bare::Differs),
+    ("add-key", "EPERM", Bare::Differs),
+    ("unshare-user", "EPERM", Bare::Differs),
+    ("unshare-net", "EPERM", Bare::DiffersForRoot),
+    ("clone", "EPERM", Bare::Differs),
+    ("clone3", "ENOSYS", Bare::Differs),
+    ("setns", "EPERM", Bare::DiffersForRoot),
+    ("chroot", "EPERM", Bare::DiffersForRoot),
+    ("open-tree", "EPERM", Bare::DiffersForRoot),
+    ("by-handle", "EPERM", Bare::Differs),
+    ("bpf", "EPERM", Bare::Differs),
+    ("perf", "EPERM", Bare::Differs),
+    ("userfaultfd", "EPERM", Bare::Differs),
+    // Bare, standard input is not a terminal; in the fence nobody looks that far.
+    ("tiocsti", "EPERM", Bare::Differs),
+    ("tiocsti-high", "EPERM", Bare::Differs),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_reach_beyond_a_command_are_refused() {
+    let bare = Room::fenced(FenceChoice::Off);
+    bare.bring_probe();
+    for (probe, answer, differs) in CASES {
+        if *differs == Bare::Differs || is_root() {
+            let result = bare.bash(&format!("./probe {probe}"), Access::Write).await;
+            assert_ne!(result.stdout.text.trim(), *answer, "`{probe}` is refused without a fence: {result:?}");
+        }
+    }
+    for (tier, room) in rooms().await {
+        room.bring_probe();
+        for (probe, answer, _) in CASES {
+            let result = room.bash(&format!("./probe {probe}"), Access::Write).await;
+            assert_eq!(result.stdout.text.trim(), *answer, "`{probe}` in {tier:?}: {result:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_programs_do_need_still_works() {
+    let script = "./probe socketpair && ./probe mkfifo f && mkdir d && ln -s d l && chmod 700 d && touch -d @5 d
+        printf 'int main(){return 7;}' > x.c && gcc -o x x.c; ./x; [ $? = 7 ] || exit 9
+        (sleep 0 & wait) && echo $((1+1)) | cat > /dev/null && echo tmp > $TMPDIR/t && echo home > ~/h && echo all-fine";
+    for (tier, room) in rooms().await {
+        room.bring_probe();
+        let result = room.bash(script, Access::Write).await;
+        assert!(result.exit_code == 0 && result.stdout.text.ends_with("all-fine\n"), "{tier:?}: {result:?}");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_door_for_32_bit_programs_is_death() {
+    for (tier, room) in rooms().await {
+        room.bring_probe();
+        let result = room.run(Command::new(["./probe", "int80"], std::time::Duration::from_secs(20)), Access::Write);
+        let result = result.await.unwrap();
+        assert_eq!(result.signal.map(|s| s.name()).as_deref(), Some("SIGSYS"), "{tier:?}: {result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_socket_of_the_hosts_can_be_reached() {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+    let folder = tempfile::Builder::new().prefix("sockets-").tempdir_in("/var/tmp").unwrap();
+    let open = |path: &std::path::Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
+    open(folder.path());
+    let pathname = folder.path().join("s");
+    let _unix = UnixListener::bind(&pathname).unwrap();
+    open(&pathname);
+    let name = format!("toolhost-{}", folder.path().display());
+    let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (tcp, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+    udp.set_nonblocking(true).unwrap();
+    let _tcp = std::net::TcpListener::bind(("127.0.0.2", tcp));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let tcp = listener.local_addr().unwrap().port();
+    let in_workspace = "socket-in-the-workspace";
+    let attacks = [
+        format!("./probe unix-path {}", pathname.display()),
+        format!("./probe unix-path {in_workspace}"),
+        format!("./probe unix-abstract {name}"),
+        format!("exec 3<>/dev/tcp/127.0.0.1/{tcp}"),
+        format!("echo sent > /dev/udp/127.0.0.1/{udp_port}"),
+    ];
+    let place = |room: &Room| {
+        room.bring_probe();
+        let socket = UnixListener::bind(room.ws().join(in_workspace)).unwrap();
+        open(&room.ws().join(in_workspace));
+        socket
+    };
+    let bare = Room::fenced(FenceChoice::Off);
+    let _socket = place(&bare);
+    for script in &attacks {
+        let result = bare.bash(script, Access::Write).await;
+        assert_eq!(result.exit_code, 0, "`{script}` is no attack: it fails without a fence: {result:?}");
+    }
+    let mut buffer = [0; 16];
+    assert_eq!(udp.recv(&mut buffer).unwrap(), 5, "the bare command's datagram");
+    for (tier, room) in rooms().await {
+        let _socket = place(&room);
+        for script in &attacks {
+            let result = room.bash(script, Access::Write).await;
+            assert!((1..126).contains(&result.exit_code), "`{script}` in {tier:?}: {result:?}");
+        }
+        assert!(udp.recv(&mut buffer).is_err(), "a datagram came out of {tier:?}");
+    }
+}

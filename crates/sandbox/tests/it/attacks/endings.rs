@@ -1,0 +1,132 @@
+//! However a command ends, or its host does, nothing of it is left running.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, Watch};
+
+use crate::room::{Room, processes_named, rerun_alone, rooms, runs_alone, until};
+
+/// A name for processes that no other test's have.
+fn marker(room: &Room) -> String {
+    format!("toolhost-test-{}", room.ws().display())
+}
+
+/// Starts daemons in every way there is, deaf to what can be ignored, and waits.
+fn tree(marker: &str) -> Command {
+    let sleeper = format!("exec -a \"{marker}\" sleep 1000");
+    let script = format!(
+        "trap '' TERM HUP INT QUIT; ({sleeper}) & nohup bash -c '{sleeper}' & setsid bash -c '{sleeper}' &
+        setsid -f bash -c 'trap \"\" TERM; {sleeper}'; (setsid bash -c '({sleeper} &)' &); {sleeper}"
+    );
+    Command::new(["bash", "-c", &script], Duration::from_secs(500))
+}
+
+/// Processes that [`tree`] ends up with.
+const TREE: usize = 6;
+static FENCE: Fence = Fence { workspace: Access::Write, network: Vec::new() };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_command_ends_with_its_whole_tree() {
+    for (tier, room) in rooms().await {
+        let marker = marker(&room);
+        let watch = Watch::unattended();
+        let cancel = watch.cancel.clone();
+        let running = room.executor.run(tree(&marker), &FENCE, watch);
+        let cancelling = async {
+            until("the tree runs", || processes_named(&marker) == TREE).await;
+            cancel.cancel();
+        };
+        let (result, ()) = futures::join!(running, cancelling);
+        assert!(matches!(result, Err(Error::Cancelled)), "{tier:?}: {result:?}");
+        assert_eq!(processes_named(&marker), 0, "{tier:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_nobody_waits_for_ends_with_its_whole_tree() {
+    for (tier, room) in rooms().await {
+        let marker = marker(&room);
+        {
+            let running = room.executor.run(tree(&marker), &FENCE, Watch::unattended());
+            let started = until("the tree runs", || processes_named(&marker) == TREE);
+            tokio::select! {
+                result = running => unreachable!("{tier:?} ended by itself: {result:?}"),
+                () = started => {}
+            }
+        }
+        until(&format!("the tree is gone in {tier:?}"), || processes_named(&marker) == 0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_dropped_while_it_starts_does_not_run_on() {
+    for (tier, room) in rooms().await {
+        let room = Arc::new(room);
+        let marker = marker(&room);
+        // From "not even asked for" to "just started", whatever the machine makes of it.
+        for yields in 0..60 {
+            let running = room.executor.run(tree(&marker), &FENCE, Watch::unattended());
+            tokio::select! {
+                biased;
+                result = running => unreachable!("ended by itself: {result:?}"),
+                () = tokio::time::sleep(Duration::from_micros(yields * 100)) => {}
+            }
+        }
+        // The one after all those is started last, by the one thread that starts commands: what the others left would
+        // be seen by now or is about to be ended.
+        assert_eq!(room.bash("true", Access::Write).await.exit_code, 0);
+        until(&format!("nothing is left in {tier:?}"), || processes_named(&marker) == 0).await;
+        for _ in 0..20 {
+            assert_eq!(room.bash("true", Access::Write).await.exit_code, 0);
+            assert_eq!(processes_named(&marker), 0, "{tier:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_outlives_a_host_that_dies() {
+    const THIS: &str = "attacks::endings::nothing_outlives_a_host_that_dies";
+    const MARKER: &str = "TOOLHOST_TEST_MARKER";
+    if runs_alone(THIS) {
+        let marker = std::env::var_os(MARKER).unwrap().into_string().unwrap();
+        let (tier, marker) = marker.split_once(' ').unwrap();
+        let room = Room::fenced(if tier == "full" { FenceChoice::Full } else { FenceChoice::Landlock });
+        let result = room.executor.run(tree(marker), &FENCE, Watch::unattended()).await;
+        unreachable!("the host was to be killed while this ran: {result:?}");
+    }
+    for tier in ["full", "landlock"] {
+        let marker = marker(&Room::new());
+        let mut host = rerun_alone(THIS, (MARKER, &format!("{tier} {marker}"))).spawn().unwrap();
+        until("the tree runs", || processes_named(&marker) == TREE).await;
+        host.kill().unwrap();
+        host.wait().unwrap();
+        until(&format!("the tree is gone in {tier}"), || processes_named(&marker) == 0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_that_ends_a_command_is_named() {
+    for (tier, room) in rooms().await {
+        for signal in ["SEGV", "KILL", "TERM", "ABRT", "PIPE", "HUP"] {
+            let result = room.bash(&format!("kill -{signal} $$; sleep 1000"), Access::Read).await;
+            let name = result.signal.map(|s| s.name());
+            assert_eq!(name, Some(format!("SIG{signal}")), "{tier:?}: {result:?}");
+            assert_eq!(result.exit_code, 128 + result.signal.unwrap().0);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_cannot_end_what_watches_over_it() {
+    for (tier, room) in rooms().await {
+        let marker = marker(&room);
+        let script = format!(
+            "for pid in $PPID 1 2 $(ls /proc | grep '^[0-9]*$'); do [ $pid = $$ ] || kill -KILL $pid; done 2>/dev/null
+            setsid -f bash -c 'exec -a \"{marker}\" sleep 1000'; echo still here"
+        );
+        let result = room.bash(&script, Access::Write).await;
+        assert_eq!((result.exit_code, result.stdout.text.as_str()), (0, "still here\n"), "{tier:?}: {result:?}");
+        assert_eq!(processes_named(&marker), 0, "{tier:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Commands that take or give more than anyone wants.
+
+use std::time::Duration;
+
+use toolhost_sandbox::{Access, Command, Error, FenceChoice, Tier};
+
+use crate::room::{Room, assert_passes_alone, is_root, rooms, runs_alone};
+
+/// Peak memory of this process in KiB.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_output_costs_kilobytes() {
+    const THIS: &str = "attacks::floods::a_flood_of_output_costs_kilobytes";
+    const GROWTH_KIB_MAX: u64 = 16 * 1024;
+    if !runs_alone(THIS) {
+        // Other tests' memory would be counted too.
+        return assert_passes_alone(THIS, ("ALONE", "1"));
+    }
+    for (tier, room) in rooms().await {
+        let floods = [
+            ("yes | head -c 1G", 1u64 << 30),
+            // One line without an end.
+            ("head -c 1G /dev/zero | tr '\\0' x", 1 << 30),
+            ("yes | head -c 200M >&2; yes | head -c 200M", 200 << 20),
+        ];
+        for (script, bytes) in floods {
+            let before = peak_kib();
+            let result = room.try_bash(script, Access::Read, Duration::from_secs(120)).await.unwrap();
+            assert_eq!((result.exit_code, result.stdout.bytes), (0, bytes), "{tier:?}: {script}");
+            assert!(result.stdout.truncated && result.stdout.text.len() < 100 * 1024);
+            let grown = peak_kib() - before;
+            assert!(grown <= GROWTH_KIB_MAX, "{tier:?}: {script}: {grown} KiB");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_writes_without_end_is_ended() {
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.output_bytes = 10 << 20);
+        let result = room.try_bash("yes", Access::Read, Duration::from_secs(300)).await.unwrap();
+        assert!(result.output_limit_reached && !result.timed_out, "{result:?}");
+        assert!(result.stdout.truncated && result.stdout.bytes > 10 << 20);
+        assert!(result.stdout.text.starts_with("y\ny\n") && result.stdout.text.ends_with("y\ny\n"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_bomb_neither_escapes_nor_stays() {
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.processes = 200);
+        let marker = format!("toolhost-bomb-{}", room.ws().display());
+        // As root commands have a user of their own, whose processes the kernel counts. Elsewhere nothing counts them,
+        // so there the bomb has a fuse.
+        let forks = if is_root() { 2000 } else { 300 };
+        let script = format!(
+            "n=0; while [ $n -lt {forks} ]; do (exec -a '{marker}' sleep 1000) & n=$((n+1)); done 2>/dev/null; sleep 1000"
+        );
+        let result = room.try_bash(&script, Access::Read, Duration::from_secs(2)).await.unwrap();
+        assert!(result.timed_out || result.exit_code != 0, "{result:?}");
+        assert_eq!(crate::room::processes_named(&marker), 0, "{:?}", result.tier);
+        assert_eq!(room.bash("true", Access::Read).await.exit_code, 0, "the next command");
+        if is_root() {
+            let count = "for n in $(seq 400); do sleep 1000 & done 2>&1 | grep -m1 -i 'resource'";
+            let refused = room.try_bash(count, Access::Read, Duration::from_secs(20)).await.unwrap();
+            assert!(refused.stdout.text.contains("esource temporarily unavailable"), "{refused:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_and_handles_have_limits() {
+    for (tier, room) in rooms().await {
+        let file = room.bash("truncate -s 1T huge", Access::Write).await;
+        assert_eq!(file.signal.map(|s| s.name()).as_deref(), Some("SIGXFSZ"), "{tier:?}: {file:?}");
+        let limits = room.bash("ulimit -n; ulimit -c; ulimit -Hn", Access::Write).await;
+        assert_eq!(limits.stdout.text, "1024\n0\n1024\n", "{tier:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_too_long_for_the_kernel_is_said_to_be() {
+    for (tier, room) in rooms().await {
+        for argv in [vec!["echo".to_owned(), "x".repeat(200 << 10)], vec!["x".repeat(30 << 10); 200]] {
+            let command = Command::new(argv, Duration::from_secs(20));
+            let refused = room.run(command, Access::Read).await.unwrap_err();
+            assert!(matches!(refused, Error::Limit { .. }), "{tier:?}: {refused:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_command_can_be_is_an_error_and_no_panic() {
+    for (tier, room) in rooms().await {
+        for argv in [vec!["echo", "a\0b"], vec!["a\0b"], vec![]] {
+            let refused = room.run(Command::new(argv.clone(), Duration::from_secs(20)), Access::Read).await;
+            assert!(refused.is_err(), "{tier:?}: {argv:?}: {refused:?}");
+        }
+        let mut command = Command::new(["true"], Duration::from_secs(20));
+        command.env = vec![("NAME".to_owned(), "a\0b".to_owned())];
+        assert!(room.run(command, Access::Read).await.is_err(), "{tier:?}");
+        let empty = room.run(Command::new([""], Duration::from_secs(20)), Access::Read).await.unwrap();
+        assert_ne!(empty.exit_code, 0, "{tier:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn standard_input_is_empty_and_no_terminal() {
+    for (tier, room) in rooms().await {
+        let result = room.bash("cat; read -r line || echo end; [ -t 0 ] || echo no terminal; echo x > /dev/tty", Access::Read);
+        let result = result.await;
+        assert_eq!(result.stdout.text, "end\nno terminal\n", "{tier:?}: {result:?}");
+        assert_ne!(result.exit_code, 0, "there is no terminal to write to");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_private_folders_are_gone_with_the_command() {
+    for (tier, room) in rooms().await {
+        let left = room.bash("echo mine > $TMPDIR/left; echo mine > ~/left; echo $TMPDIR $HOME", Access::Read).await;
+        assert_eq!(left.exit_code, 0, "{tier:?}: {left:?}");
+        let look = room.bash("ls -A $TMPDIR ~", Access::Read).await;
+        assert!(!look.stdout.text.contains("left"), "{tier:?}: {look:?}");
+        if tier == Tier::Landlock {
+            let folder = left.stdout.text.split(' ').next().unwrap();
+            assert!(!std::path::Path::new(folder).exists(), "{folder}");
+        }
+    }
+}
+

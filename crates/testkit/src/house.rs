@@ -1,0 +1,219 @@
+//! A whole house in this process: a real store, a real executor and a real gate over the tools a test hands in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope};
+use toolhost_host::{
+    Approver, Gate, GateConfig, Hooks, Limits, LocalOwner, NobodyHere, Profiles, Redactor, Registry, Tightening,
+};
+use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
+use toolhost_store::{Filter, Project, Store, Verdict};
+
+use crate::clock::{CountingIds, FakeClock};
+use crate::workspace::TempWorkspace;
+
+/// The one person who owns the project.
+pub const USER: i64 = 1;
+
+/// What a house is made of.
+pub struct HouseBuilder {
+    tools: Vec<Box<dyn AnyTool>>,
+    workspace: TempWorkspace,
+    profile: String,
+    helper: PathBuf,
+    operator: String,
+    project_policy: Option<String>,
+    approver: Arc<dyn Approver>,
+    limits: Limits,
+    secrets: Vec<(String, String)>,
+    persona: String,
+}
+
+/// A gate, open, with its workspace and its store.
+pub struct House {
+    pub workspace: TempWorkspace,
+    pub gate: Arc<Gate>,
+    pub store: Store,
+    pub project: Project,
+    pub clock: Arc<FakeClock>,
+    ids: CountingIds,
+    profile: String,
+    persona: String,
+}
+
+impl HouseBuilder {
+    /// A house with these tools, whose callers have the profile `all`, and where nobody can be asked.
+    pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Self {
+        Self {
+            tools,
+            workspace: TempWorkspace::new(),
+            profile: "all".to_owned(),
+            // Without a helper no fence holds, and commands are refused.
+            helper: PathBuf::from("/nonexistent/helper"),
+            operator: String::new(),
+            project_policy: None,
+            approver: Arc::new(NobodyHere),
+            limits: Limits::default(),
+            secrets: Vec::new(),
+            persona: "Test Agent".to_owned(),
+        }
+    }
+
+    pub fn workspace(mut self, workspace: TempWorkspace) -> Self {
+        self.workspace = workspace;
+        self
+    }
+
+    /// The profile of whoever calls.
+    pub fn profile(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.profile);
+        self
+    }
+
+    pub fn persona(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.persona);
+        self
+    }
+
+    /// A program that routes `sandbox-exec`: without one, commands are refused.
+    pub fn helper(mut self, program: impl Into<PathBuf>) -> Self {
+        self.helper = program.into();
+        self
+    }
+
+    /// The operator's profile tables, TOML.
+    pub fn operator(mut self, toml: &str) -> Self {
+        toml.clone_into(&mut self.operator);
+        self
+    }
+
+    /// What `toolhost.toml` in the project says.
+    pub fn project_policy(mut self, toml: &str) -> Self {
+        self.project_policy = Some(toml.to_owned());
+        self
+    }
+
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Arc::new(approver);
+        self
+    }
+
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// A variable of the host's own environment.
+    pub fn host_variable(mut self, name: &str, value: &str) -> Self {
+        self.secrets.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub async fn build(self) -> House {
+        let clock = Arc::new(FakeClock::default());
+        let shared_clock: Arc<dyn Clock> = Arc::<FakeClock>::clone(&clock);
+        let registry = Arc::new(Registry::new(self.tools).unwrap());
+        let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text).unwrap());
+        let profiles = Profiles::load(&registry, &[&self.operator], tightening.as_ref()).unwrap();
+        let store = Store::open(&self.workspace.state(), Arc::clone(&shared_clock)).await.unwrap();
+        let project = store.project(&self.workspace.root(), "ws").await.unwrap();
+        let executor = LocalExecutor::open(LocalConfig {
+            root: self.workspace.root(),
+            helper: self.helper,
+            fence: FenceChoice::Auto,
+            path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
+            home: PathBuf::from("/home/agent"),
+            temp: std::env::temp_dir(),
+            env: Vec::new(),
+            toolchains: Vec::new(),
+            limits: toolhost_sandbox::Limits::default(),
+        });
+        let gate = Gate::new(GateConfig {
+            registry,
+            profiles: Arc::new(profiles),
+            executor: Arc::new(executor.unwrap()),
+            audit: store.audit(),
+            approver: self.approver,
+            members: Arc::new(LocalOwner { user_id: USER, project_id: project.id }),
+            redactor: Arc::new(Redactor::new(self.secrets)),
+            clock: shared_clock,
+            limits: self.limits,
+        });
+        House {
+            workspace: self.workspace,
+            gate,
+            store,
+            project,
+            clock,
+            ids: CountingIds::default(),
+            profile: self.profile,
+            persona: self.persona,
+        }
+    }
+}
+
+impl House {
+    /// A call by a model with the house's own profile, in the session `s1`.
+    pub fn request(&self, tool: &str, arguments: Value) -> Call {
+        Call {
+            id: self.ids.call_id(),
+            tool: tool.to_owned(),
+            arguments,
+            scope: Scope {
+                user_id: USER,
+                project_id: self.project.id,
+                session_id: Some("s1".to_owned()),
+                workflow_id: None,
+            },
+            caller: Caller {
+                kind: CallerKind::Model,
+                door: "test",
+                profile: self.profile.clone(),
+                persona: self.persona.clone(),
+            },
+        }
+    }
+
+    pub async fn call(&self, tool: &str, arguments: Value) -> Outcome {
+        self.run(self.request(tool, arguments)).await
+    }
+
+    pub async fn call_as(&self, profile: &str, tool: &str, arguments: Value) -> Outcome {
+        let mut call = self.request(tool, arguments);
+        profile.clone_into(&mut call.caller.profile);
+        self.run(call).await
+    }
+
+    pub async fn run(&self, call: Call) -> Outcome {
+        self.gate.call(call, Hooks::default()).await
+    }
+
+    /// The data of a call that must succeed.
+    pub async fn data(&self, tool: &str, arguments: Value) -> Value {
+        let outcome = self.call(tool, arguments).await;
+        assert!(outcome.ok, "{tool}: {outcome:?}");
+        outcome.data
+    }
+
+    /// All rows of the audit, as they are chained.
+    pub async fn rows(&self) -> Vec<Value> {
+        self.store.audit().flush().await.unwrap();
+        let filter = Filter { limit: i64::MAX, ..Filter::default() };
+        let rows = self.store.reader().audit(self.project.id, &filter).await.unwrap();
+        rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()
+    }
+
+    /// The events of one call, in order: `started`, `finished`, …
+    pub async fn events_of(&self, outcome: &Outcome) -> Vec<String> {
+        let id = outcome.meta.call_id.as_str();
+        let rows = self.rows().await;
+        rows.iter().filter(|row| row["callId"] == id).map(|row| row["event"].as_str().unwrap().to_owned()).collect()
+    }
+
+    pub async fn verify(&self) -> Verdict {
+        self.store.audit().flush().await.unwrap();
+        self.store.reader().verify_audit(self.project.id).await.unwrap()
+    }
+}

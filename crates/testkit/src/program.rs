@@ -1,0 +1,126 @@
+//! The program, started as a person starts it.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::workspace::TempWorkspace;
+
+/// A program with the arguments and variables of every start.
+#[derive(Debug, Clone)]
+pub struct Program {
+    path: PathBuf,
+    arguments: Vec<OsString>,
+    variables: Vec<(String, OsString)>,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Ran {
+    /// `None`: ended by a signal.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Program {
+    /// The program at `path` for this workspace. Nothing of this machine's own settings is used.
+    pub fn new(path: impl Into<PathBuf>, workspace: &TempWorkspace) -> Self {
+        let home = workspace.beside("home");
+        std::fs::create_dir_all(&home).unwrap();
+        let mut arguments: Vec<OsString> = Vec::new();
+        for (flag, value) in [("--root", workspace.root()), ("--state", workspace.state())] {
+            arguments.push(flag.into());
+            arguments.push(value.into());
+        }
+        let variables = vec![
+            ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".into()),
+            ("HOME".to_owned(), home.into_os_string()),
+        ];
+        Self { path: path.into(), arguments, variables }
+    }
+
+    /// Without `--root` and `--state`.
+    pub fn bare(mut self) -> Self {
+        self.arguments.clear();
+        self
+    }
+
+    pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.path);
+        // Some working directory that is not the repository's.
+        command.args(&self.arguments).args(arguments).current_dir("/var/tmp").env_clear();
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs it to its end with nothing on standard input.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with_input(arguments, b"")
+    }
+
+    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        let feeding = std::thread::spawn(move || {
+            // A program that does not read its input closes the pipe; that is its business.
+            let _ = stdin.write_all(&input);
+        });
+        let output = child.wait_with_output().unwrap();
+        feeding.join().unwrap();
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    /// Standard output as one JSON value.
+    pub fn json(&self) -> serde_json::Value {
+        let parsed = serde_json::from_str(&self.stdout);
+        assert!(parsed.is_ok(), "not JSON: {self:?}");
+        parsed.unwrap()
+    }
+}
+
+/// Processes of the whole machine with `marker` in their command line.
+pub fn processes_named(marker: &str) -> usize {
+    let cmdline = |pid: &std::fs::DirEntry| std::fs::read(pid.path().join("cmdline")).unwrap_or_default();
+    let mut count = 0;
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        count += usize::from(cmdline(&process).windows(marker.len()).any(|part| part == marker.as_bytes()));
+    }
+    count
+}
+
+/// Waits until `holds`; a minute without it is a failure.
+pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(holds(), "not within a minute: {what}");
+}
