@@ -8,6 +8,7 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use toolhost_contract::{
     Call, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, Meta, Outcome, OutcomeError, ProgressSink, Silent, Success,
     ToolError, ToolSummary,
@@ -49,6 +50,8 @@ pub struct Gate {
     limiter: Limiter,
     /// The fence of commands here as one word; probed once.
     fence: OnceCell<String>,
+    /// Calls under way.
+    calls: TaskTracker,
 }
 
 /// How the caller follows and ends a call.
@@ -67,7 +70,7 @@ impl Default for Hooks {
 impl Gate {
     pub fn new(config: GateConfig) -> Arc<Self> {
         let limiter = Limiter::new(config.limits);
-        Arc::new(Self { config, limiter, fence: OnceCell::new() })
+        Arc::new(Self { config, limiter, fence: OnceCell::new(), calls: TaskTracker::new() })
     }
 
     pub fn registry(&self) -> &Registry {
@@ -88,7 +91,7 @@ impl Gate {
         let gate = Arc::clone(self);
         let (id, tool, scope) = (call.id.clone(), call.tool.clone(), call.scope.clone());
         // A task of its own: a caller that stops waiting does not stop the call halfway to its last row.
-        match tokio::spawn(async move { gate.conduct(call, hooks).await }).await {
+        match self.calls.spawn(async move { gate.conduct(call, hooks).await }).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 tracing::error!(call = %id, %error, "the gate itself failed");
@@ -96,6 +99,13 @@ impl Gate {
                 self.outcome(&call, &Record::new(&call), Err(ToolError::internal(error)), Duration::ZERO, "")
             }
         }
+    }
+
+    /// Waits until no call is under way. Calls that begin meanwhile are waited for too.
+    pub async fn settle(&self) {
+        self.calls.close();
+        self.calls.wait().await;
+        self.calls.reopen();
     }
 
     async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {

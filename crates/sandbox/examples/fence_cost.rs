@@ -1,7 +1,8 @@
 //! What the fence adds to a bare spawn: medians in microseconds, as JSON.
 //!
 //! `fence_cost HELPER ROUNDS` runs `true` bare and in each tier, in turns, so that whatever else the machine does hits all
-//! alike. `HELPER` is the program that routes `sandbox-exec`: the very binary that is shipped.
+//! alike. `HELPER` is the program that routes `sandbox-exec`: the very binary that is shipped. The last two numbers are
+//! the helper run by hand, without and with Landlock, seccomp and limits: their difference is what these cost alone.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement, read by the bench")]
 
@@ -19,14 +20,18 @@ fn main() {
     runtime.block_on(async {
         let full = open(&folder, &helper, FenceChoice::Full);
         let landlock = open(&folder, &helper, FenceChoice::Landlock);
-        let mut times: [Vec<Duration>; 3] = Default::default();
+        let mut times: [Vec<Duration>; 5] = Default::default();
         for _ in 0..rounds {
             times[0].push(bare().await);
             times[1].push(fenced(&full).await);
             times[2].push(fenced(&landlock).await);
+            times[3].push(by_hand(&helper, false).await);
+            times[4].push(by_hand(&helper, true).await);
         }
-        let [bare, full, landlock] = times.map(median_us);
-        println!("{{\"bareUs\":{bare},\"fullUs\":{full},\"landlockUs\":{landlock}}}");
+        let [bare, full, landlock, helper, enforced] = times.map(median_us);
+        println!(
+            "{{\"bareUs\":{bare},\"fullUs\":{full},\"landlockUs\":{landlock},\"helperUs\":{helper},\"enforcedUs\":{enforced}}}"
+        );
     });
 }
 
@@ -50,6 +55,23 @@ async fn bare() -> Duration {
     let began = Instant::now();
     let output = tokio::process::Command::new("/bin/true").output().await.unwrap();
     assert!(output.status.success());
+    began.elapsed()
+}
+
+/// The helper without namespaces, user or supervisor.
+async fn by_hand(helper: &std::path::Path, enforce: bool) -> Duration {
+    let policy = serde_json::json!({
+        "become_user": null, "drop_capabilities": false, "enforce": enforce, "supervise": false,
+        "readable": ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc"], "writable": ["/tmp"],
+        "network": "none",
+        "limits": { "cpu_seconds": 60, "file_bytes": 1u64 << 30, "open_files": 1024, "processes": null },
+    });
+    let began = Instant::now();
+    let mut command = tokio::process::Command::new("/bin/sh");
+    // The helper reports on descriptor 3.
+    command.args(["-c", "exec \"$0\" sandbox-exec \"$1\" true 3>/dev/null"]).arg(helper).arg(policy.to_string());
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
     began.elapsed()
 }
 

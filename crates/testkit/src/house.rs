@@ -51,7 +51,7 @@ impl HouseBuilder {
             workspace: TempWorkspace::new(),
             profile: "all".to_owned(),
             // Without a helper no fence holds, and commands are refused.
-            helper: PathBuf::from("/nonexistent/helper"),
+            helper: PathBuf::from("/usr/bin/false"),
             operator: String::new(),
             project_policy: None,
             approver: Arc::new(NobodyHere),

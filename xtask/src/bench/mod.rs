@@ -49,9 +49,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     }
     let program = match &arguments.program {
         Some(program) => fs::canonicalize(program)?,
-        None => build(root)?,
+        None => build(root, &["--package", "toolhost-cli"], "release/toolhost")?,
     };
-    let stage = Stage { program, peers: Peers::find(&folder), playground: Playground::make()? };
+    let fence_cost =
+        build(root, &["--package", "toolhost-sandbox", "--example", "fence_cost"], "release/examples/fence_cost")?;
+    let stage = Stage { program, fence_cost, peers: Peers::find(&folder), playground: Playground::make()? };
     println!("{}", machine(root));
     for missing in stage.peers.missing() {
         println!("note: {missing}; `cargo xtask bench --install-peers` installs it, without it ours stands alone");
@@ -61,10 +63,10 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     Ok(if rows.iter().all(table::Row::is_kept) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn build(root: &Path) -> Result<PathBuf> {
-    shell::must_run(shell::cargo(root).args(["build", "--release", "--locked", "--package", "toolhost-cli"]))?;
+fn build(root: &Path, what: &[&str], product: &str) -> Result<PathBuf> {
+    shell::must_run(shell::cargo(root).args(["build", "--release", "--locked"]).args(what))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
-    Ok(target.join("release/toolhost"))
+    Ok(target.join(product))
 }
 
 /// Numbers come with the machine and the commit they were taken on.

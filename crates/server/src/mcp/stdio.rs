@@ -23,7 +23,7 @@ pub enum StdioError {
 /// Serves one client until it closes its side. Calls under way are then cancelled, and end with their rows written.
 pub async fn serve_stdio(door: Door) -> Result<(), StdioError> {
     let service = McpService::new(door)?;
-    let (closing, calls) = (service.closing.clone(), service.calls.clone());
+    let (closing, gate) = (service.closing.clone(), service.gate());
     let running = match service.serve(rmcp::transport::stdio_pipes()).await {
         Ok(running) => running,
         // A client that connects and leaves has done nothing wrong.
@@ -32,9 +32,8 @@ pub async fn serve_stdio(door: Door) -> Result<(), StdioError> {
     };
     let end = running.waiting().await;
     closing.cancel();
-    calls.close();
     // Past the grace the audit closes them as unknown at the next start.
-    let _ = tokio::time::timeout(CLOSING_GRACE, calls.wait()).await;
+    let _ = tokio::time::timeout(CLOSING_GRACE, gate.settle()).await;
     match end {
         Ok(QuitReason::Closed | QuitReason::Cancelled) => Ok(()),
         Ok(other) => Err(StdioError::Connection(format!("{other:?}"))),

@@ -9,7 +9,7 @@ use toolhost_sandbox::{EntryKind, ListQuery, WsPath};
 use crate::page;
 
 const LIMIT_DEFAULT: usize = 200;
-const LIMIT_MAX: usize = 5000;
+const LIMIT_MAX: usize = 1000;
 
 pub(crate) struct List;
 
@@ -36,7 +36,7 @@ pub(crate) struct Input {
     include_ignored: bool,
     /// Most entries of one page.
     #[serde(default = "limit_default")]
-    #[schemars(range(min = 1, max = 5000))]
+    #[schemars(range(min = 1, max = 1000))]
     limit: usize,
     /// `nextCursor` of the page before.
     cursor: Option<String>,

@@ -112,7 +112,8 @@ async fn what_no_command_can_be_is_an_error_and_no_panic() {
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_input_is_empty_and_no_terminal() {
     for (tier, room) in rooms().await {
-        let result = room.bash("cat; read -r line || echo end; [ -t 0 ] || echo no terminal; echo x > /dev/tty", Access::Read);
+        let result =
+            room.bash("cat; read -r line || echo end; [ -t 0 ] || echo no terminal; echo x > /dev/tty", Access::Read);
         let result = result.await;
         assert_eq!(result.stdout.text, "end\nno terminal\n", "{tier:?}: {result:?}");
         assert_ne!(result.exit_code, 0, "there is no terminal to write to");
@@ -132,4 +133,3 @@ async fn the_private_folders_are_gone_with_the_command() {
         }
     }
 }
-

@@ -1,0 +1,13 @@
+//! The gate, step by step, over tools made for it.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod approve;
+mod envelope;
+mod ends;
+mod limits;
+mod names;
+mod policy;
+mod probes;
+mod profiles;
+mod secrets;
