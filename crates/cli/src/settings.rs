@@ -109,6 +109,16 @@ impl Settings {
         }
     }
 
+    /// The flag as it is passed on to a process of our own.
+    pub(crate) fn sandbox_flag(&self) -> &'static str {
+        match self.sandbox {
+            None | Some(Sandbox::Auto) => "auto",
+            Some(Sandbox::Full) => "full",
+            Some(Sandbox::Landlock) => "landlock",
+            Some(Sandbox::Off) => "off",
+        }
+    }
+
     pub(crate) fn resolve(&self) -> anyhow::Result<Resolved> {
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
         let root = match &self.root {
@@ -138,6 +148,8 @@ impl Settings {
         toolchains.extend(file.toolchains);
         toolchains
             .retain(|path| path.is_absolute() && path.exists() && !root.starts_with(path) && !path.starts_with(&root));
+        let mut seen = std::collections::HashSet::new();
+        toolchains.retain(|path| seen.insert(path.clone()));
         env.extend(file.env);
         Ok(Resolved {
             path: commands_path(&root),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use anyhow::Context;
 use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
 use toolhost_host::{Approver, Gate, GateConfig, LocalOwner, Profiles, Redactor, Registry, Tightening};
-use toolhost_sandbox::{Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, ReadSpan, WsPath};
+use toolhost_sandbox::{
+    Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
+};
 use toolhost_store::{Project, Store};
 
 use crate::settings::{Resolved, Settings};
 
 /// The machine's user, until there are others.
 const LOCAL_USER: i64 = 1;
-/// The project's own policy file, in the workspace root.
-const TIGHTENING_FILE: &str = "toolhost.toml";
 /// Longest policy file of a project, bytes.
 const TIGHTENING_BYTES_MAX: u64 = 256 * 1024;
 
@@ -23,7 +23,6 @@ pub(crate) struct Host {
     pub(crate) store: Store,
     pub(crate) project: Project,
     pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) resolved: Resolved,
 }
 
 /// What needs no database: tools, profiles, the fence.
@@ -44,7 +43,7 @@ pub(crate) async fn kit(settings: &Settings) -> anyhow::Result<Kit> {
     let resolved = settings.resolve()?;
     let registry = Arc::new(registry()?);
     let executor = Arc::new(executor(&resolved)?);
-    let tightening = tightening(&*executor).await?;
+    let tightening = tightening(&*executor, &registry).await?;
     let profiles = Profiles::load(&registry, &[&resolved.profiles], tightening.as_ref())
         .with_context(|| format!("the profiles (built in, and of {})", resolved.config_file.display()))?;
     Ok(Kit { registry, profiles: Arc::new(profiles), executor, resolved })
@@ -56,7 +55,7 @@ pub(crate) async fn open(settings: &Settings, approver: Arc<dyn Approver>) -> an
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let (store, project) = open_store(&resolved, Arc::clone(&clock)).await?;
     let probing = Arc::clone(&executor);
-    // Probing the fence takes a few milliseconds; nobody need wait for it before the first call.
+    // Probing the fence takes a few milliseconds, which pass while the client says hello.
     tokio::spawn(async move { probing.report().await });
     let gate = Gate::new(GateConfig {
         registry,
@@ -71,7 +70,7 @@ pub(crate) async fn open(settings: &Settings, approver: Arc<dyn Approver>) -> an
         clock,
         limits: toolhost_host::Limits::default(),
     });
-    Ok(Host { gate, store, project, ids: Arc::new(RandomIds), resolved })
+    Ok(Host { gate, store, project, ids: Arc::new(RandomIds) })
 }
 
 /// Opens the project's database.
@@ -100,15 +99,15 @@ fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
 }
 
 /// The project's own policy, as it is now: what an agent writes there later changes nothing.
-async fn tightening(executor: &dyn Executor) -> anyhow::Result<Option<Tightening>> {
-    let path = WsPath::parse(TIGHTENING_FILE)?;
+async fn tightening(executor: &dyn Executor, registry: &Registry) -> anyhow::Result<Option<Tightening>> {
+    let path = WsPath::parse(POLICY_FILE)?;
     match executor.read(&path, ReadSpan { start: 0, bytes_max: TIGHTENING_BYTES_MAX }).await {
         Ok(content) if content.size > TIGHTENING_BYTES_MAX => {
-            anyhow::bail!("{TIGHTENING_FILE} is larger than {TIGHTENING_BYTES_MAX} bytes")
+            anyhow::bail!("{POLICY_FILE} is larger than {TIGHTENING_BYTES_MAX} bytes")
         }
-        Ok(content) => Ok(Some(Tightening::parse(&String::from_utf8_lossy(&content.bytes))?)),
+        Ok(content) => Ok(Some(Tightening::parse(&String::from_utf8_lossy(&content.bytes), registry)?)),
         Err(SandboxError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("{TIGHTENING_FILE} of the project cannot be read")),
+        Err(error) => Err(error).with_context(|| format!("{POLICY_FILE} of the project cannot be read")),
     }
 }
 

@@ -141,6 +141,7 @@ impl From<toolhost_sandbox::Error> for ToolError {
                 Some("only files inside the workspace can be reached; links out of it are not followed")
             }
             E::GitInternal { .. } => Some("use the git tools to change the repository"),
+            E::Policy { .. } => Some("only a person changes what the project allows"),
             E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
             E::NotFound { .. } => Some("`file.list` shows what is there"),
             E::Exists { .. } => Some("choose another name, or write without `createOnly`"),

@@ -42,6 +42,8 @@ pub trait Tool: Send + Sync + 'static {
     /// For people, in a list.
     const TITLE: &'static str;
     const EFFECT: Effect;
+    /// A model that calls it is refused; the profile alone cannot grant it.
+    const PEOPLE_ONLY: bool = false;
     /// Part of what an approval is bound to: raise it when the same arguments come to mean something else.
     const VERSION: u32 = 1;
 
@@ -96,6 +98,7 @@ pub struct Facts {
     pub description: String,
     pub effect: Effect,
     pub version: u32,
+    pub people_only: bool,
     pub aliases: Vec<Alias>,
     pub input_schema: Value,
     pub output_schema: Value,
@@ -119,6 +122,7 @@ impl<T: Tool> AnyTool for T {
             description: description_of(&input_schema),
             effect: T::EFFECT,
             version: T::VERSION,
+            people_only: T::PEOPLE_ONLY,
             aliases: self.aliases(),
             input_schema: without_description(input_schema),
             output_schema: without_description(schema_of::<T::Output>()),

@@ -10,8 +10,8 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost_contract::{
-    Call, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, Meta, Outcome, OutcomeError, ProgressSink, Silent, Success,
-    ToolError, ToolSummary,
+    Call, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, Meta, Outcome, OutcomeError, ProgressSink,
+    Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Executor, Workspace};
 use toolhost_store::{Audit, Event};
@@ -96,7 +96,13 @@ impl Gate {
             Err(error) => {
                 tracing::error!(call = %id, %error, "the gate itself failed");
                 let call = Call { id, tool, arguments: Value::Null, scope, caller: nobody() };
-                self.outcome(&call, &Record::new(&call), Err(ToolError::internal(error)), Duration::ZERO, "")
+                self.outcome(
+                    &call,
+                    &Record::new(&call, &self.config.redactor),
+                    Err(ToolError::internal(error)),
+                    Duration::ZERO,
+                    "",
+                )
             }
         }
     }
@@ -110,7 +116,7 @@ impl Gate {
 
     async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
         let began = self.config.clock.monotonic();
-        let mut record = Record::new(&call);
+        let mut record = Record::new(&call, &self.config.redactor);
         let fence = self.fence().await;
         let result = self.pass(&call, &hooks, fence, &mut record).await;
         let took = self.config.clock.monotonic().saturating_sub(began);
@@ -139,6 +145,10 @@ impl Gate {
         let profile =
             self.profile(&call.caller.profile).map_err(|e| ToolError::new(ErrorKind::Permission, e.to_string()))?;
         profile.admit(tool)?;
+        if tool.facts.people_only && call.caller.kind == CallerKind::Model {
+            let message = format!("only a person may run `{}`", tool.facts.name);
+            return Err(ToolError::new(ErrorKind::Permission, message).hint("ask the person to do it"));
+        }
 
         // 3. Authorize
         self.config.members.authorize(&call.scope, tool.facts.effect)?;
@@ -148,7 +158,7 @@ impl Gate {
 
         // 5. Limits
         let session = call.scope.session_id.as_deref().unwrap_or("");
-        let _slot = self.limiter.enter(session, resolved.alias, profile.limits).await?;
+        self.limiter.admit(session, resolved.alias, profile.limits)?;
 
         // 6. Policy
         let verdict = profile.verdict(tool, &arguments);
@@ -157,6 +167,11 @@ impl Gate {
 
         // 7. Approve
         self.approve(call, tool, &verdict, hooks, fence, record).await?;
+
+        let _slot = tokio::select! {
+            slot = self.limiter.slot() => slot?,
+            () = hooks.cancel.cancelled() => return Err(cancelled()),
+        };
 
         // 8. Record "started"
         if tool.facts.effect.may_change() {
@@ -256,7 +271,7 @@ impl Gate {
                 // A tool that ends in time may still say how; what changed has changed, and the caller must know.
                 let late = tokio::time::timeout(END_GRACE, &mut running).await;
                 return match (late, why) {
-                    (Ok(Ok(Ok(success))), _) if tool.facts.effect.may_change() => Ok(success),
+                    (Ok(Ok(Ok(success))), _) if tool.facts.effect.may_change() => self.within_limit(tool, success),
                     (_, Some(error)) => Err(error),
                     (_, None) => Err(cancelled()),
                 };
@@ -271,7 +286,7 @@ impl Gate {
 
     fn within_limit(&self, tool: &Registered, success: Success) -> Result<Success, ToolError> {
         let limit = self.config.limits.answer_bytes;
-        let size = success.text.len();
+        let size = success.text.len().max(json_bytes(&success.data));
         if size <= limit {
             return Ok(success);
         }
@@ -356,12 +371,7 @@ impl Catalog for Shelf<'_> {
 }
 
 fn nobody() -> toolhost_contract::Caller {
-    toolhost_contract::Caller {
-        kind: toolhost_contract::CallerKind::Model,
-        door: "none",
-        profile: String::new(),
-        persona: String::new(),
-    }
+    toolhost_contract::Caller { kind: CallerKind::Model, door: "none", profile: String::new(), persona: String::new() }
 }
 
 fn cancelled() -> ToolError {
@@ -371,6 +381,25 @@ fn cancelled() -> ToolError {
 fn timed_out(deadline: Duration) -> ToolError {
     let message = format!("the call took longer than {} ms", deadline.as_millis());
     ToolError::new(ErrorKind::Timeout, message).hint("ask for less at once")
+}
+
+/// Length of a value's JSON.
+fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail, and neither can a value's JSON.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

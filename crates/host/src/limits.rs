@@ -79,20 +79,18 @@ impl Limiter {
         }
     }
 
-    /// Step 5 of the gate. The permit is held while the call runs.
-    pub(crate) async fn enter(
-        &self,
-        session: &str,
-        alias: Option<&Alias>,
-        profile: CallLimits,
-    ) -> Result<OwnedSemaphorePermit, ToolError> {
+    /// Step 5 of the gate.
+    pub(crate) fn admit(&self, session: &str, alias: Option<&Alias>, profile: CallLimits) -> Result<(), ToolError> {
         if self.rate.check_key(&session.to_owned()).is_err() {
             let message = format!("more than {} calls in a minute", self.limits.calls_per_minute);
             return Err(ToolError::new(ErrorKind::Limit, message).hint("wait a moment before the next call"));
         }
-        self.count(session, alias, profile)?;
-        let slots = Arc::clone(&self.slots);
-        slots.acquire_owned().await.map_err(ToolError::internal)
+        self.count(session, alias, profile)
+    }
+
+    /// A place among the calls that run at once; held while the call runs, not while a person is asked.
+    pub(crate) async fn slot(&self) -> Result<OwnedSemaphorePermit, ToolError> {
+        Arc::clone(&self.slots).acquire_owned().await.map_err(ToolError::internal)
     }
 
     fn count(&self, session: &str, alias: Option<&Alias>, profile: CallLimits) -> Result<(), ToolError> {

@@ -92,16 +92,18 @@ enum Origin {
 impl Profiles {
     /// The built-in profiles, then the operator's tables over them, then what the project tightens.
     pub fn load(registry: &Registry, operator: &[&str], tightening: Option<&Tightening>) -> Result<Self> {
-        let mut tables: BTreeMap<String, (RawProfile, Origin)> = BTreeMap::new();
+        let mut tables = Tables::new();
         let texts =
             std::iter::once((BUILT_IN, Origin::BuiltIn)).chain(operator.iter().map(|text| (*text, Origin::Operator)));
         for (text, origin) in texts {
             let file: File = toml::from_str(text).map_err(|error| Error::Toml(error.to_string()))?;
-            tables.extend(file.profiles.into_iter().map(|(name, raw)| (name, (raw, origin))));
+            for (name, raw) in file.profiles {
+                tables.entry(name).or_default().push((raw, origin));
+            }
         }
         let mut profiles = BTreeMap::new();
-        for name in tables.keys() {
-            let mut profile = resolve(name, &tables, registry, 0)?;
+        for (name, layers) in &tables {
+            let mut profile = resolve(name, layers.len(), &tables, registry, 0)?;
             if let Some(tightening) = tightening {
                 tightening.apply(&mut profile);
             }
@@ -143,17 +145,17 @@ impl Profile {
     }
 }
 
-fn resolve(
-    name: &str,
-    tables: &BTreeMap<String, (RawProfile, Origin)>,
-    registry: &Registry,
-    depth: usize,
-) -> Result<Profile> {
-    let (raw, origin) = tables.get(name).ok_or_else(|| Error::UnknownProfile {
+/// Each profile's tables, the built-in one first.
+type Tables = BTreeMap<String, Vec<(RawProfile, Origin)>>;
+
+/// Builds a profile from the first `layers` tables of its name.
+fn resolve(name: &str, layers: usize, tables: &Tables, registry: &Registry, depth: usize) -> Result<Profile> {
+    let unknown = || Error::UnknownProfile {
         name: name.to_owned(),
         known: tables.keys().cloned().collect::<Vec<_>>().join(", "),
-    })?;
-    let mut profile = match &raw.extends {
+    };
+    let (raw, origin) = tables.get(name).and_then(|all| all.get(layers.checked_sub(1)?)).ok_or_else(unknown)?;
+    let mut profile = match base_of(name, raw, layers) {
         None => Profile {
             name: name.to_owned(),
             description: String::new(),
@@ -164,14 +166,15 @@ fn resolve(
             limits: CallLimits { command_timeout_ms: COMMAND_TIMEOUT_MS_DEFAULT, calls_per_session: u64::MAX },
         },
         Some(base) => {
-            let fail = |problem| Error::Extends { profile: name.to_owned(), base: base.clone(), problem };
-            if depth >= EXTENDS_DEPTH_MAX {
+            let fail = |problem| Error::Extends { profile: name.to_owned(), base: base.to_owned(), problem };
+            let below = if base == name { layers - 1 } else { tables.get(base).map_or(0, Vec::len) };
+            if depth >= EXTENDS_DEPTH_MAX || (base == name && below == 0) {
                 return Err(fail("which leads in a circle"));
             }
-            if !tables.contains_key(base) {
+            if below == 0 {
                 return Err(fail("which does not exist"));
             }
-            resolve(base, tables, registry, depth + 1)?
+            resolve(base, below, tables, registry, depth + 1)?
         }
     };
     name.clone_into(&mut profile.name);
@@ -183,12 +186,29 @@ fn resolve(
         profile.fence = fence.compile(name)?;
     }
     for (n, rule) in raw.rules.iter().enumerate() {
-        let rule = Rule::new(rule).map_err(|problem| Error::Rule { profile: name.to_owned(), rule: n + 1, problem })?;
+        if *origin == Origin::BuiltIn && registry.get(rule.tool()).is_none() {
+            continue;
+        }
+        let rule = Rule::new(rule, registry).map_err(|problem| Error::Rule {
+            profile: name.to_owned(),
+            rule: n + 1,
+            problem,
+        })?;
         profile.rules.push(rule);
     }
     profile.limits.command_timeout_ms = raw.limits.command_timeout_ms.unwrap_or(profile.limits.command_timeout_ms);
     profile.limits.calls_per_session = raw.limits.calls_per_session.unwrap_or(profile.limits.calls_per_session);
     Ok(profile)
+}
+
+/// What a table builds on. One that names no tools of its own adds to the built-in profile of its name: who writes a
+/// rule for `developer` does not mean to take its tools away.
+fn base_of<'a>(name: &'a str, raw: &'a RawProfile, layers: usize) -> Option<&'a str> {
+    match &raw.extends {
+        Some(base) => Some(base),
+        None if layers > 1 && raw.tools.is_empty() => Some(name),
+        None => None,
+    }
 }
 
 fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: &Registry) -> Result<()> {

@@ -21,15 +21,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(call: &Call) -> Self {
-        Self {
-            tool: clip(&call.tool, NAME_BYTES_MAX),
-            effect: None,
-            arguments: Value::Null,
-            digest: None,
-            decision: None,
-            started: false,
-        }
+    pub(crate) fn new(call: &Call, redactor: &Redactor) -> Self {
+        // A name that no tool has may be anything, and it is shown and kept.
+        let mut tool = clip(&call.tool, NAME_BYTES_MAX);
+        redactor.redact(&mut tool);
+        Self { tool, effect: None, arguments: Value::Null, digest: None, decision: None, started: false }
     }
 
     pub(crate) fn row(&self, event: Event, call: &Call, fence: &str) -> Entry {
@@ -82,26 +78,30 @@ impl Record {
 
 const NAME_BYTES_MAX: usize = 200;
 const MESSAGE_BYTES_MAX: usize = 2000;
+/// How far beyond the cut of a long argument a secret is looked for that begins before it.
+const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// Arguments as the audit keeps them: secrets out, long strings cut with their hash beside.
 pub(crate) fn keepable(arguments: &Value, redactor: &Redactor, string_bytes_max: usize) -> Value {
     let mut kept = arguments.clone();
-    // Cut before redacting: a secret at the cut is looked for in what is left, and a 100 MB argument costs nothing more.
-    shorten(&mut kept, string_bytes_max);
+    shorten(&mut kept, redactor, string_bytes_max);
     redactor.redact_json(&mut kept);
     kept
 }
 
-fn shorten(value: &mut Value, bytes_max: usize) {
+fn shorten(value: &mut Value, redactor: &Redactor, bytes_max: usize) {
     match value {
         Value::String(text) if text.len() > bytes_max => {
             let hash = hex::encode(Sha256::digest(text.as_bytes()));
             let length = text.len();
-            let head = clip(text, bytes_max);
+            // Redacted before the cut, which could leave half a secret that is known no more; but not all of 100 MB.
+            let mut head = clip(text, bytes_max + SECRET_BYTES_MAX);
+            redactor.redact(&mut head);
+            let head = clip(&head, bytes_max);
             *text = format!("{head}… ({length} bytes, sha256 {hash})");
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| shorten(item, bytes_max)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| shorten(field, bytes_max)),
+        Value::Array(items) => items.iter_mut().for_each(|item| shorten(item, redactor, bytes_max)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| shorten(field, redactor, bytes_max)),
         _ => {}
     }
 }

@@ -24,13 +24,20 @@ const SHAPES: &[&str] = &[
     r"()\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
     r"([Bb]earer\s+)[A-Za-z0-9._~+/=-]{16,}",
     r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
+    // The beginning of a key, without its end.
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----\s+)(?:[A-Za-z-]+: [^\n]*\s+)*(?:[A-Za-z0-9+/=]{16,}\s*)+",
     r#"(\b[A-Z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|PRIVATE_KEY)[A-Z0-9_]*=["']?)[^\s"'$(){}<>\[\]]{8,}"#,
 ];
 
 /// What every secret shape has at least one of, so that most text is passed over in one quick look.
 const MARKS: &[&str] = &[
     "sk-",
-    "gh",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "ghr_",
+    "github_pat_",
     "glpat-",
     "xox",
     "AKIA",
@@ -68,7 +75,10 @@ impl Redactor {
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values).expect("plain strings compile")
         });
         Self {
-            marks: AhoCorasick::new(MARKS).expect("plain strings compile"),
+            marks: AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostFirst)
+                .build(MARKS)
+                .expect("plain strings compile"),
             shapes: SHAPES.iter().map(|shape| Regex::new(shape).expect("the shapes are valid")).collect(),
             values,
         }

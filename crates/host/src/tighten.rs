@@ -8,6 +8,7 @@ use toolhost_sandbox::Access;
 use crate::error::{Error, Result};
 use crate::policy::{Decide, RawRule, Rule};
 use crate::profile::Profile;
+use crate::registry::{Registry, nearest, or_list};
 
 /// What a project takes away from every profile.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +42,7 @@ struct FencePart {
 
 impl Tightening {
     /// Reads the file's text; anything that would grant something is refused, not passed over.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub fn parse(text: &str, registry: &Registry) -> Result<Self> {
         let file: File = toml::from_str(text).map_err(|error| Error::Toml(format!("toolhost.toml: {error}")))?;
         let mut rules = Vec::new();
         for (n, raw) in file.rules.iter().enumerate() {
@@ -49,7 +50,7 @@ impl Tightening {
                 return Err(Error::Loosens(format!("rule {} decides `allow`", n + 1)));
             }
             let profile = "toolhost.toml".to_owned();
-            rules.push(Rule::new(raw).map_err(|problem| Error::Rule { profile, rule: n + 1, problem })?);
+            rules.push(Rule::new(raw, registry).map_err(|problem| Error::Rule { profile, rule: n + 1, problem })?);
         }
         let fence = file.fence.unwrap_or(FencePart { workspace: None, network: None });
         match fence.workspace.as_deref() {
@@ -61,12 +62,16 @@ impl Tightening {
         if fence.network.as_ref().is_some_and(|hosts| !hosts.is_empty()) {
             return Err(Error::Loosens("`fence.network` can only be empty".to_owned()));
         }
-        Ok(Self {
-            rules,
-            without_tools: file.without_tools,
-            read_only: fence.workspace.is_some(),
-            no_network: fence.network.is_some(),
-        })
+        let mut without_tools = Vec::new();
+        for name in &file.without_tools {
+            let tool = registry.get(name).ok_or_else(|| {
+                let near = nearest(name, registry.tools().iter().map(|tool| &*tool.facts.name));
+                let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(&near)) };
+                Error::UnknownTool { profile: "toolhost.toml".to_owned(), tool: name.clone(), hint }
+            })?;
+            without_tools.push(tool.facts.name.to_string());
+        }
+        Ok(Self { rules, without_tools, read_only: fence.workspace.is_some(), no_network: fence.network.is_some() })
     }
 
     pub(crate) fn apply(&self, profile: &mut Profile) {

@@ -74,6 +74,8 @@ pub struct CommandResult {
     pub duration: Duration,
     /// The fence this very command ran in.
     pub tier: Tier,
+    /// Files that arm git, which the command had changed and the host has put back.
+    pub restored: Vec<String>,
 }
 
 /// A signal that ended a command.

@@ -14,6 +14,8 @@ pub enum Error {
     Escape { path: String },
     #[error("`{path}` is inside git's own folder, which file tools do not change")]
     GitInternal { path: String },
+    #[error("`{path}` is the project's policy, which tools do not change")]
+    Policy { path: String },
     #[error("the workspace is read-only for this profile")]
     ReadOnly,
     #[error("no file or folder `{path}` in the workspace")]
@@ -59,9 +61,12 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Path(PathError::Empty | PathError::TooLong(_) | PathError::NameTooLong(_)) => ErrorKind::Validation,
-            Self::Path(_) | Self::Escape { .. } | Self::GitInternal { .. } | Self::ReadOnly | Self::NoFence { .. } => {
-                ErrorKind::Security
-            }
+            Self::Path(_)
+            | Self::Escape { .. }
+            | Self::GitInternal { .. }
+            | Self::Policy { .. }
+            | Self::ReadOnly
+            | Self::NoFence { .. } => ErrorKind::Security,
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Exists { .. } | Self::Changed { .. } => ErrorKind::Conflict,
             Self::NotRegular { .. } | Self::NotFolder { .. } | Self::Pattern { .. } => ErrorKind::Validation,

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::executor::{Content, ReadSpan, WriteGuard, Written};
-use crate::path::{WsPath, is_git_internal};
+use crate::path::{POLICY_FILE, WsPath, is_git_internal};
 
 /// The workspace root, held open.
 pub(crate) struct Tree {
@@ -160,16 +160,21 @@ impl Tree {
         if is_git_internal(path.as_str()) {
             return Err(Error::GitInternal { path: path.to_string() });
         }
+        if path.as_str().eq_ignore_ascii_case(POLICY_FILE) {
+            return Err(Error::Policy { path: path.to_string() });
+        }
         let folder = path.parent();
         if missing == Missing::CreateParents {
             self.create_folders(&folder)?;
         }
         let parent = self.dir.open_dir(folder.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
         // A link may lead into `.git` under another name; the handle knows where it really is.
-        if let Some(real) = self.real_folder(&parent)
-            && is_git_internal(&real)
-        {
-            return Err(Error::GitInternal { path: path.to_string() });
+        match self.real_folder(&parent) {
+            Some(real) if is_git_internal(&real) => return Err(Error::GitInternal { path: path.to_string() }),
+            Some(real) if real.is_empty() && path.file_name().eq_ignore_ascii_case(POLICY_FILE) => {
+                return Err(Error::Policy { path: path.to_string() });
+            }
+            _ => {}
         }
         Ok(Place { parent, name: path.file_name().to_owned() })
     }

@@ -11,6 +11,7 @@ mod error;
 mod executor;
 mod fence;
 mod files;
+mod git_guard;
 pub mod helper;
 mod local;
 mod output;
@@ -30,6 +31,6 @@ pub use executor::{
 pub use fence::{FenceChoice, FenceReport, Probe, Tier};
 pub use local::{Limits, LocalConfig, LocalExecutor};
 pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
-pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, WsPath, is_git_internal};
+pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, is_git_internal};
 pub use shell::{Parsed, SimpleCommand, parse_command};
 pub use text::{Decoded, Encoding, decode, encode};

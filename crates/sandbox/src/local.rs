@@ -11,10 +11,12 @@ use tokio::sync::OnceCell;
 use crate::command::{Command, CommandResult, Progress, Signal, Watch};
 use crate::error::{Error, Result};
 use crate::executor::{
-    BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, WriteGuard, Written,
+    Access, BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, WriteGuard,
+    Written,
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
+use crate::git_guard::GitGuard;
 use crate::output::{Capture, Captured};
 use crate::path::WsPath;
 use crate::proxy::Proxy;
@@ -97,6 +99,16 @@ impl Room {
         if path.is_root() { self.root.clone() } else { self.root.join(path.as_str()) }
     }
 
+    /// Host paths stay on the host: what a command prints of the workspace is relative to it, which is also the form
+    /// that every tool takes.
+    fn hide_paths(&self, text: &mut String) {
+        replace_path(text, &self.root, ".");
+        // `/root` says nothing about the machine and stands in many files that have nothing to do with it.
+        if self.config.home != Path::new("/root") {
+            replace_path(text, &self.config.home, "~");
+        }
+    }
+
     /// The folders a developer's commands may write.
     pub(crate) fn writable_folders(&self) -> Vec<PathBuf> {
         std::iter::once(self.root.clone()).chain(self.outer_git.clone()).collect()
@@ -108,6 +120,27 @@ impl Room {
         let inner = inner.symlink_metadata().is_ok_and(|m| m.is_dir()).then_some(inner);
         inner.into_iter().chain(self.outer_git.clone()).collect()
     }
+}
+
+/// Replaces a path where it stands as a whole: `/a/b` in `/a/b/c` but not in `/a/bc` or `/x/a/b`.
+fn replace_path(text: &mut String, path: &Path, by: &str) {
+    let Some(path) = path.to_str().filter(|path| path.len() > 1 && text.contains(path)) else { return };
+    let part_of_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = 0;
+    for (at, _) in text.match_indices(path) {
+        let before = text[..at].chars().next_back();
+        let after = text[at + path.len()..].chars().next();
+        let in_path = before == Some('/') && !text[..at].ends_with("://");
+        if in_path || before.is_some_and(part_of_name) || after.is_some_and(part_of_name) || at < rest {
+            continue;
+        }
+        replaced.push_str(&text[rest..at]);
+        replaced.push_str(by);
+        rest = at + path.len();
+    }
+    replaced.push_str(&text[rest..]);
+    *text = replaced;
 }
 
 /// The common git folder of a linked worktree, if git itself made the link.
@@ -228,8 +261,14 @@ impl Executor for LocalExecutor {
                 })
             })
             .await?;
+            if fence.workspace == Access::Read || method.tier == Tier::Off {
+                return run_in(&self.spawner, &self.room, method, command, fence, watch).await;
+            }
             self.arm_guards();
-            run_in(&self.spawner, &self.room, method, command, fence, watch).await
+            let mut guard = GitGuard::take(&self.room, method.tier);
+            let result = run_in(&self.spawner, &self.room, method, command, fence, watch).await;
+            let restored = guard.restore();
+            result.map(|result| CommandResult { restored, ..result })
         })
     }
 
@@ -260,7 +299,7 @@ pub(crate) async fn run_in(
     let started = spawner.spawn(Arc::clone(&plan)).await.map_err(|e| spawn_failure(&command, &e))?;
     let mut run = Run::new(started, plan, command.capture_bytes);
     let outcome = run.attend(&command, &watch, room.config.limits.output_bytes, began).await;
-    let (stdout, stderr) = run.streams().await;
+    let (mut stdout, mut stderr) = run.streams().await;
     let fence_stood = run.fence_stood();
     if let End::Cancelled = outcome {
         return Err(Error::Cancelled);
@@ -268,6 +307,9 @@ pub(crate) async fn run_in(
     let status = run.status;
     if !fence_stood && matches!(outcome, End::Itself) {
         return Err(Error::FenceBuild { detail: stderr.text.trim().to_owned() });
+    }
+    for stream in [&mut stdout, &mut stderr] {
+        room.hide_paths(&mut stream.text);
     }
     let exit_code = status.unwrap_or(128 + libc::SIGKILL);
     let signal = (exit_code > 128 && exit_code < 128 + 65).then(|| Signal(exit_code - 128));
@@ -280,6 +322,7 @@ pub(crate) async fn run_in(
         output_limit_reached: matches!(outcome, End::TooMuchOutput),
         duration: began.elapsed(),
         tier: method.tier,
+        restored: Vec::new(),
     })
 }
 
@@ -446,4 +489,23 @@ impl Drop for Stream {
 
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_replaced_where_they_stand_as_a_whole() {
+        let check = |text: &str, expected: &str| {
+            let mut replaced = text.to_owned();
+            replace_path(&mut replaced, Path::new("/a/b"), ".");
+            assert_eq!(replaced, expected);
+        };
+        check("/a/b", ".");
+        check("error in /a/b/src/x.rs:1", "error in ./src/x.rs:1");
+        check("file:///a/b/c (/a/b)", "file://./c (.)");
+        check("/a/bc /a/b.c /x/a/b", "/a/bc /a/b.c /x/a/b");
+        check("/a/b/a/b", "./a/b");
+    }
 }

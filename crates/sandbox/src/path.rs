@@ -104,6 +104,9 @@ impl fmt::Display for WsPath {
     }
 }
 
+/// The project's own policy, in the workspace root: it tightens what an agent may do, so no agent may change it.
+pub const POLICY_FILE: &str = "toolhost.toml";
+
 /// Whether any component names git's own folder, in any spelling a file system might fold into `.git`.
 ///
 /// Covers case, NTFS short names and streams, trailing dots and spaces, and HFS+'s ignored code points, as git's own

@@ -115,7 +115,7 @@ impl HouseBuilder {
         let clock = Arc::new(FakeClock::default());
         let shared_clock: Arc<dyn Clock> = Arc::<FakeClock>::clone(&clock);
         let registry = Arc::new(Registry::new(self.tools).unwrap());
-        let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text).unwrap());
+        let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text, &registry).unwrap());
         let profiles = Profiles::load(&registry, &[&self.operator], tightening.as_ref()).unwrap();
         let store = Store::open(&self.workspace.state(), Arc::clone(&shared_clock)).await.unwrap();
         let project = store.project(&self.workspace.root(), "ws").await.unwrap();

@@ -141,12 +141,19 @@ impl Tool for Bash {
             )
             .hint("write to a file, or filter the output"));
         }
+        let mut stderr = result.stderr.text;
+        if !result.restored.is_empty() {
+            stderr.push_str(&format!(
+                "[toolhost put back {}: commands do not change what arms git]\n",
+                result.restored.join(", ")
+            ));
+        }
         Ok(Output {
             exit_code: result.exit_code,
             signal: result.signal.map(|signal| signal.name()),
             truncated: result.stdout.truncated || result.stderr.truncated,
             stdout: result.stdout.text,
-            stderr: result.stderr.text,
+            stderr,
             timed_out: result.timed_out,
             duration_ms: u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
             fence: result.tier.as_str().to_owned(),

@@ -20,7 +20,7 @@ pub fn all() -> Vec<Box<dyn AnyTool>> {
         Box::new(file::search::Search),
         Box::new(file::write::Write),
         Box::new(file::edit::Edit),
-        Box::new(file::r#move::Move),
+        Box::new(file::move_file::Move),
         Box::new(file::delete::Delete),
         Box::new(bash::Bash),
         Box::new(git::status::Status),

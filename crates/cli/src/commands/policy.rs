@@ -44,6 +44,13 @@ struct File {
     profiles: toml::Table,
     #[serde(default)]
     tests: Vec<Test>,
+    /// A whole configuration file may be tried; these parts of it are not policy.
+    #[serde(default, rename = "sandbox")]
+    _sandbox: Option<toml::Value>,
+    #[serde(default, rename = "toolchains")]
+    _toolchains: Option<toml::Value>,
+    #[serde(default, rename = "env")]
+    _env: Option<toml::Value>,
 }
 
 #[derive(Deserialize)]

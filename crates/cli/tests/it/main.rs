@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bad_input;
+mod crash;
 mod examples;
+mod hostile_client;
 mod laws;
+mod mcp;
 mod room;

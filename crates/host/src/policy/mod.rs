@@ -9,11 +9,16 @@ use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
-use toolhost_sandbox::{Parsed, parse_command};
+use toolhost_sandbox::{Parsed, WsPath, parse_command};
+
+use crate::registry::{Registry, nearest, or_list};
 
 /// The tool and argument whose text is a shell command.
 const SHELL_TOOL: &str = "bash";
 const SHELL_ARGUMENT: &str = "command";
+
+/// Arguments that are paths: a rule sees them as the tools do, `./a//b` as `a/b`.
+const PATH_ARGUMENTS: &[&str] = &["path", "from", "to", "cwd", "files"];
 
 /// In order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,6 +48,12 @@ pub(crate) struct RawRule {
     not_match: Vec<toml::Value>,
 }
 
+impl RawRule {
+    pub(crate) fn tool(&self) -> &str {
+        &self.tool
+    }
+}
+
 /// A rule, compiled and tested by its own examples.
 #[derive(Debug, Clone)]
 pub struct Rule {
@@ -65,19 +76,16 @@ pub struct Verdict {
 
 impl Rule {
     /// Compiles a rule and runs its own tests.
-    pub(crate) fn new(raw: &RawRule) -> Result<Self, String> {
+    pub(crate) fn new(raw: &RawRule, registry: &Registry) -> Result<Self, String> {
+        let name = check_names(raw, registry)?;
         let when =
             raw.when.iter().map(|(name, pattern)| Ok((name.clone(), glob(pattern)?))).collect::<Result<_, String>>()?;
         let conditions: Vec<String> = raw.when.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
-        let text = if conditions.is_empty() {
-            raw.tool.clone()
-        } else {
-            format!("{} when {}", raw.tool, conditions.join(", "))
-        };
-        let rule = Self { tool: glob(&raw.tool)?, when, decide: raw.decide, why: raw.why.clone(), text };
+        let text = if conditions.is_empty() { name.clone() } else { format!("{name} when {}", conditions.join(", ")) };
+        let rule = Self { tool: glob(&name)?, when, decide: raw.decide, why: raw.why.clone(), text };
         for (examples, expected) in [(&raw.matches, true), (&raw.not_match, false)] {
             for example in examples {
-                if rule.matches_arguments(&raw.tool, &rule.example(example)?) != expected {
+                if rule.matches_arguments(rule.is_for_shell(), &rule.example(example)?) != expected {
                     let word = if expected { "does not match" } else { "matches" };
                     return Err(format!("it {word} its own example {example}"));
                 }
@@ -99,27 +107,39 @@ impl Rule {
     }
 
     pub fn matches(&self, tool: &str, arguments: &Value) -> bool {
-        self.tool.is_match(tool) && self.matches_arguments(tool, arguments)
+        self.tool.is_match(tool) && self.matches_arguments(tool == SHELL_TOOL, arguments)
     }
 
-    fn matches_arguments(&self, tool: &str, arguments: &Value) -> bool {
+    fn is_for_shell(&self) -> bool {
+        self.tool.is_match(SHELL_TOOL)
+    }
+
+    fn matches_arguments(&self, shell: bool, arguments: &Value) -> bool {
         self.when.iter().all(|(name, glob)| match arguments.get(name) {
-            Some(Value::String(text)) if tool == SHELL_TOOL && name == SHELL_ARGUMENT => {
-                self.matches_command(glob, text)
-            }
-            Some(Value::String(text)) => glob.is_match(text),
+            Some(Value::String(text)) if shell && name == SHELL_ARGUMENT => self.matches_command(glob, text),
+            Some(Value::String(text)) => self.matches_text(name, glob, text),
             Some(Value::Array(items)) => {
                 let mut texts = items.iter().filter_map(Value::as_str);
                 // As with commands: allowing needs all, asking and denying needs one.
-                if self.decide == Decide::Allow {
-                    texts.all(|text| glob.is_match(text))
-                } else {
-                    texts.any(|text| glob.is_match(text))
+                match self.decide {
+                    Decide::Allow => texts.all(|text| self.matches_text(name, glob, text)),
+                    Decide::Ask | Decide::Deny => texts.any(|text| self.matches_text(name, glob, text)),
                 }
             }
             Some(Value::Null) | None => glob.is_match(""),
             Some(other) => glob.is_match(other.to_string()),
         })
+    }
+
+    fn matches_text(&self, name: &str, glob: &GlobMatcher, text: &str) -> bool {
+        if !PATH_ARGUMENTS.contains(&name) {
+            return glob.is_match(text);
+        }
+        match WsPath::parse(text) {
+            Ok(path) => glob.is_match(path.as_str()),
+            // No path at all: the tool will say so; until then it is not allowed by a rule, and denied by one.
+            Err(_) => self.decide != Decide::Allow,
+        }
     }
 
     fn matches_command(&self, glob: &GlobMatcher, text: &str) -> bool {
@@ -133,6 +153,29 @@ impl Rule {
             Parsed::Unclear => true,
         }
     }
+}
+
+/// The rule's tool by its canonical name. A name or argument that does not exist is a rule that would silently do
+/// nothing, so it is an error.
+fn check_names(raw: &RawRule, registry: &Registry) -> Result<String, String> {
+    let Some(tool) = registry.get(&raw.tool) else {
+        let matcher = glob(&raw.tool)?;
+        let names = registry.tools().iter().map(|tool| &*tool.facts.name);
+        // The built-in profiles speak of tools that a host may lack.
+        if raw.tool.contains(['*', '?', '[', '{']) || names.clone().any(|name| matcher.is_match(name)) {
+            return Ok(raw.tool.clone());
+        }
+        let near = nearest(&raw.tool, names);
+        let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(&near)) };
+        return Err(format!("there is no tool `{}`{hint}", raw.tool));
+    };
+    let properties = tool.facts.input_schema.get("properties").and_then(Value::as_object);
+    for name in raw.when.keys() {
+        if properties.is_none_or(|properties| !properties.contains_key(name)) {
+            return Err(format!("`{}` has no argument `{name}`", tool.facts.name));
+        }
+    }
+    Ok(tool.facts.name.to_string())
 }
 
 /// Step 6 of the gate.
@@ -172,9 +215,45 @@ fn glob(pattern: &str) -> Result<GlobMatcher, String> {
 mod tests {
     use super::*;
 
+    /// Just enough of `bash` for rules about it.
+    struct FakeBash;
+
+    impl toolhost_contract::AnyTool for FakeBash {
+        fn facts(&self) -> Facts {
+            Facts {
+                name: "bash".into(),
+                title: "Run".into(),
+                description: "runs".to_owned(),
+                effect: Effect::Executes,
+                version: 1,
+                people_only: false,
+                aliases: Vec::new(),
+                input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),
+                output_schema: serde_json::json!({}),
+                examples: Vec::new(),
+            }
+        }
+
+        fn run<'a>(
+            &'a self,
+            _: &'a toolhost_contract::Ctx<'a>,
+            _: Value,
+        ) -> toolhost_sandbox::BoxFuture<'a, Result<toolhost_contract::Success, toolhost_contract::ToolError>> {
+            Box::pin(std::future::ready(Err(toolhost_contract::ToolError::internal("never run"))))
+        }
+    }
+
+    #[test]
+    fn a_rule_about_what_is_not_there_is_refused() {
+        let none = rule("tool = 'bsh'\ndecide = 'deny'").map(|_| ());
+        assert_eq!(none, Err("there is no tool `bsh`; did you mean `bash`?".to_owned()));
+        let none = rule("tool = 'bash'\nwhen = { comand = 'x' }\ndecide = 'deny'").map(|_| ());
+        assert_eq!(none, Err("`bash` has no argument `comand`".to_owned()));
+    }
+
     fn rule(text: &str) -> Result<Rule, String> {
         let raw: RawRule = toml::from_str(text).map_err(|error| error.to_string())?;
-        Rule::new(&raw)
+        Rule::new(&raw, &Registry::new(vec![Box::new(FakeBash)]).expect("one tool"))
     }
 
     fn matches(rule: &Rule, command: &str) -> bool {

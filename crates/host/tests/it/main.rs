@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod approve;
-mod envelope;
 mod ends;
+mod envelope;
 mod limits;
 mod names;
 mod policy;

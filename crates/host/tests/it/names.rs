@@ -10,9 +10,13 @@ use crate::probes::house;
 async fn a_tool_answers_to_its_canonical_wire_and_other_names() {
     let (builder, _) = house();
     let house = builder.build().await;
-    for (name, said) in
-        [("probe.echo", "hi"), ("probe_echo", "hi"), ("echo_text", "hi"), ("echo_loud", "HI"), ("echo_with_limit", "hi")]
-    {
+    for (name, said) in [
+        ("probe.echo", "hi"),
+        ("probe_echo", "hi"),
+        ("echo_text", "hi"),
+        ("echo_loud", "HI"),
+        ("echo_with_limit", "hi"),
+    ] {
         let outcome = house.call(name, json!({ "text": "hi" })).await;
         assert_eq!((outcome.text.as_str(), outcome.meta.tool.as_str()), (said, "probe.echo"), "{name}: {outcome:?}");
     }

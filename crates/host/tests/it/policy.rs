@@ -71,7 +71,10 @@ async fn what_is_asked_runs_only_when_somebody_says_yes() {
     let outcome = house.call("probe.put", json!({ "text": "ask me" })).await;
     assert!(outcome.ok, "{outcome:?}");
     assert_eq!((watched.runs(), house.workspace.read("made.txt").as_str()), (1, "ask me"));
-    assert!(house.call("probe.put", json!({ "text": "secret" })).await.error.is_some(), "nobody can allow what is denied");
+    assert!(
+        house.call("probe.put", json!({ "text": "secret" })).await.error.is_some(),
+        "nobody can allow what is denied"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

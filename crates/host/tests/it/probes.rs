@@ -155,7 +155,7 @@ impl Tool for Panics {
     }
 }
 
-/// Runs until it is cancelled, and then says so.
+/// Runs until it is cancelled, and fails with that.
 pub(crate) struct Waits(Watched);
 
 impl Tool for Waits {
@@ -177,7 +177,7 @@ impl Tool for Waits {
         self.0.ran();
         self.0.waiting.notify_one();
         ctx.cancel.cancelled().await;
-        Ok(Said { text: "saw the cancellation".to_owned() })
+        Err(ToolError::new(ErrorKind::Cancelled, "saw the cancellation"))
     }
 }
 

@@ -47,7 +47,10 @@ fn a_profile_extends_another_and_adds_to_it() {
 #[test]
 fn an_unknown_tool_is_refused_with_the_nearest_name() {
     let said = refused("[profiles.x]\ntools = ['probe.ecko']");
-    assert!(said.contains("`x`") && said.contains("`probe.ecko`") && said.contains("did you mean `probe.echo`"), "{said}");
+    assert!(
+        said.contains("`x`") && said.contains("`probe.ecko`") && said.contains("did you mean `probe.echo`"),
+        "{said}"
+    );
     let said = refused("[profiles.x]\ntools = ['nothing.*']");
     assert!(said.contains("nothing.*"), "{said}");
 }
@@ -109,7 +112,8 @@ fn a_project_may_only_tighten() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_project_tightens_holds_for_every_profile() {
     let (builder, watched) = house();
-    let policy = "without_tools = ['probe.send']\n[[rules]]\ntool = 'probe.put'\nwhen = { text = 'no*' }\ndecide = 'deny'";
+    let policy =
+        "without_tools = ['probe.send']\n[[rules]]\ntool = 'probe.put'\nwhen = { text = 'no*' }\ndecide = 'deny'";
     let house = builder.project_policy(policy).build().await;
     assert!(house.call("probe.put", json!({ "text": "yes" })).await.ok);
     assert!(house.call("probe.put", json!({ "text": "no" })).await.error.is_some());

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::executor::{Access, Fence};
 use crate::helper;
 use crate::local::{LocalConfig, Room};
+use crate::path::POLICY_FILE;
 use crate::proxy;
 
 /// Where the helper appears inside the full fence.
@@ -233,6 +234,8 @@ fn workspace_view(args: &mut Args, room: &Room, access: Access) {
     if access == Access::Read {
         return;
     }
+    let policy = room.root.join(POLICY_FILE);
+    args.bind("--ro-bind-try", &policy, &policy);
     for git in room.git_folders() {
         // As a mount of its own, `.git` cannot be moved away and planted anew.
         args.bind("--bind", &git, &git);

@@ -116,12 +116,16 @@ async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), St
 fn holes(method: &Method) -> Vec<String> {
     let mut holes =
         vec!["a hard link that already leads from the workspace to an outside file can be written through".to_owned()];
+    if method.tier != Tier::Off {
+        holes.push("a repository that a command makes itself, or one nested in the workspace, may run programs when a person uses git in it".to_owned());
+    }
     match method.tier {
         Tier::Full => {}
         Tier::Landlock => holes.extend(
             [
                 "modes and times of outside files that the command's user owns can be changed",
-                "what is in .git/hooks and .git/config is protected from file tools only, not from commands",
+                "what a command changes in .git/hooks and .git/config is put back only when it has ended",
+                "command lines of other processes can be read in /proc",
                 "names and sizes of outside files can be seen, though not their contents",
                 "no host can be granted: commands have no network at all",
             ]

@@ -93,7 +93,9 @@ impl Tool for Edit {
 
     fn render(&self, output: &Output) -> String {
         let did = if output.written { "edited" } else { "would edit" };
-        format!("{did} {} ({} places, sha256 {})\n{}", output.path, output.replacements, output.sha256, output.diff)
+        let places =
+            if output.replacements == 1 { "1 place".to_owned() } else { format!("{} places", output.replacements) };
+        format!("{did} {} ({places}, sha256 {})\n{}", output.path, output.sha256, output.diff)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

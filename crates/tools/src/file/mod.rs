@@ -3,7 +3,7 @@
 pub(crate) mod delete;
 pub(crate) mod edit;
 pub(crate) mod list;
-pub(crate) mod r#move;
+pub(crate) mod move_file;
 mod outline;
 pub(crate) mod read;
 pub(crate) mod search;

@@ -72,7 +72,7 @@ impl Tool for Push {
         let result = super::run(ctx, Mode::Write, SCRIPT, &[&remote, &branch], "", TRANSPORTS).await?;
         if result.exit_code != 0 {
             return Err(super::refused("nothing was pushed", &result)
-                .hint("the remote must be configured, its host granted by the profile, and the branch ahead of it"));
+                .hint("the remote must be configured and reached over https without credentials, its host granted by the profile; ssh is not possible from the fence: otherwise ask the person to push"));
         }
         let mut lines = result.stdout.text.splitn(3, '\n').map(str::to_owned);
         let (remote, branch) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());

@@ -54,7 +54,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         print::line(format_args!("{}\n", paint(BOLD, "Toolhost: tools for AI agents that people can trust")));
         print::line(format_args!("a project was made in {}", stage.project().display()));
     }
-    let client = stage.connect().await?;
+    let client = stage.connect(settings.sandbox_flag()).await?;
     let tools = client.list_all_tools().await.context("the host did not list its tools")?;
     if talk {
         print::line(format_args!("a host serves it over MCP: profile developer, {} tools\n", tools.len()));
@@ -121,11 +121,11 @@ impl Stage {
     }
 
     /// Starts the host as any MCP client would, and opens a session.
-    async fn connect(&self) -> anyhow::Result<Client> {
+    async fn connect(&self, sandbox: &str) -> anyhow::Result<Client> {
         let program = std::env::current_exe()?;
         let mut command = tokio::process::Command::new(program);
         command.arg("--root").arg(self.project()).arg("--state").arg(self.state()).arg("--config").arg(self.config());
-        command.args(["mcp", "--profile", "developer", "--persona", "Demo Agent"]);
+        command.args(["--sandbox", sandbox, "mcp", "--profile", "developer", "--persona", "Demo Agent"]);
         command.env_remove("TOOLHOST_PROFILE");
         let client = ().serve(TokioChildProcess::new(command)?).await;
         client.context("the host could not be started")

@@ -1,0 +1,142 @@
+//! A client that sends what no client should: the host answers or ignores it, and serves the next call.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, TempWorkspace};
+
+use crate::room::program;
+
+async fn open(workspace: &TempWorkspace) -> McpProcess {
+    McpProcess::open(&program(workspace), &[], Era::Session).await
+}
+
+async fn assert_serves(host: &mut McpProcess, after: &str) {
+    let result = host.call("file_list", json!({})).await;
+    assert_eq!(result["isError"], false, "after {after}: {result}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_are_no_messages_do_not_end_the_service() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let deep_call = format!(
+        r#"{{"jsonrpc":"2.0","id":900,"method":"tools/call","params":{{"name":"file_list","arguments":{{"path":{deep}}}}}}}"#
+    );
+    let cases: [(&str, &[u8]); 12] = [
+        ("an empty line", b""),
+        ("white space", b"   \t"),
+        ("no JSON", b"hello"),
+        ("half of an object", b"{\"jsonrpc\":\"2.0\",\"id\":901"),
+        ("invalid UTF-8", b"\xff\xfe\x80{\"jsonrpc\":\"2.0\"}"),
+        (
+            "invalid UTF-8 in a call",
+            b"{\"jsonrpc\":\"2.0\",\"id\":902,\"method\":\"tools/call\",\"params\":{\"name\":\"\xff\"}}",
+        ),
+        ("a number", b"42"),
+        ("an empty batch", b"[]"),
+        ("another version", b"{\"jsonrpc\":\"1.0\",\"id\":903,\"method\":\"tools/list\"}"),
+        ("an answer nobody asked for", b"{\"jsonrpc\":\"2.0\",\"id\":904,\"result\":{}}"),
+        ("deep brackets", deep.as_bytes()),
+        ("a deep argument", deep_call.as_bytes()),
+    ];
+    for (what, line) in cases {
+        assert!(host.try_send_line(line).await, "{what}: the host has gone");
+        assert_serves(&mut host, what).await;
+    }
+    assert!(host.close().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strange_parameters_are_answered_with_an_error() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    for params in [
+        json!({}),
+        json!({ "name": 5 }),
+        json!({ "name": "file_list", "arguments": [] }),
+        json!({ "name": "file_list", "arguments": "path" }),
+        json!({ "name": "" }),
+        json!({ "name": "x".repeat(100_000) }),
+        json!({ "name": "file_list", "arguments": { "path": "x\u{0}y" } }),
+    ] {
+        let answer = host.request("tools/call", params.clone()).await;
+        let refused = answer["error"].is_object() || answer["result"]["isError"] == true;
+        assert!(refused, "{params}: {answer}");
+        assert!(answer.to_string().len() < 10_000, "the answer echoes what was sent");
+        assert_serves(&mut host, &params.to_string()[..20.min(params.to_string().len())]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_argument_of_a_hundred_megabytes_is_refused_or_taken_and_the_next_call_served() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    let content = "x".repeat(100 * 1024 * 1024);
+    let (id, message) = host
+        .message("tools/call", json!({ "name": "file_write", "arguments": { "path": "big.txt", "content": content } }));
+    let text = message.to_string();
+    assert!(host.try_send_line(text.as_bytes()).await);
+    let answer = host.answer_to(id).await;
+    if answer["result"]["isError"] == false {
+        assert_eq!(workspace.read_bytes("big.txt").len(), content.len());
+    } else {
+        assert!(!workspace.has("big.txt"), "{answer}");
+    }
+    assert_serves(&mut host, "100 MB").await;
+    assert!(host.close().await.success());
+    let database = workspace.state().join("toolhost.db");
+    assert!(std::fs::metadata(database).unwrap().len() < 4 << 20, "the audit keeps the head and the hash");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_line_and_the_end_of_input_ends_the_host() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    assert_serves(&mut host, "nothing").await;
+    assert!(host.try_send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/ca").await);
+    assert!(host.close().await.success());
+    for first in [&b""[..], b"{\"jsonrpc\":", b"nonsense\n"] {
+        let mut host = McpProcess::start(&program(&workspace), &[], Era::Session);
+        assert!(host.try_send_bytes(first).await);
+        host.close_stdin();
+        // With or without an error; but it ends.
+        host.wait().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_cannot_hang_the_host() {
+    let workspace = TempWorkspace::new();
+    workspace.write("big.txt", "a line of some length for the pipe\n".repeat(3000));
+    let mut host = open(&workspace).await;
+    host.close_stdout();
+    for _ in 0..20 {
+        let (_, message) =
+            host.message("tools/call", json!({ "name": "file_read", "arguments": { "path": "big.txt" } }));
+        if !host.try_send_line(message.to_string().as_bytes()).await {
+            break;
+        }
+    }
+    host.close_stdin();
+    host.wait().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_handshake_or_none_does_not_end_the_service() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    let again: Value = host.initialize().await;
+    assert!(again["error"].is_object() || again["result"].is_object(), "{again}");
+    assert_serves(&mut host, "a second handshake").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_of_any_kind_come_back_as_they_were() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    for id in [json!("text"), json!(9_007_199_254_740_991_i64), json!("")] {
+        host.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })).await;
+        let answer = host.next_message().await.unwrap();
+        assert_eq!(answer["id"], id, "{answer}");
+    }
+}

@@ -1,0 +1,274 @@
+//! MCP over real pipes, both eras: what is listed, what is answered, and what a client may do wrong.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, TempWorkspace, processes_named, until};
+
+use crate::room::program;
+
+const ERAS: [Era; 2] = [Era::Session, Era::Stateless];
+
+async fn open(workspace: &TempWorkspace, era: Era) -> McpProcess {
+    McpProcess::open(&program(workspace), &["--profile", "developer"], era).await
+}
+
+fn names(answer: &Value) -> Vec<String> {
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The command line of a command that a test looks for.
+fn marker(workspace: &TempWorkspace) -> String {
+    format!("marker-{}", workspace.root().parent().unwrap().file_name().unwrap().to_string_lossy())
+}
+
+/// A command that runs until it is ended, under a name that can be found.
+fn endless(marker: &str) -> Value {
+    json!({ "command": format!("echo up > up.txt; exec -a {marker} sleep 1000"), "timeoutMs": 600_000 })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tools_of_the_profile_are_listed_the_same_each_time() {
+    let workspace = TempWorkspace::new();
+    let mut lists = Vec::new();
+    for era in ERAS {
+        for _ in 0..2 {
+            let mut host = open(&workspace, era).await;
+            let first = host.request("tools/list", json!({})).await;
+            let second = host.request("tools/list", json!({})).await;
+            assert_eq!(first["result"]["tools"], second["result"]["tools"], "{era:?}");
+            lists.push(first["result"]["tools"].clone());
+            assert!(host.close().await.success());
+        }
+    }
+    assert!(lists.windows(2).all(|pair| pair[0] == pair[1]), "two eras, two starts, one list");
+    let listed = names(&json!({ "result": { "tools": lists[0] } }));
+    assert!(listed.contains(&"file_read".to_owned()) && listed.contains(&"git_push".to_owned()), "{listed:?}");
+    assert!(!listed.contains(&"file_delete".to_owned()), "not in the profile");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_listed_tool_says_what_it_may_do() {
+    let workspace = TempWorkspace::new();
+    let mut host = McpProcess::open(&program(&workspace), &["--profile", "all"], Era::Session).await;
+    let answer = host.request("tools/list", json!({})).await;
+    for tool in answer["result"]["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let hints = &tool["annotations"];
+        let reads = hints["readOnlyHint"].as_bool().unwrap();
+        assert_eq!(
+            reads,
+            matches!(
+                name,
+                "file_list"
+                    | "file_read"
+                    | "file_search"
+                    | "git_status"
+                    | "git_diff"
+                    | "git_log"
+                    | "tool_list"
+                    | "tool_describe"
+            ),
+            "{name}"
+        );
+        assert_eq!(hints["destructiveHint"], !reads, "{name}");
+        assert_eq!(hints["openWorldHint"], name == "git_push", "{name}");
+        assert!(tool["title"].is_string() && !tool["description"].as_str().unwrap().is_empty(), "{name}");
+        assert_eq!((&tool["inputSchema"]["type"], &tool["outputSchema"]["type"]), (&json!("object"), &json!("object")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dotted_names_are_given_when_asked_for() {
+    let workspace = TempWorkspace::new();
+    let mut host = McpProcess::open(&program(&workspace), &["--dotted-names"], Era::Session).await;
+    let listed = names(&host.request("tools/list", json!({})).await);
+    assert!(listed.contains(&"file.read".to_owned()) && listed.contains(&"bash".to_owned()), "{listed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_of_somebody_else_is_refused() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace, Era::Session).await;
+    for cursor in ["x", "999", "-1"] {
+        let answer = host.request("tools/list", json!({ "cursor": cursor })).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+    assert_eq!(names(&host.request("tools/list", json!({ "cursor": "1" })).await)[0], "file_read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stateless_client_may_ask_what_the_host_is() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace, Era::Stateless).await;
+    let answer = host.request("server/discover", json!({})).await;
+    let text = answer["result"].to_string();
+    assert!(text.contains("2026-07-28") && text.contains("toolhost"), "{answer}");
+    assert!(answer["result"]["capabilities"]["tools"].is_object(), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_structure_of_every_answer_fits_the_published_schema() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "one\ntwo\n"), ("a.rs", "fn main() {}\n")]);
+    for era in ERAS {
+        let mut host = McpProcess::open(&program(&workspace), &["--profile", "all"], era).await;
+        let listed = host.request("tools/list", json!({})).await;
+        let schema_of = |name: &str| {
+            let tools = listed["result"]["tools"].as_array().unwrap();
+            tools.iter().find(|tool| tool["name"] == name).unwrap()["outputSchema"].clone()
+        };
+        for (tool, arguments, ok) in [
+            ("file_read", json!({ "path": "a.txt" }), true),
+            ("file_read", json!({ "path": "a.rs", "view": "outline" }), true),
+            ("file_read", json!({ "path": "missing" }), false),
+            ("file_read", json!({ "path": 5, "more": 1 }), false),
+            ("file_list", json!({}), true),
+            ("file_search", json!({ "pattern": "o", "context": 1 }), true),
+            ("file_write", json!({ "path": "b.txt", "content": "b" }), true),
+            ("file_edit", json!({ "path": "b.txt", "edits": [{ "search": "b", "replace": "c" }] }), true),
+            ("file_move", json!({ "from": "b.txt", "to": "c.txt" }), true),
+            ("file_delete", json!({ "path": "c.txt" }), true),
+            ("bash", json!({ "command": "echo out; echo err >&2; exit 3" }), true),
+            ("bash", json!({ "command": "kill -SEGV $$" }), true),
+            ("bash", json!({ "command": "vim" }), false),
+            ("git_status", json!({}), true),
+            ("git_diff", json!({ "base": "nowhere" }), false),
+            ("git_log", json!({}), true),
+            ("git_push", json!({}), false),
+            ("tool_list", json!({}), true),
+            ("tool_describe", json!({ "name": "bash" }), true),
+        ] {
+            let result = host.call(tool, arguments.clone()).await;
+            let structured = &result["structuredContent"];
+            let validator = jsonschema::draft202012::new(&schema_of(tool)).unwrap();
+            let errors: Vec<String> = validator.iter_errors(structured).map(|e| e.to_string()).collect();
+            assert!(errors.is_empty(), "{tool} {arguments}: {errors:?} in {structured}");
+            assert_eq!((&structured["ok"], result["isError"].as_bool()), (&json!(ok), Some(!ok)), "{tool}: {result}");
+            let text = result["content"][0]["text"].as_str().unwrap();
+            assert!(!text.trim().is_empty(), "{tool} {arguments}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_text_alone_tells_all() {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "alpha\nbeta\n");
+    let mut host = open(&workspace, Era::Session).await;
+    let mut text = async |tool: &str, arguments: Value| {
+        host.call(tool, arguments).await["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(text("file_read", json!({ "path": "a.txt" })).await, "alpha\nbeta\n");
+    let part = text("file_read", json!({ "path": "a.txt", "limit": 1 })).await;
+    assert!(part.contains("alpha") && part.contains("offset=2"), "{part}");
+    let ran = text("bash", json!({ "command": "echo out; echo err >&2; exit 3" })).await;
+    assert_eq!(ran, "out\n[stderr]\nerr\n[exit code 3]");
+    let failed = text("file_read", json!({ "path": "b.txt" })).await;
+    assert!(failed.contains("`b.txt`") && failed.contains("not_found") && failed.contains("hint:"), "{failed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_tool_is_an_answer_and_an_unknown_method_an_error() {
+    let workspace = TempWorkspace::new();
+    for era in ERAS {
+        let mut host = open(&workspace, era).await;
+        let result = host.call("file_raed", json!({})).await;
+        assert_eq!(result["structuredContent"]["error"]["code"], "AI_TOOL_NOT_ALLOWED", "{result}");
+        assert!(result["content"][0]["text"].as_str().unwrap().contains("`file_read`"), "{result}");
+        let answer = host.request("no/such/method", json!({})).await;
+        assert_eq!(answer["error"]["code"], -32601, "{answer}");
+        assert_eq!(host.call("file_list", json!({})).await["isError"], false);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_longer_command_tells_how_it_goes() {
+    let workspace = TempWorkspace::new();
+    for era in ERAS {
+        let mut host = open(&workspace, era).await;
+        // It ends when it is told to, so that there is always time for a note.
+        let command = json!({ "command": "until [ -e go ]; do sleep 0.05; done; rm go; echo done" });
+        let params = json!({ "name": "bash", "arguments": command, "_meta": { "progressToken": "token-7" } });
+        let id = host.begin("tools/call", params).await;
+        let note = host.until_notified(|note| note["method"] == "notifications/progress").await;
+        assert_eq!(note["params"]["progressToken"], "token-7", "{note}");
+        assert!(note["params"]["progress"].is_number() && note["params"]["message"].is_string(), "{note}");
+        workspace.write("go", "");
+        let answer = host.answer_to(id).await;
+        assert_eq!(answer["result"]["structuredContent"]["data"]["stdout"], "done\n", "{answer}");
+        let quiet = host.begin_call("bash", json!({ "command": "sleep 0.7" })).await;
+        let before = host.notifications.len();
+        host.answer_to(quiet).await;
+        assert_eq!(host.notifications.len(), before, "who gave no token is told nothing");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_call_ends_its_command() {
+    let workspace = TempWorkspace::new();
+    let marker = marker(&workspace);
+    for era in ERAS {
+        let mut host = open(&workspace, era).await;
+        let id = host.begin_call("bash", endless(&marker)).await;
+        until("the command runs", || processes_named(&marker) > 0 && workspace.has("up.txt")).await;
+        host.notify("notifications/cancelled", json!({ "requestId": id, "reason": "enough" })).await;
+        until("the command has ended", || processes_named(&marker) == 0).await;
+        assert_eq!(host.call("file_read", json!({ "path": "up.txt" })).await["isError"], false, "{era:?}");
+        workspace.remove("up.txt");
+        assert!(host.close().await.success());
+    }
+    assert_all_closed(&workspace);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_ends_its_command_and_the_host() {
+    let workspace = TempWorkspace::new();
+    let marker = marker(&workspace);
+    for era in ERAS {
+        let mut host = open(&workspace, era).await;
+        host.begin_call("bash", endless(&marker)).await;
+        until("the command runs", || processes_named(&marker) > 0 && workspace.has("up.txt")).await;
+        assert!(host.close().await.success(), "{era:?}");
+        assert_eq!(processes_named(&marker), 0);
+        workspace.remove("up.txt");
+    }
+    assert_all_closed(&workspace);
+}
+
+/// Every call that started has finished, and the chain holds.
+fn assert_all_closed(workspace: &TempWorkspace) {
+    let program = program(workspace);
+    assert_eq!(program.run(&["--json", "audit", "verify"]).json()["ok"], true);
+    let export = program.run(&["audit", "export"]).stdout;
+    let count = |event: &str| export.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count();
+    assert!(count("started") > 0, "{export}");
+    let started = export.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    for row in started.filter(|row| row["event"] == "started") {
+        let finished = format!("\"callId\":{}", row["callId"]);
+        let ends = export.lines().filter(|l| l.contains(&finished) && l.contains("\"event\":\"finished\"")).count();
+        assert_eq!(ends, 1, "{row} in {export}");
+    }
+    assert_eq!(count("unknown"), 0, "{export}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_calls_at_once_are_all_answered() {
+    let workspace = TempWorkspace::new();
+    for era in ERAS {
+        let mut host = open(&workspace, era).await;
+        let mut ids = Vec::new();
+        for n in 0..200 {
+            let path = format!("f{n}.txt");
+            ids.push(match n % 3 {
+                0 => host.begin_call("file_write", json!({ "path": path, "content": path })).await,
+                1 => host.begin_call("file_list", json!({})).await,
+                _ => host.begin_call("file_read", json!({ "path": "missing" })).await,
+            });
+        }
+        for (n, id) in ids.into_iter().enumerate() {
+            let answer = host.answer_to(id).await;
+            assert_eq!(answer["result"]["isError"], n % 3 == 2, "{answer}");
+        }
+        assert!(host.close().await.success());
+    }
+    assert_all_closed(&workspace);
+}

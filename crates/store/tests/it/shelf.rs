@@ -1,0 +1,105 @@
+//! A store in a folder of its own, and the hands of an attacker on its file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions};
+use tempfile::TempDir;
+use toolhost_contract::CallId;
+use toolhost_store::{Entry, Event, Store, Verdict};
+use toolhost_testkit::FakeClock;
+
+pub(crate) struct Shelf {
+    folder: TempDir,
+}
+
+impl Shelf {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.state().join("toolhost.db")
+    }
+
+    pub(crate) async fn open(&self) -> Store {
+        self.try_open().await.unwrap()
+    }
+
+    pub(crate) async fn try_open(&self) -> toolhost_store::Result<Store> {
+        Store::open(&self.state(), Arc::new(FakeClock::default())).await
+    }
+
+    /// The project's number; always the same.
+    pub(crate) async fn project(&self, store: &Store) -> i64 {
+        store.project(&self.folder.path().join("ws"), "ws").await.unwrap().id
+    }
+
+    /// A store with so many finished calls, closed again.
+    pub(crate) async fn filled(&self, calls: usize) {
+        let store = self.open().await;
+        let project = self.project(&store).await;
+        for n in 0..calls {
+            store.audit().append(entry(project, Event::Started, &format!("call-{n}"))).await.unwrap();
+            store.audit().append(entry(project, Event::Finished, &format!("call-{n}"))).await.unwrap();
+        }
+        store.close().await.unwrap();
+    }
+
+    pub(crate) async fn verify(&self) -> Verdict {
+        let store = self.open().await;
+        let project = self.project(&store).await;
+        let verdict = store.reader().verify_audit(project).await.unwrap();
+        store.close().await.unwrap();
+        verdict
+    }
+
+    /// A connection of the attacker's own.
+    pub(crate) async fn connect(&self) -> SqliteConnection {
+        SqliteConnectOptions::new().filename(self.database()).connect().await.unwrap()
+    }
+
+    /// Changes the file behind the host's back, triggers and all.
+    pub(crate) async fn tamper(&self, sql: &str) {
+        let mut connection = self.connect().await;
+        for statement in [
+            "DROP TRIGGER audit_is_never_changed",
+            "DROP TRIGGER audit_is_never_removed",
+            "PRAGMA foreign_keys = OFF",
+            sql,
+        ] {
+            sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection).await.unwrap();
+        }
+    }
+
+    /// One value, as the file has it.
+    pub(crate) async fn ask(&self, sql: &str) -> i64 {
+        let mut connection = self.connect().await;
+        sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(&mut connection).await.unwrap()
+    }
+}
+
+pub(crate) fn entry(project_id: i64, event: Event, call: &str) -> Entry {
+    Entry {
+        event,
+        call_id: CallId::new(call),
+        session_id: Some("s1".to_owned()),
+        user_id: 1,
+        project_id,
+        caller: json!({ "door": "test" }),
+        tool: "file.write".to_owned(),
+        effect: Some("writes".to_owned()),
+        arguments: json!({ "path": "ä.txt", "n": 1.5, "call": call }),
+        digest: None,
+        decision: None,
+        outcome: if event == Event::Finished { Some(json!({ "ok": true })) } else { None::<Value> },
+        duration_ms: Some(3),
+        fence: "full".to_owned(),
+    }
+}
