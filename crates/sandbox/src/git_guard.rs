@@ -8,7 +8,7 @@
 use std::io::Read;
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, Metadata, Permissions};
 
 use crate::fence::Tier;
 use crate::local::Room;
@@ -30,8 +30,14 @@ pub(crate) struct GitGuard {
 struct Folder {
     dir: Dir,
     with_hooks: bool,
-    /// Name and content; `None`: it was not there.
-    files: Vec<(String, Option<Vec<u8>>)>,
+    /// Name and what it was; `None`: it was not there.
+    files: Vec<(String, Option<Kept>)>,
+}
+
+#[derive(PartialEq, Eq)]
+struct Kept {
+    bytes: Vec<u8>,
+    permissions: Permissions,
 }
 
 impl GitGuard {
@@ -71,16 +77,17 @@ impl Folder {
         let mut restored = Vec::new();
         let planted = if self.with_hooks { hooks(&self.dir) } else { Vec::new() };
         let planted = planted.into_iter().filter(|name| !self.files.iter().any(|(known, _)| known == name));
-        let planted: Vec<(String, Option<Vec<u8>>)> = planted.map(|name| (name, None)).collect();
+        let planted: Vec<(String, Option<Kept>)> = planted.map(|name| (name, None)).collect();
         for (name, before) in self.files.iter().chain(&planted) {
             if content(&self.dir, name) == *before && (before.is_some() || self.dir.symlink_metadata(name).is_err()) {
                 continue;
             }
             remove(&self.dir, name);
-            if let Some(before) = before
-                && let Err(error) = self.dir.write(name, before)
-            {
-                tracing::error!(%error, name, "a git file could not be put back");
+            if let Some(kept) = before {
+                let put = self.dir.write(name, &kept.bytes);
+                if let Err(error) = put.and_then(|()| self.dir.set_permissions(name, kept.permissions.clone())) {
+                    tracing::error!(%error, name, "a git file could not be put back");
+                }
             }
             restored.push(format!(".git/{name}"));
         }
@@ -94,13 +101,11 @@ fn hooks(dir: &Dir) -> Vec<String> {
 }
 
 /// A link is as good as absent: following it would read what a command chose.
-fn content(dir: &Dir, name: &str) -> Option<Vec<u8>> {
-    if !dir.symlink_metadata(name).ok()?.is_file() {
-        return None;
-    }
+fn content(dir: &Dir, name: &str) -> Option<Kept> {
+    let metadata = dir.symlink_metadata(name).ok().filter(Metadata::is_file)?;
     let mut bytes = Vec::new();
     dir.open(name).ok()?.take(KEPT_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    Some(Kept { bytes, permissions: metadata.permissions() })
 }
 
 fn remove(dir: &Dir, name: &str) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rmcp::ServiceExt;
 use rmcp::service::QuitReason;
 
+use super::lines::Lines;
 use super::service::{Door, McpService};
 
 /// How long calls under way may take to end after the client has gone.
@@ -24,7 +25,8 @@ pub enum StdioError {
 pub async fn serve_stdio(door: Door) -> Result<(), StdioError> {
     let service = McpService::new(door)?;
     let (closing, gate) = (service.closing.clone(), service.gate());
-    let running = match service.serve(rmcp::transport::stdio_pipes()).await {
+    let (reader, writer) = rmcp::transport::stdio_pipes();
+    let running = match service.serve(Lines::new(reader, writer)).await {
         Ok(running) => running,
         // A client that connects and leaves has done nothing wrong.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -1,0 +1,187 @@
+//! JSON-RPC as lines, with an answer to every request, also to one that cannot be taken.
+//!
+//! rmcp's own line transport drops a message that is too long, nested too deep or not UTF-8 without a word, and the
+//! client waits for its answer forever. Here such a message is answered with an error, if its id can be told.
+
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::Mutex;
+
+/// Longest message, bytes.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Where the id of a message is looked for that cannot be parsed, bytes.
+const HEAD_BYTES: usize = 1024;
+/// JSON-RPC 2.0, section 5.1.
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+
+pub(crate) struct Lines<R, W> {
+    reader: BufReader<R>,
+    /// The line so far; reading may be interrupted anywhere and goes on.
+    line: Vec<u8>,
+    /// Bytes of the line that were too many to keep.
+    dropped: usize,
+    writer: Arc<Mutex<Option<W>>>,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    pub(crate) fn new(reader: R, writer: W) -> Self {
+        Self {
+            reader: BufReader::with_capacity(64 * 1024, reader),
+            line: Vec::new(),
+            dropped: 0,
+            writer: Arc::new(Mutex::new(Some(writer))),
+        }
+    }
+
+    /// Reads up to the end of a line; false at the end of the input.
+    async fn fill_line(&mut self) -> bool {
+        loop {
+            let available = match self.reader.fill_buf().await {
+                Ok([]) | Err(_) => return false,
+                Ok(available) => available,
+            };
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let part = end.unwrap_or(available.len());
+            let room = MESSAGE_BYTES_MAX - self.line.len();
+            self.line.extend_from_slice(&available[..part.min(room)]);
+            self.dropped += part.saturating_sub(room);
+            self.reader.consume(end.map_or(part, |end| end + 1));
+            if end.is_some() {
+                return true;
+            }
+        }
+    }
+
+    /// The message of the line just read, or an answer to what is none.
+    fn take_line(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
+        let line = std::mem::take(&mut self.line);
+        let dropped = std::mem::take(&mut self.dropped);
+        if dropped > 0 {
+            let length = line.len() + dropped;
+            let why = format!("the message is {length} bytes long; {MESSAGE_BYTES_MAX} is the most");
+            return refusal(id_in_head(&line), INVALID_REQUEST, &why).map_or(Ok(None), Err);
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        let error = match serde_json::from_slice(&line) {
+            Ok(message) => return Ok(Some(message)),
+            Err(error) => error,
+        };
+        match serde_json::from_slice::<Value>(&line) {
+            // Some notification this version does not know: none is ever answered.
+            Ok(Value::Object(message)) if message.contains_key("method") && !message.contains_key("id") => Ok(None),
+            Ok(message) => {
+                let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+                Err(refusal(id.clone(), INVALID_REQUEST, "this is no JSON-RPC message")
+                    .unwrap_or_else(|| error_of(Value::Null, INVALID_REQUEST, "this is no JSON-RPC message")))
+            }
+            // Without an id an answer would be nobody's; two peers that answer each other's noise never end.
+            Err(_) => {
+                refusal(id_in_head(&line), PARSE_ERROR, &format!("the message is not JSON that can be taken: {error}"))
+                    .map_or(Ok(None), Err)
+            }
+        }
+    }
+
+    fn send_value(&self, value: Value) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
+        let writer = Arc::clone(&self.writer);
+        async move {
+            let mut bytes = serde_json::to_vec(&value)?;
+            write_line(&writer, &mut bytes).await
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let writer = Arc::clone(&self.writer);
+        async move {
+            let mut bytes = serde_json::to_vec(&message)?;
+            write_line(&writer, &mut bytes).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            if !self.fill_line().await {
+                return None;
+            }
+            match self.take_line() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                // On a task of its own: this reading may be dropped at any await, an answer may not be cut in two.
+                Err(answer) => drop(tokio::spawn(self.send_value(answer))),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        drop(self.writer.lock().await.take());
+        Ok(())
+    }
+}
+
+async fn write_line<W: AsyncWrite + Unpin>(writer: &Mutex<Option<W>>, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+    bytes.push(b'\n');
+    let mut writer = writer.lock().await;
+    let closed = || std::io::Error::new(std::io::ErrorKind::NotConnected, "the connection is closed");
+    let writer = writer.as_mut().ok_or_else(closed)?;
+    writer.write_all(bytes).await?;
+    writer.flush().await
+}
+
+fn refusal(id: Option<Value>, code: i32, why: &str) -> Option<Value> {
+    id.map(|id| error_of(id, code, why))
+}
+
+fn error_of(id: Value, code: i32, why: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } })
+}
+
+/// The id of a message that cannot be parsed, from its first bytes. Only one that stands before `params` counts: further
+/// in, an argument may be called `id` too.
+fn id_in_head(line: &[u8]) -> Option<Value> {
+    let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]);
+    let head = head.split("\"params\"").next()?;
+    let after = head.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?.trim_start();
+    let end = match after.strip_prefix('"') {
+        Some(text) => text.find('"')? + 2,
+        None => after.find(|c: char| !c.is_ascii_digit() && c != '-')?,
+    };
+    serde_json::from_str(after.get(..end)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_found_where_they_can_only_be_the_message_s_own() {
+        let check = |line: &str, expected: Option<Value>| assert_eq!(id_in_head(line.as_bytes()), expected, "{line}");
+        check(r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{[[["#, Some(json!(7)));
+        check(r#"{"jsonrpc":"2.0", "id" : "a-1", "method"#, Some(json!("a-1")));
+        check(r#"{"jsonrpc":"2.0","method":"x","params":{"id":9"#, None);
+        check(r#"{"id":"#, None);
+        check("", None);
+    }
+}
