@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::{packages, shell};
 
 /// `layers` and `tidy` are not listed: they are tests of this crate.
-const STEPS: [Step; 4] = [
+const STEPS: [Step; 5] = [
     Step { name: "fmt", cargo: &["fmt", "--all", "--check"], environment: &[] },
     Step {
         name: "clippy",
@@ -19,6 +19,7 @@ const STEPS: [Step; 4] = [
         environment: &[],
     },
     Step { name: "test", cargo: &["test", "--workspace", "--locked"], environment: &[] },
+    Step { name: "gen", cargo: &["xtask", "gen", "--check"], environment: &[] },
     Step {
         name: "doc",
         cargo: &["doc", "--workspace", "--no-deps", "--locked"],

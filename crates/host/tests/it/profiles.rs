@@ -9,6 +9,10 @@ fn load(operator: &str) -> Result<Profiles, Error> {
     Profiles::load(&Registry::new(tools(&Default::default())).unwrap(), &[operator], None)
 }
 
+fn tightening(text: &str) -> Result<Tightening, Error> {
+    Tightening::parse(text, &Registry::new(tools(&Default::default())).unwrap())
+}
+
 fn tools_of(profiles: &Profiles, name: &str) -> Vec<String> {
     profiles.get(name).unwrap().tools.clone()
 }
@@ -101,11 +105,11 @@ fn a_project_may_only_tighten() {
         ("[fence]\nworkspace = 'write'", "fence.workspace"),
         ("[fence]\nnetwork = ['example.org']", "fence.network"),
     ] {
-        let said = Tightening::parse(text).map(|_| ()).unwrap_err().to_string();
+        let said = tightening(text).map(|_| ()).unwrap_err().to_string();
         assert!(said.contains("may only tighten") && said.contains(why), "{said}");
     }
     for text in ["tools = ['probe.put']", "[profiles.x]\ntools = ['*']", "with_tools = []", "sandbox = 'off'"] {
-        assert!(Tightening::parse(text).is_err(), "{text}");
+        assert!(tightening(text).is_err(), "{text}");
     }
 }
 
