@@ -151,16 +151,32 @@ pub fn schema_of<T: JsonSchema>() -> Value {
         s.transforms.push(Box::new(RestrictFormats::default()));
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    unwrap_lines(&mut schema);
     if let Some(object) = schema.as_object_mut() {
         object.remove("title");
     }
     schema
 }
 
-/// The description at the top of a schema, its lines joined into paragraphs.
+/// The description at the top of a schema.
 pub fn description_of(schema: &Value) -> String {
-    let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    text.to_owned()
+    schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Doc comments are broken into lines for who reads the source; who reads the schema gets whole paragraphs.
+fn unwrap_lines(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(text)) = fields.get_mut("description") {
+                let paragraphs: Vec<String> =
+                    text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+                *text = paragraphs.join("\n\n");
+            }
+            fields.values_mut().for_each(unwrap_lines);
+        }
+        Value::Array(items) => items.iter_mut().for_each(unwrap_lines),
+        _ => {}
+    }
 }
 
 fn without_description(mut schema: Value) -> Value {

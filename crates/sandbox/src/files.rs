@@ -191,14 +191,17 @@ impl Tree {
             return Ok(());
         }
         self.create_folders(&folder.parent())?;
-        match self.dir.create_dir(folder.as_str()) {
-            Ok(()) => {
-                let made = self.dir.open_dir(folder.as_str()).map_err(|e| Error::from_io(folder.as_str(), e))?;
-                self.give_to_owner(&made).map_err(|e| Error::from_io(folder.as_str(), e))
-            }
+        let io = |e| Error::from_io(folder.as_str(), e);
+        let parent = self.dir.open_dir(folder.parent().as_str()).map_err(io)?;
+        // Not even an empty folder is made in there: one called `index.lock` would stop git.
+        if self.real_folder(&parent).is_some_and(|real| is_git_internal(&real)) {
+            return Err(Error::GitInternal { path: folder.to_string() });
+        }
+        match parent.create_dir(folder.file_name()) {
+            Ok(()) => self.give_to_owner(&parent.open_dir(folder.file_name()).map_err(io)?).map_err(io),
             // Somebody else made it meanwhile, or something that is no folder is there: the open will say.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            Err(e) => Err(Error::from_io(folder.as_str(), e)),
+            Err(e) => Err(io(e)),
         }
     }
 
@@ -242,6 +245,10 @@ impl Tree {
             file.set_permissions(std::fs::Permissions::from_mode(mode))?;
         }
         file.write_all(bytes)?;
+        if let Some(mode) = mode.filter(|mode| mode & 0o6000 != 0) {
+            // Where the writer is not root, the writing has cleared them.
+            file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        }
         file.sync_all()?;
         let temp = match temp {
             Some(temp) => temp.to_owned(),

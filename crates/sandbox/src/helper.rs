@@ -186,7 +186,8 @@ fn supervise() -> Result<Option<ExitCode>, Failure> {
         if wait_for_ending() == Ending::Asked {
             break;
         }
-        while let Ok(Some((pid, status))) = rustix::process::waitpid(None, WaitOptions::NOHANG) {
+        // `wait`, not `waitpid(None)`: that one knows only our own process group, and daemons leave it.
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if pid == child {
                 let exit = status.exit_status().or_else(|| status.terminating_signal().map(|s| 128 + s));
                 code = Some(u8::try_from(exit.unwrap_or(1)).unwrap_or(1));
@@ -200,10 +201,10 @@ fn supervise() -> Result<Option<ExitCode>, Failure> {
 
 /// Kills every descendant until none is left; orphans have become our own children.
 fn end_descendants() {
-    use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
+    use rustix::process::{Signal, WaitOptions, kill_process, wait};
     loop {
         // As the subreaper we inherit every orphan: without children there are no descendants.
-        if matches!(waitpid(None, WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
+        if matches!(wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
             return;
         }
         for pid in descendants() {
@@ -212,7 +213,7 @@ fn end_descendants() {
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
-        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         std::thread::yield_now();
     }
 }

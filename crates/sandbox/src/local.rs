@@ -146,6 +146,8 @@ fn replace_path(text: &mut String, path: &Path, by: &str) {
 /// The common git folder of a linked worktree, if git itself made the link.
 ///
 /// A `.git` *file* could point anywhere; git's own back link from the other side proves that the pair belongs together.
+/// A command can forge both sides inside the workspace, and a `commondir` that names any folder of the machine: so the
+/// other side must be outside, and just where git puts it below the common folder.
 fn outer_git(root: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(root.join(".git")).ok()?;
     let git = root.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
@@ -154,7 +156,8 @@ fn outer_git(root: &Path) -> Option<PathBuf> {
         return None;
     }
     let common = std::fs::read_to_string(git.join("commondir")).ok()?;
-    git.join(common.trim()).canonicalize().ok()
+    let common = git.join(common.trim()).canonicalize().ok()?;
+    (git.parent()? == common.join("worktrees") && !common.starts_with(root)).then_some(common)
 }
 
 /// Files through a directory handle, commands through the fence.
@@ -401,7 +404,7 @@ impl Run {
 
     /// Ends the whole process tree: the pid namespace dies with `bwrap`, the supervisor ends what it started.
     async fn end_tree(&mut self) {
-        if self.plan.supervised && self.ask_to_end() {
+        if self.plan.supervised && self.started.ask_to_end() {
             let waited = tokio::time::timeout(END_GRACE, self.started.child.wait()).await;
             if waited.is_ok() {
                 return;
@@ -409,12 +412,6 @@ impl Run {
         }
         // Already gone is as good.
         let _ = self.started.child.kill().await;
-    }
-
-    fn ask_to_end(&self) -> bool {
-        let pid =
-            self.started.child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        pid.is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok())
     }
 
     async fn streams(&mut self) -> (Captured, Captured) {
@@ -429,15 +426,6 @@ impl Run {
         use std::io::Read;
         let nonblocking = rustix::io::ioctl_fionbio(&self.started.ready, true);
         nonblocking.is_ok() && self.started.ready.read(&mut [0]).is_ok_and(|n| n == 1)
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        // Without a supervisor `kill_on_drop` does it.
-        if self.plan.supervised && self.status.is_none() {
-            self.ask_to_end();
-        }
     }
 }
 

@@ -31,6 +31,25 @@ struct Job {
 pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) ready: PipeReader,
+    supervised: bool,
+}
+
+impl Started {
+    /// Asks a supervisor to end its tree; `false` if it has ended already.
+    pub(crate) fn ask_to_end(&self) -> bool {
+        let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Here and not where it is awaited: whoever asked may be gone before the answer arrives. Without a supervisor
+        // `kill_on_drop` does it.
+        if self.supervised {
+            self.ask_to_end();
+        }
+    }
 }
 
 impl Spawner {
@@ -71,7 +90,7 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(!plan.supervised);
     let child = command.spawn()?;
-    Ok(Started { child, ready })
+    Ok(Started { child, ready, supervised: plan.supervised })
 }
 
 /// What happens in the child between `fork` and `exec`: system calls only, on memory prepared before.

@@ -43,6 +43,10 @@ async fn lines_that_are_no_messages_do_not_end_the_service() {
         assert!(host.try_send_line(line).await, "{what}: the host has gone");
         assert_serves(&mut host, what).await;
     }
+    for (id, code) in [(900, -32700), (901, -32700), (902, -32700), (903, -32600)] {
+        let answer = host.answer_to(id).await;
+        assert_eq!(answer["error"]["code"], code, "whose id can be told is answered: {answer}");
+    }
     assert!(host.close().await.success());
 }
 
@@ -71,12 +75,10 @@ async fn strange_parameters_are_answered_with_an_error() {
 async fn a_message_beyond_the_limit_changes_nothing_and_the_next_call_is_served() {
     let workspace = TempWorkspace::new();
     let mut host = open(&workspace).await;
-    let write = |megabytes: usize| {
-        json!({ "name": "file_write", "arguments": { "path": "big.txt", "content": "x".repeat(megabytes << 20) } })
-    };
-    let (_, huge) = host.message("tools/call", write(100));
-    assert!(host.try_send_line(huge.to_string().as_bytes()).await);
-    // It goes unanswered: its id is not known before the whole line is read, which it never is.
+    let write = |megabytes: usize| json!({ "name": "file_write", "arguments": { "path": "big.txt", "content": "x".repeat(megabytes << 20) } });
+    let refused = host.request("tools/call", write(100)).await;
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("16777216 is the most"), "{refused}");
     assert_serves(&mut host, "100 MB").await;
     assert!(!workspace.has("big.txt"));
     let answer = host.request("tools/call", write(15)).await;
