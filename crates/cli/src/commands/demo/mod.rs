@@ -5,6 +5,7 @@
 
 mod story;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use rmcp::service::{RoleClient, RunningService};
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
 use toolhost_contract::{Outcome, SystemClock};
-use toolhost_store::Store;
+use toolhost_store::{Filter, Store};
 
 use self::story::{Step, Wanted};
 use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible};
@@ -69,19 +70,20 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     }
     // The host ends when its client leaves, and writes its last rows.
     client.cancel().await.context("the host did not end")?;
-    let audit = verify(&stage).await?;
+    let audit = look_back(&stage).await?;
     let untouched = stage.outside_is_untouched();
-    let good = played.iter().all(|step| step.as_wanted) && audit.problems.is_empty() && untouched;
+    let good = played.iter().all(|step| step.as_wanted) && audit.verdict.problems.is_empty() && untouched;
     if settings.json {
         let steps: Vec<Value> = played
             .iter()
             .map(|p| json!({ "step": p.step.says, "tool": p.step.tool, "asWanted": p.as_wanted, "outcome": p.outcome }))
             .collect();
         print::json(&json!({
-            "ok": good, "steps": steps, "state": stage.state(), "audit": { "rows": audit.rows, "problems": audit.problems.len() },
+            "ok": good, "steps": steps, "state": stage.state(), "audit": { "rows": audit.verdict.rows, "problems": audit.verdict.problems.len() },
         }))?;
     } else {
-        conclude(&stage, &played, audit.rows, audit.problems.is_empty(), untouched);
+        timeline(&played, &audit);
+        conclude(&stage, &played, &audit.verdict, untouched);
     }
     if args.remove {
         std::fs::remove_dir_all(&stage.folder)?;
@@ -189,15 +191,59 @@ fn show(n: usize, played: &Played) {
     }
 }
 
-async fn verify(stage: &Stage) -> anyhow::Result<toolhost_store::Verdict> {
-    let store = Store::open(&stage.state(), Arc::new(SystemClock::default())).await?;
-    let project = store.project(&stage.project(), "project").await?;
-    let verdict = store.reader().verify_audit(project.id).await?;
-    store.close().await?;
-    Ok(verdict)
+/// What the audit tells afterwards.
+struct LookBack {
+    verdict: toolhost_store::Verdict,
+    /// Call id to the reason it was let through or stopped.
+    decisions: HashMap<String, String>,
 }
 
-fn conclude(stage: &Stage, played: &[Played], rows: u64, holds: bool, untouched: bool) {
+async fn look_back(stage: &Stage) -> anyhow::Result<LookBack> {
+    let store = Store::open(&stage.state(), Arc::new(SystemClock::default())).await?;
+    let project = store.project(&stage.project(), "project").await?;
+    let reader = store.reader();
+    let verdict = reader.verify_audit(project.id).await?;
+    let rows = reader.audit(project.id, &Filter { limit: i64::MAX, ..Filter::default() }).await?;
+    store.close().await?;
+    let mut decisions = HashMap::new();
+    for row in rows {
+        let body: Value = serde_json::from_str(&row.body)?;
+        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
+        if let (Some(decide), Some(why)) = (text("/decision/policy/decide"), text("/decision/policy/why")) {
+            let answer = text("/decision/comment").map(|comment| format!(": {comment}")).unwrap_or_default();
+            decisions.insert(row.call_id, format!("{decide}, {why}{answer}"));
+        }
+    }
+    Ok(LookBack { verdict, decisions })
+}
+
+/// All calls once more, a line each, as the audit has them.
+fn timeline(played: &[Played], audit: &LookBack) {
+    print::line("");
+    let rows: Vec<Vec<String>> = played
+        .iter()
+        .enumerate()
+        .map(|(n, played)| {
+            let outcome = &played.outcome;
+            let ended = match (&outcome.error, outcome.data.get("exitCode")) {
+                (Some(error), _) => error.kind.as_str().to_owned(),
+                (None, Some(code)) if code != 0 => format!("exit code {code}"),
+                _ => "ok".to_owned(),
+            };
+            let decision = audit.decisions.get(outcome.meta.call_id.as_str());
+            vec![
+                (n + 1).to_string(),
+                outcome.meta.tool.clone(),
+                decision.cloned().unwrap_or_else(|| "-".to_owned()),
+                ended,
+                format!("{} ms", outcome.meta.duration_ms),
+            ]
+        })
+        .collect();
+    print::table(&["#", "call", "decision", "ended", "took"], &rows);
+}
+
+fn conclude(stage: &Stage, played: &[Played], verdict: &toolhost_store::Verdict, untouched: bool) {
     let (project, state): (&Path, &Path) = (&stage.project(), &stage.state());
     let unexpected = played.iter().filter(|step| !step.as_wanted).count();
     print::line("");
@@ -212,8 +258,8 @@ fn conclude(stage: &Stage, played: &[Played], rows: u64, holds: bool, untouched:
     } else {
         paint(BAD, "something outside the project was changed")
     });
-    let chain = if holds { paint(GOOD, "verifies") } else { paint(BAD, "does NOT verify") };
-    print::line(format_args!("the audit has {rows} rows and {chain}; it is in {}", state.display()));
+    let chain = if verdict.problems.is_empty() { paint(GOOD, "verifies") } else { paint(BAD, "does NOT verify") };
+    print::line(format_args!("the audit has {} rows and {chain}; it is in {}", verdict.rows, state.display()));
     print::line(format_args!(
         "\nlook at it:  toolhost audit show --root {} --state {}",
         project.display(),
