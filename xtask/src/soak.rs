@@ -1,4 +1,6 @@
-//! Runs the tests again and again: a test that fails once in a hundred is a bug today, not bad luck.
+//! The tests that gain by lasting longer: crashes, races, and everything again and again.
+//!
+//! `cargo xtask test` runs each of them briefly; a test that fails once in a hundred is a bug today, not bad luck.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,21 +11,71 @@ use crate::shell;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How many times.
+    /// How often a host is killed in the middle of its writes.
+    #[arg(long, default_value_t = 200)]
+    crashes: u32,
+    /// How many times the races between a tool and somebody who swaps links are run.
     #[arg(long, default_value_t = 10)]
+    races: u32,
+    /// How many times the whole suite runs after that.
+    #[arg(long, default_value_t = 0)]
+    suites: u32,
+}
+
+/// One kind of soak: a cargo command, how often, and what it is told by environment.
+struct Soak {
+    name: &'static str,
+    cargo: &'static [&'static str],
     rounds: u32,
+    environment: Vec<(&'static str, String)>,
 }
 
 /// Stops at the first round that fails, with its exit code.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
-    for round in 1..=arguments.rounds {
-        println!("{}", shell::bold(&format!("== round {round} of {}", arguments.rounds)));
-        let status = shell::cargo(root).args(["test", "--workspace", "--locked", "--quiet"]).status()?;
-        if !status.success() {
-            println!("soak: round {round} failed");
-            return Ok(ExitCode::from(shell::exit_code(status)));
+    let soaks = [
+        Soak {
+            name: "kill -9",
+            cargo: &[
+                "test",
+                "--locked",
+                "--release",
+                "-p",
+                "toolhost-cli",
+                "--test",
+                "it",
+                "--",
+                "crash::",
+                "--nocapture",
+            ],
+            rounds: u32::from(arguments.crashes > 0),
+            environment: vec![("TOOLHOST_CRASH_ROUNDS", arguments.crashes.to_string())],
+        },
+        Soak {
+            name: "races",
+            cargo: &["test", "--locked", "--release", "-p", "toolhost-sandbox", "--test", "it", "--", "races"],
+            rounds: arguments.races,
+            environment: Vec::new(),
+        },
+        Soak {
+            name: "suite",
+            cargo: &["test", "--workspace", "--locked", "--quiet"],
+            rounds: arguments.suites,
+            environment: Vec::new(),
+        },
+    ];
+    for soak in &soaks {
+        for round in 1..=soak.rounds {
+            println!("{}", shell::bold(&format!("== {}, round {round} of {}", soak.name, soak.rounds)));
+            let status = shell::cargo(root).args(soak.cargo).envs(soak.environment.iter().cloned()).status()?;
+            if !status.success() {
+                println!("soak: {} failed in round {round}", soak.name);
+                return Ok(ExitCode::from(shell::exit_code(status)));
+            }
         }
     }
-    println!("soak: {} rounds passed", arguments.rounds);
+    println!(
+        "soak: {} crashes, {} rounds of races, {} suites passed",
+        arguments.crashes, arguments.races, arguments.suites
+    );
     Ok(ExitCode::SUCCESS)
 }

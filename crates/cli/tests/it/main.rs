@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bad_input;
+mod commands;
 mod crash;
 mod examples;
+mod git_hostile;
+mod git_tools;
 mod hostile_client;
 mod laws;
 mod mcp;

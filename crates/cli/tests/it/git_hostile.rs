@@ -1,0 +1,226 @@
+//! Repositories that try to run a program of their own through git's configuration. Each plants a way that plain git
+//! takes; the tools must not.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{House, SaysYes, TempWorkspace};
+
+use crate::room::house;
+
+/// What every planted program does.
+const FIRED: &str = "fired";
+
+/// A repository with changes of every kind, a remote, and a program `evil` that leaves a mark.
+fn workspace() -> TempWorkspace {
+    let workspace = TempWorkspace::repository(&[("a.txt", "1\n"), ("b.bin", "1\n"), ("sub/c.txt", "1\n")]);
+    workspace.git(&["init", "-q", "--bare", "-b", "main", "remote.git"]);
+    workspace.git(&["remote", "add", "origin", "./remote.git"]);
+    let mark = workspace.path(FIRED).display().to_string();
+    // Also as a filter or textconv: what comes in goes out.
+    workspace.write_script("evil", &format!("#!/bin/sh\necho \"$0 $*\" >> {mark}\ncat \"${{1:-/dev/null}}\" 2>/dev/null\nexit 0\n"));
+    workspace
+}
+
+/// Plants by `git config`.
+fn configure(workspace: &TempWorkspace, settings: &[(&str, &str)]) {
+    let evil = workspace.path("evil").display().to_string();
+    for (key, value) in settings {
+        workspace.git(&["config", "--local", key, &value.replace("EVIL", &evil)]);
+    }
+}
+
+/// Runs every git tool, whatever comes of it.
+async fn run_all(house: &House) -> Vec<Value> {
+    house.workspace.write("a.txt", "2\n");
+    house.workspace.write("new.txt", "n\n");
+    let mut said = Vec::new();
+    for (tool, arguments) in [
+        ("git.status", json!({})),
+        ("git.diff", json!({})),
+        ("git.diff", json!({ "base": "HEAD" })),
+        ("git.log", json!({ "path": "a.txt" })),
+        ("git.commit", json!({ "message": "one", "files": ["a.txt"] })),
+        ("git.commit", json!({ "message": "rest" })),
+        ("git.diff", json!({ "staged": true })),
+        ("git.push", json!({})),
+        ("git.status", json!({})),
+    ] {
+        let outcome = house.call(tool, arguments).await;
+        said.push(serde_json::to_value(outcome).unwrap());
+    }
+    said
+}
+
+/// With these settings and attributes, nothing fires.
+async fn check(settings: &[(&str, &str)], attributes: &str) {
+    for place in [".gitattributes", ".git/info/attributes"] {
+        let workspace = workspace();
+        if !attributes.is_empty() {
+            workspace.write(place, attributes);
+        }
+        configure(&workspace, settings);
+        let house = house(workspace).approver(SaysYes).build().await;
+        let said = run_all(&house).await;
+        let fired = house.workspace.has(FIRED).then(|| house.workspace.read(FIRED));
+        assert_eq!(fired, None, "{settings:?} with {place}: {said:?}");
+        assert!(said.iter().all(|outcome| !outcome.to_string().contains("internal error")), "{said:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_planted_program_would_fire_without_us() {
+    let workspace = workspace();
+    configure(&workspace, &[("core.fsmonitor", "EVIL")]);
+    workspace.git(&["status"]);
+    assert!(workspace.has(FIRED), "the trap itself is broken");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_fixed_names_run_nothing() {
+    check(&[("core.fsmonitor", "EVIL")], "").await;
+    check(&[("core.hooksPath", "hooks"), ("diff.external", "EVIL"), ("core.pager", "EVIL"), ("pager.log", "EVIL")], "").await;
+    check(&[("commit.gpgSign", "true"), ("gpg.program", "EVIL"), ("log.showSignature", "true"), ("push.gpgSign", "true")], "")
+        .await;
+    check(&[("gpg.format", "ssh"), ("gpg.ssh.program", "EVIL"), ("commit.gpgSign", "true"), ("user.signingKey", "x")], "").await;
+    check(&[("core.sshCommand", "EVIL"), ("core.gitProxy", "EVIL"), ("credential.helper", "!EVIL"), ("core.askPass", "EVIL")], "")
+        .await;
+    check(&[("remote.origin.url", "ssh://localhost/x"), ("core.sshCommand", "EVIL"), ("ssh.variant", "simple")], "").await;
+    check(&[("remote.origin.url", "ext::EVIL %S x"), ("protocol.ext.allow", "always")], "").await;
+    check(&[("remote.origin.receivepack", "EVIL"), ("remote.origin.uploadpack", "EVIL"), ("remote.origin.vcs", "evil")], "").await;
+    check(&[("core.editor", "EVIL"), ("sequence.editor", "EVIL"), ("core.alternateRefsCommand", "EVIL")], "").await;
+    check(
+        &[("alias.status", "!EVIL"), ("alias.commit", "!EVIL"), ("alias.diff", "!EVIL"), ("alias.push", "!EVIL")],
+        "",
+    )
+    .await;
+    check(&[("trailer.x.command", "EVIL"), ("trailer.x.cmd", "EVIL"), ("trailer.x.ifmissing", "add")], "").await;
+    check(&[("uploadpack.packObjectsHook", "EVIL"), ("gc.auto", "1"), ("maintenance.auto", "true")], "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drivers_of_any_name_run_nothing() {
+    let all = "* filter=NAME diff=NAME merge=NAME\n";
+    for name in ["x", "with=equals", "with.dots", "UPPER", "sp ace", "qu\\\"ote"] {
+        let settings: Vec<(String, &str)> = [
+            ("filter", "clean", "EVIL %f"),
+            ("filter", "smudge", "EVIL %f"),
+            ("filter", "process", "EVIL"),
+            ("filter", "required", "false"),
+            ("diff", "command", "EVIL"),
+            ("diff", "textconv", "EVIL"),
+            ("merge", "driver", "EVIL %A"),
+        ]
+        .iter()
+        .map(|(section, key, value)| (format!("{section}.{name}.{key}"), *value))
+        .collect();
+        let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+        // Attributes cannot name all of these; then only the settings are there.
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "=.-".contains(c));
+        let attributes = if plain { all.replace("NAME", name) } else { String::new() };
+        check(&settings, &attributes).await;
+    }
+    check(&[("filter.x.clean", "EVIL %f"), ("filter.x.required", "true")], "a.txt filter=x\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn included_files_arm_nothing() {
+    let config = "[core]\n\tfsmonitor = EVIL\n[filter \"x\"]\n\tclean = EVIL %f\n[diff \"x\"]\n\ttextconv = EVIL\n";
+    for key in ["include.path", "includeIf.gitdir:**.path", "includeIf.onbranch:main.path"] {
+        let workspace = workspace();
+        let evil = workspace.path("evil").display().to_string();
+        workspace.write("more.config", config.replace("EVIL", &evil));
+        workspace.write(".gitattributes", "* filter=x diff=x\n");
+        let path = workspace.path("more.config").display().to_string();
+        workspace.git(&["config", "--local", key, &path]);
+        let house = house(workspace).approver(SaysYes).build().await;
+        let said = run_all(&house).await;
+        assert!(!house.workspace.has(FIRED), "{key}: {said:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_do_not_run() {
+    let workspace = workspace();
+    let script = workspace.read("evil");
+    for hook in [
+        "pre-commit",
+        "prepare-commit-msg",
+        "commit-msg",
+        "post-commit",
+        "pre-push",
+        "reference-transaction",
+        "post-index-change",
+        "fsmonitor-watchman",
+        "pre-auto-gc",
+        "post-rewrite",
+    ] {
+        workspace.write_script(&format!(".git/hooks/{hook}"), &script);
+    }
+    let house = house(workspace).approver(SaysYes).build().await;
+    let said = run_all(&house).await;
+    assert!(!house.workspace.has(FIRED), "{}", house.workspace.read(FIRED));
+    assert!(said.iter().all(|outcome| outcome["ok"] == true), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_elsewhere_is_not_followed() {
+    for way in ["gitfile", "worktree", "commondir", "link"] {
+        let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+        let other = TempWorkspace::repository(&[("secret.txt", "outside-secret\n")]);
+        let outside = other.path(".git").display().to_string();
+        match way {
+            "gitfile" | "link" => {
+                workspace.git(&["checkout", "-q", "--detach"]);
+                std::fs::rename(workspace.path(".git"), workspace.beside("old.git")).unwrap();
+                if way == "link" {
+                    workspace.link(&outside, ".git");
+                } else {
+                    workspace.write(".git", format!("gitdir: {outside}\n"));
+                }
+            }
+            "worktree" => {
+                workspace.git(&["config", "core.worktree", &other.root().display().to_string()]);
+            }
+            _ => workspace.write(".git/commondir", &outside),
+        }
+        let before = other.snapshot();
+        let house = house(workspace).approver(SaysYes).build().await;
+        for (tool, arguments) in [
+            ("git.status", json!({})),
+            ("git.log", json!({})),
+            ("git.diff", json!({ "base": "HEAD" })),
+            ("git.commit", json!({ "message": "mine" })),
+            ("git.push", json!({})),
+        ] {
+            let outcome = house.call(tool, arguments).await;
+            let said = format!("{outcome:?}");
+            assert!(!said.contains("outside-secret") && !said.contains("secret.txt"), "{way} {tool}: {said}");
+        }
+        assert_eq!(other.snapshot(), before, "{way}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bare_repository_hidden_in_a_folder_is_not_used() {
+    let workspace = TempWorkspace::new();
+    workspace.write("HEAD", "ref: refs/heads/main\n");
+    for folder in ["objects", "refs/heads"] {
+        workspace.make_folder(folder);
+    }
+    let evil = workspace.path("evil").display().to_string();
+    let mark = workspace.path(FIRED).display().to_string();
+    workspace.write_script("evil", &format!("#!/bin/sh\ntouch {mark}\n"));
+    workspace.write("config", format!("[core]\n\tbare = false\n\tworktree = {}\n\tfsmonitor = {evil}\n", workspace.root().display()));
+    let house = house(workspace).build().await;
+    for tool in ["git.status", "git.log", "git.diff"] {
+        assert!(!house.call(tool, json!({})).await.ok, "{tool}");
+    }
+    assert!(!house.workspace.has(FIRED));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_variable_of_the_host_reaches_git() {
+    // `GIT_*` of the host would be one more configuration; the fence starts with an empty environment.
+    let house = house(workspace()).build().await;
+    let data = house.data("bash", json!({ "command": "env | grep -c ^GIT_ || true" })).await;
+    assert_eq!(data["stdout"], "0\n", "{data}");
+}
