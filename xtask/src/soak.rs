@@ -52,7 +52,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         },
         Soak {
             name: "races",
-            cargo: &["test", "--locked", "--release", "-p", "toolhost-sandbox", "--test", "it", "--", "races"],
+            cargo: &["test", "--locked", "-p", "toolhost-sandbox", "--test", "it", "--", "races"],
             rounds: arguments.races,
             environment: Vec::new(),
         },
