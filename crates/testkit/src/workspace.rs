@@ -115,6 +115,11 @@ impl TempWorkspace {
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
+
+    /// Whether git succeeds here.
+    pub fn git_succeeds(&self, arguments: &[&str]) -> bool {
+        git_in(&self.root(), arguments).status.success()
+    }
 }
 
 fn git_in(folder: &Path, arguments: &[&str]) -> std::process::Output {

@@ -72,6 +72,16 @@ async fn the_planted_program_would_fire_without_us() {
     configure(&workspace, &[("core.fsmonitor", "EVIL")]);
     workspace.git(&["status"]);
     assert!(workspace.has(FIRED), "the trap itself is broken");
+    for (key, name) in [("filter", "clean"), ("diff", "command"), ("diff", "textconv")] {
+        for driver in ["x", "with=equals", "UPPER"] {
+            let workspace = self::workspace();
+            workspace.write(".git/info/attributes", format!("* {key}={driver}\n"));
+            configure(&workspace, &[(&format!("{key}.{driver}.{name}"), "EVIL")]);
+            workspace.write("a.txt", "2\n");
+            workspace.git(&["diff"]);
+            assert!(workspace.has(FIRED), "the trap of {key}.{driver}.{name} is broken");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,201 @@
+//! The command line: exit codes, JSON shapes, and what it refuses to be pointed at.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Program, Ran, TempWorkspace};
+
+use crate::room::{TOOLHOST, program};
+
+fn call(program: &Program, tool: &str, arguments: &str) -> Ran {
+    program.run(&["call", tool, arguments])
+}
+
+#[test]
+fn exit_codes_are_what_the_help_promises() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
+    let program = program(&workspace);
+    let ok = call(&program, "file.read", r#"{"path":"a.txt"}"#);
+    assert_eq!((ok.code, ok.stdout.as_str(), ok.stderr.as_str()), (Some(0), "hello\n", ""));
+    let failed = call(&program, "file.read", r#"{"path":"none.txt"}"#);
+    assert!(failed.code == Some(1) && failed.stdout.is_empty() && failed.stderr.starts_with("error: "), "{failed:?}");
+    for usage in [&["call"][..], &["no-such-command"], &["mcp", "--no-such-flag"], &["audit"], &["completions", "tcsh5"]] {
+        let ran = program.run(usage);
+        assert!(ran.code == Some(2) && ran.stdout.is_empty() && !ran.stderr.is_empty(), "{usage:?}: {ran:?}");
+    }
+    assert_eq!(call(&program, "git.push", "{}").code, Some(3), "denied: nobody is here to allow it");
+    let absent = program.run(&["call", "file.write", r#"{"path":"x","content":"y"}"#, "--profile", "researcher"]);
+    assert_eq!(absent.code, Some(3), "{absent:?}");
+    let nobody = program.run(&["call", "file.list", "{}", "--profile", "nobody"]);
+    assert!(nobody.code == Some(1) && nobody.stderr.contains("there are all, developer"), "{nobody:?}");
+    let wrong = call(&program, "file.read", "[]");
+    assert!(wrong.code != Some(0) && wrong.stderr.contains("JSON object"), "{wrong:?}");
+    assert!(call(&program, "file.read", "{").stderr.contains("not JSON"));
+}
+
+#[test]
+fn arguments_may_come_from_standard_input() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let content = "x".repeat(1 << 20);
+    let arguments = json!({ "path": "a.txt", "content": content }).to_string();
+    let ran = program.run_with_input(&["call", "file.write", "-"], arguments.as_bytes());
+    assert_eq!((ran.code, workspace.read("a.txt").len()), (Some(0), 1 << 20), "{}", ran.stderr);
+}
+
+#[test]
+fn json_is_the_whole_of_standard_output() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
+    let program = program(&workspace);
+    let outcome = program.run(&["--json", "call", "file.read", r#"{"path":"a.txt"}"#]).json();
+    assert_eq!((&outcome["ok"], &outcome["data"]["content"]), (&json!(true), &json!("hello\n")));
+    let failed = program.run(&["call", "file.read", r#"{"path":"none"}"#, "--json"]);
+    assert_eq!((failed.code, &failed.json()["error"]["kind"]), (Some(1), &json!("not_found")));
+    let tools = program.run(&["--json", "tools"]).json();
+    assert_eq!(tools.as_array().unwrap().len(), toolhost_tools::all().len());
+    assert!(tools[0]["inputSchema"].is_object() && tools[0]["wireName"].is_string(), "{tools}");
+    let few = program.run(&["--json", "tools", "--profile", "researcher"]).json();
+    assert!(few.as_array().unwrap().len() < tools.as_array().unwrap().len());
+    let doctor = program.run(&["--json", "doctor"]).json();
+    assert!(doctor["fence"].is_object() && doctor["version"].is_string(), "{doctor}");
+    let made = program.run(&["--json", "init"]).json();
+    assert_eq!((&made["project"], &made["name"]), (&json!(1), &json!("ws")), "{made}");
+    let verify = program.run(&["--json", "audit", "verify"]).json();
+    assert_eq!((&verify["ok"], &verify["problems"]), (&json!(true), &json!([])), "{verify}");
+    let shown = program.run(&["--json", "audit", "show"]).stdout;
+    assert!(shown.lines().count() >= 2 && shown.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    let explained = program.run(&["--json", "policy", "explain", "git.push"]).json();
+    assert_eq!((&explained["verdict"]["decide"], &explained["hasTool"]), (&json!("ask"), &json!(true)), "{explained}");
+}
+
+#[test]
+fn an_export_is_the_chain_as_json_lines() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    for n in 0..3 {
+        call(&program, "file.write", &json!({ "path": format!("f{n}"), "content": "x" }).to_string());
+    }
+    let file = workspace.beside("export.jsonl");
+    let ran = program.run(&["audit", "export", "--output", &file.display().to_string()]);
+    assert!(ran.code == Some(0) && ran.stdout.is_empty() && ran.stderr.contains("6 rows"), "{ran:?}");
+    let text = program.run(&["audit", "export"]).stdout;
+    assert_eq!(workspace.read("../export.jsonl"), text);
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 6);
+    for pair in rows.windows(2) {
+        assert_eq!(pair[0]["hash"], pair[1]["prevHash"]);
+    }
+}
+
+#[test]
+fn a_policy_file_is_tested_by_its_own_words() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let policy = |expect: &str| {
+        format!(
+            "[profiles.p]\nextends = 'developer'\n[[profiles.p.rules]]\ntool = 'bash'\nwhen = {{ command = 'curl *' }}\ndecide = 'deny'\n\
+             match = ['curl x']\nnot_match = ['ls']\n\
+             [[tests]]\nprofile = 'p'\ntool = 'bash'\narguments = {{ command = 'ls && curl x' }}\nexpect = '{expect}'\n\
+             [[tests]]\nprofile = 'researcher'\ntool = 'file.write'\nexpect = 'absent'\n"
+        )
+    };
+    let file = workspace.beside("policy.toml").display().to_string();
+    workspace.write_beside("policy.toml", &policy("deny"));
+    let good = program.run(&["policy", "test", &file]);
+    assert!(good.code == Some(0) && good.stdout.contains("0 of 2 tests failed"), "{good:?}");
+    workspace.write_beside("policy.toml", &policy("allow"));
+    let bad = program.run(&["--json", "policy", "test", &file]);
+    assert_eq!((bad.code, &bad.json()["tests"][0]["actual"]), (Some(1), &json!("deny")), "{bad:?}");
+    workspace.write_beside("policy.toml", &policy("deny").replace("'curl x']", "'ls']"));
+    assert!(program.run(&["policy", "test", &file]).stderr.contains("does not match its own example"));
+    assert_eq!(program.run(&["policy", "test", "/nonexistent"]).code, Some(1));
+}
+
+#[test]
+fn the_host_s_own_files_are_never_inside_the_workspace() {
+    let workspace = TempWorkspace::new();
+    let bare = program(&workspace).bare();
+    let root = workspace.root().display().to_string();
+    workspace.make_folder("inner");
+    workspace.link(workspace.path("inner"), "../link");
+    for state in [workspace.path("state"), workspace.path("inner/state"), workspace.beside("link/state"), workspace.root()] {
+        let ran = bare.run(&["--root", &root, "--state", &state.display().to_string(), "init"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("inside the workspace"), "{}: {ran:?}", state.display());
+    }
+    assert!(!workspace.has("state") && !workspace.has("inner/state"));
+    let whole = bare.run(&["--root", "/", "init"]);
+    assert!(whole.code == Some(1) && whole.stderr.contains("whole file system"), "{whole:?}");
+    let home = workspace.beside("home").display().to_string();
+    let over = bare.run(&["--root", &home, "init"]);
+    assert_eq!(over.code, Some(1), "the state would be in there: {over:?}");
+    let missing = bare.run(&["--root", "/nonexistent", "init"]);
+    assert!(missing.code == Some(1) && missing.stderr.contains("/nonexistent"), "{missing:?}");
+}
+
+#[test]
+fn state_lies_in_the_data_folder_unless_said_otherwise() {
+    let workspace = TempWorkspace::new();
+    let bare = program(&workspace).bare();
+    let root = workspace.root().display().to_string();
+    let made = bare.run(&["--json", "--root", &root, "init"]).json();
+    let state = made["state"].as_str().unwrap();
+    let data = workspace.beside("home/.local/share/toolhost/projects/ws-").display().to_string();
+    assert!(state.starts_with(&data), "{state}");
+    let by_variable = bare.clone().variable("TOOLHOST_ROOT", &root).variable("TOOLHOST_STATE", workspace.beside("v"));
+    assert_eq!(by_variable.run(&["--json", "init"]).json()["state"], workspace.beside("v").display().to_string());
+    assert!(workspace.snapshot().is_empty(), "nothing is put into the workspace");
+}
+
+#[test]
+fn colour_is_for_terminals_only() {
+    let workspace = TempWorkspace::new();
+    for program in [program(&workspace), program(&workspace).variable("NO_COLOR", "1").variable("CLICOLOR_FORCE", "")] {
+        for arguments in [&["tools"][..], &["profiles"], &["doctor"], &["call", "no.such", "{}"], &["audit", "show"]] {
+            let ran = program.run(arguments);
+            assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{arguments:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn completions_exist_for_each_shell() {
+    let workspace = TempWorkspace::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = Program::new(TOOLHOST, &workspace).bare().run(&["completions", shell]);
+        assert!(ran.code == Some(0) && ran.stdout.contains("toolhost"), "{shell}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn every_command_has_help() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace).bare();
+    let help = program.run(&["--help"]);
+    assert!(help.code == Some(0) && help.stdout.contains("Exit codes: 0 ok, 1 the tool or task failed, 2 usage, 3 denied."));
+    for command in ["init", "demo", "mcp", "call", "tools", "profiles", "policy", "audit", "doctor", "completions"] {
+        assert!(help.stdout.contains(&format!("\n  {command} ")), "{command} is not listed");
+        let ran = program.run(&[command, "--help"]);
+        assert!(ran.code == Some(0) && ran.stdout.contains("Usage: toolhost "), "{command}: {ran:?}");
+    }
+}
+
+#[test]
+fn the_tour_ends_well_and_leaves_nothing_when_asked() {
+    let workspace = TempWorkspace::new();
+    let folder = workspace.beside("tmp");
+    std::fs::create_dir(&folder).unwrap();
+    let program = program(&workspace).bare().variable("TMPDIR", &folder);
+    let ran = program.run(&["demo", "--remove", "--json"]);
+    let told = ran.json();
+    assert_eq!((ran.code, &told["ok"], &told["audit"]["problems"]), (Some(0), &json!(true), &json!(0)), "{told}");
+    assert!(told["steps"].as_array().unwrap().iter().all(|step| step["asWanted"] == true), "{told}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "the tour's folder is still there");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_printing_quietly() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let line = format!("{} --root {} tools --json | head -c 10", TOOLHOST, workspace.root().display());
+    let shell = Program::new("/bin/sh", &workspace).bare().run(&["-c", &line]);
+    assert!(shell.stderr.is_empty() && shell.stdout.len() == 10, "{shell:?}");
+    assert_eq!(program.run(&["tools"]).code, Some(0));
+}

@@ -1,0 +1,109 @@
+//! The built-in profiles, and who decides what they are.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace};
+
+use crate::room::program;
+
+fn profile(program: &Program, name: &str) -> Value {
+    let ran = program.run(&["--json", "profiles", name]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.json()[0].clone()
+}
+
+fn tools(profile: &Value) -> Vec<String> {
+    let mut names: Vec<String> =
+        profile["tools"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    // Of the seed's lists, what this version has; `ticket.*` and `comment.post` come with their tables.
+    let reading = ["bash", "file.list", "file.read", "file.search", "git.diff", "git.log", "git.status", "tool.describe", "tool.list"];
+    for name in ["researcher", "reviewer"] {
+        let profile = profile(&program, name);
+        assert_eq!(tools(&profile), reading, "{name}");
+        assert_eq!(profile["fence"], json!({ "workspace": "read", "network": [] }), "{name}");
+    }
+    let developer = profile(&program, "developer");
+    let mut expected = [&reading[..], &["file.write", "file.edit", "git.commit", "git.push"]].concat();
+    expected.sort_unstable();
+    assert_eq!(tools(&developer), expected);
+    assert_eq!(developer["fence"], json!({ "workspace": "write", "network": [] }));
+    assert!(developer["rules"].to_string().contains("git.push"), "{developer}");
+    let all = tools(&profile(&program, "all"));
+    assert_eq!(all.len(), toolhost_tools::all().len());
+}
+
+#[test]
+fn an_operator_s_profile_is_read_from_the_configuration_only() {
+    let workspace = TempWorkspace::new();
+    let table = "[profiles.mine]\nextends = 'researcher'\ntools = ['file.write']\nfence = { workspace = 'write' }\n";
+    workspace.write("config.toml", table);
+    workspace.write(".config/toolhost/config.toml", table);
+    let plain = program(&workspace);
+    let said = plain.run(&["profiles", "mine"]);
+    assert!(said.code == Some(1) && said.stderr.contains("there is no profile `mine`"), "{said:?}");
+    workspace.write_beside("operator.toml", table);
+    let configured = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+    assert!(tools(&profile(&configured, "mine")).contains(&"file.write".to_owned()));
+    let inside = program(&workspace).variable("TOOLHOST_CONFIG", workspace.path("config.toml")).run(&["profiles"]);
+    assert!(inside.code == Some(1) && inside.stderr.contains("inside the workspace"), "{inside:?}");
+}
+
+#[test]
+fn a_mistake_in_the_configuration_is_told_and_stops_the_host() {
+    let workspace = TempWorkspace::new();
+    for (text, why) in [
+        ("[profiles.x]\ntools = ['file.raed']", "did you mean `file.read`"),
+        ("[profiles.x]\nextends = 'y'\n[profiles.y]\nextends = 'x'", "leads in a circle"),
+        ("[[profiles.x.rules]]\ntool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nmatch = ['ls']", "its own example"),
+        ("profile = 1", "profile"),
+        ("sandbox = 'none'", "sandbox"),
+    ] {
+        workspace.write_beside("operator.toml", text);
+        let program = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+        let ran = program.run(&["call", "file.list"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{text}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_project_can_take_away_and_never_give() {
+    let workspace = TempWorkspace::new();
+    workspace.write("toolhost.toml", "without_tools = ['bash']\n[fence]\nworkspace = 'read'\n");
+    let program = program(&workspace);
+    let developer = profile(&program, "developer");
+    assert!(!tools(&developer).contains(&"bash".to_owned()));
+    assert_eq!(developer["fence"]["workspace"], "read");
+    let write = program.run(&["call", "file.write", r#"{"path":"a.txt","content":"x"}"#, "--profile", "developer"]);
+    assert!(write.code == Some(1) && !workspace.has("a.txt"), "{write:?}");
+    for loosening in ["[fence]\nworkspace = 'write'", "[[rules]]\ntool = 'git.push'\ndecide = 'allow'", "[profiles.developer]\n"] {
+        workspace.write("toolhost.toml", loosening);
+        let ran = program.run(&["call", "file.list"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("toolhost.toml"), "{loosening}: {ran:?}");
+    }
+    // A link out of the workspace is no policy, and is not passed over either.
+    workspace.remove("toolhost.toml");
+    workspace.write_beside("elsewhere.toml", "");
+    workspace.link("../elsewhere.toml", "toolhost.toml");
+    assert_eq!(program.run(&["call", "file.list"]).code, Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_writes_into_the_project_s_policy_changes_nothing_while_it_runs() {
+    let workspace = TempWorkspace::new();
+    workspace.write("toolhost.toml", "without_tools = ['git.push']\n[[rules]]\ntool = 'file.write'\nwhen = { path = 'locked*' }\ndecide = 'deny'\n");
+    let mut host = McpProcess::open(&program(&workspace), &["--profile", "developer"], Era::Session).await;
+    let locked = json!({ "path": "locked.txt", "content": "x" });
+    assert_eq!(host.call("file_write", locked.clone()).await["structuredContent"]["error"]["kind"], "denied");
+    // Whether or not it may: the answer of this host stays what it was.
+    host.call("file_write", json!({ "path": "toolhost.toml", "content": "" })).await;
+    host.call("bash", json!({ "command": "rm -f toolhost.toml; : > toolhost.toml" })).await;
+    assert_eq!(host.call("file_write", locked).await["structuredContent"]["error"]["kind"], "denied");
+    assert!(!workspace.has("locked.txt"));
+}
