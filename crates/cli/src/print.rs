@@ -23,6 +23,11 @@ pub(crate) fn note(text: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
+pub(crate) fn clear_line() {
+    // As above.
+    let _ = write!(anstream::stderr(), "\r\x1b[K");
+}
+
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string_pretty(value)?);
     Ok(())
@@ -76,20 +81,20 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// `2026-11-21 06:54:33Z`, without a crate for calendars: days since 1970 to a date (Howard Hinnant's algorithm).
+/// RFC 3339, such as `2026-11-21T06:54:33Z`.
 pub(crate) fn time(unix_ms: i64) -> String {
-    let seconds = unix_ms.div_euclid(1000);
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+    let since = std::time::Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0));
+    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since).to_string()
+}
+
+/// Tells a person at the terminal that a long call is still running.
+pub(crate) struct Running;
+
+impl toolhost_contract::ProgressSink for Running {
+    fn report(&self, progress: toolhost_contract::Progress) {
+        // Written over itself; the answer that follows begins on a clean line.
+        let _ = write!(anstream::stderr(), "\r\x1b[K{DIM}{}{DIM:#}\r", visible(&progress.message));
+    }
 }
 
 /// Logs to standard error; `TOOLHOST_LOG` sets the level, `warn` otherwise.
@@ -103,13 +108,6 @@ pub(crate) fn start_log() {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_dates() {
-        assert_eq!(time(0), "1970-01-01 00:00:00Z");
-        assert_eq!(time(951_782_400_000), "2000-02-29 00:00:00Z");
-        assert_eq!(time(1_795_244_073_999), "2026-11-21 06:54:33Z");
-    }
 
     #[test]
     fn deceptive_characters_are_shown() {

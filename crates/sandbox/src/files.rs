@@ -193,12 +193,15 @@ impl Tree {
         self.create_folders(&folder.parent())?;
         let io = |e| Error::from_io(folder.as_str(), e);
         let parent = self.dir.open_dir(folder.parent().as_str()).map_err(io)?;
-        // Not even an empty folder is made in there: one called `index.lock` would stop git.
+        // Asked before each one is made: a link may lead into `.git`, and nothing is to be left there.
         if self.real_folder(&parent).is_some_and(|real| is_git_internal(&real)) {
             return Err(Error::GitInternal { path: folder.to_string() });
         }
         match parent.create_dir(folder.file_name()) {
-            Ok(()) => self.give_to_owner(&parent.open_dir(folder.file_name()).map_err(io)?).map_err(io),
+            Ok(()) => {
+                let made = parent.open_dir(folder.file_name()).map_err(io)?;
+                self.give_to_owner(&made).map_err(io)
+            }
             // Somebody else made it meanwhile, or something that is no folder is there: the open will say.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
             Err(e) => Err(io(e)),

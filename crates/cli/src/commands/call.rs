@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -34,7 +35,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let arguments = arguments(args.arguments.as_deref())?;
     let host = wire::open(settings, approver::here()).await?;
     host.gate.profile(&args.profile)?;
-    let hooks = Hooks::default();
+    let mut hooks = Hooks::default();
+    let watched = std::io::stderr().is_terminal();
+    if watched {
+        hooks.progress = Arc::new(print::Running);
+    }
     let cancel = hooks.cancel.clone();
     let interrupt = tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
@@ -43,6 +48,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     });
     let outcome = host.gate.call(host.call(&args.tool, arguments, &args.profile), hooks).await;
     interrupt.abort();
+    if watched {
+        print::clear_line();
+    }
     show(&outcome, settings.json)?;
     host.store.close().await?;
     Ok(exit_code(&outcome))

@@ -17,7 +17,9 @@ fn exit_codes_are_what_the_help_promises() {
     assert_eq!((ok.code, ok.stdout.as_str(), ok.stderr.as_str()), (Some(0), "hello\n", ""));
     let failed = call(&program, "file.read", r#"{"path":"none.txt"}"#);
     assert!(failed.code == Some(1) && failed.stdout.is_empty() && failed.stderr.starts_with("error: "), "{failed:?}");
-    for usage in [&["call"][..], &["no-such-command"], &["mcp", "--no-such-flag"], &["audit"], &["completions", "tcsh5"]] {
+    for usage in
+        [&["call"][..], &["no-such-command"], &["mcp", "--no-such-flag"], &["audit"], &["completions", "tcsh5"]]
+    {
         let ran = program.run(usage);
         assert!(ran.code == Some(2) && ran.stdout.is_empty() && !ran.stderr.is_empty(), "{usage:?}: {ran:?}");
     }
@@ -116,7 +118,9 @@ fn the_host_s_own_files_are_never_inside_the_workspace() {
     let root = workspace.root().display().to_string();
     workspace.make_folder("inner");
     workspace.link(workspace.path("inner"), "../link");
-    for state in [workspace.path("state"), workspace.path("inner/state"), workspace.beside("link/state"), workspace.root()] {
+    for state in
+        [workspace.path("state"), workspace.path("inner/state"), workspace.beside("link/state"), workspace.root()]
+    {
         let ran = bare.run(&["--root", &root, "--state", &state.display().to_string(), "init"]);
         assert!(ran.code == Some(1) && ran.stderr.contains("inside the workspace"), "{}: {ran:?}", state.display());
     }
@@ -169,7 +173,9 @@ fn every_command_has_help() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace).bare();
     let help = program.run(&["--help"]);
-    assert!(help.code == Some(0) && help.stdout.contains("Exit codes: 0 ok, 1 the tool or task failed, 2 usage, 3 denied."));
+    assert!(
+        help.code == Some(0) && help.stdout.contains("Exit codes: 0 ok, 1 the tool or task failed, 2 usage, 3 denied.")
+    );
     for command in ["init", "demo", "mcp", "call", "tools", "profiles", "policy", "audit", "doctor", "completions"] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command} is not listed");
         let ran = program.run(&[command, "--help"]);

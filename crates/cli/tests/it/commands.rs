@@ -13,7 +13,8 @@ async fn run(house: &House, command: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn pipes_redirections_and_here_documents_work() {
     let house = house(TempWorkspace::new()).build().await;
-    let data = run(&house, "printf 'b\\na\\nb\\n' | sort -u > out.txt && cat <<E >> out.txt\nc\nE\nwc -l < out.txt").await;
+    let data =
+        run(&house, "printf 'b\\na\\nb\\n' | sort -u > out.txt && cat <<E >> out.txt\nc\nE\nwc -l < out.txt").await;
     assert_eq!((&data["exitCode"], data["stdout"].as_str().unwrap().trim()), (&json!(0), "3"), "{data}");
     assert_eq!(house.workspace.read("out.txt"), "a\nb\nc\n");
     let data = house.data("bash", json!({ "command": "tr a-z A-Z", "stdin": "abc" })).await;
@@ -142,7 +143,8 @@ async fn a_developers_commands_cannot_arm_git_or_change_the_project_s_policy() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\n"), ("toolhost.toml", "")]);
     let house = house(workspace).profile("developer").build().await;
     let armed = |house: &House| -> Vec<(String, Vec<u8>)> {
-        let watched = |path: &str| path.starts_with(".git/hooks") || path.starts_with(".git/info") || path == ".git/config";
+        let watched =
+            |path: &str| path.starts_with(".git/hooks") || path.starts_with(".git/info") || path == ".git/config";
         house.workspace.snapshot().into_iter().filter(|(path, _)| watched(path) && !path.ends_with('/')).collect()
     };
     let before = armed(&house);
@@ -157,7 +159,11 @@ async fn a_developers_commands_cannot_arm_git_or_change_the_project_s_policy() {
         assert_ne!(data["exitCode"], 0, "{command}: {data}");
     }
     assert_eq!(armed(&house), before);
-    let data = run(&house, "git add -A && git -c user.name=x -c user.email=x@y commit -q --allow-empty -m ok && git log -1 --format=%s").await;
+    let data = run(
+        &house,
+        "git add -A && git -c user.name=x -c user.email=x@y commit -q --allow-empty -m ok && git log -1 --format=%s",
+    )
+    .await;
     assert_eq!(data["stdout"], "ok\n", "{data}");
 }
 
@@ -165,7 +171,9 @@ async fn a_developers_commands_cannot_arm_git_or_change_the_project_s_policy() {
 async fn a_cwd_that_is_none_is_told() {
     let house = house(TempWorkspace::new()).build().await;
     house.workspace.write("file.txt", "");
-    for (cwd, kind) in [("nowhere", ErrorKind::NotFound), ("file.txt", ErrorKind::Validation), ("..", ErrorKind::Security)] {
+    for (cwd, kind) in
+        [("nowhere", ErrorKind::NotFound), ("file.txt", ErrorKind::Validation), ("..", ErrorKind::Security)]
+    {
         let error = house.call("bash", json!({ "command": "true", "cwd": cwd })).await.error.unwrap();
         assert_eq!(error.kind, kind, "{cwd}: {error:?}");
     }

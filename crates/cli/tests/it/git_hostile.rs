@@ -16,7 +16,10 @@ fn workspace() -> TempWorkspace {
     workspace.git(&["remote", "add", "origin", "./remote.git"]);
     let mark = workspace.path(FIRED).display().to_string();
     // Also as a filter or textconv: what comes in goes out.
-    workspace.write_script("evil", &format!("#!/bin/sh\necho \"$0 $*\" >> {mark}\ncat \"${{1:-/dev/null}}\" 2>/dev/null\nexit 0\n"));
+    workspace.write_script(
+        "evil",
+        &format!("#!/bin/sh\necho \"$0 $*\" >> {mark}\ncat \"${{1:-/dev/null}}\" 2>/dev/null\nexit 0\n"),
+    );
     workspace
 }
 
@@ -87,15 +90,36 @@ async fn the_planted_program_would_fire_without_us() {
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_of_fixed_names_run_nothing() {
     check(&[("core.fsmonitor", "EVIL")], "").await;
-    check(&[("core.hooksPath", "hooks"), ("diff.external", "EVIL"), ("core.pager", "EVIL"), ("pager.log", "EVIL")], "").await;
-    check(&[("commit.gpgSign", "true"), ("gpg.program", "EVIL"), ("log.showSignature", "true"), ("push.gpgSign", "true")], "")
+    check(&[("core.hooksPath", "hooks"), ("diff.external", "EVIL"), ("core.pager", "EVIL"), ("pager.log", "EVIL")], "")
         .await;
-    check(&[("gpg.format", "ssh"), ("gpg.ssh.program", "EVIL"), ("commit.gpgSign", "true"), ("user.signingKey", "x")], "").await;
-    check(&[("core.sshCommand", "EVIL"), ("core.gitProxy", "EVIL"), ("credential.helper", "!EVIL"), ("core.askPass", "EVIL")], "")
+    check(
+        &[("commit.gpgSign", "true"), ("gpg.program", "EVIL"), ("log.showSignature", "true"), ("push.gpgSign", "true")],
+        "",
+    )
+    .await;
+    check(
+        &[("gpg.format", "ssh"), ("gpg.ssh.program", "EVIL"), ("commit.gpgSign", "true"), ("user.signingKey", "x")],
+        "",
+    )
+    .await;
+    check(
+        &[
+            ("core.sshCommand", "EVIL"),
+            ("core.gitProxy", "EVIL"),
+            ("credential.helper", "!EVIL"),
+            ("core.askPass", "EVIL"),
+        ],
+        "",
+    )
+    .await;
+    check(&[("remote.origin.url", "ssh://localhost/x"), ("core.sshCommand", "EVIL"), ("ssh.variant", "simple")], "")
         .await;
-    check(&[("remote.origin.url", "ssh://localhost/x"), ("core.sshCommand", "EVIL"), ("ssh.variant", "simple")], "").await;
     check(&[("remote.origin.url", "ext::EVIL %S x"), ("protocol.ext.allow", "always")], "").await;
-    check(&[("remote.origin.receivepack", "EVIL"), ("remote.origin.uploadpack", "EVIL"), ("remote.origin.vcs", "evil")], "").await;
+    check(
+        &[("remote.origin.receivepack", "EVIL"), ("remote.origin.uploadpack", "EVIL"), ("remote.origin.vcs", "evil")],
+        "",
+    )
+    .await;
     check(&[("core.editor", "EVIL"), ("sequence.editor", "EVIL"), ("core.alternateRefsCommand", "EVIL")], "").await;
     check(
         &[("alias.status", "!EVIL"), ("alias.commit", "!EVIL"), ("alias.diff", "!EVIL"), ("alias.push", "!EVIL")],
@@ -219,7 +243,10 @@ async fn a_bare_repository_hidden_in_a_folder_is_not_used() {
     let evil = workspace.path("evil").display().to_string();
     let mark = workspace.path(FIRED).display().to_string();
     workspace.write_script("evil", &format!("#!/bin/sh\ntouch {mark}\n"));
-    workspace.write("config", format!("[core]\n\tbare = false\n\tworktree = {}\n\tfsmonitor = {evil}\n", workspace.root().display()));
+    workspace.write(
+        "config",
+        format!("[core]\n\tbare = false\n\tworktree = {}\n\tfsmonitor = {evil}\n", workspace.root().display()),
+    );
     let house = house(workspace).build().await;
     for tool in ["git.status", "git.log", "git.diff"] {
         assert!(!house.call(tool, json!({})).await.ok, "{tool}");

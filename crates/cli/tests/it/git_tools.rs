@@ -22,7 +22,8 @@ fn strings(value: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_status_tells_each_kind_of_change() {
-    let house = repository(&[("changed.txt", "1\n"), ("gone.txt", "1\n"), ("old name.txt", "a long enough text\n")]).await;
+    let house =
+        repository(&[("changed.txt", "1\n"), ("gone.txt", "1\n"), ("old name.txt", "a long enough text\n")]).await;
     let clean = house.data("git.status", json!({})).await;
     assert_eq!((&clean["clean"], &clean["branch"]), (&json!(true), &json!("main")));
     assert_eq!(clean["commit"].as_str().unwrap(), house.workspace.git(&["rev-parse", "HEAD"]).trim());
@@ -40,8 +41,7 @@ async fn the_status_tells_each_kind_of_change() {
             format!("{}{} {} <{}>", text("staged"), text("unstaged"), text("path"), text("from"))
         })
         .collect();
-    let expected =
-        [".M changed.txt <>", ".D gone.txt <>", "R. new name.txt <old name.txt>", "?? new\nline ü.txt <>"];
+    let expected = [".M changed.txt <>", ".D gone.txt <>", "R. new name.txt <old name.txt>", "?? new\nline ü.txt <>"];
     assert_eq!(files, expected);
     assert_eq!(data["clean"], false);
 }
@@ -175,8 +175,14 @@ async fn options_are_no_revisions_remotes_or_files() {
         let refused = error(&house, "git.diff", json!({ "base": base })).await;
         assert_eq!(refused.kind, ErrorKind::Validation, "{base}: {refused:?}");
     }
-    for (field, text) in [("remote", "--upload-pack=x"), ("remote", "../other"), ("branch", "+main"),
-        ("branch", "main:other"), ("branch", "-f"), ("remote", "ext::sh -c x")] {
+    for (field, text) in [
+        ("remote", "--upload-pack=x"),
+        ("remote", "../other"),
+        ("branch", "+main"),
+        ("branch", "main:other"),
+        ("branch", "-f"),
+        ("remote", "ext::sh -c x"),
+    ] {
         let refused = error(&house, "git.push", json!({ field: text })).await;
         assert_eq!(refused.kind, ErrorKind::Validation, "{text}: {refused:?}");
     }

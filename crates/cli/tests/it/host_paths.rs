@@ -17,8 +17,22 @@ async fn check(house: &House, tool: &str, arguments: Value) {
 
 /// Paths that fail in every way there is.
 const PATHS: [&str; 16] = [
-    "missing", "folder", "file.txt/below", "out", "loop", "dangling", "../up", "/etc/passwd", "", ".", "a\u{0}b", ".git/config",
-    "folder/../../x", "socket", "link-to-git/x", "\\\\?\\C:\\x",
+    "missing",
+    "folder",
+    "file.txt/below",
+    "out",
+    "loop",
+    "dangling",
+    "../up",
+    "/etc/passwd",
+    "",
+    ".",
+    "a\u{0}b",
+    ".git/config",
+    "folder/../../x",
+    "socket",
+    "link-to-git/x",
+    "\\\\?\\C:\\x",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,7 +23,17 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace);
     // Of the seed's lists, what this version has; `ticket.*` and `comment.post` come with their tables.
-    let reading = ["bash", "file.list", "file.read", "file.search", "git.diff", "git.log", "git.status", "tool.describe", "tool.list"];
+    let reading = [
+        "bash",
+        "file.list",
+        "file.read",
+        "file.search",
+        "git.diff",
+        "git.log",
+        "git.status",
+        "tool.describe",
+        "tool.list",
+    ];
     for name in ["researcher", "reviewer"] {
         let profile = profile(&program, name);
         assert_eq!(tools(&profile), reading, "{name}");
@@ -34,7 +44,10 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     expected.sort_unstable();
     assert_eq!(tools(&developer), expected);
     assert_eq!(developer["fence"], json!({ "workspace": "write", "network": [] }));
-    assert!(developer["rules"].to_string().contains("git.push"), "{developer}");
+    for name in ["developer", "all"] {
+        let push = program.run(&["--json", "policy", "explain", "git.push", "--profile", name]).json();
+        assert_eq!((&push["hasTool"], &push["verdict"]["decide"]), (&json!(true), &json!("ask")), "{name}: {push}");
+    }
     let all = tools(&profile(&program, "all"));
     assert_eq!(all.len(), toolhost_tools::all().len());
 }
@@ -61,7 +74,10 @@ fn a_mistake_in_the_configuration_is_told_and_stops_the_host() {
     for (text, why) in [
         ("[profiles.x]\ntools = ['file.raed']", "did you mean `file.read`"),
         ("[profiles.x]\nextends = 'y'\n[profiles.y]\nextends = 'x'", "leads in a circle"),
-        ("[[profiles.x.rules]]\ntool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nmatch = ['ls']", "its own example"),
+        (
+            "[[profiles.x.rules]]\ntool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nmatch = ['ls']",
+            "its own example",
+        ),
         ("profile = 1", "profile"),
         ("sandbox = 'none'", "sandbox"),
     ] {
@@ -82,7 +98,9 @@ fn a_project_can_take_away_and_never_give() {
     assert_eq!(developer["fence"]["workspace"], "read");
     let write = program.run(&["call", "file.write", r#"{"path":"a.txt","content":"x"}"#, "--profile", "developer"]);
     assert!(write.code == Some(1) && !workspace.has("a.txt"), "{write:?}");
-    for loosening in ["[fence]\nworkspace = 'write'", "[[rules]]\ntool = 'git.push'\ndecide = 'allow'", "[profiles.developer]\n"] {
+    for loosening in
+        ["[fence]\nworkspace = 'write'", "[[rules]]\ntool = 'git.push'\ndecide = 'allow'", "[profiles.developer]\n"]
+    {
         workspace.write("toolhost.toml", loosening);
         let ran = program.run(&["call", "file.list"]);
         assert!(ran.code == Some(1) && ran.stderr.contains("toolhost.toml"), "{loosening}: {ran:?}");
@@ -97,7 +115,10 @@ fn a_project_can_take_away_and_never_give() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_writes_into_the_project_s_policy_changes_nothing_while_it_runs() {
     let workspace = TempWorkspace::new();
-    workspace.write("toolhost.toml", "without_tools = ['git.push']\n[[rules]]\ntool = 'file.write'\nwhen = { path = 'locked*' }\ndecide = 'deny'\n");
+    workspace.write(
+        "toolhost.toml",
+        "without_tools = ['git.push']\n[[rules]]\ntool = 'file.write'\nwhen = { path = 'locked*' }\ndecide = 'deny'\n",
+    );
     let mut host = McpProcess::open(&program(&workspace), &["--profile", "developer"], Era::Session).await;
     let locked = json!({ "path": "locked.txt", "content": "x" });
     assert_eq!(host.call("file_write", locked.clone()).await["structuredContent"]["error"]["kind"], "denied");

@@ -1,1 +1,208 @@
-//! x
+//! Git in the fence: a command may use the repository, not arm it for the person who uses it next.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use toolhost_sandbox::{Access, FenceChoice, LocalExecutor, Tier};
+
+use crate::room::{Room, SECRET, config};
+
+/// Git as the host's person runs it, with nobody's configuration.
+fn git(folder: &Path, args: &[&str]) {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=person", "-c", "user.email=person@example.org", "-c", "init.defaultBranch=main"])
+        .args(args)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn repository(folder: &Path) {
+    git(folder, &["init", "-q"]);
+    std::fs::write(folder.join("file"), "one\n").unwrap();
+    git(folder, &["add", "file"]);
+    git(folder, &["commit", "-qm", "first"]);
+    std::fs::write(folder.join(".git/hooks/existing"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(folder.join(".git/hooks/existing"), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// What arms git, as it stands on disk: names, modes and contents.
+fn armed(git: &Path) -> Vec<String> {
+    let mut state = Vec::new();
+    for name in ["config", "config.worktree", "commondir", "info/attributes", "info/exclude", "info/grafts"] {
+        let link = std::fs::read_link(git.join(name)).ok();
+        state.push(format!("{name} {link:?} {:?}", std::fs::read_to_string(git.join(name)).ok()));
+    }
+    state.push(format!("hooks {:?}", std::fs::read_link(git.join("hooks")).ok()));
+    let hooks = std::fs::read_dir(git.join("hooks")).unwrap().map(|entry| entry.unwrap());
+    let mut hooks: Vec<_> = hooks
+        .map(|hook| {
+            let mode = hook.metadata().unwrap().permissions().mode();
+            format!("{:?} {mode:o} {:?}", hook.file_name(), std::fs::read_to_string(hook.path()).ok())
+        })
+        .collect();
+    hooks.sort();
+    state.extend(hooks);
+    state
+}
+
+const COMMIT: &str = "git config user.name >/dev/null; echo two >> file && git add file &&
+    git -c user.name=a -c user.email=a@example.org commit -qm second && git status --short && git log --oneline | wc -l";
+
+/// Ways to arm a repository. The full tier holds them while they happen; nothing of them may stay.
+const ARMING: &[&str] = &[
+    "echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    "echo evil >> .git/hooks/existing",
+    "chmod -x .git/hooks/existing",
+    "rm .git/hooks/existing",
+    "mv .git/hooks .git/hooks2; mkdir .git/hooks; echo evil > .git/hooks/pre-commit",
+    "rm -rf .git/hooks; ln -s ../evil .git/hooks",
+    "git config core.fsmonitor ./evil",
+    "git config core.hooksPath evil",
+    "echo '[core] fsmonitor = ./evil' >> .git/config",
+    "echo evil > new; mv new .git/config",
+    "ln -sf ../evil .git/config",
+    "mv .git .git2; git init -q; git config core.fsmonitor ./evil",
+    "mv .git .git2; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit",
+    "echo '* filter=evil' > .git/info/attributes",
+    "mv .git/info .git/info2",
+    "mkdir evil; echo ../evil > .git/commondir",
+    "echo '[core] fsmonitor = ./evil' > .git/config.worktree",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_developers_command_commits_but_does_not_arm_the_repository() {
+    let room = Room::with(FenceChoice::Full, repository, |_| {});
+    let before = armed(&room.ws().join(".git"));
+    for script in ARMING {
+        let result = room.bash(script, Access::Write).await;
+        assert_eq!(armed(&room.ws().join(".git")), before, "after `{script}`: {result:?}");
+        assert!(!room.ws().join(".git2").exists(), "after `{script}`: {result:?}");
+    }
+    let committed = room.bash(COMMIT, Access::Write).await;
+    assert_eq!((committed.exit_code, committed.stdout.text.trim()), (0, "2"), "{committed:?}");
+    assert_eq!(armed(&room.ws().join(".git")), before);
+    git(&room.ws(), &["fsck", "--strict"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_full_fence_refuses_the_arming_while_it_happens() {
+    let room = Room::with(FenceChoice::Full, repository, |_| {});
+    for script in [
+        "echo evil > .git/hooks/pre-commit",
+        "echo evil >> .git/config",
+        "echo evil > .git/info/attributes",
+        "mv .git .git2",
+        "mv .git/hooks .git/hooks2",
+        "rm -r .git/hooks",
+        "rm .git/config",
+        "ln -sf x .git/config",
+    ] {
+        let refused = room.bash(script, Access::Write).await;
+        assert!((1..126).contains(&refused.exit_code), "`{script}`: {refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_linked_worktree_works_and_its_repository_is_not_armed() {
+    let room = Room::new();
+    // The repository beside the workspace, the workspace a worktree of it.
+    let (main, worktree) = (room.folder.path().join("main"), room.folder.path().join("tree"));
+    std::fs::create_dir(&main).unwrap();
+    repository(&main);
+    git(&main, &["worktree", "add", "-q", worktree.to_str().unwrap()]);
+    let before = armed(&main.join(".git"));
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let executor = LocalExecutor::open(config(worktree.clone(), choice)).unwrap();
+        let linked = Room { folder: tempfile::tempdir_in("/var/tmp").unwrap(), executor };
+        let script = "echo x > \"made-$RANDOM\" && git add . &&
+            git -c user.name=a -c user.email=a@example.org commit -qm more && git status --short";
+        let committed = linked.bash(script, Access::Write).await;
+        assert_eq!((committed.exit_code, committed.stdout.text.as_str()), (0, ""), "{committed:?}");
+        let arm = "for git in $(git rev-parse --git-common-dir) $(git rev-parse --git-dir); do
+            echo evil > $git/hooks/pre-commit; echo evil >> $git/config; echo x > $git/info/attributes; done 2>/dev/null";
+        linked.bash(arm, Access::Write).await;
+        if committed.tier == Tier::Full {
+            assert_eq!(armed(&main.join(".git")), before);
+        }
+        let main_files = linked.bash(&format!("echo x > {}/file", main.display()), Access::Write).await;
+        assert_ne!(main_files.exit_code, 0, "the other worktree's files: {main_files:?}");
+        assert_eq!(std::fs::read_to_string(main.join("file")).unwrap(), "one\n");
+    }
+    git(&main, &["fsck", "--strict"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_git_file_grants_nothing_outside() {
+    // `gitdir`, and what the folder it names has in it; `{ws}` and `{out}` are filled in.
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        ("{out}", &[]),
+        ("../outside", &[]),
+        ("{ws}/fake", &[("gitdir", "{ws}/.git"), ("commondir", "{out}")]),
+        ("fake", &[("gitdir", "{ws}/.git"), ("commondir", "../../outside")]),
+        ("fake", &[("gitdir", "{ws}/.git"), ("commondir", "link"), ("link", "-> {out}")]),
+        ("fake/worktrees/x", &[("gitdir", "{ws}/.git"), ("commondir", "../../../../outside")]),
+        ("fake/worktrees/x", &[("gitdir", "{ws}/.git"), ("commondir", "{out}")]),
+    ];
+    for (gitdir, files) in cases {
+        for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+            let furnish = |ws: &Path| {
+                let outside = ws.with_file_name("outside");
+                let fill =
+                    |text: &str| text.replace("{ws}", ws.to_str().unwrap()).replace("{out}", outside.to_str().unwrap());
+                std::fs::write(ws.join(".git"), format!("gitdir: {}\n", fill(gitdir))).unwrap();
+                let folder = ws.join(fill(gitdir));
+                if !files.is_empty() {
+                    std::fs::create_dir_all(&folder).unwrap();
+                }
+                for (name, content) in *files {
+                    match content.strip_prefix("-> ") {
+                        Some(target) => symlink(fill(target), folder.join(name)).unwrap(),
+                        None => std::fs::write(folder.join(name), fill(content)).unwrap(),
+                    }
+                }
+            };
+            let room = Room::with(choice, furnish, |_| {});
+            let out = room.outside();
+            let script =
+                format!("cat {0}/secret.txt; echo x > {0}/made; mkdir {0}/hooks; rm {0}/secret.txt", out.display());
+            let result = room.bash(&script, Access::Write).await;
+            room.assert_untouched(&format!("{gitdir} {files:?}: {result:?}"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_for_a_git_folder_shows_no_command_what_is_outside() {
+    // The fence mounts what it finds at these names, and a mount follows links: a private home must not come with it.
+    for name in [".git/hooks", ".git/info", ".git/config", ".git"] {
+        let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
+        std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        for file in ["secret.txt", ".bashrc", "config"] {
+            std::fs::write(home.path().join(file), SECRET).unwrap();
+        }
+        let room = Room::with(FenceChoice::Full, |_| {}, |config| config.home = home.path().to_owned());
+        let inside = home.path().to_str().unwrap();
+        for target in [inside.to_owned(), format!("../../../../../../../../../../{inside}"), "../../outside".to_owned()]
+        {
+            // As a command could leave it: a repository of its own making.
+            let plant =
+                format!("rm -rf .git; git init -q . && rm -rf {name} && ln -s {target} {name} && readlink {name}");
+            let planted = room.bash(&plant, Access::Write).await;
+            assert_eq!(planted.exit_code, 0, "{name} -> {target}: {planted:?}");
+            let look = format!(
+                "cat {inside}/* {inside}/.bashrc {name}/* {name}; ls -A {inside} {name}; echo x > {inside}/made"
+            );
+            let result = room.try_bash(&look, Access::Write, std::time::Duration::from_secs(20)).await;
+            room.assert_untouched(&format!("{name} -> {target}: {result:?}"));
+            assert!(!home.path().join("made").exists(), "{name} -> {target}: {result:?}");
+            // The next round starts without it; the command may not be able to remove it any more.
+            let git = room.ws().join(".git");
+            if git.is_symlink() { std::fs::remove_file(&git).unwrap() } else { std::fs::remove_dir_all(&git).unwrap() }
+        }
+    }
+}
