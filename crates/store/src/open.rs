@@ -21,6 +21,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const READERS_MAX: u32 = 4;
 const DATABASE_FILE: &str = "toolhost.db";
 const MIGRATION_LOCK_FILE: &str = "migrate.lock";
+/// SQLite's result codes for "somebody else is at it"; the upper bits tell more.
+const SQLITE_BUSY: u32 = 5;
+const SQLITE_LOCKED: u32 = 6;
 
 /// Every step from an empty database to this version's, in order.
 const MIGRATIONS: &[(i64, &str, &str)] = &[
@@ -57,9 +60,10 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();
-        let damaged = |source| Error::Damaged { path: file.clone(), source };
-        let mut writer = options.connect().await.map_err(damaged)?;
-        migrate(&mut writer, folder, &file).await?;
+        let lock = lock(folder).await.map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+        let mut writer = options.connect().await.map_err(|source| unusable(&file, source))?;
+        migrate(&mut writer, &file).await?;
+        drop(lock);
         let presence =
             Presence::announce(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
         let readers = SqlitePoolOptions::new().max_connections(READERS_MAX).connect_lazy_with(options.read_only(true));
@@ -106,17 +110,25 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-async fn migrate(writer: &mut SqliteConnection, folder: &Path, file: &Path) -> Result<()> {
-    let io = |source| Error::Folder { path: folder.to_owned(), source };
-    // Two hosts that open a new folder at once would both make its tables.
-    let lock = std::fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(folder.join(MIGRATION_LOCK_FILE))
-        .map_err(io)?;
-    let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await;
-    let _lock = lock.map_err(std::io::Error::other).and_then(|locked| locked).map_err(io)?;
+/// Two hosts that open a new folder at once would both turn its database to WAL, which SQLite does not wait for, and both
+/// make its tables. Held until dropped.
+async fn lock(folder: &Path) -> std::io::Result<std::fs::File> {
+    let file = folder.join(MIGRATION_LOCK_FILE);
+    let lock = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(file)?;
+    let locked = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await;
+    locked.map_err(std::io::Error::other)?
+}
+
+/// A database that somebody else holds is not a damaged one.
+fn unusable(file: &Path, source: sqlx::Error) -> Error {
+    let code = source.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<u32>().ok());
+    match code.map(|code| code & 0xff) {
+        Some(SQLITE_BUSY | SQLITE_LOCKED) => Error::Sql(source),
+        _ => Error::Damaged { path: file.to_owned(), source },
+    }
+}
+
+async fn migrate(writer: &mut SqliteConnection, file: &Path) -> Result<()> {
     let migrations = MIGRATIONS
         .iter()
         .map(|(version, name, sql)| {
@@ -128,9 +140,7 @@ async fn migrate(writer: &mut SqliteConnection, folder: &Path, file: &Path) -> R
         Err(
             MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) | MigrateError::VersionNotPresent(_),
         ) => Err(Error::Newer { path: file.to_owned() }),
-        Err(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)) => {
-            Err(Error::Damaged { path: file.to_owned(), source })
-        }
+        Err(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)) => Err(unusable(file, source)),
         Err(error) => Err(Error::Migrate(error)),
     }
 }

@@ -1,7 +1,7 @@
 //! Steps 1 to 3: which tool is meant, may this profile have it, may this person be here.
 
 use serde_json::json;
-use toolhost_contract::{ErrorCode, ErrorKind};
+use toolhost_contract::{CallerKind, ErrorCode, ErrorKind};
 use toolhost_testkit::USER;
 
 use crate::probes::house;
@@ -59,6 +59,19 @@ async fn a_tool_outside_the_profile_is_refused_at_the_call() {
     assert!(!house.workspace.has("made.txt"));
     let nobody = house.call_as("no-such-profile", "probe.echo", json!({ "text": "hi" })).await;
     assert_eq!(nobody.error.unwrap().kind, ErrorKind::Permission);
+    assert_eq!(watched.runs(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_a_person_may_run_is_forbidden_to_a_model() {
+    let (builder, watched) = house();
+    let house = builder.build().await;
+    let outcome = house.call("probe.apply", json!({})).await;
+    assert_eq!(outcome.error.as_ref().unwrap().code, ErrorCode::ToolForbidden, "{outcome:?}");
+    assert_eq!((watched.runs(), house.events_of(&outcome).await), (0, vec!["finished".to_owned()]));
+    let mut call = house.request("probe.apply", json!({}));
+    call.caller.kind = CallerKind::Person;
+    assert!(house.run(call).await.ok);
     assert_eq!(watched.runs(), 1);
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn tools(watched: &Watched) -> Vec<Box<dyn AnyTool>> {
         Box::new(Sends(watched.clone())),
         Box::new(Fails),
         Box::new(Looks(watched.clone())),
+        Box::new(Applies(watched.clone())),
     ]
 }
 
@@ -150,8 +151,7 @@ impl Tool for Panics {
 
     async fn run(&self, _: &Ctx<'_>, _: Nothing) -> Result<Said, ToolError> {
         self.0.ran();
-        Err::<Said, &str>("private words").expect("words of the panic");
-        Ok(Said { text: String::new() })
+        std::panic::resume_unwind(Box::new("words of the panic: private words"))
     }
 }
 
@@ -318,5 +318,30 @@ impl Tool for Looks {
         let filter = Filter { call: Some(ctx.call.id.to_string()), limit: 10, ..Filter::default() };
         let rows = reader.audit(ctx.call.scope.project_id, &filter).await.map_err(ToolError::internal)?;
         Ok(Said { text: rows.iter().map(|row| row.event.as_str()).collect::<Vec<_>>().join(",") })
+    }
+}
+
+/// For people only.
+pub(crate) struct Applies(Watched);
+
+impl Tool for Applies {
+    type Input = Nothing;
+    type Output = Said;
+    const NAME: &'static str = "probe.apply";
+    const TITLE: &'static str = "Apply";
+    const EFFECT: Effect = Effect::Writes;
+    const PEOPLE_ONLY: bool = true;
+
+    fn examples(&self) -> Vec<Example> {
+        Vec::new()
+    }
+
+    fn render(&self, output: &Said) -> String {
+        output.text.clone()
+    }
+
+    async fn run(&self, _: &Ctx<'_>, _: Nothing) -> Result<Said, ToolError> {
+        self.0.ran();
+        Ok(Said { text: "applied".to_owned() })
     }
 }

@@ -64,7 +64,7 @@ const ARMING: &[&str] = &[
     "git config core.fsmonitor ./evil",
     "git config core.hooksPath evil",
     "echo '[core] fsmonitor = ./evil' >> .git/config",
-    "echo evil > new; mv new .git/config",
+    "echo evil > planted; mv planted .git/config; rm -f planted",
     "ln -sf ../evil .git/config",
     "mv .git .git2; git init -q; git config core.fsmonitor ./evil",
     "mv .git .git2; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit",
@@ -187,8 +187,10 @@ async fn a_link_for_a_git_folder_shows_no_command_what_is_outside() {
         }
         let room = Room::with(FenceChoice::Full, |_| {}, |config| config.home = home.path().to_owned());
         let inside = home.path().to_str().unwrap();
-        for target in [inside.to_owned(), format!("../../../../../../../../../../{inside}"), "../../outside".to_owned()]
-        {
+        // Up to the root exactly: one step more, and the link leads nowhere in the half-built fence.
+        let depth = room.ws().join(name).ancestors().count() - 2;
+        let relative = format!("{}{}", "../".repeat(depth), &inside[1..]);
+        for target in [inside.to_owned(), relative, format!("../{inside}"), "../../outside".to_owned()] {
             // As a command could leave it: a repository of its own making.
             let plant =
                 format!("rm -rf .git; git init -q . && rm -rf {name} && ln -s {target} {name} && readlink {name}");
