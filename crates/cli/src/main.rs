@@ -13,8 +13,27 @@ use clap::Parser;
 use crate::commands::Command;
 use crate::settings::Settings;
 
-/// Exit codes, as the README promises them. Usage errors (2) are clap's.
+/// Exit codes, as the README promises them.
 const EXIT_FAILED: u8 = 1;
+const EXIT_USAGE: u8 = 2;
+
+/// What was typed is wrong, though clap could not know.
+#[derive(Debug)]
+pub(crate) struct Usage(String);
+
+impl Usage {
+    pub(crate) fn new(message: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Self(message.into()))
+    }
+}
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// Tools that AI agents are given and people can trust.
 ///
@@ -42,7 +61,9 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             print::failure(&error);
-            ExitCode::from(EXIT_FAILED)
+            let typed_wrong = error.is::<Usage>()
+                || matches!(error.downcast_ref(), Some(toolhost_host::Error::UnknownProfile { .. }));
+            ExitCode::from(if typed_wrong { EXIT_USAGE } else { EXIT_FAILED })
         }
     }
 }

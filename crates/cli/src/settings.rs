@@ -119,6 +119,16 @@ impl Settings {
         }
     }
 
+    /// The operator's profile tables alone: they need no workspace.
+    pub(crate) fn profiles(&self) -> anyhow::Result<String> {
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        profiles_text(read_config(&self.config_file(&folders), self.config.is_some())?.profiles)
+    }
+
+    fn config_file(&self, folders: &impl BaseStrategy) -> PathBuf {
+        self.config.clone().unwrap_or_else(|| folders.config_dir().join("toolhost/config.toml"))
+    }
+
     pub(crate) fn resolve(&self) -> anyhow::Result<Resolved> {
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
         let root = match &self.root {
@@ -129,14 +139,16 @@ impl Settings {
         if !root.is_dir() {
             bail!("the workspace {} is not a folder", root.display());
         }
-        let config_file = self.config.clone().unwrap_or_else(|| folders.config_dir().join("toolhost/config.toml"));
+        let config_file = self.config_file(&folders);
         let file = read_config(&config_file, self.config.is_some())?;
         let state = match &self.state {
             Some(state) => std::path::absolute(state)?,
             None => folders.data_dir().join("toolhost/projects").join(folder_name(&root)),
         };
         keep_apart(&root, &state, &config_file)?;
+        // A home that is the whole file system (`docker -u`) cannot be replaced by an empty one.
         let home = folders.home_dir().to_owned();
+        let home = if home.parent().is_none() { PathBuf::from("/home/agent") } else { home };
         let mut toolchains: Vec<PathBuf> = HOME_TOOLCHAINS.iter().map(|name| home.join(name)).collect();
         let mut env = Vec::new();
         for name in TOOLCHAIN_VARIABLES {

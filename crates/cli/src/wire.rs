@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
 use toolhost_host::{Approver, Gate, GateConfig, LocalOwner, Profiles, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
@@ -109,6 +110,22 @@ async fn tightening(executor: &dyn Executor, registry: &Registry) -> anyhow::Res
         Err(SandboxError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error).with_context(|| format!("{POLICY_FILE} of the project cannot be read")),
     }
+}
+
+/// Cancelled when somebody ends this process by Ctrl-C or SIGTERM: what is under way then ends, and is written down.
+pub(crate) fn ended_by_signal() -> CancellationToken {
+    let token = CancellationToken::new();
+    let cancel = token.clone();
+    tokio::spawn(async move {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        cancel.cancel();
+    });
+    token
 }
 
 impl Host {

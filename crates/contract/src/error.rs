@@ -144,7 +144,7 @@ impl From<toolhost_sandbox::Error> for ToolError {
             E::Policy { .. } => Some("only a person changes what the project allows"),
             E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
             E::NotFound { .. } => Some("`file.list` shows what is there"),
-            E::Exists { .. } => Some("choose another name, or write without `createOnly`"),
+            E::Exists { .. } => Some("choose another name"),
             E::NotRegular { what: "a folder", .. } => Some("`file.list` lists a folder"),
             E::Changed { .. } => Some("read the file again and repeat the change on its present content"),
             E::NoFence { .. } => Some("`toolhost doctor` tells the operator what is missing"),

@@ -31,6 +31,11 @@ use crate::validate::validate;
 /// How long a tool may take to end after its deadline or cancellation, before it is dropped.
 const END_GRACE: Duration = Duration::from_secs(5);
 
+/// What a call may take besides its command.
+const COMMAND_MARGIN_MS: u64 = 10_000;
+/// Calls that may be under way or waiting; further ones are refused.
+const CALLS_OPEN_MAX: usize = 1024;
+
 /// Everything a gate needs, handed in.
 pub struct GateConfig {
     pub registry: Arc<Registry>,
@@ -118,7 +123,9 @@ impl Gate {
         let began = self.config.clock.monotonic();
         let mut record = Record::new(&call, &self.config.redactor);
         let fence = self.fence().await;
-        let result = self.pass(&call, &hooks, fence, &mut record).await;
+        let passed = AssertUnwindSafe(self.pass(&call, &hooks, fence, &mut record)).catch_unwind().await;
+        let result = passed
+            .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
         let took = self.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
@@ -133,6 +140,10 @@ impl Gate {
 
     /// The steps of DESIGN section 3, in their order.
     async fn pass(&self, call: &Call, hooks: &Hooks, fence: &str, record: &mut Record) -> Result<Success, ToolError> {
+        if self.calls.len() > CALLS_OPEN_MAX {
+            let message = format!("more than {CALLS_OPEN_MAX} calls are under way");
+            return Err(ToolError::new(ErrorKind::Limit, message).hint("wait for answers before the next call"));
+        }
         // 1. Resolve
         let resolved = self.config.registry.resolve(&call.tool)?;
         let tool = resolved.tool;
@@ -258,7 +269,12 @@ impl Gate {
         };
         let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments)).catch_unwind();
         tokio::pin!(running);
-        let deadline = Duration::from_millis(self.config.limits.call_timeout_ms);
+        let mut deadline_ms = self.config.limits.call_timeout_ms;
+        if tool.facts.effect == Effect::Executes {
+            // What the profile grants its commands they get, with time to tell how they ended.
+            deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
+        }
+        let deadline = Duration::from_millis(deadline_ms);
         let (end, why) = tokio::select! {
             end = &mut running => (Some(end), None),
             () = tokio::time::sleep(deadline) => (None, Some(timed_out(deadline))),

@@ -76,6 +76,8 @@ impl Record {
     }
 }
 
+/// Largest arguments that the audit keeps as they are, in JSON.
+const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 const NAME_BYTES_MAX: usize = 200;
 const MESSAGE_BYTES_MAX: usize = 2000;
 /// How far beyond the cut of a long argument a secret is looked for that begins before it.
@@ -86,6 +88,12 @@ pub(crate) fn keepable(arguments: &Value, redactor: &Redactor, string_bytes_max:
     let mut kept = arguments.clone();
     shorten(&mut kept, redactor, string_bytes_max);
     redactor.redact_json(&mut kept);
+    // Names and numbers of items have no limit of their own; the row has.
+    let text = kept.to_string();
+    if text.len() > ARGUMENTS_BYTES_MAX {
+        let hash = hex::encode(Sha256::digest(text.as_bytes()));
+        return json!({ "bytes": text.len(), "sha256": hash, "head": clip(&text, string_bytes_max) });
+    }
     kept
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct Tree {
     /// Who new files belong to, when the host runs as root in somebody else's workspace.
     owner: Option<(u32, u32)>,
     temp_count: AtomicU64,
+    changing: std::sync::Mutex<()>,
 }
 
 /// A name in an open folder: what a write, move or removal acts on.
@@ -40,7 +41,7 @@ impl Tree {
         let metadata = std::fs::metadata(root)?;
         let foreign = rustix::process::geteuid().is_root() && metadata.uid() != 0;
         let owner = foreign.then(|| (metadata.uid(), metadata.gid()));
-        Ok(Self { dir, owner, temp_count: AtomicU64::new(0) })
+        Ok(Self { dir, owner, temp_count: AtomicU64::new(0), changing: std::sync::Mutex::new(()) })
     }
 
     pub(crate) fn dir(&self) -> &Dir {
@@ -74,7 +75,10 @@ impl Tree {
     }
 
     pub(crate) fn write(&self, path: &WsPath, bytes: &[u8], guard: &WriteGuard) -> Result<Written> {
-        let place = self.place(path, Missing::CreateParents)?;
+        let _turn = self.turn();
+        // A file that must be there already is in folders that are; a refused write leaves none behind.
+        let missing = if guard.expected_sha256.is_some() { Missing::Refuse } else { Missing::CreateParents };
+        let place = self.place(path, missing)?;
         let io = |e: std::io::Error| Error::from_io(path.as_str(), e);
         let present = match place.parent.symlink_metadata(&place.name) {
             Ok(metadata) if metadata.is_file() => Some(metadata),
@@ -100,6 +104,7 @@ impl Tree {
     }
 
     pub(crate) fn rename(&self, from: &WsPath, to: &WsPath) -> Result<()> {
+        let _turn = self.turn();
         let source = self.place_of_link(from, Missing::Refuse)?;
         source.parent.symlink_metadata(&source.name).map_err(|e| Error::from_io(from.as_str(), e))?;
         let target = self.place_of_link(to, Missing::CreateParents)?;
@@ -111,6 +116,7 @@ impl Tree {
     }
 
     pub(crate) fn remove(&self, path: &WsPath) -> Result<()> {
+        let _turn = self.turn();
         let place = self.place_of_link(path, Missing::Refuse)?;
         let io = |e| Error::from_io(path.as_str(), e);
         let metadata = place.parent.symlink_metadata(&place.name).map_err(io)?;
@@ -121,6 +127,11 @@ impl Tree {
         }
         sync_folder(&place.parent);
         Ok(())
+    }
+
+    /// Changes go one at a time: between the look at a file's hash and its replacement nobody else's may come.
+    fn turn(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn check_unchanged(&self, path: &WsPath, expected: &str) -> Result<()> {
@@ -187,10 +198,18 @@ impl Tree {
     }
 
     fn create_folders(&self, folder: &WsPath) -> Result<()> {
-        if folder.is_root() || self.dir.open_dir(folder.as_str()).is_ok() {
-            return Ok(());
+        // A list and no recursion: a path may have two thousand folders, and this thread's stack is small.
+        let mut missing = Vec::new();
+        let mut next = folder.clone();
+        while !next.is_root() && self.dir.open_dir(next.as_str()).is_err() {
+            let parent = next.parent();
+            missing.push(next);
+            next = parent;
         }
-        self.create_folders(&folder.parent())?;
+        missing.iter().rev().try_for_each(|folder| self.create_folder(folder))
+    }
+
+    fn create_folder(&self, folder: &WsPath) -> Result<()> {
         let io = |e| Error::from_io(folder.as_str(), e);
         let parent = self.dir.open_dir(folder.parent().as_str()).map_err(io)?;
         // Asked before each one is made: a link may lead into `.git`, and nothing is to be left there.
@@ -198,10 +217,7 @@ impl Tree {
             return Err(Error::GitInternal { path: folder.to_string() });
         }
         match parent.create_dir(folder.file_name()) {
-            Ok(()) => {
-                let made = parent.open_dir(folder.file_name()).map_err(io)?;
-                self.give_to_owner(&made).map_err(io)
-            }
+            Ok(()) => self.give_to_owner(&parent.open_dir(folder.file_name()).map_err(io)?).map_err(io),
             // Somebody else made it meanwhile, or something that is no folder is there: the open will say.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
             Err(e) => Err(io(e)),
@@ -283,7 +299,9 @@ impl Tree {
 
     fn temp_name(&self) -> String {
         let n = self.temp_count.fetch_add(1, Ordering::Relaxed);
-        format!(".toolhost-{}-{n}.tmp", std::process::id())
+        // In a container the process id may be the same every time: the time tells one run from the next.
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        format!(".toolhost-{}-{}-{n}.tmp", std::process::id(), since.as_nanos())
     }
 
     fn give_to_owner(&self, file: &impl AsFd) -> std::io::Result<()> {

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-use crate::fence::{NetworkMode, Policy, READY_FD, apply};
+use crate::fence::{Mounted, NetworkMode, Policy, READY_FD, apply};
 use crate::proxy;
 
 /// The hidden subcommand a program that embeds this crate must route to [`main`].
@@ -55,6 +55,11 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
     if let Some((uid, gid)) = policy.become_user {
         become_user(uid, gid)?;
     }
+    // As the command's own user: root without its capabilities may not pass a private folder.
+    check_mounts(&policy.mounted)?;
+    if let Some(cwd) = &policy.cwd {
+        rustix::process::chdir(cwd)?;
+    }
     if policy.drop_capabilities {
         drop_capabilities()?;
     }
@@ -75,6 +80,21 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
     say(&format!("{}: {error}", program.to_string_lossy()));
     let code = if error.kind() == std::io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_RUN };
     Ok(ExitCode::from(code))
+}
+
+/// Each mount must be at its own name, and show what the host meant.
+fn check_mounts(mounted: &[Mounted]) -> Result<(), Failure> {
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+    for expected in mounted {
+        let found = statx(CWD, &expected.path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS)?;
+        let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+        let meant = (device, found.stx_ino) == (expected.device, expected.inode);
+        // Where a link was followed, something else stands at the link's target, and nothing is mounted here.
+        if !meant || !found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+            return Err(format!("{} was exchanged while it was mounted", expected.path.display()).into());
+        }
+    }
+    Ok(())
 }
 
 #[expect(unsafe_code, reason = "libc's process-wide set*id; this process has one thread")]

@@ -166,6 +166,7 @@ pub struct LocalExecutor {
     tree: Arc<Tree>,
     spawner: Spawner,
     fence: OnceCell<(Option<Method>, FenceReport)>,
+    guard: GitGuard,
 }
 
 impl LocalExecutor {
@@ -173,7 +174,7 @@ impl LocalExecutor {
     pub fn open(config: LocalConfig) -> std::io::Result<Self> {
         let room = Arc::new(Room::new(config)?);
         let tree = Arc::new(Tree::open(&room.root)?);
-        Ok(Self { room, tree, spawner: Spawner::start()?, fence: OnceCell::new() })
+        Ok(Self { room, tree, spawner: Spawner::start()?, fence: OnceCell::new(), guard: GitGuard::default() })
     }
 
     async fn fence(&self) -> &(Option<Method>, FenceReport) {
@@ -184,7 +185,10 @@ impl LocalExecutor {
     async fn on_files<T: Send + 'static>(&self, work: impl FnOnce(&Tree) -> Result<T> + Send + 'static) -> Result<T> {
         let tree = Arc::clone(&self.tree);
         let done = tokio::task::spawn_blocking(move || work(&tree)).await;
-        done.unwrap_or_else(|error| Err(Error::Io { path: ".".to_owned(), source: std::io::Error::other(error) }))
+        done.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(Error::Io { path: ".".to_owned(), source: std::io::Error::other(error) }),
+        })
     }
 
     async fn on_walk<T: Send + 'static>(
@@ -254,7 +258,13 @@ impl Executor for LocalExecutor {
     fn run<'a>(&'a self, command: Command, fence: &'a Fence, watch: Watch) -> BoxFuture<'a, Result<CommandResult>> {
         Box::pin(async move {
             let (method, report) = self.fence().await;
-            let method = method.as_ref().ok_or_else(|| Error::NoFence { why: report.why.join("; ") })?;
+            let method = method.as_ref().ok_or_else(|| {
+                // The reasons name host paths: they are the operator's, who finds them in the log and in `doctor`.
+                tracing::error!(why = report.why.join("; "), "no fence holds here");
+                Error::NoFence {
+                    why: "the fence that the operator asks for cannot be built on this machine".to_owned(),
+                }
+            })?;
             let cwd = command.cwd.clone();
             self.on_files(move |tree| {
                 let folder = tree.dir().open_dir(cwd.as_str());
@@ -268,9 +278,10 @@ impl Executor for LocalExecutor {
                 return run_in(&self.spawner, &self.room, method, command, fence, watch).await;
             }
             self.arm_guards();
-            let mut guard = GitGuard::take(&self.room, method.tier);
+            let (guard, room, tier) = (self.guard.clone(), Arc::clone(&self.room), method.tier);
+            let lease = self.on_files(move |_| guard.enter(&room, tier)).await?;
             let result = run_in(&self.spawner, &self.room, method, command, fence, watch).await;
-            let restored = guard.restore();
+            let restored = self.on_files(move |_| Ok(lease.restore())).await?;
             result.map(|result| CommandResult { restored, ..result })
         })
     }
@@ -404,7 +415,8 @@ impl Run {
 
     /// Ends the whole process tree: the pid namespace dies with `bwrap`, the supervisor ends what it started.
     async fn end_tree(&mut self) {
-        if self.plan.supervised && self.started.ask_to_end() {
+        let told = if self.plan.supervised { self.started.ask_to_end() } else { self.started.end_namespace() };
+        if told {
             let waited = tokio::time::timeout(END_GRACE, self.started.child.wait()).await;
             if waited.is_ok() {
                 return;

@@ -105,7 +105,8 @@ fn is_fed(node: Node<'_>) -> bool {
             };
             children(parent).any(takes_input) || is_fed(parent)
         }
-        _ => false,
+        // A group, a loop, a subshell: what feeds it feeds what is in it.
+        _ => is_fed(parent),
     }
 }
 

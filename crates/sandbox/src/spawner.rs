@@ -42,6 +42,20 @@ impl Started {
     }
 }
 
+impl Started {
+    /// Ends the first process of a `bwrap`'s pid namespace; `false` if it cannot be told.
+    ///
+    /// Killing `bwrap` itself ends the namespace too, but nobody would wait for that: with two hundred processes in it
+    /// some were seen running after the answer. `bwrap` ends when the last of them has.
+    pub(crate) fn end_namespace(&self) -> bool {
+        let Some(pid) = self.child.id() else { return false };
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let first = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
+        let first = first.and_then(rustix::process::Pid::from_raw);
+        first.is_some_and(|first| rustix::process::kill_process(first, rustix::process::Signal::KILL).is_ok())
+    }
+}
+
 impl Drop for Started {
     fn drop(&mut self) {
         // Here and not where it is awaited: whoever asked may be gone before the answer arrives. Without a supervisor

@@ -24,6 +24,8 @@ use crate::path::WsPath;
 pub(crate) const WALK_ENTRIES_MAX: usize = 1_000_000;
 /// Most matching lines one search keeps.
 pub(crate) const SEARCH_MATCHES_MAX: usize = 50_000;
+/// Most bytes of matching lines and their context that one search keeps.
+const SEARCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Most bytes shown of one line.
 const LINE_BYTES_MAX: usize = 1_000;
 /// Longest line the searcher buffers.
@@ -84,11 +86,17 @@ impl Walk<'_> {
             Err(e) => return Err(e),
         };
         let found: Mutex<Vec<MatchLine>> = Mutex::new(Vec::new());
-        let count = AtomicUsize::new(0);
+        let (count, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let files = AtomicUsize::new(0);
         let search_one = |searcher: &mut Searcher, path: &WsPath| {
-            let mut sink =
-                Lines { path: path.as_str(), found: Vec::new(), pending: Vec::new(), count: &count, stop: self.stop };
+            let mut sink = Lines {
+                path: path.as_str(),
+                found: Vec::new(),
+                pending: Vec::new(),
+                count: &count,
+                bytes: &bytes,
+                stop: self.stop,
+            };
             if let Ok((file, _)) = self.tree.open_regular(path) {
                 // A file that vanished or is not text is passed over, as ripgrep does.
                 let _ = searcher.search_file(&matcher, &file, &mut sink);
@@ -275,7 +283,18 @@ struct Lines<'a> {
     found: Vec<MatchLine>,
     pending: Vec<String>,
     count: &'a AtomicUsize,
+    bytes: &'a AtomicUsize,
     stop: &'a AtomicBool,
+}
+
+impl Lines<'_> {
+    /// Past the limit on bytes there are as many matches as there may be.
+    fn keep(&self, bytes: usize) {
+        let kept = bytes.min(LINE_BYTES_MAX);
+        if self.bytes.fetch_add(kept, Ordering::Relaxed) + kept > SEARCH_BYTES_MAX {
+            self.count.fetch_max(SEARCH_MATCHES_MAX, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Sink for Lines<'_> {
@@ -290,10 +309,12 @@ impl Sink for Lines<'_> {
             later: Vec::new(),
         });
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        self.keep(line.bytes().len());
         Ok(count < SEARCH_MATCHES_MAX && !self.stop.load(Ordering::Relaxed))
     }
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> std::result::Result<bool, Self::Error> {
+        self.keep(line.bytes().len());
         match (line.kind(), self.found.last_mut()) {
             (SinkContextKind::After, Some(last)) => last.later.push(shown(line.bytes())),
             _ => self.pending.push(shown(line.bytes())),

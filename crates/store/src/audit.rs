@@ -190,16 +190,24 @@ impl Writer {
             answer(waiting, || Ok(()));
             return;
         }
-        match self.commit(&rows).await {
-            Ok(()) => answer(waiting, || Ok(())),
-            Err(error) => {
-                tracing::error!(%error, rows = rows.len(), "the audit could not be written");
-                let text = error.to_string();
-                answer(waiting, || Err(Error::Audit(text.clone())));
-                // Calls that waited have been told and did not run. What has happened must still be written down.
-                rows.retain(|row| row.event != Event::Started);
-                rows.truncate(QUEUE_MAX);
-                self.notes = rows;
+        let Err(error) = self.commit(&rows).await else {
+            answer(waiting, || Ok(()));
+            return;
+        };
+        tracing::error!(%error, rows = rows.len(), "the audit could not be written");
+        let text = error.to_string();
+        answer(waiting, || Err(Error::Audit(text.clone())));
+        // Calls that waited have been told and did not run. What has happened must still be written down.
+        rows.retain(|row| row.event != Event::Started);
+        // One row that cannot be written must not keep the others from it: each is tried by itself.
+        for row in rows {
+            match self.commit(std::slice::from_ref(&row)).await {
+                Ok(()) => {}
+                Err(Error::Sql(sqlx::Error::Database(error))) if error.is_foreign_key_violation() => {
+                    tracing::error!(%error, call = %row.call_id, "a row of a project that does not exist was dropped");
+                }
+                Err(_) if self.notes.len() < QUEUE_MAX => self.notes.push(row),
+                Err(error) => tracing::error!(%error, call = %row.call_id, "a row was dropped: too many wait already"),
             }
         }
     }
@@ -254,10 +262,19 @@ impl Writer {
             sqlx::query_as("SELECT project_id, call_id, host, tool FROM open_call")
                 .fetch_all(&mut self.connection)
                 .await?;
-        let orphans: Vec<Entry> = open
-            .into_iter()
-            .filter(|(_, _, host, _)| !self.presence.is_alive(host))
-            .map(|(project_id, call_id, host, tool)| Entry {
+        let mut orphans = Vec::new();
+        for (project_id, call_id, host, tool) in open {
+            if self.presence.is_alive(&host) {
+                continue;
+            }
+            // Of two hosts that open at once, one takes it.
+            let take = sqlx::query("DELETE FROM open_call WHERE project_id = ? AND call_id = ?")
+                .bind(project_id)
+                .bind(&call_id);
+            if take.execute(&mut self.connection).await?.rows_affected() == 0 {
+                continue;
+            }
+            orphans.push(Entry {
                 event: Event::Unknown,
                 call_id: CallId::new(call_id),
                 session_id: None,
@@ -272,8 +289,8 @@ impl Writer {
                 outcome: Some(serde_json::json!({ "unknown": "the host ended while the call ran" })),
                 duration_ms: None,
                 fence: String::new(),
-            })
-            .collect();
+            });
+        }
         if orphans.is_empty() { Ok(()) } else { self.commit(&orphans).await }
     }
 }

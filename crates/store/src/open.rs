@@ -22,8 +22,8 @@ const READERS_MAX: u32 = 4;
 const DATABASE_FILE: &str = "toolhost.db";
 const MIGRATION_LOCK_FILE: &str = "migrate.lock";
 /// SQLite's result codes for "somebody else is at it"; the upper bits tell more.
-const SQLITE_BUSY: u32 = 5;
-const SQLITE_LOCKED: u32 = 6;
+const SQLITE_CORRUPT: u32 = 11;
+const SQLITE_NOTADB: u32 = 26;
 
 /// Every step from an empty database to this version's, in order.
 const MIGRATIONS: &[(i64, &str, &str)] = &[
@@ -63,9 +63,9 @@ impl Store {
         let lock = lock(folder).await.map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
         let mut writer = options.connect().await.map_err(|source| unusable(&file, source))?;
         migrate(&mut writer, &file).await?;
-        drop(lock);
         let presence =
             Presence::announce(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+        drop(lock);
         let readers = SqlitePoolOptions::new().max_connections(READERS_MAX).connect_lazy_with(options.read_only(true));
         let audit = Audit::start(writer, presence, clock).await?;
         Ok(Self { readers, audit, folder: folder.to_owned() })
@@ -119,12 +119,13 @@ async fn lock(folder: &Path) -> std::io::Result<std::fs::File> {
     locked.map_err(std::io::Error::other)?
 }
 
-/// A database that somebody else holds is not a damaged one.
+/// Only a file that is no database, or a broken one, is called damaged: who reads that moves it away.
 fn unusable(file: &Path, source: sqlx::Error) -> Error {
     let code = source.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<u32>().ok());
     match code.map(|code| code & 0xff) {
-        Some(SQLITE_BUSY | SQLITE_LOCKED) => Error::Sql(source),
-        _ => Error::Damaged { path: file.to_owned(), source },
+        Some(SQLITE_CORRUPT | SQLITE_NOTADB) => Error::Damaged { path: file.to_owned(), source },
+        // Busy, full, unreadable, read-only: nothing is wrong with what is in it.
+        _ => Error::Sql(source),
     }
 }
 

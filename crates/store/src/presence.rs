@@ -14,6 +14,7 @@ impl Presence {
     pub(crate) fn announce(state: &Path) -> std::io::Result<Self> {
         let folder = state.join("hosts");
         std::fs::create_dir_all(&folder)?;
+        sweep(&folder);
         let host = uuid::Uuid::now_v7().to_string();
         let lock = File::create(folder.join(&host))?;
         lock.try_lock().map_err(std::io::Error::other)?;
@@ -37,6 +38,17 @@ impl Presence {
         // Whoever else looks finds no file, which says the same.
         let _ = std::fs::remove_file(path);
         false
+    }
+}
+
+/// Removes what dead hosts left behind.
+fn sweep(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let dead = File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        // Calls they left open are closed all the same: no file means dead.
+        if dead {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Filter {
     pub failed_only: bool,
     pub since_ms: Option<i64>,
     pub limit: i64,
+    /// The last rows that fit instead of the first.
+    pub last: bool,
 }
 
 /// What verification found.
@@ -57,31 +59,43 @@ pub struct Problem {
 /// Problems listed at most; the first is what matters.
 const PROBLEMS_MAX: usize = 100;
 
+/// The rows that fit a filter, first or last ones first. Two texts, so that each can follow the key.
+macro_rules! rows_in {
+    ($order:literal) => {
+        concat!(
+            "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash FROM audit
+             WHERE project_id = ?1 AND seq > ?2
+               AND (?3 IS NULL OR tool = ?3) AND (?4 IS NULL OR session_id = ?4) AND (?5 IS NULL OR call_id = ?5)
+               AND (?6 = 0 OR ok = 0 OR event = 'unknown') AND (?7 IS NULL OR at_ms >= ?7)
+             ORDER BY seq ",
+            $order,
+            " LIMIT ?8"
+        )
+    };
+}
+
 impl Reader {
     pub(crate) fn new(pool: SqlitePool) -> Self {
         Self { pool }
     }
 
-    /// Rows in the order they were written.
+    /// At most `limit` of the rows that fit, in the order they were written.
     pub async fn audit(&self, project: i64, filter: &Filter) -> Result<Vec<Row>> {
-        let rows = sqlx::query(
-            "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash FROM audit
-             WHERE project_id = ?1 AND seq > ?2
-               AND (?3 IS NULL OR tool = ?3) AND (?4 IS NULL OR session_id = ?4) AND (?5 IS NULL OR call_id = ?5)
-               AND (?6 = 0 OR ok = 0 OR event = 'unknown') AND (?7 IS NULL OR at_ms >= ?7)
-             ORDER BY seq LIMIT ?8",
-        )
-        .bind(project)
-        .bind(filter.after_seq)
-        .bind(&filter.tool)
-        .bind(&filter.session)
-        .bind(&filter.call)
-        .bind(filter.failed_only)
-        .bind(filter.since_ms)
-        .bind(filter.limit)
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(rows.iter().map(row).collect())
+        let query = if filter.last { rows_in!("DESC") } else { rows_in!("ASC") };
+        let rows = sqlx::query(query)
+            .bind(project)
+            .bind(filter.after_seq)
+            .bind(&filter.tool)
+            .bind(&filter.session)
+            .bind(&filter.call)
+            .bind(filter.failed_only)
+            .bind(filter.since_ms)
+            .bind(filter.limit)
+            .fetch_all(&self.pool)
+            .await?;
+        let mut rows: Vec<Row> = rows.iter().map(row).collect();
+        rows.sort_unstable_by_key(|row| row.seq);
+        Ok(rows)
     }
 
     /// The number of the last row, 0 if there is none.
@@ -92,14 +106,16 @@ impl Reader {
 
     /// Follows the chain from its first row to its recorded end.
     pub async fn verify_audit(&self, project: i64) -> Result<Verdict> {
+        // One snapshot: rows that come meanwhile are not beyond an end that was read before.
+        let mut snapshot = self.pool.begin().await?;
         let head: Option<(i64, String)> = sqlx::query_as("SELECT seq, hash FROM audit_head WHERE project_id = ?")
             .bind(project)
-            .fetch_optional(&self.pool)
+            .fetch_optional(&mut *snapshot)
             .await?;
         let mut chain = Chain::default();
         let columns = "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash, session_id, ok FROM audit
              WHERE project_id = ? ORDER BY seq";
-        let mut rows = sqlx::query(columns).bind(project).fetch(&self.pool);
+        let mut rows = sqlx::query(columns).bind(project).fetch(&mut *snapshot);
         while let Some(raw) = rows.try_next().await? {
             chain.follow(&row(&raw), raw.get("session_id"), raw.get("ok"));
         }

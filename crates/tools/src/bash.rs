@@ -26,10 +26,9 @@ pub(crate) struct Input {
     /// The folder to run in, relative to the workspace root.
     #[serde(default = "root")]
     cwd: String,
-    /// Time limit in milliseconds.
-    #[serde(default = "timeout_default")]
+    /// Time limit in milliseconds; 30000 unless said otherwise.
     #[schemars(range(min = 1, max = 86400000))]
-    timeout_ms: u64,
+    timeout_ms: Option<u64>,
     /// Text for standard input, which is empty otherwise.
     stdin: Option<String>,
 }
@@ -54,10 +53,6 @@ pub(crate) struct Output {
 
 fn root() -> String {
     ".".to_owned()
-}
-
-fn timeout_default() -> u64 {
-    TIMEOUT_MS_DEFAULT
 }
 
 impl Tool for Bash {
@@ -124,13 +119,14 @@ impl Tool for Bash {
             return Err(ToolError::new(ErrorKind::Validation, "the command holds a NUL character"));
         }
         let most = ctx.grants.command_timeout_ms_max;
-        if input.timeout_ms > most {
-            let message = format!("`timeoutMs` is {}; this profile grants {most} at most", input.timeout_ms);
+        let timeout_ms = input.timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT.min(most));
+        if timeout_ms > most {
+            let message = format!("`timeoutMs` is {timeout_ms}; this profile grants {most} at most");
             return Err(ToolError::new(ErrorKind::Validation, message)
                 .hint("run less at once, or let the person raise the profile's limit"));
         }
         interactive::check(&input.command, input.stdin.is_some())?;
-        let mut command = Command::new(["bash", "-c", &input.command], Duration::from_millis(input.timeout_ms));
+        let mut command = Command::new(["bash", "-c", &input.command], Duration::from_millis(timeout_ms));
         command.cwd = WsPath::parse(&input.cwd)?;
         command.stdin = input.stdin.unwrap_or_default().into_bytes();
         let result = ctx.workspace.run(command, ctx.watch()).await?;

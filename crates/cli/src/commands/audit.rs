@@ -75,39 +75,40 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 
 async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::Result<ExitCode> {
     let now = toolhost_contract::Clock::unix_ms(&SystemClock::default());
-    let filtered =
-        show.tool.is_some() || show.session.is_some() || show.call.is_some() || show.failed || show.since.is_some();
-    let end = reader.audit_end(project).await?;
     let filter = Filter {
-        // The last rows; with a filter, all rows are looked at and the last of them shown.
-        after_seq: if filtered { 0 } else { (end - show.limit).max(0) },
+        after_seq: 0,
         tool: show.tool,
         session: show.session,
         call: show.call,
         failed_only: show.failed,
-        since_ms: show.since.map(|minutes| now - minutes * 60_000),
-        limit: if filtered { i64::MAX } else { show.limit },
+        since_ms: show.since.map(|minutes| now.saturating_sub(minutes.saturating_mul(60_000))),
+        limit: show.limit.max(1),
+        last: true,
     };
-    let rows = reader.audit(project, &filter).await?;
-    let first = rows.len().saturating_sub(usize::try_from(show.limit).unwrap_or(usize::MAX));
-    for row in &rows[first..] {
-        if json { print::json_line(&whole(row)?)? } else { print::line(one_line(row)?) }
+    for row in reader.audit(project, &filter).await? {
+        if json { print::json_line(&whole(&row))? } else { print::line(one_line(&row)) }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A row with its hashes, as an export holds it.
-fn whole(row: &Row) -> anyhow::Result<Value> {
-    let mut value: Value = serde_json::from_str(&row.body).with_context(|| format!("row {} is damaged", row.seq))?;
+///
+/// A damaged one is shown as it is: this is when people look.
+fn whole(row: &Row) -> Value {
+    let mut value = content(row);
     if let Some(object) = value.as_object_mut() {
         object.insert("prevHash".to_owned(), json!(row.prev_hash));
         object.insert("hash".to_owned(), json!(row.hash));
     }
-    Ok(value)
+    value
 }
 
-fn one_line(row: &Row) -> anyhow::Result<String> {
-    let body: Value = serde_json::from_str(&row.body).with_context(|| format!("row {} is damaged", row.seq))?;
+fn content(row: &Row) -> Value {
+    serde_json::from_str(&row.body).unwrap_or_else(|_| json!({ "seq": row.seq, "damaged": row.body }))
+}
+
+fn one_line(row: &Row) -> String {
+    let body = content(row);
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let state = match (row.event.as_str(), body.pointer("/outcome/ok").and_then(Value::as_bool)) {
         ("finished", Some(true)) => paint(GOOD, "ok"),
@@ -135,7 +136,7 @@ fn one_line(row: &Row) -> anyhow::Result<String> {
             format!(" {}", paint(DIM, if short.len() < text.len() { format!("{short}…") } else { short }))
         }
     };
-    Ok(format!("{:>6}  {}  {:<16} {state}{took}{arguments}", row.seq, print::time(row.at_ms), visible(&row.tool)))
+    format!("{:>6}  {}  {:<16} {state}{took}{arguments}", row.seq, print::time(row.at_ms), visible(&row.tool))
 }
 
 async fn verify(reader: &Reader, project: i64, json: bool) -> anyhow::Result<ExitCode> {
@@ -169,7 +170,7 @@ async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyho
         let Some(last) = rows.last() else { break };
         after_seq = last.seq;
         for row in &rows {
-            writeln!(sink, "{}", whole(row)?)?;
+            writeln!(sink, "{}", whole(row))?;
             count += 1;
         }
     }

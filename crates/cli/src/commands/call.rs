@@ -4,11 +4,12 @@ use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::Value;
 use toolhost_contract::{ErrorKind, Outcome};
 use toolhost_host::Hooks;
 
+use crate::Usage;
 use crate::approver;
 use crate::print;
 use crate::settings::Settings;
@@ -40,19 +41,13 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     if watched {
         hooks.progress = Arc::new(print::Running);
     }
-    let cancel = hooks.cancel.clone();
-    let interrupt = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            cancel.cancel();
-        }
-    });
+    hooks.cancel = wire::ended_by_signal();
     let outcome = host.gate.call(host.call(&args.tool, arguments, &args.profile), hooks).await;
-    interrupt.abort();
     if watched {
         print::clear_line();
     }
-    show(&outcome, settings.json)?;
     host.store.close().await?;
+    show(&outcome, settings.json)?;
     Ok(exit_code(&outcome))
 }
 
@@ -69,9 +64,10 @@ fn arguments(text: Option<&str>) -> anyhow::Result<Value> {
         }
         Some(text) => text.to_owned(),
     };
-    let value: Value = serde_json::from_str(&text).context("the arguments are not JSON")?;
+    let value: Value =
+        serde_json::from_str(&text).map_err(|error| Usage::new(format!("the arguments are not JSON: {error}")))?;
     if !value.is_object() {
-        bail!("the arguments must be a JSON object, such as '{{\"path\": \"README.md\"}}'");
+        return Err(Usage::new("the arguments must be a JSON object, such as '{\"path\": \"README.md\"}'"));
     }
     Ok(value)
 }

@@ -50,7 +50,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         instructions,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    serve_stdio(door).await?;
+    let served = serve_stdio(door, wire::ended_by_signal()).await;
+    // What is queued is written also when the connection failed.
     host.store.close().await?;
+    served?;
     Ok(ExitCode::SUCCESS)
 }

@@ -22,11 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let registry = wire::registry()?;
-    // The built-in profiles need no workspace; an operator's own come from the configuration.
-    let profiles = match settings.resolve() {
-        Ok(resolved) => Profiles::load(&registry, &[&resolved.profiles], None)?,
-        Err(_) => Profiles::load(&registry, &[], None)?,
-    };
+    let profiles = Profiles::load(&registry, &[&settings.profiles()?], None)?;
     let profile = args.profile.as_deref().map(|name| profiles.get(name)).transpose()?;
     let tools: Vec<&Registered> =
         registry.tools().iter().filter(|tool| profile.is_none_or(|profile| profile.has(&tool.facts.name))).collect();

@@ -119,10 +119,11 @@ impl Rule {
             Some(Value::String(text)) if shell && name == SHELL_ARGUMENT => self.matches_command(glob, text),
             Some(Value::String(text)) => self.matches_text(name, glob, text),
             Some(Value::Array(items)) => {
+                let strings = items.iter().all(Value::is_string) && !items.is_empty();
                 let mut texts = items.iter().filter_map(Value::as_str);
                 // As with commands: allowing needs all, asking and denying needs one.
                 match self.decide {
-                    Decide::Allow => texts.all(|text| self.matches_text(name, glob, text)),
+                    Decide::Allow => strings && texts.all(|text| self.matches_text(name, glob, text)),
                     Decide::Ask | Decide::Deny => texts.any(|text| self.matches_text(name, glob, text)),
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Tier;
 use super::identity::{IdMap, Identity};
-use super::policy::{NetworkMode, Policy, ResourceLimits};
+use super::policy::{Mounted, NetworkMode, Policy, ResourceLimits};
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::executor::{Access, Fence};
@@ -108,11 +108,11 @@ fn full(
     if let Some(socket) = proxy {
         args.bind("--ro-bind", socket, Path::new(proxy::SOCKET_INSIDE));
     }
-    workspace_view(&mut args, room, fence.workspace);
+    let mounted = workspace_view(&mut args, room, fence.workspace);
     // With real root mounting, `/proc/sys` would be writable to a process that kept uid 0.
     args.add(["--remount-ro", "/proc"]);
-    let cwd = room.path_of(&command.cwd);
-    args.add([OsString::from("--chdir"), cwd.into(), OsString::from("--"), OsString::from(HELPER_INSIDE)]);
+    // Not to the command's folder: another user's may be closed to root without its capabilities.
+    args.add(["--chdir", "/", "--", HELPER_INSIDE]);
 
     let mut readable = system_readable(config);
     readable.push(PathBuf::from("/run"));
@@ -128,8 +128,10 @@ fn full(
         drop_capabilities: false,
         enforce: true,
         supervise: false,
+        cwd: Some(room.path_of(&command.cwd)),
         readable,
         writable,
+        mounted,
         network,
         limits: limits(method, config, command),
     };
@@ -174,8 +176,10 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -
         drop_capabilities: method.identity == Identity::BareRoot,
         enforce,
         supervise: true,
+        cwd: None,
         readable,
         writable,
+        mounted: Vec::new(),
         network: NetworkMode::None,
         limits: limits(method, config, command),
     };
@@ -225,25 +229,47 @@ fn system_view(args: &mut Args, config: &LocalConfig) {
     }
 }
 
-fn workspace_view(args: &mut Args, room: &Room, access: Access) {
+/// The workspace, and read-only in it what a command may use but not change. Answers the mounts inside it.
+fn workspace_view(args: &mut Args, room: &Room, access: Access) -> Vec<Mounted> {
     for folder in room.writable_folders() {
         let how = if access == Access::Write { "--bind" } else { "--ro-bind" };
         args.parents_of(&folder);
         args.bind(how, &folder, &folder);
     }
+    let mut mounted = Vec::new();
     if access == Access::Read {
-        return;
+        return mounted;
     }
-    let policy = room.root.join(POLICY_FILE);
-    args.bind("--ro-bind-try", &policy, &policy);
+    let mut mount = |how: &str, folder: &Path, name: &Path| {
+        // A link is left as it is: the mount would follow it, perhaps to the person's own home.
+        let Some(found) = without_links(folder, name) else { return };
+        args.bind(how, &found.path, &found.path);
+        mounted.push(found);
+    };
+    mount("--ro-bind", &room.root, Path::new(POLICY_FILE));
     for git in room.git_folders() {
+        let (Some(folder), Some(name)) = (git.parent(), git.file_name().map(Path::new)) else { continue };
         // As a mount of its own, `.git` cannot be moved away and planted anew.
-        args.bind("--bind", &git, &git);
+        mount("--bind", folder, name);
         for armed in GIT_ARMED {
-            let path = git.join(armed);
-            args.bind("--ro-bind-try", &path, &path);
+            mount("--ro-bind", folder, &name.join(armed));
         }
     }
+    mounted
+}
+
+/// What is at `name` below `folder`, if no link leads there.
+fn without_links(folder: &Path, name: &Path) -> Option<Mounted> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+    let folder_fd =
+        rustix::fs::openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::openat2(&folder_fd, name, flags, Mode::empty(), resolve).ok()?;
+    let stat = rustix::fs::fstat(&found).ok()?;
+    // With O_PATH and O_NOFOLLOW a link at the end is opened itself.
+    let link = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_symlink();
+    (!link).then(|| Mounted { path: folder.join(name), device: stat.st_dev, inode: stat.st_ino })
 }
 
 fn limits(method: &Method, config: &LocalConfig, command: &Command) -> ResourceLimits {

@@ -15,6 +15,11 @@ use super::policy::{NetworkMode, Policy, ResourceLimits};
 /// Newest Landlock ABI asked for; older kernels give what they have.
 const LANDLOCK_ABI: ABI = ABI::V6;
 
+/// From this ABI on Landlock holds `truncate(2)` too.
+const LANDLOCK_ABI_TRUNCATE: i32 = 3;
+/// From this ABI on Landlock holds signals to processes outside.
+pub(crate) const LANDLOCK_ABI_SIGNALS: i32 = 6;
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The kernel's Landlock ABI, 0 if it has none.
@@ -152,6 +157,9 @@ fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>
         }
     };
     rules.insert(libc::SYS_socket, socket_rules);
+    if landlock_abi() < LANDLOCK_ABI_TRUNCATE {
+        rules.insert(libc::SYS_truncate, Vec::new());
+    }
     Ok(rules)
 }
 

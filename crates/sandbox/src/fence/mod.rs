@@ -17,8 +17,8 @@ mod probe;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use bwrap::{Method, Plan, plan};
-pub(crate) use kernel::{apply, landlock_abi, landlock_thread};
-pub(crate) use policy::{NetworkMode, Policy, READY_FD};
+pub(crate) use kernel::{LANDLOCK_ABI_SIGNALS, apply, landlock_abi, landlock_thread};
+pub(crate) use policy::{Mounted, NetworkMode, Policy, READY_FD};
 pub use probe::Probe;
 pub(crate) use probe::probe;
 

@@ -19,10 +19,26 @@ pub(crate) struct Policy {
     pub(crate) enforce: bool,
     /// Stay alive as the parent and end every descendant: there is no pid namespace to do it.
     pub(crate) supervise: bool,
+    /// Where the command starts, if not where the helper does.
+    pub(crate) cwd: Option<PathBuf>,
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
+    /// What must be found where it was mounted.
+    pub(crate) mounted: Vec<Mounted>,
     pub(crate) network: NetworkMode,
     pub(crate) limits: ResourceLimits,
+}
+
+/// A mount inside the workspace, and which file or folder the host meant.
+///
+/// `bwrap` goes by path and follows links, and another command may put one there in the meantime: the mount would show
+/// what is outside. So the helper looks again before the command starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mounted {
+    pub(crate) path: PathBuf,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

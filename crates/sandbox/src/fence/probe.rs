@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::bwrap::Method;
 use super::identity::{IdMap, Identity};
-use super::{FenceChoice, FenceReport, Tier, landlock_abi};
+use super::{FenceChoice, FenceReport, LANDLOCK_ABI_SIGNALS, Tier, landlock_abi};
 use crate::command::{Command, Watch};
 use crate::error::Error;
 use crate::executor::{Access, Fence};
@@ -132,6 +132,12 @@ fn holes(method: &Method) -> Vec<String> {
             .map(str::to_owned),
         ),
         Tier::Off => holes.push("everything: commands run with the host's rights".to_owned()),
+    }
+    if method.tier == Tier::Landlock && landlock_abi() < LANDLOCK_ABI_SIGNALS {
+        holes.push(
+            "this kernel lets a command send signals to other processes of its user, its supervisor among them"
+                .to_owned(),
+        );
     }
     if method.identity == Identity::BareRoot {
         holes.push(

@@ -1,6 +1,6 @@
 //! Hostile paths and hostile files: what file tools meet in a workspace that somebody else has filled.
 
-mod races;
+pub(crate) mod races;
 
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -63,10 +63,13 @@ enum LeadsTo {
     SomethingElse,
 }
 
+/// A place to try, the links that make it one (name and target), and where it leads.
+type WayOut = (&'static str, &'static [(&'static str, &'static str)], LeadsTo);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_link_leads_a_file_tool_out_of_the_workspace() {
     use LeadsTo::{OutsideFolder, SecretFile, SomethingElse};
-    let cases: &[(&str, &[(&str, &str)], LeadsTo)] = &[
+    let cases: &[WayOut] = &[
         ("l", &[("l", "{out}")], OutsideFolder),
         ("l", &[("l", "../outside")], OutsideFolder),
         ("l", &[("l", "./../ws/../outside")], OutsideFolder),
@@ -199,10 +202,7 @@ async fn a_workspace_replaced_while_open_leads_nowhere_else() {
             room.executor.search(look_for("secret", ".")).await,
             room.executor.remove(&path("secret.txt")).await,
         );
-        assert!(
-            !said.contains(SECRET) && !said.contains("Entry {") || !said.contains("\"secret.txt\", kind"),
-            "{said}"
-        );
+        assert!(!said.contains(SECRET) && !said.contains("Entry { path: \"secret.txt\""), "{said}");
         assert_eq!(std::fs::read_to_string(ws.join("secret.txt")).unwrap(), SECRET);
         // Back to how the room was, for the look at what is outside.
         if replace_by_link {
@@ -266,12 +266,14 @@ async fn gits_own_folder_is_not_changed_by_file_tools_in_any_spelling() {
             room.executor.rename(&path(place), &path("moved")).await,
             room.executor.remove(&path(place)).await,
         ] {
-            assert!(matches!(refused, Err(Error::GitInternal { .. })), "{place}: {refused:?}");
+            // Moving and removing say "not found" where that comes first.
+            let refused = refused.unwrap_err();
+            assert!(matches!(refused, Error::GitInternal { .. } | Error::NotFound { .. }), "{place}: {refused:?}");
         }
     }
     // A write follows a link at the end, also one to what is not there yet.
     assert!(matches!(write(&room, "c", "x").await, Err(Error::GitInternal { .. })));
-    assert_eq!(write(&room, "d", "x").await.unwrap_err().kind(), ErrorKind::Security);
+    assert_eq!(write(&room, "d", "x").await.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(std::fs::read_to_string(room.ws().join(".git/config")).unwrap(), "[core]\n");
     assert_eq!(std::fs::read_dir(room.ws().join(".git")).unwrap().count(), 2);
     assert_eq!(std::fs::read_dir(room.ws().join(".git/hooks")).unwrap().count(), 0);

@@ -5,7 +5,11 @@ use std::path::Path;
 
 use toolhost_sandbox::{Access, FenceChoice, LocalExecutor, Tier};
 
+use crate::files::races::Swapper;
 use crate::room::{Room, SECRET, config};
+
+/// Commands started against the swapper.
+const ROUNDS: usize = 200;
 
 /// Git as the host's person runs it, with nobody's configuration.
 fn git(folder: &Path, args: &[&str]) {
@@ -207,4 +211,57 @@ async fn a_link_for_a_git_folder_shows_no_command_what_is_outside() {
             if git.is_symlink() { std::fs::remove_file(&git).unwrap() } else { std::fs::remove_dir_all(&git).unwrap() }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_root_works_in_another_users_private_repository() {
+    if !crate::room::is_root() {
+        // Only root can be a guest there.
+        return;
+    }
+    const OWNER: u32 = 54_321;
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let furnish = |ws: &Path| {
+            repository(ws);
+            let given = std::process::Command::new("chown").arg("-R").arg(format!("{OWNER}:{OWNER}")).arg(ws).status();
+            assert!(given.unwrap().success());
+            std::fs::set_permissions(ws, PermissionsExt::from_mode(0o700)).unwrap();
+            std::fs::set_permissions(ws.join(".git"), PermissionsExt::from_mode(0o700)).unwrap();
+        };
+        let room = Room::with(choice, furnish, |_| {});
+        let committed = room.bash(COMMIT, Access::Write).await;
+        assert_eq!((committed.exit_code, committed.stdout.text.trim()), (0, "2"), "{committed:?}");
+        let owner = room.bash("id -u; stat -c %u .git/index", Access::Write).await;
+        assert_eq!(owner.stdout.text, format!("{OWNER}\n{OWNER}\n"), "{owner:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_swapped_in_while_a_fence_is_built_shows_nothing_outside() {
+    let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    std::fs::write(home.path().join("secret.txt"), SECRET).unwrap();
+    let inside = home.path().to_str().unwrap();
+    let furnish = |ws: &Path| {
+        let target = format!("{}{}", "../".repeat(ws.join(".git").ancestors().count() - 1), &inside[1..]);
+        std::fs::create_dir_all(ws.join(".git/hooks")).unwrap();
+        symlink(target, ws.join(".git/link")).unwrap();
+    };
+    let room = Room::with(FenceChoice::Full, furnish, |config| config.home = home.path().to_owned());
+    let swapper = Swapper::start(&room.ws().join(".git"), "hooks", "link");
+    let (mut ran, mut refused) = (0, 0);
+    for _ in 0..ROUNDS {
+        match room.try_bash(&format!("cat {inside}/*"), Access::Write, std::time::Duration::from_secs(20)).await {
+            Ok(result) => {
+                ran += 1;
+                room.assert_untouched(&format!("{result:?}"));
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(matches!(error, toolhost_sandbox::Error::FenceBuild { .. }), "{error:?}");
+            }
+        }
+    }
+    let swaps = swapper.swaps();
+    assert!(swaps > 1000 && ran > 0, "{swaps} swaps, {ran} ran, {refused} refused");
 }

@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
@@ -18,20 +17,6 @@ pub(crate) const SECRET: &str = "the-secret-outside";
 /// so that only the fence keeps the two apart.
 pub(crate) const AGENT_UID: u32 = 64_999;
 const OUTSIDE_MODE: u32 = 0o666;
-
-/// Tries forbidden system calls; see `probe.c`.
-static PROBE: LazyLock<TempDir> = LazyLock::new(|| {
-    let folder = tempfile::Builder::new().prefix("probe-").tempdir_in("/var/tmp").unwrap();
-    let source = folder.path().join("probe.c");
-    std::fs::write(&source, include_str!("probe.c")).unwrap();
-    let built = std::process::Command::new("gcc")
-        .args(["-O1", "-Wall", "-Werror", "-o"])
-        .args([&folder.path().join("probe"), &source])
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    folder
-});
 
 pub(crate) struct Room {
     pub(crate) folder: TempDir,
@@ -97,9 +82,16 @@ impl Room {
         self.executor.run(command, &fence, Watch::unattended()).await
     }
 
-    /// Puts the probe into the workspace as `./probe`.
+    /// Builds `probe.c`, which tries forbidden system calls, as `./probe` in the workspace.
+    ///
+    /// By another process, as [`copy`] is: this one starts others on many threads, and a program that any of them still
+    /// holds open for writing cannot be run.
     pub(crate) fn bring_probe(&self) {
-        std::fs::copy(PROBE.path().join("probe"), self.ws().join("probe")).unwrap();
+        let source = self.ws().join("probe.c");
+        std::fs::write(&source, include_str!("probe.c")).unwrap();
+        let mut gcc = std::process::Command::new("gcc");
+        let built = gcc.args(["-Wall", "-Werror", "-o"]).args([&self.ws().join("probe"), &source]).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     }
 
     /// Nothing outside the workspace was read into `text` or changed.
@@ -140,6 +132,11 @@ pub(crate) fn config(root: PathBuf, fence: FenceChoice) -> LocalConfig {
 pub(crate) fn helper() -> PathBuf {
     let beside = std::env::current_exe().unwrap().with_file_name("toolhost-sandbox-exec");
     if beside.exists() { beside } else { PathBuf::from(env!("CARGO_BIN_EXE_toolhost-sandbox-exec")) }
+}
+
+/// Copies a program; see [`Room::bring_probe`].
+pub(crate) fn copy(from: &Path, to: &Path) {
+    assert!(std::process::Command::new("cp").args([from, to]).status().unwrap().success());
 }
 
 /// A room in each tier. Both must hold: the absence of one is a broken machine, not a pass.

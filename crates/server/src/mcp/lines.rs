@@ -47,7 +47,9 @@ where
     async fn fill_line(&mut self) -> bool {
         loop {
             let available = match self.reader.fill_buf().await {
-                Ok([]) | Err(_) => return false,
+                // A last message may lack its newline.
+                Ok([]) => return !self.line.is_empty() || self.dropped > 0,
+                Err(_) => return false,
                 Ok(available) => available,
             };
             let end = available.iter().position(|byte| *byte == b'\n');

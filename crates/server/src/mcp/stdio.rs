@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::QuitReason;
+use tokio_util::sync::CancellationToken;
 
 use super::lines::Lines;
 use super::service::{Door, McpService};
@@ -22,7 +23,9 @@ pub enum StdioError {
 }
 
 /// Serves one client until it closes its side. Calls under way are then cancelled, and end with their rows written.
-pub async fn serve_stdio(door: Door) -> Result<(), StdioError> {
+///
+/// `stop` ends it from this side, as a signal does.
+pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), StdioError> {
     let service = McpService::new(door)?;
     let (closing, gate) = (service.closing.clone(), service.gate());
     let (reader, writer) = rmcp::transport::stdio_pipes();
@@ -32,7 +35,17 @@ pub async fn serve_stdio(door: Door) -> Result<(), StdioError> {
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(StdioError::Handshake(error.to_string())),
     };
-    let end = running.waiting().await;
+    let hang_up = running.cancellation_token();
+    let waiting = running.waiting();
+    tokio::pin!(waiting);
+    let end = tokio::select! {
+        end = &mut waiting => end,
+        () = stop.cancelled() => {
+            closing.cancel();
+            hang_up.cancel();
+            waiting.await
+        }
+    };
     closing.cancel();
     // Past the grace the audit closes them as unknown at the next start.
     let _ = tokio::time::timeout(CLOSING_GRACE, gate.settle()).await;

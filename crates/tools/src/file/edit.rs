@@ -15,6 +15,8 @@ const NEAREST_LINES_MAX: usize = 3;
 const SIMILARITY_MIN: f64 = 0.7;
 /// Lines longer than this are not compared.
 const COMPARED_CHARS_MAX: usize = 300;
+/// Text in which the nearest lines are looked for, bytes.
+const COMPARED_BYTES_MAX: usize = 512 * 1024;
 const EDITS_MAX: usize = 200;
 
 pub(crate) struct Edit;
@@ -187,7 +189,8 @@ fn nearest_lines(text: &str, search: &str) -> String {
     if wanted.chars().count() > COMPARED_CHARS_MAX {
         return String::new();
     }
-    let mut scored: Vec<(f64, usize, &str)> = text
+    let compared = &text[..text.floor_char_boundary(COMPARED_BYTES_MAX)];
+    let mut scored: Vec<(f64, usize, &str)> = compared
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty() && line.len() <= COMPARED_CHARS_MAX)

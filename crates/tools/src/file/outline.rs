@@ -2,6 +2,8 @@
 
 use tree_sitter::{Language, Node, Parser};
 
+/// Longest file that is parsed: broken code takes a parser many times as long as good code.
+const PARSED_BYTES_MAX: usize = 1024 * 1024;
 /// Longest signature shown.
 const SIGNATURE_CHARS_MAX: usize = 200;
 
@@ -140,6 +142,11 @@ pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
     let grammar = GRAMMARS.iter().find(|grammar| grammar.extensions.contains(&extension.as_str()));
     let grammar = grammar.ok_or_else(|| "no outline for this kind of file; its two ends are shown".to_owned())?;
+    if text.len() > PARSED_BYTES_MAX {
+        return Err(format!(
+            "the file is longer than the {PARSED_BYTES_MAX} bytes that are parsed; its two ends are shown"
+        ));
+    }
     let failed = || format!("this could not be parsed as {}; its two ends are shown", grammar.name);
     let mut parser = Parser::new();
     parser.set_language(&(grammar.language)()).map_err(|_| failed())?;

@@ -157,10 +157,17 @@ impl Tool for Read {
         match input.view {
             View::Full => file.lines(&input, bytes_max),
             View::HeadTail => Ok(file.ends(input.limit, bytes_max, None)),
-            View::Outline => Ok(match outline(path.as_str(), &file.text, bytes_max) {
-                Ok(content) => file.outline(content),
-                Err(why) => file.ends(input.limit, bytes_max, Some(why)),
-            }),
+            View::Outline => {
+                // Parsing is work for the processor, where no deadline would reach it among the others.
+                let parsed = tokio::task::spawn_blocking(move || {
+                    let outline = outline(&file.path, &file.text, bytes_max);
+                    (file, outline)
+                });
+                Ok(match parsed.await.map_err(ToolError::internal)? {
+                    (file, Ok(content)) => file.outline(content),
+                    (file, Err(why)) => file.ends(input.limit, bytes_max, Some(why)),
+                })
+            }
         }
     }
 }

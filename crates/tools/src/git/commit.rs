@@ -38,24 +38,37 @@ pub(crate) struct Output {
 /// `$1` is `all` or `files`; the paths follow; the message is standard input.
 const SCRIPT: &str = r#"
 kind=$1; shift
+# All is done on a copy of the index, which takes the place of the real one when the commit is made: a refused commit
+# leaves nothing staged.
+index=$(git rev-parse --git-path index) || exit
+copy=$index.toolhost-$$
+(set -C; : >"$index.lock") 2>/dev/null || { echo "another git process is at work here: $index.lock exists" >&2; exit 72; }
+trap 'rm -f "$copy" "$copy.lock" "$index.lock"' EXIT
+[ ! -e "$index" ] || cp "$index" "$copy" || exit 70
+export GIT_INDEX_FILE=$copy
 if [ "$kind" = all ]; then
     git add --all || exit 70
+    # What a killed host may have left of a write is nobody's work.
+    git diff --cached --name-only -z --no-ext-diff --diff-filter=A | grep -zE '(^|/)\.toolhost-[0-9-]+\.tmp$' \
+        | xargs -0 -r git rm --quiet --cached -- || exit 70
     git diff --cached --quiet --no-ext-diff --no-textconv && exit 71
     set --
 else
     git add --all -- "$@" || exit 70
     git diff --cached --quiet --no-ext-diff --no-textconv -- "$@" && exit 71
 fi
-filtered=$(git diff --cached --name-only -z --no-ext-diff --diff-filter=d | git check-attr --stdin -z filter \
+filtered=$(git diff --cached --name-only -z --no-ext-diff --diff-filter=d -- "$@" | git check-attr --stdin -z filter \
     | while IFS= read -r -d '' file && IFS= read -r -d '' _ && IFS= read -r -d '' value; do
         case "$value" in unspecified|unset) ;; *) printf '%s uses %s\n' "$file" "$value"; break ;; esac
     done)
 [ -z "$filtered" ] || { printf '%s\n' "$filtered" >&2; exit 73; }
 if [ "$kind" = all ]; then
-    git commit --quiet --no-verify --cleanup=strip --file=- || exit 72
+    git commit --quiet --no-verify --cleanup=whitespace --file=- || exit 72
 else
-    git commit --quiet --no-verify --cleanup=strip --file=- --only -- "$@" || exit 72
+    git commit --quiet --no-verify --cleanup=whitespace --file=- --only -- "$@" || exit 72
 fi
+mv -f "$copy" "$index.lock" && mv -f "$index.lock" "$index" || exit 72
+unset GIT_INDEX_FILE
 git rev-parse HEAD
 git symbolic-ref --quiet --short HEAD || echo
 git log -1 --format=%s

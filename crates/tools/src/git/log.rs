@@ -28,6 +28,8 @@ pub(crate) struct Input {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
     commits: Vec<Commit>,
+    /// The middle was left out: ask for fewer commits.
+    truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -69,7 +71,8 @@ impl Tool for Log {
             let body = if body.is_empty() { String::new() } else { format!("\n    {}", body.replace('\n', "\n    ")) };
             format!("{} {} {}: {}{body}", c.hash.get(..10).unwrap_or(&c.hash), c.date, c.author, c.subject)
         });
-        lines.collect::<Vec<_>>().join("\n")
+        let cut = if output.truncated { "\n[the middle was left out: ask for fewer commits]" } else { "" };
+        lines.collect::<Vec<_>>().join("\n") + cut
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
@@ -86,7 +89,8 @@ exec git "$@""#;
         if result.exit_code != 0 {
             return Err(super::refused("git log failed", &result));
         }
-        Ok(Output { commits: result.stdout.text.split('\x1e').filter_map(read).collect() })
+        let commits = result.stdout.text.split('\x1e').filter_map(read).collect();
+        Ok(Output { commits, truncated: result.stdout.truncated })
     }
 }
 

@@ -97,19 +97,16 @@ async fn no_socket_of_the_hosts_can_be_reached() {
     open(&pathname);
     let name = format!("toolhost-{}", folder.path().display());
     let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let (tcp, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
-    udp.set_nonblocking(true).unwrap();
-    let _tcp = std::net::TcpListener::bind(("127.0.0.2", tcp));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let tcp = listener.local_addr().unwrap().port();
+    let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (tcp_port, udp_port) = (listener.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+    udp.set_nonblocking(true).unwrap();
     let in_workspace = "socket-in-the-workspace";
     let attacks = [
         format!("./probe unix-path {}", pathname.display()),
         format!("./probe unix-path {in_workspace}"),
         format!("./probe unix-abstract {name}"),
-        format!("exec 3<>/dev/tcp/127.0.0.1/{tcp}"),
+        format!("exec 3<>/dev/tcp/127.0.0.1/{tcp_port}"),
         format!("echo sent > /dev/udp/127.0.0.1/{udp_port}"),
     ];
     let place = |room: &Room| {

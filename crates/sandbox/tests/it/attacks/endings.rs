@@ -1,15 +1,15 @@
 //! However a command ends, or its host does, nothing of it is left running.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, Watch};
+use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
 
-use crate::room::{Room, processes_named, rerun_alone, rooms, runs_alone, until};
+use crate::room::{Room, config, processes_named, rerun_alone, rooms, runs_alone, until};
 
 /// A name for processes that no other test's have.
-fn marker(room: &Room) -> String {
-    format!("toolhost-test-{}", room.ws().display())
+fn marker(workspace: &Path) -> String {
+    format!("toolhost-test-{}", workspace.display())
 }
 
 /// Starts daemons in every way there is, deaf to what can be ignored, and waits.
@@ -29,7 +29,7 @@ static FENCE: Fence = Fence { workspace: Access::Write, network: Vec::new() };
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_command_ends_with_its_whole_tree() {
     for (tier, room) in rooms().await {
-        let marker = marker(&room);
+        let marker = marker(&room.ws());
         let watch = Watch::unattended();
         let cancel = watch.cancel.clone();
         let running = room.executor.run(tree(&marker), &FENCE, watch);
@@ -46,7 +46,7 @@ async fn a_cancelled_command_ends_with_its_whole_tree() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_nobody_waits_for_ends_with_its_whole_tree() {
     for (tier, room) in rooms().await {
-        let marker = marker(&room);
+        let marker = marker(&room.ws());
         {
             let running = room.executor.run(tree(&marker), &FENCE, Watch::unattended());
             let started = until("the tree runs", || processes_named(&marker) == TREE);
@@ -62,8 +62,7 @@ async fn a_command_nobody_waits_for_ends_with_its_whole_tree() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_dropped_while_it_starts_does_not_run_on() {
     for (tier, room) in rooms().await {
-        let room = Arc::new(room);
-        let marker = marker(&room);
+        let marker = marker(&room.ws());
         // From "not even asked for" to "just started", whatever the machine makes of it.
         for yields in 0..60 {
             let running = room.executor.run(tree(&marker), &FENCE, Watch::unattended());
@@ -87,17 +86,19 @@ async fn a_command_dropped_while_it_starts_does_not_run_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outlives_a_host_that_dies() {
     const THIS: &str = "attacks::endings::nothing_outlives_a_host_that_dies";
-    const MARKER: &str = "TOOLHOST_TEST_MARKER";
+    const WORKSPACE: &str = "TOOLHOST_TEST_WORKSPACE";
     if runs_alone(THIS) {
-        let marker = std::env::var_os(MARKER).unwrap().into_string().unwrap();
-        let (tier, marker) = marker.split_once(' ').unwrap();
-        let room = Room::fenced(if tier == "full" { FenceChoice::Full } else { FenceChoice::Landlock });
-        let result = room.executor.run(tree(marker), &FENCE, Watch::unattended()).await;
+        let workspace = std::env::var_os(WORKSPACE).unwrap().into_string().unwrap();
+        let (tier, root) = workspace.split_once(' ').unwrap();
+        let choice = if tier == "full" { FenceChoice::Full } else { FenceChoice::Landlock };
+        let executor = LocalExecutor::open(config(root.into(), choice)).unwrap();
+        let result = executor.run(tree(&marker(root.as_ref())), &FENCE, Watch::unattended()).await;
         unreachable!("the host was to be killed while this ran: {result:?}");
     }
     for tier in ["full", "landlock"] {
-        let marker = marker(&Room::new());
-        let mut host = rerun_alone(THIS, (MARKER, &format!("{tier} {marker}"))).spawn().unwrap();
+        let room = Room::new();
+        let marker = marker(&room.ws());
+        let mut host = rerun_alone(THIS, (WORKSPACE, &format!("{tier} {}", room.ws().display()))).spawn().unwrap();
         until("the tree runs", || processes_named(&marker) == TREE).await;
         host.kill().unwrap();
         host.wait().unwrap();
@@ -120,7 +121,7 @@ async fn a_signal_that_ends_a_command_is_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_cannot_end_what_watches_over_it() {
     for (tier, room) in rooms().await {
-        let marker = marker(&room);
+        let marker = marker(&room.ws());
         let script = format!(
             "for pid in $PPID 1 2 $(ls /proc | grep '^[0-9]*$'); do [ $pid = $$ ] || kill -KILL $pid; done 2>/dev/null
             setsid -f bash -c 'exec -a \"{marker}\" sleep 1000'; echo still here"

@@ -17,14 +17,14 @@ const ROUND_TIME: Duration = Duration::from_millis(1500);
 const ROUNDS_MAX: usize = 100_000;
 
 /// Exchanges two names until dropped.
-struct Swapper {
+pub(crate) struct Swapper {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicU64>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Swapper {
-    fn start(folder: &Path, one: &str, other: &str) -> Self {
+    pub(crate) fn start(folder: &Path, one: &str, other: &str) -> Self {
         let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (flag, count) = (Arc::clone(&stop), Arc::clone(&swaps));
         let dir = std::fs::File::open(folder).unwrap();
@@ -39,7 +39,7 @@ impl Swapper {
     }
 
     /// Ends it and tells how often it swapped.
-    fn swaps(mut self) -> u64 {
+    pub(crate) fn swaps(mut self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
         self.swaps.load(Ordering::Relaxed)
@@ -74,7 +74,6 @@ async fn race(what: &str, operation: impl AsyncFn(&Room, usize) -> (bool, String
     let counts = format!("{what}: {swaps} swaps, {succeeded} succeeded, {refused} refused");
     assert!(swaps > 1000 && succeeded > 0 && refused > 0, "not much of a race: {counts}");
     room.assert_untouched(&counts);
-    std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{counts}\n")).unwrap();
 }
 
 fn answer<T: std::fmt::Debug>(result: toolhost_sandbox::Result<T>) -> (bool, String) {
