@@ -22,7 +22,7 @@ const EXIT_USAGE: u8 = 2;
 pub(crate) struct Usage(String);
 
 impl Usage {
-    pub(crate) fn new(message: impl Into<String>) -> anyhow::Error {
+    pub(crate) fn error(message: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Self(message.into()))
     }
 }

@@ -145,6 +145,9 @@ impl From<toolhost_sandbox::Error> for ToolError {
             E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
             E::NotFound { .. } => Some("`file.list` shows what is there"),
             E::Exists { .. } => Some("choose another name"),
+            E::NotRegular { path, .. } if path.ends_with("ignore") => {
+                Some("`includeIgnored` goes without ignore files")
+            }
             E::NotRegular { what: "a folder", .. } => Some("`file.list` lists a folder"),
             E::Changed { .. } => Some("read the file again and repeat the change on its present content"),
             E::NoFence { .. } => Some("`toolhost doctor` tells the operator what is missing"),

@@ -130,7 +130,8 @@ impl Redactor {
 /// Whether a variable of this name holds a secret, by the way such names are made.
 fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|mark| name.contains(mark))
+    ["KEY", "SECRET", "TOKEN", "PASS", "CREDENTIAL", "DATABASE_URL"].iter().any(|mark| name.contains(mark))
+        || ["_PAT", "AUTH"].iter().any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ use crate::error::{Error, Result};
 use crate::executor::{Content, ReadSpan, WriteGuard, Written};
 use crate::path::{POLICY_FILE, WsPath, is_git_internal};
 
+/// Largest file whose hash is compared before a write.
+const HASHED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
 /// The workspace root, held open.
 pub(crate) struct Tree {
     dir: Dir,
@@ -135,7 +138,11 @@ impl Tree {
     }
 
     fn check_unchanged(&self, path: &WsPath, expected: &str) -> Result<()> {
-        let (mut file, _) = self.open_regular(path)?;
+        let (mut file, size) = self.open_regular(path)?;
+        if size > HASHED_BYTES_MAX {
+            let what = format!("the size of `{path}` in bytes, of which the hash is asked,");
+            return Err(Error::Limit { what, actual: size, limit: HASHED_BYTES_MAX });
+        }
         let mut hash = Sha256::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {

@@ -12,16 +12,24 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, MetadataExt, Permissions};
+use cap_std::fs::{Dir, MetadataExt, OpenOptions, OpenOptionsExt, Permissions};
 
 use crate::error::{Error, Result};
 use crate::fence::Tier;
 use crate::local::Room;
+use crate::path::POLICY_FILE;
 
 /// Files that no mount can hold.
 const ALWAYS: &[&str] = &["commondir", "config.worktree"];
 /// What the full fence holds by mounts.
 const WITHOUT_MOUNTS: &[&str] = &["config", "info/attributes"];
+/// What arms the repositories kept inside: linked worktrees and submodules.
+const OF_OTHERS: &[(&str, &[&str])] = &[
+    ("worktrees", &["commondir", "gitdir", "config.worktree"]),
+    ("modules", &["config", "config.worktree", "commondir", "info/attributes"]),
+];
+/// Worktrees and submodules looked after.
+const OTHERS_MAX: usize = 200;
 const HOOKS: &str = "hooks";
 /// Larger files cannot be put back; nobody's git configuration is.
 const KEPT_BYTES_MAX: u64 = 1024 * 1024;
@@ -32,8 +40,10 @@ const HOOKS_MAX: usize = 1000;
 #[derive(Clone, Default)]
 pub(crate) struct GitGuard {
     /// How many commands are under way, and what was there before the first.
-    under_way: Arc<Mutex<Option<(usize, Arc<Baseline>)>>>,
+    under_way: Arc<Mutex<Option<UnderWay>>>,
 }
+
+type UnderWay = (usize, Arc<Baseline>);
 
 /// One command's share in the guard; dropping it puts everything back.
 pub(crate) struct Lease {
@@ -47,6 +57,8 @@ struct Baseline {
 
 struct Folder {
     dir: Dir,
+    /// How it is called in the workspace.
+    name: &'static str,
     /// Who files put back belong to.
     owner: (u32, u32),
     with_hooks: bool,
@@ -118,6 +130,12 @@ impl Drop for Lease {
 impl Baseline {
     fn take(room: &Room, tier: Tier) -> Result<Self> {
         let mut folders = Vec::new();
+        if let Ok(dir) = Dir::open_ambient_dir(&room.root, ambient_authority()) {
+            // The policy is no git file, but it is held for the same reason and in the same way.
+            let owner = owner_of(&dir);
+            let files = vec![(POLICY_FILE.to_owned(), look(&dir, POLICY_FILE))];
+            folders.push(Folder { dir, name: "", owner, with_hooks: false, files });
+        }
         for path in room.git_folders() {
             let Ok(dir) = Dir::open_ambient_dir(path, ambient_authority()) else { continue };
             let with_hooks = tier != Tier::Full;
@@ -129,11 +147,13 @@ impl Baseline {
                     let (actual, limit) = (hooks.len() as u64, HOOKS_MAX as u64);
                     return Err(Error::Limit { what: "the number of git hooks".to_owned(), actual, limit });
                 }
+                names.push(HOOKS.to_owned());
                 names.extend(hooks);
             }
-            let owner = dir.dir_metadata().map_or((0, 0), |metadata| (metadata.uid(), metadata.gid()));
+            names.extend(of_others(&dir));
+            let owner = owner_of(&dir);
             let files = names.into_iter().map(|name| (look(&dir, &name), name)).map(|(state, name)| (name, state));
-            folders.push(Folder { files: files.collect(), with_hooks, owner, dir });
+            folders.push(Folder { files: files.collect(), name: ".git/", with_hooks, owner, dir });
         }
         Ok(Self { folders })
     }
@@ -153,7 +173,7 @@ impl Folder {
             if let Err(error) = self.put_back(name, before) {
                 tracing::error!(%error, name, "a git file could not be put back");
             }
-            restored.push(format!(".git/{name}"));
+            restored.push(format!("{}{name}", self.name));
         }
         restored
     }
@@ -177,6 +197,23 @@ impl Folder {
     }
 }
 
+fn owner_of(dir: &Dir) -> (u32, u32) {
+    dir.dir_metadata().map_or((0, 0), |metadata| (metadata.uid(), metadata.gid()))
+}
+
+fn of_others(dir: &Dir) -> Vec<String> {
+    let mut names = Vec::new();
+    for (folder, files) in OF_OTHERS {
+        for entry in dir.read_dir(folder).into_iter().flatten().flatten().take(OTHERS_MAX) {
+            let Some(other) = entry.file_name().to_str().map(|name| format!("{folder}/{name}")) else { continue };
+            names.extend(files.iter().map(|file| format!("{other}/{file}")));
+            let hooks = dir.read_dir(format!("{other}/{HOOKS}")).into_iter().flatten().flatten().take(HOOKS_MAX);
+            names.extend(hooks.filter_map(|hook| Some(format!("{other}/{HOOKS}/{}", hook.file_name().to_str()?))));
+        }
+    }
+    names
+}
+
 fn hooks(dir: &Dir) -> Vec<String> {
     let entries = dir.read_dir(HOOKS).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(format!("{HOOKS}/{}", entry.file_name().to_str()?))).collect()
@@ -197,7 +234,10 @@ fn look(dir: &Dir, name: &str) -> State {
         };
     }
     let mut bytes = Vec::new();
-    let read = dir.open(name).and_then(|file| file.take(KEPT_BYTES_MAX).read_to_end(&mut bytes));
+    // Somebody may put a FIFO there in between.
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    let read = dir.open_with(name, &options).and_then(|file| file.take(KEPT_BYTES_MAX).read_to_end(&mut bytes));
     read.map_or(other, |_| State::File { bytes, permissions: metadata.permissions() })
 }
 

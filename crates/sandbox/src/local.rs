@@ -91,6 +91,12 @@ impl Room {
     fn new(mut config: LocalConfig) -> std::io::Result<Self> {
         let root = config.root.canonicalize()?;
         config.helper = config.helper.canonicalize()?;
+        if root.join(".git").is_symlink() {
+            // What it leads to could not be told from any other folder, and would be unguarded.
+            return Err(std::io::Error::other(
+                "its `.git` is a link, which cannot be guarded; open the repository where it is",
+            ));
+        }
         let outer_git = outer_git(&root);
         Ok(Self { root, config, outer_git })
     }

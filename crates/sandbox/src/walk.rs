@@ -5,8 +5,8 @@
 //! looked at again through the handle.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cap_std::fs::Dir;
 use globset::{GlobBuilder, GlobMatcher};
@@ -26,6 +26,8 @@ pub(crate) const WALK_ENTRIES_MAX: usize = 1_000_000;
 pub(crate) const SEARCH_MATCHES_MAX: usize = 50_000;
 /// Most bytes of matching lines and their context that one search keeps.
 const SEARCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Largest ignore file that is respected.
+const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 /// Most bytes shown of one line.
 const LINE_BYTES_MAX: usize = 1_000;
 /// Longest line the searcher buffers.
@@ -47,7 +49,7 @@ impl Walk<'_> {
         let base = self.base(&query.path);
         let found: Mutex<Vec<(String, EntryKind)>> = Mutex::new(Vec::new());
         let seen = AtomicUsize::new(0);
-        let mut builder = self.builder(&base, query.include_hidden, query.include_ignored);
+        let (mut builder, doubts) = self.builder(&base, query.include_hidden, query.include_ignored)?;
         builder.max_depth(query.depth_max);
         fenced(self.tree, || {
             builder.build_parallel().run(|| {
@@ -66,6 +68,7 @@ impl Walk<'_> {
                 })
             });
         });
+        doubts.check()?;
         let mut all = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         all.sort_unstable();
         let total = all.len();
@@ -111,7 +114,7 @@ impl Walk<'_> {
             self.tree.open_regular(&query.path)?;
             search_one(&mut searcher(query.context), &query.path);
         } else {
-            let builder = self.builder(&base, query.include_hidden, query.include_ignored);
+            let (builder, doubts) = self.builder(&base, query.include_hidden, query.include_ignored)?;
             fenced(self.tree, || {
                 builder.build_parallel().run(|| {
                     let mut searcher = searcher(query.context);
@@ -131,6 +134,7 @@ impl Walk<'_> {
                     })
                 });
             });
+            doubts.check()?;
         }
         let all = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let cut = count.load(Ordering::Relaxed) >= SEARCH_MATCHES_MAX;
@@ -146,9 +150,20 @@ impl Walk<'_> {
         if path.is_root() { self.root.to_owned() } else { self.root.join(path.as_str()) }
     }
 
-    fn builder(&self, base: &Path, include_hidden: bool, include_ignored: bool) -> WalkBuilder {
+    /// A walk that respects ignore files, once they are known to be files: the walker would wait for ever on a FIFO of
+    /// that name, and read a huge one whole.
+    fn builder(&self, base: &Path, include_hidden: bool, include_ignored: bool) -> Result<(WalkBuilder, Doubts)> {
         let mut builder = WalkBuilder::new(base);
         let respect = !include_ignored;
+        let doubts = Doubts { root: self.root.to_owned(), found: Arc::default() };
+        let within = doubts.clone();
+        if respect {
+            let mut above = base.ancestors().take_while(|folder| folder.starts_with(self.root));
+            let readable = above.all(|folder| within.may_read(folder));
+            if !readable || !within.may_read(&self.root.join(".git/info")) {
+                return Err(doubts.error());
+            }
+        }
         builder
             .hidden(!include_hidden)
             .ignore(respect)
@@ -160,8 +175,12 @@ impl Walk<'_> {
             .require_git(false)
             .follow_links(false)
             .threads(self.threads)
-            .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
-        builder
+            .filter_entry(move |entry| {
+                let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                let git = entry.depth() > 0 && entry.file_name() == ".git";
+                !git && (!folder || !respect || within.may_read(entry.path()))
+            });
+        Ok((builder, doubts))
     }
 
     /// An entry, its path below the folder walked and its path in the workspace; the folder itself is none.
@@ -208,6 +227,47 @@ fn fenced(tree: &Tree, work: impl FnOnce() + Send) {
             work();
         });
     });
+}
+
+/// Ignore files that cannot be read as such.
+#[derive(Clone)]
+struct Doubts {
+    root: PathBuf,
+    found: Arc<Mutex<Option<(String, &'static str)>>>,
+}
+
+impl Doubts {
+    /// Whether the ignore files of a folder, if it has any, are ordinary ones.
+    fn may_read(&self, folder: &Path) -> bool {
+        for name in [".gitignore", ".ignore", "exclude"] {
+            let path = folder.join(name);
+            let Ok(metadata) = path.symlink_metadata() else { continue };
+            // A link is followed by the walker, so what it leads to counts.
+            let Ok(metadata) = (if metadata.is_symlink() { path.metadata() } else { Ok(metadata) }) else { continue };
+            let what = match () {
+                () if metadata.is_file() && metadata.len() <= IGNORE_BYTES_MAX => continue,
+                () if metadata.is_dir() => continue,
+                () if metadata.is_file() => "too large",
+                () => "something special",
+            };
+            if name == "exclude" && !folder.ends_with(".git/info") {
+                continue;
+            }
+            let path = path.strip_prefix(&self.root).unwrap_or(&path).to_string_lossy().into_owned();
+            *lock(&self.found) = Some((path, what));
+            return false;
+        }
+        true
+    }
+
+    fn check(&self) -> Result<()> {
+        if lock(&self.found).is_none() { Ok(()) } else { Err(self.error()) }
+    }
+
+    fn error(&self) -> Error {
+        let (path, what) = lock(&self.found).clone().unwrap_or_default();
+        Error::NotRegular { path, what }
+    }
 }
 
 struct Batch<'a> {

@@ -65,9 +65,9 @@ fn arguments(text: Option<&str>) -> anyhow::Result<Value> {
         Some(text) => text.to_owned(),
     };
     let value: Value =
-        serde_json::from_str(&text).map_err(|error| Usage::new(format!("the arguments are not JSON: {error}")))?;
+        serde_json::from_str(&text).map_err(|error| Usage::error(format!("the arguments are not JSON: {error}")))?;
     if !value.is_object() {
-        return Err(Usage::new("the arguments must be a JSON object, such as '{\"path\": \"README.md\"}'"));
+        return Err(Usage::error("the arguments must be a JSON object, such as '{\"path\": \"README.md\"}'"));
     }
     Ok(value)
 }

@@ -144,7 +144,7 @@ async fn a_commit_that_does_not_happen_says_why() {
         let magic = error(&house, "git.commit", json!({ "message": "x", "files": files })).await;
         assert!(matches!(magic.kind, ErrorKind::Conflict | ErrorKind::Validation), "{files}: {magic:?}");
     }
-    for message in ["   ", "\n", "# only a comment"] {
+    for message in ["   ", "\n", "\n\t\n"] {
         let empty = error(&house, "git.commit", json!({ "message": message })).await;
         assert!(!empty.message.is_empty(), "{empty:?}");
     }
@@ -152,6 +152,7 @@ async fn a_commit_that_does_not_happen_says_why() {
     let locked = error(&house, "git.commit", json!({ "message": "x" })).await;
     assert!(locked.message.contains("index.lock"), "{locked:?}");
     house.workspace.remove(".git/index.lock");
+    assert_eq!(house.workspace.git(&["diff", "--cached", "--name-only"]), "", "a refused commit leaves nothing staged");
     assert_eq!(house.workspace.git(&["rev-parse", "HEAD"]), head);
     assert_eq!(house.workspace.git(&["diff", "--name-only", "HEAD"]), "b.txt\n", "and the change is still there");
 }

@@ -60,7 +60,7 @@ fn an_operator_s_profile_is_read_from_the_configuration_only() {
     workspace.write(".config/toolhost/config.toml", table);
     let plain = program(&workspace);
     let said = plain.run(&["profiles", "mine"]);
-    assert!(said.code == Some(1) && said.stderr.contains("there is no profile `mine`"), "{said:?}");
+    assert!(said.code == Some(2) && said.stderr.contains("there is no profile `mine`"), "{said:?}");
     workspace.write_beside("operator.toml", table);
     let configured = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
     assert!(tools(&profile(&configured, "mine")).contains(&"file.write".to_owned()));

@@ -48,7 +48,7 @@ const ETC: &[&str] = &[
 const GIT_ARMED: &[&str] = &["hooks", "config", "info"];
 /// What commands may read besides the workspace, the toolchains and parts of `/etc`.
 const SYSTEM_READABLE: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/dev", "/proc"];
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/proc"];
 
 /// Everything needed to start one command.
 pub(crate) struct Plan {
@@ -115,7 +115,7 @@ fn full(
     args.add(["--chdir", "/", "--", HELPER_INSIDE]);
 
     let mut readable = system_readable(config);
-    readable.push(PathBuf::from("/run"));
+    readable.extend(["/run", "/dev"].map(PathBuf::from));
     readable.extend(room.writable_folders());
     let mut writable = vec![PathBuf::from("/tmp"), PathBuf::from("/dev"), config.home.clone()];
     if fence.workspace == Access::Write {
@@ -166,8 +166,10 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -
 
     let mut readable = system_readable(config);
     readable.extend(room.writable_folders());
+    // Not all of `/dev`: the operator's terminal is in it.
+    readable.extend(["/dev/random", "/dev/urandom"].map(PathBuf::from));
     let mut writable = vec![temp.path().to_owned()];
-    writable.extend(["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"].map(PathBuf::from));
+    writable.extend(["/dev/null", "/dev/zero", "/dev/full"].map(PathBuf::from));
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders());
     }

@@ -140,6 +140,11 @@ fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>
     }
     rules.insert(libc::SYS_clone, clone_rules);
 
+    // Limits and priorities of other processes: the supervisor's among them. Its own are process 0.
+    for (call, index) in [(libc::SYS_prlimit64, 0), (libc::SYS_setpriority, 1), (libc::SYS_ioprio_set, 1)] {
+        rules.insert(call, vec![rule(arg(index, SeccompCmpOp::Ne, 0)?)?]);
+    }
+
     // Typing into, or pasting on, the operator's terminal.
     let mut ioctl_rules = Vec::new();
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {

@@ -117,7 +117,7 @@ fn holes(method: &Method) -> Vec<String> {
     let mut holes =
         vec!["a hard link that already leads from the workspace to an outside file can be written through".to_owned()];
     if method.tier != Tier::Off {
-        holes.push("a repository that a command makes itself, or one nested in the workspace, may run programs when a person uses git in it".to_owned());
+        holes.push("a repository that a command makes itself, or one nested in the workspace, may run programs when a person uses git in it, or in the repository around it".to_owned());
     }
     match method.tier {
         Tier::Full => {}
@@ -125,6 +125,9 @@ fn holes(method: &Method) -> Vec<String> {
             [
                 "modes and times of outside files that the command's user owns can be changed",
                 "what a command changes in .git/hooks and .git/config is put back only when it has ended",
+                ".git as a whole can be replaced by another folder",
+                "modes and times of files in a read-only workspace that the command's user owns can be changed",
+                "shared memory and message queues of the same user can be reached",
                 "command lines of other processes can be read in /proc",
                 "names and sizes of outside files can be seen, though not their contents",
                 "no host can be granted: commands have no network at all",

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, encode};
 
-use super::{as_text, check_marks, diff_of, read_whole};
+use super::{WHOLE_BYTES_MAX, as_text, check_marks, diff_of, read_whole};
 
 /// Lines shown when a text was not found.
 const NEAREST_LINES_MAX: usize = 3;
@@ -111,7 +111,17 @@ impl Tool for Edit {
             return Err(toolhost_sandbox::Error::Changed { path, expected, actual }.into());
         }
         let before = as_text(&path, &content.bytes, content.size)?;
-        let (after, replacements) = apply(&path, &before.text, &input.edits)?;
+        // Searching and comparing is work for the processor, where no deadline would reach it among the others.
+        let (place, edits) = (path.clone(), input.edits);
+        let applied = tokio::task::spawn_blocking(move || {
+            let applied = apply(&place, &before.text, &edits).map(|(after, replacements)| {
+                let diff = diff_of(place.as_str(), &before.text, &after);
+                (after, replacements, diff)
+            });
+            (before, applied)
+        });
+        let (before, applied) = applied.await.map_err(ToolError::internal)?;
+        let (after, replacements, diff) = applied?;
         check_marks(&before.text, &after)?;
         let bytes = encode(&after, before.encoding).ok_or_else(|| {
             let message = format!(
@@ -127,7 +137,6 @@ impl Tool for Edit {
             let guard = WriteGuard { expected_sha256: Some(before_sha256), create_only: false };
             ctx.workspace.write(&path, bytes, guard).await?;
         }
-        let diff = diff_of(path.as_str(), &before.text, &after);
         Ok(Output { path: path.to_string(), diff, replacements, written: !input.dry_run, sha256 })
     }
 }
@@ -151,6 +160,14 @@ fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<(String, 
                     "add lines around it to `search` so that one place is meant, or set `all`; nothing was changed",
                 ));
             }
+        }
+        let length = text
+            .len()
+            .saturating_sub(count * edit.search.len())
+            .saturating_add(count.saturating_mul(edit.replace.len()));
+        if length as u64 > WHOLE_BYTES_MAX {
+            let message = format!("{which}`{path}` would be {length} bytes long; {WHOLE_BYTES_MAX} is the most");
+            return Err(ToolError::new(ErrorKind::Limit, message).hint("nothing was changed"));
         }
         text = text.replace(&edit.search, &edit.replace);
         replacements += count;

@@ -14,8 +14,8 @@ const CONTEXT_LINES_MAX: usize = 20;
 
 pub(crate) struct Search;
 
-/// Searches the text of files for a pattern, line by line, as ripgrep does. Hidden files, binary files and what
-/// .gitignore names are passed over.
+/// Searches the text of files for a pattern, line by line, as ripgrep does. Binary files are passed over, and
+/// unless asked for hidden ones and what .gitignore names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -37,6 +37,12 @@ pub(crate) struct Input {
     /// Ignore the case of letters.
     #[serde(default)]
     ignore_case: bool,
+    /// Search names that begin with a dot too.
+    #[serde(default)]
+    include_hidden: bool,
+    /// Search what .gitignore names too.
+    #[serde(default)]
+    include_ignored: bool,
     /// Most matching lines of one page.
     #[serde(default = "limit_default")]
     #[schemars(range(min = 1, max = 1000))]
@@ -138,8 +144,8 @@ impl Tool for Search {
             path: WsPath::parse(&input.path)?,
             glob: input.glob,
             context: input.context.min(CONTEXT_LINES_MAX),
-            include_hidden: false,
-            include_ignored: false,
+            include_hidden: input.include_hidden,
+            include_ignored: input.include_ignored,
             limit: input.limit.clamp(1, LIMIT_MAX),
             after: page::after_line(input.cursor)?,
         };

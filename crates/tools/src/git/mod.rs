@@ -34,6 +34,7 @@ const CONFIG: &[(&str, &str)] = &[
     ("credential.helper", ""),
     ("diff.external", ""),
     ("diff.submodule", "short"),
+    ("diff.ignoreSubmodules", "dirty"),
     ("commit.gpgSign", "false"),
     ("tag.gpgSign", "false"),
     ("push.gpgSign", "false"),
@@ -96,7 +97,13 @@ pub(crate) async fn read(ctx: &Ctx<'_>, arguments: &[&str]) -> Result<CommandRes
 
 /// Whether the repository's configuration holds nothing that must be looked up and blanked.
 async fn is_plain(ctx: &Ctx<'_>) -> bool {
-    let Ok(path) = WsPath::parse(".git/config") else { return false };
+    let (Ok(path), Ok(elsewhere)) = (WsPath::parse(".git/config"), WsPath::parse(".git/commondir")) else {
+        return false;
+    };
+    let one = toolhost_sandbox::ReadSpan { start: 0, bytes_max: 1 };
+    if !matches!(ctx.workspace.read(&elsewhere, one).await, Err(toolhost_sandbox::Error::NotFound { .. })) {
+        return false;
+    }
     let span = toolhost_sandbox::ReadSpan { start: 0, bytes_max: CONFIG_BYTES_MAX };
     match ctx.workspace.read(&path, span).await {
         Ok(content) if content.size <= CONFIG_BYTES_MAX => {

@@ -24,7 +24,7 @@ fn tree(marker: &str) -> Command {
 
 /// Processes that [`tree`] ends up with.
 const TREE: usize = 6;
-static FENCE: Fence = Fence { workspace: Access::Write, network: Vec::new() };
+const FENCE: &Fence = &Fence { workspace: Access::Write, network: Vec::new() };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_command_ends_with_its_whole_tree() {
@@ -32,7 +32,7 @@ async fn a_cancelled_command_ends_with_its_whole_tree() {
         let marker = marker(&room.ws());
         let watch = Watch::unattended();
         let cancel = watch.cancel.clone();
-        let running = room.executor.run(tree(&marker), &FENCE, watch);
+        let running = room.executor.run(tree(&marker), FENCE, watch);
         let cancelling = async {
             until("the tree runs", || processes_named(&marker) == TREE).await;
             cancel.cancel();
@@ -48,7 +48,7 @@ async fn a_command_nobody_waits_for_ends_with_its_whole_tree() {
     for (tier, room) in rooms().await {
         let marker = marker(&room.ws());
         {
-            let running = room.executor.run(tree(&marker), &FENCE, Watch::unattended());
+            let running = room.executor.run(tree(&marker), FENCE, Watch::unattended());
             let started = until("the tree runs", || processes_named(&marker) == TREE);
             tokio::select! {
                 result = running => unreachable!("{tier:?} ended by itself: {result:?}"),
@@ -65,7 +65,7 @@ async fn a_command_dropped_while_it_starts_does_not_run_on() {
         let marker = marker(&room.ws());
         // From "not even asked for" to "just started", whatever the machine makes of it.
         for yields in 0..60 {
-            let running = room.executor.run(tree(&marker), &FENCE, Watch::unattended());
+            let running = room.executor.run(tree(&marker), FENCE, Watch::unattended());
             tokio::select! {
                 biased;
                 result = running => unreachable!("ended by itself: {result:?}"),
@@ -92,7 +92,7 @@ async fn nothing_outlives_a_host_that_dies() {
         let (tier, root) = workspace.split_once(' ').unwrap();
         let choice = if tier == "full" { FenceChoice::Full } else { FenceChoice::Landlock };
         let executor = LocalExecutor::open(config(root.into(), choice)).unwrap();
-        let result = executor.run(tree(&marker(root.as_ref())), &FENCE, Watch::unattended()).await;
+        let result = executor.run(tree(&marker(root.as_ref())), FENCE, Watch::unattended()).await;
         unreachable!("the host was to be killed while this ran: {result:?}");
     }
     for tier in ["full", "landlock"] {
