@@ -10,7 +10,7 @@ use toolhost_sandbox::{Access, Fence, HostRule};
 use crate::error::{Error, Result};
 use crate::limits::CallLimits;
 use crate::policy::{RawRule, Rule, Verdict, decide};
-use crate::registry::{Registered, Registry, nearest, or_list};
+use crate::registry::{Registered, Registry, did_you_mean};
 use crate::tighten::Tightening;
 
 const BUILT_IN: &str = include_str!("profiles.toml");
@@ -223,12 +223,7 @@ fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: 
         let names = registry.tools().iter().map(|tool| &*tool.facts.name);
         let found: Vec<String> = names.clone().filter(|name| glob.is_match(name)).map(str::to_owned).collect();
         if found.is_empty() && origin == Origin::Operator {
-            let near = nearest(pattern, names);
-            return Err(unknown(if near.is_empty() {
-                String::new()
-            } else {
-                format!("; did you mean {}?", or_list(&near))
-            }));
+            return Err(unknown(did_you_mean(pattern, names)));
         }
         wanted.extend(found);
     }

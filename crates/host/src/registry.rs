@@ -165,6 +165,12 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> V
     scored.into_iter().take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate).collect()
 }
 
+/// `; did you mean …?` for a name that is none, or nothing if none is like it.
+pub(crate) fn did_you_mean<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let near = nearest(name, names);
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(&near)) }
+}
+
 pub(crate) fn or_list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(" or ")

@@ -8,7 +8,7 @@ use toolhost_sandbox::Access;
 use crate::error::{Error, Result};
 use crate::policy::{Decide, RawRule, Rule};
 use crate::profile::Profile;
-use crate::registry::{Registry, nearest, or_list};
+use crate::registry::{Registry, did_you_mean};
 
 /// What a project takes away from every profile.
 #[derive(Debug, Clone, Default)]
@@ -65,8 +65,7 @@ impl Tightening {
         let mut without_tools = Vec::new();
         for name in &file.without_tools {
             let tool = registry.get(name).ok_or_else(|| {
-                let near = nearest(name, registry.tools().iter().map(|tool| &*tool.facts.name));
-                let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(&near)) };
+                let hint = did_you_mean(name, registry.tools().iter().map(|tool| &*tool.facts.name));
                 Error::UnknownTool { profile: "toolhost.toml".to_owned(), tool: name.clone(), hint }
             })?;
             without_tools.push(tool.facts.name.to_string());

@@ -11,7 +11,7 @@ use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
 use toolhost_sandbox::{Parsed, WsPath, parse_command};
 
-use crate::registry::{Registry, nearest, or_list};
+use crate::registry::{Registry, did_you_mean};
 
 /// The tool and argument whose text is a shell command.
 const SHELL_TOOL: &str = "bash";
@@ -166,8 +166,7 @@ fn check_names(raw: &RawRule, registry: &Registry) -> Result<String, String> {
         if raw.tool.contains(['*', '?', '[', '{']) || names.clone().any(|name| matcher.is_match(name)) {
             return Ok(raw.tool.clone());
         }
-        let near = nearest(&raw.tool, names);
-        let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(&near)) };
+        let hint = did_you_mean(&raw.tool, names);
         return Err(format!("there is no tool `{}`{hint}", raw.tool));
     };
     let properties = tool.facts.input_schema.get("properties").and_then(Value::as_object);

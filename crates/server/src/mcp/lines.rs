@@ -4,6 +4,7 @@
 //! client waits for its answer forever. Here such a message is answered with an error, if its id can be told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -11,11 +12,15 @@ use rmcp::transport::Transport;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 /// Longest message, bytes.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Where the id of a message is looked for that cannot be parsed, bytes.
 const HEAD_BYTES: usize = 1024;
+/// What a call may still take once the client has closed its side: short ones of a script that is piped in get their
+/// answer, and a command that nobody waits for any more ends.
+const LEFT_GRACE: Duration = Duration::from_millis(500);
 /// JSON-RPC 2.0, section 5.1.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
@@ -27,6 +32,8 @@ pub(crate) struct Lines<R, W> {
     /// Bytes of the line that were too many to keep.
     dropped: usize,
     writer: Arc<Mutex<Option<W>>>,
+    /// Cancelled a moment after the client has closed its side.
+    left: CancellationToken,
 }
 
 impl<R, W> Lines<R, W>
@@ -34,12 +41,13 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    pub(crate) fn new(reader: R, writer: W) -> Self {
+    pub(crate) fn new(reader: R, writer: W, left: CancellationToken) -> Self {
         Self {
             reader: BufReader::with_capacity(64 * 1024, reader),
             line: Vec::new(),
             dropped: 0,
             writer: Arc::new(Mutex::new(Some(writer))),
+            left,
         }
     }
 
@@ -126,6 +134,11 @@ where
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             if !self.fill_line().await {
+                let left = self.left.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(LEFT_GRACE).await;
+                    left.cancel();
+                });
                 return None;
             }
             match self.take_line() {

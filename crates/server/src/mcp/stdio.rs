@@ -29,7 +29,7 @@ pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), Stdi
     let service = McpService::new(door)?;
     let (closing, gate) = (service.closing.clone(), service.gate());
     let (reader, writer) = rmcp::transport::stdio_pipes();
-    let running = match service.serve(Lines::new(reader, writer)).await {
+    let running = match service.serve(Lines::new(reader, writer, closing.clone())).await {
         Ok(running) => running,
         // A client that connects and leaves has done nothing wrong.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
