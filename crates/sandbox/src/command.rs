@@ -22,6 +22,8 @@ pub struct Command {
     pub timeout: Duration,
     /// Bytes kept of each end of each stream.
     pub capture_bytes: usize,
+    /// Whether it sees the toolchains. A program of the system starts sooner without: each is a mount.
+    pub toolchains: bool,
 }
 
 impl Command {
@@ -34,6 +36,7 @@ impl Command {
             stdin: Vec::new(),
             timeout,
             capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
+            toolchains: true,
         }
     }
 }

@@ -103,7 +103,7 @@ fn full(
     }
     args.add(["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
     args.add(["--die-with-parent", "--new-session"]);
-    system_view(&mut args, config);
+    system_view(&mut args, config, command);
     args.bind("--ro-bind", &config.helper, Path::new(HELPER_INSIDE));
     if let Some(socket) = proxy {
         args.bind("--ro-bind", socket, Path::new(proxy::SOCKET_INSIDE));
@@ -205,7 +205,7 @@ fn system_readable(config: &LocalConfig) -> Vec<PathBuf> {
 }
 
 /// The file system without the user's files: system folders read-only, private `/tmp`, `/run` and home.
-fn system_view(args: &mut Args, config: &LocalConfig) {
+fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
     args.add(["--ro-bind", "/usr", "/usr"]);
     for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
         let path = Path::new("/").join(name);
@@ -216,14 +216,17 @@ fn system_view(args: &mut Args, config: &LocalConfig) {
     }
     // One mount instead of twenty, each of which costs a tenth of a millisecond; Landlock narrows it to `ETC`.
     args.add(["--ro-bind", "/etc", "/etc"]);
-    for path in ["/opt", "/nix/store"] {
-        args.add(["--ro-bind-try", path, path]);
-    }
     args.add(["--proc", "/proc", "--dev", "/dev"]);
     let size = config.limits.tmp_bytes.to_string();
     for folder in [Path::new("/tmp"), Path::new("/run"), &config.home] {
         args.add(["--perms", "1777", "--size", &size, "--tmpfs"]);
         args.add([folder.as_os_str()]);
+    }
+    for path in ["/opt", "/nix/store"] {
+        args.add(["--ro-bind-try", path, path]);
+    }
+    if !command.toolchains {
+        return;
     }
     for path in &config.toolchains {
         args.parents_of(path);

@@ -91,6 +91,7 @@ pub(crate) async fn read(ctx: &Ctx<'_>, arguments: &[&str]) -> Result<CommandRes
     }
     let mut command = Command::new(std::iter::once("git").chain(arguments.iter().copied()), GIT_TIMEOUT);
     command.capture_bytes = CAPTURE_BYTES;
+    command.toolchains = false;
     command.env = environment(ctx, &[]);
     told(ctx.workspace.run_reading(command, ctx.watch()).await?)
 }
@@ -127,6 +128,7 @@ pub(crate) async fn run(
     let argv = ["bash", "-c", &program, "git"].into_iter().chain(arguments.iter().copied());
     let mut command = Command::new(argv, GIT_TIMEOUT);
     command.capture_bytes = CAPTURE_BYTES;
+    command.toolchains = false;
     command.stdin = stdin.as_bytes().to_vec();
     command.env = environment(ctx, extra);
     let result = match mode {
