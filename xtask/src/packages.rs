@@ -5,19 +5,28 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-const NEEDS: [Need; 4] = [
-    Need { program: "bwrap", packages: &["bubblewrap"] },
-    Need { program: "git", packages: &["git"] },
+const NEEDS: [Need; 5] = [
+    Need::of("bwrap", &["bubblewrap"]),
+    Need::of("git", &["git"]),
     // The C library's headers are only recommended by gcc, and recommended packages are left out.
-    Need { program: "cc", packages: &["gcc", "libc6-dev"] },
-    Need { program: "bash", packages: &["bash"] },
+    Need::of("cc", &["gcc", "libc6-dev"]),
+    Need::of("bash", &["bash"]),
+    // Debian keeps several versions side by side and none on the PATH.
+    Need { versions_in: Some("/usr/lib/postgresql"), without: Without::Skip, ..Need::of("initdb", &[POSTGRESQL]) },
 ];
+
+const POSTGRESQL: &str = "postgresql";
+
+/// Debian makes and starts a server when it installs PostgreSQL, unless it finds this setting. No test uses that one.
+const NO_SERVER: &str = "create_main_cluster = false\n";
+const POSTGRESQL_SETTINGS: &str = "/etc/postgresql-common";
 
 /// Mirrors fail now and then, and a second try costs less than a red build.
 const TRIES: u32 = 2;
@@ -28,12 +37,33 @@ const LOCK_WAIT: &str = "DPkg::Lock::Timeout=60";
 struct Need {
     program: &'static str,
     packages: &'static [&'static str],
+    /// A folder beside the PATH, where each version has a folder with a `bin` of its own.
+    versions_in: Option<&'static str>,
+    without: Without,
+}
+
+/// What the tests do without a program that we cannot install.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Without {
+    Fail,
+    /// They say so and go on.
+    Skip,
+}
+
+impl Need {
+    const fn of(program: &'static str, packages: &'static [&'static str]) -> Self {
+        Self { program, packages, versions_in: None, without: Without::Fail }
+    }
+
+    fn is_met(&self) -> bool {
+        shell::has_program(self.program) || self.versions_in.is_some_and(|folder| has_version(folder, self.program))
+    }
 }
 
 /// Makes sure the programs are there, or says what to do. Other systems than Debian get a remark, not a failure: the
 /// tests will tell what they cannot do without.
 pub(crate) fn ensure() -> Result<()> {
-    let lacking = lacking(shell::has_program);
+    let lacking = lacking(Need::is_met);
     if lacking.is_empty() {
         return Ok(());
     }
@@ -43,20 +73,40 @@ pub(crate) fn ensure() -> Result<()> {
         return Ok(());
     }
     let packages = packages(&lacking);
+    if !is_root()? && can_go_on(&lacking) {
+        eprintln!(
+            "note: missing programs: {programs}; the tests that need them are skipped until you install them with\n  {}",
+            install_line(&packages)
+        );
+        return Ok(());
+    }
     if !is_root()? {
         bail!("missing programs: {programs}; install them with\n  {}", install_line(&packages));
     }
     println!("{}", shell::bold(&format!("== packages: {}", packages.join(" "))));
-    install(&packages)?;
-    let still = self::lacking(shell::has_program);
+    if packages.contains(&POSTGRESQL) {
+        without_its_server(|| install(&packages))?;
+    } else {
+        install(&packages)?;
+    }
+    let still = self::lacking(Need::is_met);
     if let Some(need) = still.first() {
-        bail!("`{}` is not on the PATH although {} was installed", need.program, need.packages.join(" "));
+        bail!("`{}` is not found although {} was installed", need.program, need.packages.join(" "));
     }
     Ok(())
 }
 
-fn lacking(has_program: impl Fn(&str) -> bool) -> Vec<&'static Need> {
-    NEEDS.iter().filter(|need| !has_program(need.program)).collect()
+fn lacking(is_met: impl Fn(&Need) -> bool) -> Vec<&'static Need> {
+    NEEDS.iter().filter(|need| !is_met(need)).collect()
+}
+
+fn can_go_on(lacking: &[&Need]) -> bool {
+    lacking.iter().all(|need| need.without == Without::Skip)
+}
+
+fn has_version(folder: &str, program: &str) -> bool {
+    let mut versions = fs::read_dir(folder).into_iter().flatten().flatten();
+    versions.any(|version| version.path().join("bin").join(program).is_file())
 }
 
 fn packages(needs: &[&Need]) -> Vec<&'static str> {
@@ -78,6 +128,22 @@ fn is_debian(os_release: &str) -> bool {
 /// The owner of our own entry in /proc is our effective user; std has no `geteuid`.
 fn is_root() -> Result<bool> {
     Ok(fs::metadata("/proc/self").context("cannot read /proc/self to see who runs this")?.uid() == 0)
+}
+
+/// Lets PostgreSQL be installed without the server. A machine that had it once keeps its own settings.
+fn without_its_server(install: impl FnOnce() -> Result<()>) -> Result<()> {
+    let folder = Path::new(POSTGRESQL_SETTINGS);
+    if folder.exists() {
+        return install();
+    }
+    let settings = folder.join("createcluster.d/toolhost.conf");
+    fs::create_dir_all(folder.join("createcluster.d"))
+        .and_then(|()| fs::write(&settings, NO_SERVER))
+        .with_context(|| format!("cannot write {}", settings.display()))?;
+    let installed = install();
+    // Whoever installs another version later gets the server they expect.
+    fs::remove_file(&settings).with_context(|| format!("cannot remove {}", settings.display()))?;
+    installed
 }
 
 fn install(packages: &[&str]) -> Result<()> {
@@ -118,21 +184,40 @@ fn apt_get(arguments: &[&str]) -> Result<Output> {
 
 #[cfg(test)]
 mod tests {
-    use super::{install_line, is_debian, lacking, packages};
+    use super::{can_go_on, has_version, install_line, is_debian, lacking, packages};
+    use std::fs;
 
     #[test]
     fn only_missing_programs_are_installed() {
         assert_eq!(lacking(|_| true), Vec::<&super::Need>::new());
         assert_eq!(
-            packages(&lacking(|program| program == "git" || program == "bash")),
-            ["bubblewrap", "gcc", "libc6-dev"]
+            packages(&lacking(|need| need.program == "git" || need.program == "bash")),
+            ["bubblewrap", "gcc", "libc6-dev", "postgresql"]
         );
     }
 
     #[test]
     fn the_line_to_type_is_complete() {
-        let line = install_line(&packages(&lacking(|program| program != "bwrap")));
+        let line = install_line(&packages(&lacking(|need| need.program != "bwrap")));
         assert_eq!(line, "sudo apt-get install --no-install-recommends -y bubblewrap");
+    }
+
+    #[test]
+    fn a_program_is_also_found_beside_the_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let versions = folder.path().to_str().expect("a plain path");
+        assert!(!has_version(versions, "initdb"));
+        fs::create_dir_all(folder.path().join("15/bin")).expect("a version");
+        assert!(!has_version(versions, "initdb"));
+        fs::write(folder.path().join("15/bin/initdb"), "").expect("a program");
+        assert!(has_version(versions, "initdb"));
+        assert!(!has_version("/nonexistent", "initdb"));
+    }
+
+    #[test]
+    fn postgresql_alone_is_no_reason_to_stop() {
+        assert!(can_go_on(&lacking(|need| need.program != "initdb")));
+        assert!(!can_go_on(&lacking(|need| need.program != "initdb" && need.program != "git")));
     }
 
     #[test]

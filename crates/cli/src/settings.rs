@@ -34,6 +34,8 @@ const HOME_TOOLCHAINS: &[&str] = &[
 /// Variables that say where a toolchain is; handed to commands as they are.
 const TOOLCHAIN_VARIABLES: &[&str] =
     &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "GOROOT"];
+/// The machine's user, who needs no name.
+const USER_DEFAULT: &str = "local";
 /// `PATH` of commands where the operator has none.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -46,6 +48,12 @@ pub(crate) struct Settings {
     /// Where the project's database is kept [default: below ~/.local/share/toolhost]
     #[arg(long, global = true, value_name = "DIR", env = "TOOLHOST_STATE")]
     state: Option<PathBuf>,
+    /// A PostgreSQL database that hosts share, instead of a file in the state folder
+    #[arg(long, global = true, value_name = "URL", env = "TOOLHOST_DATABASE", hide_env_values = true)]
+    database: Option<String>,
+    /// In whose name: a user of the database
+    #[arg(long, global = true, value_name = "NAME", env = "TOOLHOST_USER")]
+    user: Option<String>,
     /// The configuration file [default: ~/.config/toolhost/config.toml]
     #[arg(long, global = true, value_name = "FILE", env = "TOOLHOST_CONFIG")]
     config: Option<PathBuf>,
@@ -71,6 +79,10 @@ enum Sandbox {
 #[serde(deny_unknown_fields)]
 struct File {
     sandbox: Option<Sandbox>,
+    /// As `--database`.
+    database: Option<String>,
+    /// As `--user`.
+    user: Option<String>,
     /// Further folders that commands may read.
     #[serde(default)]
     toolchains: Vec<PathBuf>,
@@ -87,6 +99,8 @@ pub(crate) struct Resolved {
     /// Canonical.
     pub(crate) root: PathBuf,
     pub(crate) state: PathBuf,
+    pub(crate) database: Option<String>,
+    pub(crate) user: String,
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
     pub(crate) home: PathBuf,
@@ -103,6 +117,8 @@ impl Settings {
         Self {
             root: root.or_else(|| self.root.clone()),
             state: self.state.clone(),
+            database: self.database.clone(),
+            user: self.user.clone(),
             config: self.config.clone(),
             sandbox: self.sandbox,
             json: self.json,
@@ -167,6 +183,8 @@ impl Settings {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
             profiles: profiles_text(file.profiles)?,
+            database: self.database.clone().or(file.database),
+            user: self.user.clone().or(file.user).unwrap_or_else(|| USER_DEFAULT.to_owned()),
             root,
             state,
             config_file,

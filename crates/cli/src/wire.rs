@@ -5,16 +5,15 @@ use std::sync::Arc;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
-use toolhost_host::{Approver, Gate, GateConfig, LocalOwner, Profiles, Redactor, Registry, Tightening};
+use toolhost_host::{Approver, Gate, GateConfig, Members, Profiles, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
     Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
 };
-use toolhost_store::{Project, Store};
+use toolhost_store::{Project, Records, Store};
 
+use crate::Usage;
 use crate::settings::{Resolved, Settings};
 
-/// The machine's user, until there are others.
-const LOCAL_USER: i64 = 1;
 /// Longest policy file of a project, bytes.
 const TIGHTENING_BYTES_MAX: u64 = 256 * 1024;
 
@@ -23,7 +22,17 @@ pub(crate) struct Host {
     pub(crate) gate: Arc<Gate>,
     pub(crate) store: Store,
     pub(crate) project: Project,
+    pub(crate) user: User,
+    /// The ticket that all calls are about.
+    pub(crate) ticket: Option<String>,
     pub(crate) ids: Arc<dyn IdSource>,
+}
+
+/// In whose name everything is done.
+#[derive(Debug, Clone)]
+pub(crate) struct User {
+    pub(crate) id: i64,
+    pub(crate) name: String,
 }
 
 /// What needs no database: tools, profiles, the fence.
@@ -35,14 +44,17 @@ pub(crate) struct Kit {
 }
 
 /// The tools there are.
-pub(crate) fn registry() -> anyhow::Result<Registry> {
-    Ok(Registry::new(toolhost_tools::all())?)
+pub(crate) fn registry(records: &Records) -> anyhow::Result<Registry> {
+    Ok(Registry::new(toolhost_tools::all(records))?)
 }
 
-/// Opens the workspace and loads the profiles.
+/// Opens the workspace and loads the profiles; its tools find no records.
 pub(crate) async fn kit(settings: &Settings) -> anyhow::Result<Kit> {
-    let resolved = settings.resolve()?;
-    let registry = Arc::new(registry()?);
+    kit_with(settings.resolve()?, &Records::nowhere()).await
+}
+
+async fn kit_with(resolved: Resolved, records: &Records) -> anyhow::Result<Kit> {
+    let registry = Arc::new(registry(records)?);
     let executor = Arc::new(executor(&resolved)?);
     let tightening = tightening(&*executor, &registry).await?;
     let profiles = Profiles::load(&registry, &[&resolved.profiles], tightening.as_ref())
@@ -52,9 +64,10 @@ pub(crate) async fn kit(settings: &Settings) -> anyhow::Result<Kit> {
 
 /// Opens everything.
 pub(crate) async fn open(settings: &Settings, approver: Arc<dyn Approver>) -> anyhow::Result<Host> {
-    let Kit { registry, profiles, executor, resolved } = kit(settings).await?;
+    let resolved = settings.resolve()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let (store, project) = open_store(&resolved, Arc::clone(&clock)).await?;
+    let (store, project, user) = open_store(&resolved, Arc::clone(&clock)).await?;
+    let Kit { registry, profiles, executor, .. } = kit_with(resolved, &store.records()).await?;
     let probing = Arc::clone(&executor);
     // Probing the fence takes a few milliseconds, which pass while the client says hello.
     tokio::spawn(async move { probing.report().await });
@@ -64,23 +77,33 @@ pub(crate) async fn open(settings: &Settings, approver: Arc<dyn Approver>) -> an
         executor,
         audit: store.audit(),
         approver,
-        members: Arc::new(LocalOwner { user_id: LOCAL_USER, project_id: project.id }),
+        members: Arc::new(Members::new(store.people(), Arc::clone(&clock))),
         redactor: Arc::new(Redactor::new(
             std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
         )),
         clock,
         limits: toolhost_host::Limits::default(),
     });
-    Ok(Host { gate, store, project, ids: Arc::new(RandomIds) })
+    Ok(Host { gate, store, project, user, ticket: None, ids: Arc::new(RandomIds) })
 }
 
-/// Opens the project's database.
-pub(crate) async fn open_store(resolved: &Resolved, clock: Arc<dyn Clock>) -> anyhow::Result<(Store, Project)> {
-    let store = Store::open(&resolved.state, clock).await?;
+/// Opens the database, finds the project in it, and the user in whose name things are done.
+pub(crate) async fn open_store(resolved: &Resolved, clock: Arc<dyn Clock>) -> anyhow::Result<(Store, Project, User)> {
+    let store = match &resolved.database {
+        Some(url) => Store::connect(url, clock).await?,
+        None => Store::open(&resolved.state, clock).await?,
+    };
     let name =
         resolved.root.file_name().map_or_else(|| "project".to_owned(), |name| name.to_string_lossy().into_owned());
-    let project = store.project(&resolved.root, &name).await?;
-    Ok((store, project))
+    let project = store.project(&resolved.root, &name, &resolved.user).await?;
+    let Some(id) = store.people().user(&resolved.user).await? else {
+        return Err(Usage::error(format!(
+            "there is no user `{}` in {}: an owner of the project adds one with `toolhost member add`",
+            resolved.user,
+            store.place()
+        )));
+    };
+    Ok((store, project, User { id, name: resolved.user.clone() }))
 }
 
 fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
@@ -130,7 +153,13 @@ pub(crate) fn ended_by_signal() -> CancellationToken {
 
 impl Host {
     pub(crate) fn scope(&self, session: Option<String>) -> Scope {
-        Scope { user_id: LOCAL_USER, project_id: self.project.id, session_id: session, workflow_id: None }
+        Scope {
+            user_id: self.user.id,
+            project_id: self.project.id,
+            session_id: session,
+            workflow_id: None,
+            ticket_id: self.ticket.clone(),
+        }
     }
 
     /// A call from the command line, by the person at the keyboard.
@@ -144,7 +173,7 @@ impl Host {
                 kind: CallerKind::Person,
                 door: "cli",
                 profile: profile.to_owned(),
-                persona: "operator".to_owned(),
+                persona: self.user.name.clone(),
             },
         }
     }

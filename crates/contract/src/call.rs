@@ -24,6 +24,8 @@ pub struct Scope {
     pub project_id: i64,
     pub session_id: Option<String>,
     pub workflow_id: Option<i64>,
+    /// The ticket that the work is about: tools for tickets take it where none is named.
+    pub ticket_id: Option<String>,
 }
 
 /// Who calls.

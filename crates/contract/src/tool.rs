@@ -78,6 +78,8 @@ pub struct Example {
     pub arguments: Value,
     /// Files there before the call: path and content.
     pub files: &'static [(&'static str, &'static str)],
+    /// Calls made before, by a person: tool and arguments (JSON).
+    pub before: &'static [(&'static str, &'static str)],
     pub expect: Expect,
 }
 

@@ -162,7 +162,7 @@ impl Gate {
         }
 
         // 3. Authorize
-        self.config.members.authorize(&call.scope, tool.facts.effect)?;
+        self.config.members.authorize(&call.scope, tool.facts.effect).await?;
 
         // 4. Validate
         validate(tool, &arguments)?;

@@ -21,7 +21,7 @@ pub use approve::{ApprovalRequest, Approver, Decision, NobodyHere};
 pub use error::{Error, Result};
 pub use gate::{Gate, GateConfig, Hooks};
 pub use limits::{CallLimits, Limits};
-pub use members::{LocalOwner, Membership};
+pub use members::{Members, Membership};
 pub use policy::{Decide, Rule, Verdict};
 pub use profile::{Profile, Profiles};
 pub use redact::Redactor;

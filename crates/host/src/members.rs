@@ -1,25 +1,68 @@
-//! Who belongs to which project.
+//! Who belongs to which project, and what they may do there.
 
-use toolhost_contract::{Effect, ErrorKind, Scope, ToolError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use toolhost_contract::{Clock, Effect, ErrorKind, Scope, ToolError};
+use toolhost_sandbox::BoxFuture;
+use toolhost_store::{People, Role};
+
+/// How long a role that was read is believed. Who was removed may still call for so long.
+const ROLE_TTL: Duration = Duration::from_secs(1);
+/// Roles remembered at once.
+const ROLES_MAX: usize = 10_000;
 
 /// Step 3 of the gate. A project that does not exist and one of somebody else give the same answer.
 pub trait Membership: Send + Sync {
-    fn authorize(&self, scope: &Scope, effect: Effect) -> Result<(), ToolError>;
+    fn authorize<'a>(&'a self, scope: &'a Scope, effect: Effect) -> BoxFuture<'a, Result<(), ToolError>>;
 }
 
-/// One person, one project: the machine's user in the project they opened.
-#[derive(Debug, Clone, Copy)]
-pub struct LocalOwner {
-    pub user_id: i64,
-    pub project_id: i64,
+/// The memberships of the store.
+pub struct Members {
+    people: People,
+    clock: Arc<dyn Clock>,
+    /// By user and project: the role, and until when it is believed.
+    known: Mutex<HashMap<(i64, i64), (Option<Role>, Duration)>>,
 }
 
-impl Membership for LocalOwner {
-    fn authorize(&self, scope: &Scope, _: Effect) -> Result<(), ToolError> {
-        if scope.user_id == self.user_id && scope.project_id == self.project_id {
-            return Ok(());
+impl Members {
+    pub fn new(people: People, clock: Arc<dyn Clock>) -> Self {
+        Self { people, clock, known: Mutex::default() }
+    }
+
+    async fn role(&self, user: i64, project: i64) -> Result<Option<Role>, ToolError> {
+        let now = self.clock.monotonic();
+        if let Some((role, until)) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&(user, project))
+            && *until > now
+        {
+            return Ok(*role);
         }
-        let message = format!("user {} has no project {}", scope.user_id, scope.project_id);
-        Err(ToolError::new(ErrorKind::Permission, message))
+        let role = self.people.role(project, user).await.map_err(ToolError::internal)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= ROLES_MAX {
+            known.clear();
+        }
+        known.insert((user, project), (role, now + ROLE_TTL));
+        Ok(role)
+    }
+}
+
+impl Membership for Members {
+    fn authorize<'a>(&'a self, scope: &'a Scope, effect: Effect) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            match self.role(scope.user_id, scope.project_id).await? {
+                None => {
+                    let message = format!("user {} has no project {}", scope.user_id, scope.project_id);
+                    Err(ToolError::new(ErrorKind::Permission, message))
+                }
+                Some(Role::Viewer) if effect.may_change() => {
+                    let message = "as a viewer of this project you may read, and this changes something";
+                    Err(ToolError::new(ErrorKind::Permission, message)
+                        .hint("an owner of the project can make you an editor"))
+                }
+                Some(_) => Ok(()),
+            }
+        })
     }
 }

@@ -9,14 +9,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::Connection;
-use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{mpsc, oneshot};
 use toolhost_contract::{CallId, Clock};
 
 use crate::chain;
+use crate::db::{Db, Tx, sql};
 use crate::error::{Error, Result};
-use crate::open::Project;
 use crate::presence::Presence;
 
 /// Rows that may wait for the disk; beyond, callers wait for room.
@@ -73,18 +71,13 @@ pub struct Entry {
 enum Job {
     /// `Some`: the caller waits for the commit.
     Append(Box<Entry>, Option<oneshot::Sender<Result<()>>>),
-    Register {
-        root: String,
-        name: String,
-        done: oneshot::Sender<Result<Project>>,
-    },
     Flush(oneshot::Sender<Result<()>>),
 }
 
 impl Audit {
-    pub(crate) async fn start(connection: SqliteConnection, presence: Presence, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub(crate) async fn start(db: Db, presence: Presence, clock: Arc<dyn Clock>) -> Result<Self> {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
-        let mut writer = Writer { connection, presence, clock, notes: Vec::new() };
+        let mut writer = Writer { db, presence, clock, notes: Vec::new() };
         writer.close_orphans().await?;
         tokio::spawn(writer.run(inbox));
         Ok(Self { queue })
@@ -109,12 +102,6 @@ impl Audit {
         committed.await.map_err(|_| gone())?
     }
 
-    pub(crate) async fn register(&self, root: String, name: String) -> Result<Project> {
-        let (done, registered) = oneshot::channel();
-        self.send(Job::Register { root, name, done }).await?;
-        registered.await.map_err(|_| gone())?
-    }
-
     async fn send(&self, job: Job) -> Result<()> {
         self.queue.send(job).await.map_err(|_| gone())
     }
@@ -125,7 +112,7 @@ fn gone() -> Error {
 }
 
 struct Writer {
-    connection: SqliteConnection,
+    db: Db,
     presence: Presence,
     clock: Arc<dyn Clock>,
     /// Rows that nobody waits for and no commit has taken yet.
@@ -140,19 +127,13 @@ struct Batch {
 }
 
 impl Batch {
-    /// Takes a job in; gives back what is no row.
-    fn take(&mut self, job: Job) -> Option<Job> {
+    fn take(&mut self, job: Job) {
         match job {
             Job::Append(entry, done) => {
                 self.entries.push(*entry);
                 self.waiting.extend(done);
-                None
             }
-            Job::Flush(done) => {
-                self.waiting.push(done);
-                None
-            }
-            register @ Job::Register { .. } => Some(register),
+            Job::Flush(done) => self.waiting.push(done),
         }
     }
 }
@@ -161,9 +142,9 @@ impl Writer {
     async fn run(mut self, mut inbox: mpsc::Receiver<Job>) {
         while let Some(first) = inbox.recv().await {
             let mut batch = Batch::default();
-            let mut other = batch.take(first);
+            batch.take(first);
             let deadline = tokio::time::Instant::now() + NOTE_DELAY;
-            while other.is_none() && batch.entries.len() < BATCH_MAX {
+            while batch.entries.len() < BATCH_MAX {
                 // Once somebody waits, take what is there and commit; until then, gather.
                 let next = if batch.waiting.is_empty() {
                     tokio::time::timeout_at(deadline, inbox.recv()).await.ok().flatten()
@@ -171,13 +152,9 @@ impl Writer {
                     inbox.try_recv().ok()
                 };
                 let Some(job) = next else { break };
-                other = batch.take(job);
+                batch.take(job);
             }
             self.commit_batch(batch).await;
-            if let Some(Job::Register { root, name, done }) = other {
-                // The one who asked may have gone; the project is registered all the same.
-                let _ = done.send(self.register(root, name).await);
-            }
         }
         self.commit_batch(Batch::default()).await;
     }
@@ -214,64 +191,42 @@ impl Writer {
 
     async fn commit(&mut self, rows: &[Entry]) -> Result<()> {
         let now = self.clock.unix_ms();
-        let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
-        let mut heads: Vec<(i64, i64, String)> = Vec::new();
+        let mut tx = self.db.write().await?;
+        let mut heads = heads(&mut tx, rows).await?;
         for row in rows {
-            let at = match heads.iter().position(|(project, ..)| *project == row.project_id) {
-                Some(at) => at,
-                None => {
-                    let head: Option<(i64, String)> =
-                        sqlx::query_as("SELECT seq, hash FROM audit_head WHERE project_id = ?")
-                            .bind(row.project_id)
-                            .fetch_optional(&mut *transaction)
-                            .await?;
-                    let (seq, hash) = head.unwrap_or_else(|| (0, chain::GENESIS.to_owned()));
-                    heads.push((row.project_id, seq, hash));
-                    heads.len() - 1
-                }
+            // Every project of the rows has its head.
+            let Some((_, seq, hash)) = heads.iter_mut().find(|(project, ..)| *project == row.project_id) else {
+                return Err(Error::Audit(format!("project {} has no chain", row.project_id)));
             };
-            let (_, seq, hash) = &mut heads[at];
             *seq += 1;
             let body = body(row, *seq, now)?;
             let next = chain::link(hash, &body);
-            insert(&mut transaction, row, *seq, now, &body, hash, &next).await?;
-            track_open(&mut transaction, row, self.presence.host()).await?;
+            insert(&mut tx, row, *seq, now, &body, hash, &next).await?;
+            track_open(&mut tx, row, self.presence.host()).await?;
             *hash = next;
         }
         for (project, seq, hash) in heads {
-            let upsert = "INSERT INTO audit_head (project_id, seq, hash) VALUES (?, ?, ?)
-                ON CONFLICT (project_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash";
-            sqlx::query(upsert).bind(project).bind(seq).bind(hash).execute(&mut *transaction).await?;
+            let update = "UPDATE audit_head SET seq = $2, hash = $3 WHERE project_id = $1";
+            sql(update).bind(project).bind(seq).bind(hash).run(&mut tx).await?;
         }
-        transaction.commit().await?;
-        Ok(())
-    }
-
-    async fn register(&mut self, root: String, name: String) -> Result<Project> {
-        let insert = "INSERT INTO project (root, name, created_at_ms) VALUES (?, ?, ?) ON CONFLICT (root) DO NOTHING";
-        let now = self.clock.unix_ms();
-        sqlx::query(insert).bind(&root).bind(&name).bind(now).execute(&mut self.connection).await?;
-        let select = "SELECT id, name FROM project WHERE root = ?";
-        let (id, name) = sqlx::query_as(select).bind(&root).fetch_one(&mut self.connection).await?;
-        Ok(Project { id, name })
+        tx.commit().await
     }
 
     /// Gives every call that a dead host left open its last row.
     async fn close_orphans(&mut self) -> Result<()> {
-        let open: Vec<(i64, String, String, String)> =
-            sqlx::query_as("SELECT project_id, call_id, host, tool FROM open_call")
-                .fetch_all(&mut self.connection)
-                .await?;
         let mut orphans = Vec::new();
-        for (project_id, call_id, host, tool) in open {
-            if self.presence.is_alive(&host) {
+        for row in sql("SELECT project_id, call_id, host, tool FROM open_call").read(&self.db).await? {
+            let (project_id, call_id): (i64, String) = (row.get("project_id")?, row.get("call_id")?);
+            let (host, tool): (String, String) = (row.get("host")?, row.get("tool")?);
+            if self.presence.is_alive(&host, &self.db).await? {
                 continue;
             }
             // Of two hosts that open at once, one takes it.
-            let take = sqlx::query("DELETE FROM open_call WHERE project_id = ? AND call_id = ?")
-                .bind(project_id)
-                .bind(&call_id);
-            if take.execute(&mut self.connection).await?.rows_affected() == 0 {
+            let mut tx = self.db.write().await?;
+            let take = sql("DELETE FROM open_call WHERE project_id = $1 AND call_id = $2");
+            let taken = take.bind(project_id).bind(&call_id).run(&mut tx).await? == 1;
+            tx.commit().await?;
+            if !taken {
                 continue;
             }
             orphans.push(Entry {
@@ -316,51 +271,56 @@ fn body(row: &Entry, seq: i64, at_ms: i64) -> Result<String> {
         .map_err(|error| Error::Audit(error.to_string()))
 }
 
-async fn insert(
-    connection: &mut SqliteConnection,
-    row: &Entry,
-    seq: i64,
-    at_ms: i64,
-    body: &str,
-    prev_hash: &str,
-    hash: &str,
-) -> Result<()> {
+/// The end of each chain that the rows belong to, kept for this transaction.
+async fn heads(tx: &mut Tx, rows: &[Entry]) -> Result<Vec<(i64, i64, String)>> {
+    let projects: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.project_id).collect();
+    let mut heads = Vec::new();
+    // In one order everywhere, so that no two transactions wait for each other.
+    for project in projects {
+        let begin =
+            "INSERT INTO audit_head (project_id, seq, hash) VALUES ($1, 0, $2) ON CONFLICT (project_id) DO NOTHING";
+        sql(begin).bind(project).bind(chain::GENESIS).run(tx).await?;
+        tx.lock_chain(project).await?;
+        let head = sql("SELECT seq, hash FROM audit_head WHERE project_id = $1").bind(project).one(tx).await?;
+        heads.push((project, head.get("seq")?, head.get("hash")?));
+    }
+    Ok(heads)
+}
+
+async fn insert(tx: &mut Tx, row: &Entry, seq: i64, at_ms: i64, body: &str, prev_hash: &str, hash: &str) -> Result<()> {
     let event = serde_json::to_value(row.event).map_err(|error| Error::Audit(error.to_string()))?;
     let ok = row.outcome.as_ref().and_then(|outcome| outcome.get("ok")).and_then(Value::as_bool);
-    sqlx::query(
-        "INSERT INTO audit (project_id, seq, at_ms, call_id, session_id, event, tool, ok, body, prev_hash, hash)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )
+    sql("INSERT INTO audit (project_id, seq, at_ms, call_id, session_id, event, tool, ok, body, prev_hash, hash)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)")
     .bind(row.project_id)
     .bind(seq)
     .bind(at_ms)
     .bind(row.call_id.as_str())
     .bind(&row.session_id)
-    .bind(event.as_str())
+    .bind(event.as_str().unwrap_or_default())
     .bind(&row.tool)
     .bind(ok)
     .bind(body)
     .bind(prev_hash)
     .bind(hash)
-    .execute(connection)
+    .run(tx)
     .await?;
     Ok(())
 }
 
-async fn track_open(connection: &mut SqliteConnection, row: &Entry, host: &str) -> Result<()> {
+async fn track_open(tx: &mut Tx, row: &Entry, host: &str) -> Result<()> {
     let query = match row.event {
-        Event::Started => {
-            sqlx::query("INSERT OR REPLACE INTO open_call (project_id, call_id, host, tool) VALUES (?, ?, ?, ?)")
-                .bind(row.project_id)
-                .bind(row.call_id.as_str())
-                .bind(host)
-                .bind(&row.tool)
-        }
-        Event::Finished | Event::Unknown => sqlx::query("DELETE FROM open_call WHERE project_id = ? AND call_id = ?")
+        Event::Started => sql("INSERT INTO open_call (project_id, call_id, host, tool) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (project_id, call_id) DO UPDATE SET host = excluded.host, tool = excluded.tool")
+        .bind(row.project_id)
+        .bind(row.call_id.as_str())
+        .bind(host)
+        .bind(&row.tool),
+        Event::Finished | Event::Unknown => sql("DELETE FROM open_call WHERE project_id = $1 AND call_id = $2")
             .bind(row.project_id)
             .bind(row.call_id.as_str()),
         Event::Decision => return Ok(()),
     };
-    query.execute(connection).await?;
+    query.run(tx).await?;
     Ok(())
 }

@@ -16,6 +16,18 @@ pub enum Error {
     Damaged { path: PathBuf, source: sqlx::Error },
     #[error("{path} was made by a newer toolhost; nothing was changed. Update toolhost to use it", path = .path.display())]
     Newer { path: PathBuf },
+    #[error("the database's address is not a PostgreSQL URL: {source}; it looks like postgres://USER@HOST:5432/NAME")]
+    Url { source: sqlx::Error },
+    #[error("{place} cannot be reached: {source}; is the server running, and does the database exist?")]
+    Unreachable { place: String, source: sqlx::Error },
+    #[error("`{0}` cannot be a user's name: 1 to 100 characters, none of them invisible")]
+    Name(String),
+    #[error("a project keeps at least one owner: make somebody else an owner first")]
+    LastOwner,
+    #[error("a row is not as it should be: {0}")]
+    Row(String),
+    #[error("no database is open")]
+    Closed,
     #[error("the database's tables could not be brought up to date: {0}")]
     Migrate(#[source] sqlx::migrate::MigrateError),
     #[error("the database: {0}")]

@@ -1,16 +1,22 @@
-//! The only SQL: a project's database, its audit.
+//! The only SQL: audit, people and records, on SQLite and on PostgreSQL.
 //!
 //! It refuses to know policy, HTTP and tools. Narrow handles are given out: [`Audit`] appends and is the host's alone,
-//! [`Reader`] reads. Start with [`Store::open`].
+//! [`Reader`] reads it, [`Records`] is for tools, [`People`] says who may. Start with [`Store::open`].
 
 mod audit;
 mod chain;
+mod db;
+mod dialect;
 mod error;
 mod open;
+mod people;
 mod presence;
 mod reader;
+pub mod records;
 
 pub use audit::{Audit, Entry, Event};
 pub use error::{Error, Result};
 pub use open::{Project, Store};
+pub use people::{Member, People, Role};
 pub use reader::{Filter, Problem, Reader, Row, Verdict};
+pub use records::Records;

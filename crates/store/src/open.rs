@@ -1,24 +1,27 @@
-//! Opening a project's database: one file, one writer, some readers.
+//! Opening the database: a file of this machine, or a server that many hosts share.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions, SqlSafeStr};
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr};
 use toolhost_contract::Clock;
 
 use crate::audit::Audit;
+use crate::db::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, Db, sql};
+use crate::dialect;
 use crate::error::{Error, Result};
+use crate::people::{self, People};
 use crate::presence::Presence;
 use crate::reader::Reader;
+use crate::records::Records;
 
-/// How long a connection waits for another process's write.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const READERS_MAX: u32 = 4;
+/// Connections of one host to a PostgreSQL server.
+const SERVER_CONNECTIONS_MAX: u32 = 8;
 const DATABASE_FILE: &str = "toolhost.db";
 const MIGRATION_LOCK_FILE: &str = "migrate.lock";
 /// SQLite's result codes for "somebody else is at it"; the upper bits tell more.
@@ -29,13 +32,17 @@ const SQLITE_NOTADB: u32 = 26;
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "project", include_str!("../migrations/0001_project.sql")),
     (2, "audit", include_str!("../migrations/0002_audit.sql")),
+    (3, "people", include_str!("../migrations/0003_people.sql")),
+    (4, "record", include_str!("../migrations/0004_record.sql")),
+    (5, "memory", include_str!("../migrations/0005_memory.sql")),
 ];
 
-/// A project's state folder, open.
+/// A database, open.
 pub struct Store {
-    readers: SqlitePool,
+    db: Db,
     audit: Audit,
-    folder: PathBuf,
+    clock: Arc<dyn Clock>,
+    place: String,
 }
 
 /// A workspace that is known here.
@@ -46,8 +53,8 @@ pub struct Project {
 }
 
 impl Store {
-    /// Opens the database in `folder`, making both if they are not there, and closes the calls that a crashed host left
-    /// open as `unknown`.
+    /// Opens the SQLite database in `folder`, making both if they are not there, and closes the calls that a crashed
+    /// host left open as `unknown`.
     pub async fn open(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         make_private(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
         let file = folder.join(DATABASE_FILE);
@@ -61,27 +68,65 @@ impl Store {
             .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();
         let lock = lock(folder).await.map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
-        let mut writer = options.connect().await.map_err(|source| unusable(&file, source))?;
-        migrate(&mut writer, &file).await?;
-        let presence =
-            Presence::announce(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+        let pool = || SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false);
+        let writer = pool().max_connections(1).connect_with(options.clone()).await;
+        let writer = writer.map_err(|source| unusable(&file, source))?;
+        let migrated = migrate(&mut *writer.acquire().await?, |sql| sql.into_sql_str()).await;
+        migrated.map_err(|error| migration_failed(error, &file))?;
+        let presence = Presence::file(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
         drop(lock);
-        let readers = SqlitePoolOptions::new().max_connections(READERS_MAX).connect_lazy_with(options.read_only(true));
-        let audit = Audit::start(writer, presence, clock).await?;
-        Ok(Self { readers, audit, folder: folder.to_owned() })
+        let readers = pool().max_connections(READERS_MAX).connect_lazy_with(options.read_only(true));
+        Self::with(Db::Sqlite { readers, writer }, presence, clock, file.display().to_string()).await
     }
 
-    /// The project of a workspace folder, registered if it is new.
-    pub async fn project(&self, root: &Path, name: &str) -> Result<Project> {
+    /// Connects to a PostgreSQL database, `postgres://USER@HOST:PORT/NAME`, and brings its tables up to date.
+    pub async fn connect(url: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+        let options = PgConnectOptions::from_str(url).map_err(|source| Error::Url { source })?;
+        // What identifies it without a password.
+        let place = format!(
+            "postgres://{}@{}:{}/{}",
+            options.get_username(),
+            options.get_host(),
+            options.get_port(),
+            options.get_database().unwrap_or_default()
+        );
+        let options = options.application_name("toolhost").disable_statement_logging();
+        let unreachable = |source| Error::Unreachable { place: place.clone(), source };
+        let mut first = options.connect().await.map_err(unreachable)?;
+        let migrated = migrate(&mut first, |sql| AssertSqlSafe(dialect::postgres(sql)).into_sql_str()).await;
+        migrated.map_err(|error| migration_failed(error, Path::new(&place)))?;
+        let presence = Presence::session(first).await?;
+        let pool = PgPoolOptions::new().max_connections(SERVER_CONNECTIONS_MAX).acquire_timeout(ACQUIRE_TIMEOUT);
+        let pool = pool.connect_lazy_with(options);
+        Self::with(Db::Postgres(pool), presence, clock, place).await
+    }
+
+    async fn with(db: Db, presence: Presence, clock: Arc<dyn Clock>, place: String) -> Result<Self> {
+        let audit = Audit::start(db.clone(), presence, Arc::clone(&clock)).await?;
+        Ok(Self { db, audit, clock, place })
+    }
+
+    /// The project of a workspace, registered if it is new; whoever registers it owns it.
+    pub async fn project(&self, root: &Path, name: &str, owner: &str) -> Result<Project> {
         let root = root.to_string_lossy().into_owned();
-        let found: Option<(i64, String)> = sqlx::query_as("SELECT id, name FROM project WHERE root = ?")
-            .bind(&root)
-            .fetch_optional(&self.readers)
-            .await?;
-        match found {
-            Some((id, name)) => Ok(Project { id, name }),
-            None => self.audit.register(root, name.to_owned()).await,
+        let select = || sql("SELECT id, name FROM project WHERE root = $1").bind(&root);
+        let project =
+            |row: crate::db::Row| -> Result<Project> { Ok(Project { id: row.get("id")?, name: row.get("name")? }) };
+        if let Some(row) = select().read(&self.db).await?.pop() {
+            return project(row);
         }
+        let now = self.clock.unix_ms();
+        let mut tx = self.db.write().await?;
+        let insert =
+            "INSERT INTO project (root, name, created_at_ms) VALUES ($1, $2, $3) ON CONFLICT (root) DO NOTHING";
+        let new = sql(insert).bind(&root).bind(name).bind(now).run(&mut tx).await? == 1;
+        let found = project(select().one(&mut tx).await?)?;
+        if new {
+            let owner = people::account(&mut tx, owner, now).await?;
+            people::set_role(&mut tx, found.id, owner, people::Role::Owner).await?;
+        }
+        tx.commit().await?;
+        Ok(found)
     }
 
     pub fn audit(&self) -> Audit {
@@ -89,17 +134,26 @@ impl Store {
     }
 
     pub fn reader(&self) -> Reader {
-        Reader::new(self.readers.clone())
+        Reader::new(self.db.clone())
     }
 
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn records(&self) -> Records {
+        Records::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
+    pub fn people(&self) -> People {
+        People::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
+    /// The file, or the server without its password: for people to read.
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// Commits what is still queued. Dropping the store without it loses what a crash would lose.
     pub async fn close(self) -> Result<()> {
         self.audit.flush().await?;
-        self.readers.close().await;
+        self.db.close().await;
         Ok(())
     }
 }
@@ -129,19 +183,23 @@ fn unusable(file: &Path, source: sqlx::Error) -> Error {
     }
 }
 
-async fn migrate(writer: &mut SqliteConnection, file: &Path) -> Result<()> {
+async fn migrate<C: Migrate>(
+    connection: &mut C,
+    text: impl Fn(&'static str) -> SqlStr,
+) -> std::result::Result<(), MigrateError> {
     let migrations = MIGRATIONS
         .iter()
-        .map(|(version, name, sql)| {
-            Migration::new(*version, (*name).into(), MigrationType::Simple, sql.into_sql_str(), false)
-        })
+        .map(|(version, name, sql)| Migration::new(*version, (*name).into(), MigrationType::Simple, text(sql), false))
         .collect();
-    match Migrator::with_migrations(migrations).run_direct(None, writer, false).await {
-        Ok(()) => Ok(()),
-        Err(
-            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) | MigrateError::VersionNotPresent(_),
-        ) => Err(Error::Newer { path: file.to_owned() }),
-        Err(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)) => Err(unusable(file, source)),
-        Err(error) => Err(Error::Migrate(error)),
+    Migrator::with_migrations(migrations).run_direct(None, connection, false).await
+}
+
+fn migration_failed(error: MigrateError, place: &Path) -> Error {
+    match error {
+        MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) | MigrateError::VersionNotPresent(_) => {
+            Error::Newer { path: place.to_owned() }
+        }
+        MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => unusable(place, source),
+        error => Error::Migrate(error),
     }
 }

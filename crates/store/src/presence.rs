@@ -1,24 +1,48 @@
-//! Which hosts are alive: each holds a lock on a file of its own, which the kernel lets go when the process dies.
+//! Which hosts are alive: each holds a lock that goes when its process dies, on a file of its own or, where hosts share a
+//! server, one of the server's.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use sqlx::PgConnection;
+
+use crate::db::{Db, sql};
+use crate::error::Result;
+
 /// This host's lock, held until it is dropped.
 pub(crate) struct Presence {
-    folder: PathBuf,
     host: String,
-    _lock: File,
+    lock: Lock,
+}
+
+enum Lock {
+    File {
+        folder: PathBuf,
+        _lock: File,
+    },
+    /// The server lets go of the lock when the connection ends, however it ends.
+    Session {
+        _connection: PgConnection,
+    },
 }
 
 impl Presence {
-    pub(crate) fn announce(state: &Path) -> std::io::Result<Self> {
+    /// A lock on a file below the state folder.
+    pub(crate) fn file(state: &Path) -> std::io::Result<Self> {
         let folder = state.join("hosts");
         std::fs::create_dir_all(&folder)?;
         sweep(&folder);
         let host = uuid::Uuid::now_v7().to_string();
         let lock = File::create(folder.join(&host))?;
         lock.try_lock().map_err(std::io::Error::other)?;
-        Ok(Self { folder, host, _lock: lock })
+        Ok(Self { host, lock: Lock::File { folder, _lock: lock } })
+    }
+
+    /// A lock of this connection at the server.
+    pub(crate) async fn session(mut connection: PgConnection) -> Result<Self> {
+        let host = uuid::Uuid::now_v7().to_string();
+        sqlx::query("SELECT pg_advisory_lock($1)").bind(key(&host)).execute(&mut connection).await?;
+        Ok(Self { host, lock: Lock::Session { _connection: connection } })
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -26,19 +50,32 @@ impl Presence {
     }
 
     /// Whether the process behind `host` still runs. A dead one's file is removed.
-    pub(crate) fn is_alive(&self, host: &str) -> bool {
+    pub(crate) async fn is_alive(&self, host: &str, db: &Db) -> Result<bool> {
         if host == self.host {
-            return true;
+            return Ok(true);
         }
-        let path = self.folder.join(host);
-        let Ok(file) = File::open(&path) else { return false };
+        let Lock::File { folder, .. } = &self.lock else {
+            let free = sql("SELECT pg_try_advisory_xact_lock($1) AS free").bind(key(host)).read(db).await?;
+            return Ok(match free.first() {
+                Some(row) => !row.get::<bool>("free")?,
+                None => true,
+            });
+        };
+        let path = folder.join(host);
+        let Ok(file) = File::open(&path) else { return Ok(false) };
         if file.try_lock().is_err() {
-            return true;
+            return Ok(true);
         }
         // Whoever else looks finds no file, which says the same.
         let _ = std::fs::remove_file(path);
-        false
+        Ok(false)
     }
+}
+
+/// The number of a host's lock: the random half of its id.
+fn key(host: &str) -> i64 {
+    let id = uuid::Uuid::try_parse(host).map_or(0, |id| id.as_u64_pair().1);
+    i64::from_ne_bytes(id.to_ne_bytes())
 }
 
 /// Removes what dead hosts left behind.
@@ -54,7 +91,9 @@ fn sweep(folder: &Path) {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // Left behind, it is removed by the next host that looks.
-        let _ = std::fs::remove_file(self.folder.join(&self.host));
+        if let Lock::File { folder, .. } = &self.lock {
+            // Left behind, it is removed by the next host that looks.
+            let _ = std::fs::remove_file(folder.join(&self.host));
+        }
     }
 }

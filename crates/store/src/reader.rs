@@ -1,17 +1,15 @@
 //! Reading the audit: pages of rows, and whether the chain holds.
 
-use futures::TryStreamExt;
 use serde_json::Value;
-use sqlx::Row as _;
-use sqlx::sqlite::{SqlitePool, SqliteRow};
 
 use crate::chain;
+use crate::db::{self, Db, sql, sql_of};
 use crate::error::Result;
 
 /// Read-only access to the database.
 #[derive(Clone)]
 pub struct Reader {
-    pool: SqlitePool,
+    db: Db,
 }
 
 /// One row of the audit, as it is stored.
@@ -59,82 +57,85 @@ pub struct Problem {
 /// Problems listed at most; the first is what matters.
 const PROBLEMS_MAX: usize = 100;
 
-/// The rows that fit a filter, first or last ones first. Two texts, so that each can follow the key.
-macro_rules! rows_in {
-    ($order:literal) => {
-        concat!(
-            "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash FROM audit
-             WHERE project_id = ?1 AND seq > ?2
-               AND (?3 IS NULL OR tool = ?3) AND (?4 IS NULL OR session_id = ?4) AND (?5 IS NULL OR call_id = ?5)
-               AND (?6 = 0 OR ok = 0 OR event = 'unknown') AND (?7 IS NULL OR at_ms >= ?7)
-             ORDER BY seq ",
-            $order,
-            " LIMIT ?8"
-        )
-    };
-}
+/// Rows of the chain read at once.
+const VERIFY_PAGE_ROWS: i64 = 5000;
 
 impl Reader {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool }
+    pub(crate) fn new(db: Db) -> Self {
+        Self { db }
     }
 
     /// At most `limit` of the rows that fit, in the order they were written.
     pub async fn audit(&self, project: i64, filter: &Filter) -> Result<Vec<Row>> {
-        let query = if filter.last { rows_in!("DESC") } else { rows_in!("ASC") };
-        let rows = sqlx::query(query)
-            .bind(project)
-            .bind(filter.after_seq)
-            .bind(&filter.tool)
-            .bind(&filter.session)
-            .bind(&filter.call)
-            .bind(filter.failed_only)
-            .bind(filter.since_ms)
-            .bind(filter.limit)
-            .fetch_all(&self.pool)
-            .await?;
-        let mut rows: Vec<Row> = rows.iter().map(row).collect();
+        let mut text = "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash FROM audit
+             WHERE project_id = $1 AND seq > $2 AND at_ms >= $3"
+            .to_owned();
+        let mut arguments = Vec::new();
+        for (column, wanted) in [("tool", &filter.tool), ("session_id", &filter.session), ("call_id", &filter.call)] {
+            if let Some(wanted) = wanted {
+                text.push_str(&format!(" AND {column} = ${}", 4 + arguments.len()));
+                arguments.push(wanted);
+            }
+        }
+        if filter.failed_only {
+            text.push_str(" AND (ok = FALSE OR event = 'unknown')");
+        }
+        text.push_str(if filter.last { " ORDER BY seq DESC" } else { " ORDER BY seq ASC" });
+        text.push_str(&format!(" LIMIT ${}", 4 + arguments.len()));
+        let since = filter.since_ms.unwrap_or(i64::MIN);
+        let mut query = sql_of(text).bind(project).bind(filter.after_seq).bind(since);
+        for argument in arguments {
+            query = query.bind(argument);
+        }
+        let rows = query.bind(filter.limit).read(&self.db).await?;
+        let mut rows: Vec<Row> = rows.iter().map(row).collect::<Result<_>>()?;
         rows.sort_unstable_by_key(|row| row.seq);
         Ok(rows)
     }
 
     /// The number of the last row, 0 if there is none.
     pub async fn audit_end(&self, project: i64) -> Result<i64> {
-        let head = sqlx::query_scalar("SELECT seq FROM audit_head WHERE project_id = ?").bind(project);
-        Ok(head.fetch_optional(&self.pool).await?.unwrap_or(0))
+        let head = sql("SELECT seq FROM audit_head WHERE project_id = $1").bind(project).read(&self.db).await?;
+        head.first().map_or(Ok(0), |row| row.get("seq"))
     }
 
     /// Follows the chain from its first row to its recorded end.
     pub async fn verify_audit(&self, project: i64) -> Result<Verdict> {
         // One snapshot: rows that come meanwhile are not beyond an end that was read before.
-        let mut snapshot = self.pool.begin().await?;
-        let head: Option<(i64, String)> = sqlx::query_as("SELECT seq, hash FROM audit_head WHERE project_id = ?")
-            .bind(project)
-            .fetch_optional(&mut *snapshot)
-            .await?;
+        let mut snapshot = self.db.snapshot().await?;
+        let head = sql("SELECT seq, hash FROM audit_head WHERE project_id = $1").bind(project);
+        let head = match head.optional(&mut snapshot).await? {
+            Some(row) => Some((row.get("seq")?, row.get("hash")?)),
+            None => None,
+        };
         let mut chain = Chain::default();
-        let columns = "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash, session_id, ok FROM audit
-             WHERE project_id = ? ORDER BY seq";
-        let mut rows = sqlx::query(columns).bind(project).fetch(&mut *snapshot);
-        while let Some(raw) = rows.try_next().await? {
-            chain.follow(&row(&raw), raw.get("session_id"), raw.get("ok"));
+        let mut after = i64::MIN;
+        loop {
+            let columns = "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash, session_id, ok FROM audit
+                 WHERE project_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+            let page = sql(columns).bind(project).bind(after).bind(VERIFY_PAGE_ROWS).all(&mut snapshot).await?;
+            let Some(last) = page.last() else { break };
+            after = last.get("seq")?;
+            for raw in &page {
+                chain.follow(&row(raw)?, raw.get("session_id")?, raw.get("ok")?);
+            }
         }
         chain.end(head);
         Ok(Verdict { rows: chain.rows, problems: chain.problems })
     }
 }
 
-fn row(raw: &SqliteRow) -> Row {
-    Row {
-        seq: raw.get("seq"),
-        at_ms: raw.get("at_ms"),
-        call_id: raw.get("call_id"),
-        event: raw.get("event"),
-        tool: raw.get("tool"),
-        body: raw.get("body"),
-        prev_hash: raw.get("prev_hash"),
-        hash: raw.get("hash"),
-    }
+fn row(raw: &db::Row) -> Result<Row> {
+    Ok(Row {
+        seq: raw.get("seq")?,
+        at_ms: raw.get("at_ms")?,
+        call_id: raw.get("call_id")?,
+        event: raw.get("event")?,
+        tool: raw.get("tool")?,
+        body: raw.get("body")?,
+        prev_hash: raw.get("prev_hash")?,
+        hash: raw.get("hash")?,
+    })
 }
 
 /// The walk along the chain.

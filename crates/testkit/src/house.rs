@@ -6,20 +6,26 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope};
 use toolhost_host::{
-    Approver, Gate, GateConfig, Hooks, Limits, LocalOwner, NobodyHere, Profiles, Redactor, Registry, Tightening,
+    Approver, Gate, GateConfig, Hooks, Limits, Members, NobodyHere, Profiles, Redactor, Registry, Tightening,
 };
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
-use toolhost_store::{Filter, Project, Store, Verdict};
+use toolhost_store::{Filter, Project, Records, Store, Verdict};
 
 use crate::clock::{CountingIds, FakeClock};
 use crate::workspace::TempWorkspace;
 
-/// The one person who owns the project.
+/// The one person who owns the project: the first user of a new database.
 pub const USER: i64 = 1;
+const OWNER: &str = "local";
+
+/// Tools are made of the records they keep.
+type Tools = Box<dyn FnOnce(&Records) -> Vec<Box<dyn AnyTool>>>;
 
 /// What a house is made of.
 pub struct HouseBuilder {
-    tools: Vec<Box<dyn AnyTool>>,
+    tools: Tools,
+    /// A PostgreSQL database instead of a file.
+    database: Option<String>,
     workspace: TempWorkspace,
     profile: String,
     helper: PathBuf,
@@ -46,8 +52,14 @@ pub struct House {
 impl HouseBuilder {
     /// A house with these tools, whose callers have the profile `all`, and where nobody can be asked.
     pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Self {
+        Self::of(|_| tools)
+    }
+
+    /// As [`HouseBuilder::new`], with tools that keep records.
+    pub fn of(tools: impl FnOnce(&Records) -> Vec<Box<dyn AnyTool>> + 'static) -> Self {
         Self {
-            tools,
+            tools: Box::new(tools),
+            database: None,
             workspace: TempWorkspace::new(),
             profile: "all".to_owned(),
             // Without a helper no fence holds, and commands are refused.
@@ -59,6 +71,12 @@ impl HouseBuilder {
             secrets: Vec::new(),
             persona: "Test Agent".to_owned(),
         }
+    }
+
+    /// Keeps everything in this PostgreSQL database, if one is named.
+    pub fn database(mut self, url: Option<String>) -> Self {
+        self.database = url;
+        self
     }
 
     pub fn workspace(mut self, workspace: TempWorkspace) -> Self {
@@ -114,11 +132,14 @@ impl HouseBuilder {
     pub async fn build(self) -> House {
         let clock = Arc::new(FakeClock::default());
         let shared_clock: Arc<dyn Clock> = Arc::<FakeClock>::clone(&clock);
-        let registry = Arc::new(Registry::new(self.tools).unwrap());
+        let store = match &self.database {
+            None => Store::open(&self.workspace.state(), Arc::clone(&shared_clock)).await.unwrap(),
+            Some(url) => Store::connect(url, Arc::clone(&shared_clock)).await.unwrap(),
+        };
+        let registry = Arc::new(Registry::new((self.tools)(&store.records())).unwrap());
         let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text, &registry).unwrap());
         let profiles = Profiles::load(&registry, &[&self.operator], tightening.as_ref()).unwrap();
-        let store = Store::open(&self.workspace.state(), Arc::clone(&shared_clock)).await.unwrap();
-        let project = store.project(&self.workspace.root(), "ws").await.unwrap();
+        let project = store.project(&self.workspace.root(), "ws", OWNER).await.unwrap();
         let executor = LocalExecutor::open(LocalConfig {
             root: self.workspace.root(),
             helper: self.helper,
@@ -136,7 +157,7 @@ impl HouseBuilder {
             executor: Arc::new(executor.unwrap()),
             audit: store.audit(),
             approver: self.approver,
-            members: Arc::new(LocalOwner { user_id: USER, project_id: project.id }),
+            members: Arc::new(Members::new(store.people(), Arc::clone(&shared_clock))),
             redactor: Arc::new(Redactor::new(self.secrets)),
             clock: shared_clock,
             limits: self.limits,
@@ -166,6 +187,7 @@ impl House {
                 project_id: self.project.id,
                 session_id: Some("s1".to_owned()),
                 workflow_id: None,
+                ticket_id: None,
             },
             caller: Caller {
                 kind: CallerKind::Model,

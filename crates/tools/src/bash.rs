@@ -72,18 +72,21 @@ impl Tool for Bash {
                 says: "a pipe",
                 arguments: json!({"command": "printf 'b\\na\\n' | sort | head -1"}),
                 files: &[],
+                before: &[],
                 expect: Expect::Data(&[("/exitCode", "0"), ("/stdout", "\"a\\n\"")]),
             },
             Example {
                 says: "a failure is an answer",
                 arguments: json!({"command": "exit 3"}),
                 files: &[],
+                before: &[],
                 expect: Expect::Data(&[("/exitCode", "3")]),
             },
             Example {
                 says: "programs that wait for a person are refused",
                 arguments: json!({"command": "vim notes.txt"}),
                 files: &[],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::Validation),
             },
         ]

@@ -16,7 +16,7 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut found = Found { path, text, findings: Vec::new() };
     check_opening(&mut found);
     check_length(&mut found);
-    check_globals(&mut found, &source);
+    check_globals(&mut found, &source, path.starts_with("crates/testkit/src/"));
     check_words(&mut found, &source, path.starts_with("crates/sandbox/"));
     check_attributes(&mut found, &source);
     check_promises(&mut found, &source);
@@ -51,13 +51,17 @@ fn check_length(found: &mut Found<'_>) {
 }
 
 /// A `static` is a constant table, or it is state that two projects in one process would share.
-fn check_globals(found: &mut Found<'_>, source: &Source) {
+///
+/// Testkit alone may keep what is set once: a server that all tests of a process share takes a second to start, tests
+/// cannot hand it to each other, and no project ever runs with it.
+fn check_globals(found: &mut Found<'_>, source: &Source, may_set_once: bool) {
     for (offset, word) in words(&source.code) {
         let rest = &source.code[offset + word.len()..];
         match word {
             "thread_local" | "lazy_static" if rest.starts_with('!') => {
                 found.push(offset, format!("`{word}!` is process-wide state: hand the value in"));
             }
+            "static" if may_set_once && is_set_once(rest) => {}
             "static" if !is_constant_table(rest) => {
                 found.push(offset, "a `static` may only be a constant table (`&...`, `[...]`): hand state in");
             }
@@ -71,9 +75,20 @@ fn is_constant_table(rest: &str) -> bool {
     let declared = rest.split('=').next().unwrap_or_default();
     let Some((name, kind)) = declared.split_once(':') else { return false };
     let is_mutable = words(name).any(|(_, word)| word == "mut");
-    let changes_inside =
-        words(kind).any(|(_, word)| CELLS.contains(&word) || word.starts_with("Atomic") || word == "Cell");
-    !is_mutable && !changes_inside && kind.trim_start().starts_with(['&', '['])
+    !is_mutable && !has_cell(kind) && kind.trim_start().starts_with(['&', '['])
+}
+
+/// `rest` is what follows the keyword: `NAME: OnceLock<Type> = value;`.
+fn is_set_once(rest: &str) -> bool {
+    let declared = rest.split('=').next().unwrap_or_default();
+    let Some((name, kind)) = declared.split_once(':') else { return false };
+    let is_mutable = words(name).any(|(_, word)| word == "mut");
+    let inside = kind.trim_start().strip_prefix("OnceLock<");
+    !is_mutable && inside.is_some_and(|inside| !has_cell(inside))
+}
+
+fn has_cell(kind: &str) -> bool {
+    words(kind).any(|(_, word)| CELLS.contains(&word) || word.starts_with("Atomic") || word == "Cell")
 }
 
 fn check_words(found: &mut Found<'_>, source: &Source, may_be_unsafe: bool) {
@@ -160,6 +175,19 @@ mod tests {
             &[],
         );
         check_code("const A: Mutex<u8> = x;\nstruct B { cell: OnceLock<u8> }\nfn f(x: &'static str) {}", &[]);
+    }
+
+    #[test]
+    fn testkit_alone_may_share_what_is_set_once() {
+        let findings = |path, code: &str| check(path, &format!("//! Doc.\n{code}")).len();
+        let once = "fn f() {\n    static A: OnceLock<Result<B, String>> = OnceLock::new();\n}";
+        assert_eq!(findings("crates/testkit/src/x.rs", once), 0);
+        assert_eq!(findings("crates/store/tests/it/x.rs", once), 1);
+        for still in
+            ["static A: OnceLock<Mutex<u8>> = x;", "static A: Mutex<u8> = x;", "static mut A: OnceLock<u8> = x;"]
+        {
+            assert_eq!(findings("crates/testkit/src/x.rs", still), 1, "{still}");
+        }
     }
 
     #[test]

@@ -62,7 +62,7 @@ struct Show {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, _) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
     let reader = store.reader();
     let code = match args.command {
         Command::Show(show) => self::show(&reader, project.id, show, settings.json).await,

@@ -21,14 +21,14 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let settings = settings.with_root(args.dir);
     let resolved = settings.resolve()?;
-    let (store, project) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, _) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
     if settings.json {
         print::json(
-            &json!({ "project": project.id, "name": project.name, "root": resolved.root, "state": resolved.state }),
+            &json!({ "project": project.id, "name": project.name, "root": resolved.root, "state": resolved.state, "database": store.place() }),
         )?;
     } else {
         print::line(format_args!("project {} ({})", project.name, resolved.root.display()));
-        print::line(format_args!("state   {}", store.folder().display()));
+        print::line(format_args!("records {}", store.place()));
         print::line("next    `toolhost doctor` shows the fence, `toolhost mcp` serves an agent");
     }
     store.close().await?;

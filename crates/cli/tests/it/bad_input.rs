@@ -63,7 +63,7 @@ fn of_wrong_type(schema: &Value) -> Value {
 async fn a_wrong_type_is_refused_wherever_it_stands() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         for (field, schema) in properties(&facts) {
             let mut arguments = good(&facts);
@@ -79,7 +79,7 @@ async fn a_wrong_type_is_refused_wherever_it_stands() {
 async fn every_violation_is_told_at_once() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         let wrong: Map<String, Value> =
             properties(&facts).iter().map(|(field, schema)| (field.clone(), of_wrong_type(schema))).collect();
@@ -101,7 +101,7 @@ async fn what_is_required_must_be_there() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
     let mut checked = 0;
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         for field in required(&facts) {
             checked += 1;
@@ -121,7 +121,7 @@ async fn what_is_required_must_be_there() {
 async fn nothing_that_the_schema_does_not_name_is_taken() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         let mut arguments = good(&facts);
         arguments.insert("zzzzzz".to_owned(), json!(1));
@@ -136,7 +136,7 @@ async fn nothing_that_the_schema_does_not_name_is_taken() {
 async fn a_misspelt_field_is_told_its_nearest_name() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         for field in properties(&facts).keys() {
             // The last two letters change places; in a short name the last one is doubled.
@@ -162,7 +162,7 @@ async fn a_misspelt_field_is_told_its_nearest_name() {
 async fn arguments_are_an_object() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         for wrong in [json!([]), json!([{"path": "a.txt"}]), json!("a.txt"), json!(7), json!(true)] {
             let outcome = house.call(&facts.name, wrong.clone()).await;

@@ -8,7 +8,7 @@ use crate::room::house;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_example_comes_to_what_it_says() {
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         assert!(!facts.examples.is_empty(), "{} has no example", facts.name);
         for example in &facts.examples {

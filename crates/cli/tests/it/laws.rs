@@ -11,7 +11,7 @@ const TEXT_BYTES_MAX: usize = 1024;
 #[test]
 fn names_are_unique_and_of_the_right_form() {
     let mut seen = BTreeSet::new();
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         let parts: Vec<&str> = facts.name.split('.').collect();
         assert!(parts.len() <= 3 && (parts.len() >= 2 || facts.name == "bash"), "{}", facts.name);
@@ -29,12 +29,12 @@ fn names_are_unique_and_of_the_right_form() {
             assert!(seen.insert(name.clone()), "two tools answer to {name}");
         }
     }
-    assert!(Registry::new(toolhost_tools::all()).is_ok());
+    assert!(Registry::new(toolhost_tools::all(&toolhost_store::Records::nowhere())).is_ok());
 }
 
 #[test]
 fn titles_and_descriptions_say_something_and_fit() {
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         for (what, text) in [("title", &*facts.title), ("description", &*facts.description)] {
             assert!(!text.trim().is_empty(), "{} has no {what}", facts.name);
@@ -45,7 +45,7 @@ fn titles_and_descriptions_say_something_and_fit() {
 
 #[test]
 fn schemas_are_objects_closed_and_described() {
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         assert_eq!(facts.input_schema["type"], "object", "{}", facts.name);
         assert_eq!(facts.output_schema["type"], "object", "{}", facts.name);
@@ -68,7 +68,7 @@ fn schemas_are_objects_closed_and_described() {
 
 #[test]
 fn presets_of_aliases_are_arguments_of_their_tool() {
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         for alias in &facts.aliases {
             for (name, value) in alias.preset.as_object().unwrap() {

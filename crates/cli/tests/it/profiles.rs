@@ -49,7 +49,7 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         assert_eq!((&push["hasTool"], &push["verdict"]["decide"]), (&json!(true), &json!("ask")), "{name}: {push}");
     }
     let all = tools(&profile(&program, "all"));
-    assert_eq!(all.len(), toolhost_tools::all().len());
+    assert_eq!(all.len(), toolhost_tools::all(&toolhost_store::Records::nowhere()).len());
 }
 
 #[test]

@@ -85,7 +85,7 @@ async fn the_chains_of_two_projects_are_apart() {
     let shelf = Shelf::new();
     let store = shelf.open().await;
     let one = shelf.project(&store).await;
-    let two = store.project(&shelf.state().join("other"), "other").await.unwrap().id;
+    let two = store.project(&shelf.state().join("other"), "other", "local").await.unwrap().id;
     assert_ne!(one, two);
     for n in 0..20 {
         let project = if n % 2 == 0 { one } else { two };

@@ -38,7 +38,7 @@ impl Shelf {
 
     /// The project's number; always the same.
     pub(crate) async fn project(&self, store: &Store) -> i64 {
-        store.project(&self.folder.path().join("ws"), "ws").await.unwrap().id
+        store.project(&self.folder.path().join("ws"), "ws", "local").await.unwrap().id
     }
 
     /// A store with so many finished calls, closed again.

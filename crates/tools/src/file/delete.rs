@@ -34,12 +34,14 @@ impl Tool for Delete {
                 says: "one file",
                 arguments: json!({"path": "a.txt"}),
                 files: &[("a.txt", "a")],
+                before: &[],
                 expect: Expect::Data(&[("/path", "\"a.txt\"")]),
             },
             Example {
                 says: "git's own folder is never touched",
                 arguments: json!({"path": ".git/config"}),
                 files: &[],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::Security),
             },
         ]

@@ -79,6 +79,7 @@ impl Tool for Edit {
                 says: "one place",
                 arguments: json!({"path": "a.txt", "edits": [{"search": "two", "replace": "$& 2"}]}),
                 files: &[("a.txt", "one\ntwo\n")],
+                before: &[],
                 expect: Expect::Data(&[
                     ("/diff", r#""--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+$& 2\n""#),
                     ("/written", "true"),
@@ -88,6 +89,7 @@ impl Tool for Edit {
                 says: "a text that stands there twice is refused",
                 arguments: json!({"path": "a.txt", "edits": [{"search": "x", "replace": "y"}]}),
                 files: &[("a.txt", "x\nx\n")],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::Validation),
             },
         ]

@@ -97,12 +97,14 @@ impl Tool for List {
                 says: "all Rust files",
                 arguments: json!({"pattern": "**/*.rs"}),
                 files: &[("src/main.rs", "fn main() {}\n"), ("README.md", "hello\n")],
+                before: &[],
                 expect: Expect::Data(&[("/entries/0/path", "\"src/main.rs\""), ("/total", "1")]),
             },
             Example {
                 says: "one folder",
                 arguments: json!({"path": "src"}),
                 files: &[("src/a.txt", "a"), ("src/sub/b.txt", "b")],
+                before: &[],
                 expect: Expect::Data(&[("/entries/1/type", "\"folder\""), ("/total", "2")]),
             },
         ]

@@ -37,12 +37,14 @@ impl Tool for Move {
                 says: "into a new folder",
                 arguments: json!({"from": "a.txt", "to": "old/a.txt"}),
                 files: &[("a.txt", "a")],
+                before: &[],
                 expect: Expect::Data(&[("/to", "\"old/a.txt\"")]),
             },
             Example {
                 says: "never over another file",
                 arguments: json!({"from": "a.txt", "to": "b.txt"}),
                 files: &[("a.txt", "a"), ("b.txt", "b")],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]

@@ -99,18 +99,21 @@ impl Tool for Read {
                 says: "a range of lines",
                 arguments: json!({"path": "a.txt", "offset": 2, "limit": 1}),
                 files: &[("a.txt", "one\ntwo\nthree\n")],
+                before: &[],
                 expect: Expect::Data(&[("/content", "\"two\\n\""), ("/totalLines", "3"), ("/nextOffset", "3")]),
             },
             Example {
                 says: "the outline of a source file",
                 arguments: json!({"path": "a.py", "view": "outline"}),
                 files: &[("a.py", "import os\n\nclass A:\n    def run(self):\n        pass\n")],
+                before: &[],
                 expect: Expect::Data(&[("/content", "\"3: class A:\\n4:     def run(self):\\n\"")]),
             },
             Example {
                 says: "paths stay in the workspace",
                 arguments: json!({"path": "../secret"}),
                 files: &[],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::Security),
             },
         ]

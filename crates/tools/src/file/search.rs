@@ -97,12 +97,14 @@ impl Tool for Search {
                 says: "where a function is defined",
                 arguments: json!({"pattern": r"fn\s+main", "glob": "*.rs"}),
                 files: &[("src/main.rs", "// start\nfn main() {}\n")],
+                before: &[],
                 expect: Expect::Data(&[("/matches/0/path", "\"src/main.rs\""), ("/matches/0/line", "2")]),
             },
             Example {
                 says: "plain text with brackets",
                 arguments: json!({"pattern": "a[0]", "literal": true}),
                 files: &[("x.c", "int a[0];\n"), ("y.c", "int a0;\n")],
+                before: &[],
                 expect: Expect::Data(&[("/total", "1")]),
             },
         ]

@@ -55,12 +55,14 @@ impl Tool for Write {
                 says: "a new file in a new folder",
                 arguments: json!({"path": "docs/notes.md", "content": "# Notes\n"}),
                 files: &[],
+                before: &[],
                 expect: Expect::Data(&[("/created", "true"), ("/bytes", "8")]),
             },
             Example {
                 says: "never over an existing file",
                 arguments: json!({"path": "a.txt", "content": "new", "createOnly": true}),
                 files: &[("a.txt", "old")],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]

@@ -88,12 +88,14 @@ impl Tool for Commit {
                 says: "a workspace without a repository",
                 arguments: json!({"message": "docs: first notes"}),
                 files: &[("a.txt", "a")],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::NotFound),
             },
             Example {
                 says: "paths stay in the workspace",
                 arguments: json!({"message": "x", "files": ["../other"]}),
                 files: &[],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::Security),
             },
         ]

@@ -40,6 +40,7 @@ impl Tool for Diff {
             says: "an option is no revision",
             arguments: json!({"base": "--output=/tmp/x"}),
             files: &[],
+            before: &[],
             expect: Expect::Fails(ErrorKind::Validation),
         }]
     }

@@ -58,6 +58,7 @@ impl Tool for Log {
             says: "a workspace without a repository",
             arguments: json!({"limit": 5}),
             files: &[],
+            before: &[],
             expect: Expect::Fails(ErrorKind::NotFound),
         }]
     }

@@ -57,6 +57,7 @@ impl Tool for Push {
             says: "a forced refspec is no branch",
             arguments: json!({"branch": "+main"}),
             files: &[],
+            before: &[],
             expect: Expect::Fails(ErrorKind::Validation),
         }]
     }

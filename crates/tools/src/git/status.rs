@@ -55,6 +55,7 @@ impl Tool for Status {
             says: "a workspace without a repository",
             arguments: json!({}),
             files: &[],
+            before: &[],
             expect: Expect::Fails(ErrorKind::NotFound),
         }]
     }

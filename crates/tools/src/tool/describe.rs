@@ -45,12 +45,14 @@ impl Tool for Describe {
                 says: "by any of its names",
                 arguments: json!({"name": "read_file"}),
                 files: &[],
+                before: &[],
                 expect: Expect::Data(&[("/name", "\"file.read\""), ("/effect", "\"reads\"")]),
             },
             Example {
                 says: "a tool that is not there",
                 arguments: json!({"name": "file.red"}),
                 files: &[],
+                before: &[],
                 expect: Expect::Fails(ErrorKind::NotFound),
             },
         ]

@@ -49,6 +49,7 @@ impl Tool for List {
             says: "one family",
             arguments: json!({"family": "tool"}),
             files: &[],
+            before: &[],
             expect: Expect::Data(&[("/tools/0/name", "\"tool.list\""), ("/tools/1/wireName", "\"tool_describe\"")]),
         }]
     }

@@ -13,7 +13,7 @@ async fn a_caller_sees_its_own_tools_only() {
     let names = |data: &serde_json::Value| -> Vec<String> {
         data["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&all).len(), toolhost_tools::all().len());
+    assert_eq!(names(&all).len(), toolhost_tools::all(&toolhost_store::Records::nowhere()).len());
     assert!(names(&narrow).contains(&"bash".to_owned()) && !names(&narrow).contains(&"file.write".to_owned()));
     for tool in narrow["tools"].as_array().unwrap() {
         assert!(tool["summary"].as_str().is_some_and(|s| !s.is_empty()), "{tool}");
@@ -27,7 +27,7 @@ async fn a_caller_sees_its_own_tools_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_tool_is_described_by_each_of_its_names() {
     let house = house(&[]).await;
-    for tool in toolhost_tools::all() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         let aliases: Vec<&str> = facts.aliases.iter().map(|alias| alias.name).collect();
         let wire = facts.name.replace('.', "_");

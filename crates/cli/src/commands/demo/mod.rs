@@ -200,7 +200,7 @@ struct LookBack {
 
 async fn look_back(stage: &Stage) -> anyhow::Result<LookBack> {
     let store = Store::open(&stage.state(), Arc::new(SystemClock::default())).await?;
-    let project = store.project(&stage.project(), "project").await?;
+    let project = store.project(&stage.project(), "project", "local").await?;
     let reader = store.reader();
     let verdict = reader.verify_audit(project.id).await?;
     let rows = reader.audit(project.id, &Filter { limit: i64::MAX, ..Filter::default() }).await?;

@@ -1,0 +1,263 @@
+//! One way to speak to both engines: a text with `$1`, `$2`, … is a query of SQLite and of PostgreSQL alike.
+//!
+//! The hard problem is that many processes write at once and nobody may be told that the database is locked. SQLite has
+//! one writer: a process keeps one connection for writing, in whose queue its tasks wait, and begins with
+//! `BEGIN IMMEDIATE`, where processes wait for each other. PostgreSQL has many: what belongs together takes a lock on
+//! its row first ([`Tx::lock_project`]), so that a transaction sees what the one before it did.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgPool, PgRow};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{AssertSqlSafe, Decode, Postgres, Row as _, SqlSafeStr, SqlStr, Sqlite, Transaction, Type};
+
+use crate::error::{Error, Result};
+
+/// How long a connection waits for another process's write. SQLite looks again after 100 ms at most.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a task waits for a connection of its process.
+pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The driver's query with all arguments bound: the same lines for two types.
+macro_rules! bound {
+    ($sql:expr, $engine:ty) => {{
+        let mut query = sqlx::query::<$engine>($sql.text);
+        for argument in $sql.arguments {
+            query = match argument {
+                Argument::Int(value) => query.bind(value),
+                Argument::Text(value) => query.bind(value),
+                Argument::Bool(value) => query.bind(value),
+            };
+        }
+        query
+    }};
+}
+
+/// The connections of one process.
+#[derive(Clone)]
+pub(crate) enum Db {
+    Sqlite { readers: SqlitePool, writer: SqlitePool },
+    Postgres(PgPool),
+}
+
+/// A transaction. Dropped without [`Tx::commit`], it has not happened.
+pub(crate) enum Tx {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// A query and what is bound to it.
+pub(crate) struct Sql {
+    text: SqlStr,
+    arguments: Vec<Argument>,
+}
+
+/// A bound value. PostgreSQL wants to know the type of a NULL, too.
+pub(crate) enum Argument {
+    Int(Option<i64>),
+    Text(Option<String>),
+    Bool(Option<bool>),
+}
+
+/// A row of an answer.
+pub(crate) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+/// What a column can be read as.
+pub(crate) trait Column:
+    for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>
+{
+}
+
+impl<T> Column for T where T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres> {}
+
+/// A query whose text is part of the program.
+pub(crate) fn sql(text: &'static str) -> Sql {
+    Sql { text: text.into_sql_str(), arguments: Vec::new() }
+}
+
+/// A query put together from parts of the program; whatever comes from outside is bound.
+pub(crate) fn sql_of(parts: String) -> Sql {
+    Sql { text: AssertSqlSafe(parts).into_sql_str(), arguments: Vec::new() }
+}
+
+/// `$from, $from+1, …` for a list of `count` bound values.
+pub(crate) fn places(from: usize, count: usize) -> String {
+    let places: Vec<String> = (from..from + count).map(|n| format!("${n}")).collect();
+    places.join(", ")
+}
+
+impl Db {
+    /// Begins to write. On SQLite nobody else writes until it ends.
+    pub(crate) async fn write(&self) -> Result<Tx> {
+        Ok(match self {
+            Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
+        })
+    }
+
+    /// Begins to read: all queries see one moment.
+    pub(crate) async fn snapshot(&self) -> Result<Tx> {
+        Ok(match self {
+            Self::Sqlite { readers, .. } => Tx::Sqlite(readers.begin().await?),
+            Self::Postgres(pool) => {
+                Tx::Postgres(pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
+            }
+        })
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite { readers, writer } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Tx {
+    pub(crate) async fn commit(self) -> Result<()> {
+        match self {
+            Self::Sqlite(transaction) => transaction.commit().await?,
+            Self::Postgres(transaction) => transaction.commit().await?,
+        }
+        Ok(())
+    }
+
+    /// Whoever writes in this project waits until this transaction has ended. SQLite's writers do so anyway.
+    pub(crate) async fn lock_project(&mut self, project: i64) -> Result<()> {
+        if let Self::Postgres(_) = self {
+            // Rows that refer to the project, such as the audit's, are not kept waiting.
+            sql("SELECT id FROM project WHERE id = $1 FOR NO KEY UPDATE").bind(project).all(self).await?;
+        }
+        Ok(())
+    }
+
+    /// The same for the audit's chain, which is written apart from everything else.
+    pub(crate) async fn lock_chain(&mut self, project: i64) -> Result<()> {
+        if let Self::Postgres(_) = self {
+            sql("SELECT seq FROM audit_head WHERE project_id = $1 FOR UPDATE").bind(project).all(self).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Sql {
+    pub(crate) fn bind(mut self, value: impl Into<Argument>) -> Self {
+        self.arguments.push(value.into());
+        self
+    }
+
+    pub(crate) async fn all(self, tx: &mut Tx) -> Result<Vec<Row>> {
+        Ok(match tx {
+            Tx::Sqlite(tx) => {
+                let rows = bound!(self, Sqlite).fetch_all(&mut **tx).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+            Tx::Postgres(tx) => {
+                let rows = bound!(self, Postgres).fetch_all(&mut **tx).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
+        })
+    }
+
+    pub(crate) async fn optional(self, tx: &mut Tx) -> Result<Option<Row>> {
+        Ok(match tx {
+            Tx::Sqlite(tx) => bound!(self, Sqlite).fetch_optional(&mut **tx).await?.map(Row::Sqlite),
+            Tx::Postgres(tx) => bound!(self, Postgres).fetch_optional(&mut **tx).await?.map(Row::Postgres),
+        })
+    }
+
+    pub(crate) async fn one(self, tx: &mut Tx) -> Result<Row> {
+        self.optional(tx).await?.ok_or(Error::Sql(sqlx::Error::RowNotFound))
+    }
+
+    /// How many rows it changed.
+    pub(crate) async fn run(self, tx: &mut Tx) -> Result<u64> {
+        Ok(match tx {
+            Tx::Sqlite(tx) => bound!(self, Sqlite).execute(&mut **tx).await?.rows_affected(),
+            Tx::Postgres(tx) => bound!(self, Postgres).execute(&mut **tx).await?.rows_affected(),
+        })
+    }
+
+    /// A single query by itself, which sees what is committed.
+    pub(crate) async fn read(self, db: &Db) -> Result<Vec<Row>> {
+        Ok(match db {
+            Db::Sqlite { readers, .. } => {
+                let rows = bound!(self, Sqlite).fetch_all(readers).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+            Db::Postgres(pool) => {
+                let rows = bound!(self, Postgres).fetch_all(pool).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
+        })
+    }
+}
+
+impl Row {
+    pub(crate) fn get<T: Column>(&self, column: &str) -> Result<T> {
+        Ok(match self {
+            Self::Sqlite(row) => row.try_get(column)?,
+            Self::Postgres(row) => row.try_get(column)?,
+        })
+    }
+}
+
+impl From<i64> for Argument {
+    fn from(value: i64) -> Self {
+        Self::Int(Some(value))
+    }
+}
+
+impl From<Option<i64>> for Argument {
+    fn from(value: Option<i64>) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<&str> for Argument {
+    fn from(value: &str) -> Self {
+        Self::Text(Some(value.to_owned()))
+    }
+}
+
+impl From<String> for Argument {
+    fn from(value: String) -> Self {
+        Self::Text(Some(value))
+    }
+}
+
+impl From<&String> for Argument {
+    fn from(value: &String) -> Self {
+        Self::Text(Some(value.clone()))
+    }
+}
+
+impl From<Option<String>> for Argument {
+    fn from(value: Option<String>) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<&Option<String>> for Argument {
+    fn from(value: &Option<String>) -> Self {
+        Self::Text(value.clone())
+    }
+}
+
+impl From<bool> for Argument {
+    fn from(value: bool) -> Self {
+        Self::Bool(Some(value))
+    }
+}
+
+impl From<Option<bool>> for Argument {
+    fn from(value: Option<bool>) -> Self {
+        Self::Bool(value)
+    }
+}

@@ -1,0 +1,156 @@
+//! What can go wrong with a record, told so that a model can mend it.
+
+use serde_json::json;
+use toolhost_contract::{ErrorKind, ToolError};
+
+use super::kind::{Kind, RecordId};
+use crate::error::Error;
+
+pub type Result<T> = std::result::Result<T, RecordError>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("there is no {} `{id}` in this project", .id.kind.as_str())]
+    NotFound { id: RecordId },
+    #[error("{id} has no version {version}")]
+    NoVersion { id: RecordId, version: i64 },
+    #[error("`{text}` is not the id of a {}: it looks like {}-001", .kind.as_str(), .kind.prefix())]
+    BadId { text: String, kind: Kind },
+    #[error("{field}: {problem}")]
+    Field { field: String, problem: String },
+    #[error("{field}: there is no {} `{to}` in this project", .to.kind.as_str())]
+    Reference { field: String, to: RecordId },
+    #[error("{id} has changed: it is at version {found}, not {expected}")]
+    Stale { id: RecordId, expected: i64, found: i64 },
+    #[error("{id} is {from}, not {expected}")]
+    NotInState { id: RecordId, from: String, expected: String },
+    #[error("{id} cannot go from {from} to {to}: {}", allowed_text(from, allowed))]
+    Transition { id: RecordId, from: String, to: String, allowed: &'static [&'static str] },
+    #[error("a new {} begins as {start}, not as {found}", .kind.as_str())]
+    Start { kind: Kind, start: &'static str, found: String },
+    #[error("{id} is used by {}", ids_text(by))]
+    InUse { id: RecordId, by: Vec<RecordId> },
+    #[error("the dependencies would go in a circle: {}", chain_text(chain))]
+    Cycle { chain: Vec<RecordId> },
+    #[error("{id} is held by {holder} for another {} s", (left_ms + 999) / 1000)]
+    Held { id: RecordId, holder: String, left_ms: i64 },
+    #[error("{id} waits for {}", ids_text(on))]
+    Waits { id: RecordId, on: Vec<RecordId> },
+    #[error("{what} is {bytes} bytes long; {max} is the most")]
+    TooLarge { what: String, bytes: usize, max: usize },
+    #[error("{by} has already been made of {id}")]
+    Promoted { id: RecordId, by: RecordId },
+    #[error("there is already {id}")]
+    Exists { id: RecordId },
+    #[error("the content of a {} is not as it should be: {problem}", .kind.as_str())]
+    Content { kind: Kind, problem: String },
+    #[error("the new text has {new} characters where the present one has {old}: it would lose most of it")]
+    LosesText { old: usize, new: usize },
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Ids named in one message; more are counted.
+const IDS_SHOWN: usize = 20;
+
+fn allowed_text(from: &str, allowed: &[&str]) -> String {
+    if allowed.is_empty() { format!("{from} is final") } else { format!("allowed is {}", allowed.join(" or ")) }
+}
+
+fn ids_text(ids: &[RecordId]) -> String {
+    let shown: Vec<String> = ids.iter().take(IDS_SHOWN).map(ToString::to_string).collect();
+    let more = ids.len().saturating_sub(IDS_SHOWN);
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+}
+
+/// `TASK-001 → TASK-002 → TASK-001`.
+pub fn chain_text(chain: &[RecordId]) -> String {
+    chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → ")
+}
+
+impl RecordError {
+    pub(crate) fn in_field(self, field: &str) -> Self {
+        Self::Field { field: field.to_owned(), problem: self.to_string() }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } | Self::NoVersion { .. } => ErrorKind::NotFound,
+            Self::BadId { .. }
+            | Self::Field { .. }
+            | Self::Reference { .. }
+            | Self::Start { .. }
+            | Self::Content { .. }
+            | Self::Cycle { .. } => ErrorKind::Validation,
+            Self::Stale { .. }
+            | Self::NotInState { .. }
+            | Self::Transition { .. }
+            | Self::InUse { .. }
+            | Self::Held { .. }
+            | Self::Waits { .. }
+            | Self::Promoted { .. }
+            | Self::Exists { .. }
+            | Self::LosesText { .. } => ErrorKind::Conflict,
+            Self::TooLarge { .. } => ErrorKind::Limit,
+            Self::Store(_) => ErrorKind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotFound { id } => format!("list the {}s to see which there are", id.kind.as_str()),
+            Self::Reference { to, .. } => {
+                format!("list the {}s to see which there are; nothing was changed", to.kind.as_str())
+            }
+            Self::NoVersion { .. } => "`record.history` shows the versions".to_owned(),
+            Self::Stale { id, .. } | Self::NotInState { id, .. } => {
+                format!("read {id} again and decide anew; nothing was changed")
+            }
+            Self::Transition { allowed, .. } if !allowed.is_empty() => format!("go to {} first", allowed.join(" or ")),
+            Self::InUse { .. } => "change those first, so that they no longer name it; nothing was changed".to_owned(),
+            Self::Cycle { .. } => "leave one of these dependencies out; nothing was changed".to_owned(),
+            Self::Held { .. } | Self::Waits { .. } => "`task.ready` shows the tasks that are free".to_owned(),
+            Self::TooLarge { .. } => "keep long texts in files of the workspace, and name them here".to_owned(),
+            Self::Promoted { by, .. } => format!("update {by} instead"),
+            Self::LosesText { .. } => "send the whole text; the versions before are kept".to_owned(),
+            _ => return None,
+        };
+        Some(hint)
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        let texts = |ids: &[RecordId]| ids.iter().take(IDS_SHOWN).map(ToString::to_string).collect::<Vec<_>>();
+        Some(match self {
+            Self::Transition { id, from, to, allowed } => {
+                json!({ "id": id.to_string(), "from": from, "to": to, "allowed": allowed })
+            }
+            Self::Stale { id, expected, found } => {
+                json!({ "id": id.to_string(), "expectedVersion": expected, "version": found })
+            }
+            Self::InUse { by, .. } => json!({ "usedBy": texts(by) }),
+            Self::Cycle { chain } => json!({ "chain": texts(chain) }),
+            Self::Waits { on, .. } => json!({ "waitsFor": texts(on) }),
+            _ => return None,
+        })
+    }
+}
+
+impl From<RecordError> for ToolError {
+    fn from(error: RecordError) -> Self {
+        let kind = error.kind();
+        if kind == ErrorKind::Internal {
+            return Self::internal(error);
+        }
+        let (hint, details) = (error.hint(), error.details());
+        let mut said = Self::new(kind, error.to_string());
+        said.hint = hint;
+        said.details = details;
+        said
+    }
+}
+
+impl From<serde_json::Error> for RecordError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Store(Error::Row(error.to_string()))
+    }
+}

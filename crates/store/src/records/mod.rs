@@ -1,0 +1,108 @@
+//! Records: what agents and people keep, in one table for all kinds.
+//!
+//! A kind is a type with serde ([`Body`]) and a row in [`Kind`]; storing, versions, history, references, deleting,
+//! export and import are the same for all. Every change is one transaction which holds the project's lock, so whatever it
+//! checks stays true until it is committed. Start with [`Records::desk`].
+
+mod artifact;
+mod error;
+mod iteration;
+mod kind;
+mod machine;
+mod memory;
+mod persona;
+mod planning;
+mod read;
+mod rounds;
+mod row;
+mod search;
+mod ticket;
+mod transfer;
+mod words;
+mod work;
+mod write;
+
+use std::sync::Arc;
+
+use toolhost_contract::Clock;
+
+pub use artifact::{Artifact, ArtifactKind};
+pub use error::{RecordError, Result, chain_text};
+pub use iteration::{Inheritance, Iteration, IterationStatus};
+pub use kind::{Body, Kind, OnDelete, RecordId, Reference};
+pub use machine::{ITERATION, Machine, TASK, TICKET};
+pub use memory::{Decision, Importance, Insight, Issue, Learning, Pattern};
+pub use persona::Persona;
+pub use planning::{
+    Category, Component, ComponentType, DataModel, Design, Feature, Interface, Milestone, Priority, Requirement,
+    Status, Task, TechnologyStack,
+};
+pub use read::{Page, Query, Version};
+pub use rounds::NewIteration;
+pub use row::{Holder, Saved, Stored};
+pub use search::{Found, Search, SearchScope};
+pub use ticket::{AuthorKind, Comment, Criterion, Document, DocumentType, Ticket, TicketState, TicketType, loses_most};
+pub use transfer::{Draft, Imported};
+pub use work::{Claim, Claimant, Graph, Node};
+pub use write::{Edit, Removed};
+
+use crate::db::Db;
+use crate::error::Error;
+
+/// Longest record, bytes of its JSON.
+pub const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most records of one page.
+pub const PAGE_RECORDS_MAX: i64 = 1000;
+
+/// All records of a database; [`Records::desk`] narrows them to a project.
+#[derive(Clone)]
+pub struct Records {
+    db: Option<Db>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+/// Who reads and writes, and in which project. The host has made sure that they may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Who {
+    pub project_id: i64,
+    pub user_id: i64,
+    /// The persona or person that history names.
+    pub name: String,
+    pub call_id: String,
+}
+
+/// The records of one project, changed in one name.
+pub struct Desk {
+    db: Db,
+    clock: Arc<dyn Clock>,
+    who: Who,
+}
+
+impl Records {
+    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>) -> Self {
+        Self { db: Some(db), clock: Some(clock) }
+    }
+
+    /// Without a database: for who wants to see which tools there are, and calls none.
+    pub fn nowhere() -> Self {
+        Self { db: None, clock: None }
+    }
+
+    pub fn desk(&self, who: Who) -> Result<Desk> {
+        match (&self.db, &self.clock) {
+            (Some(db), Some(clock)) => Ok(Desk { db: db.clone(), clock: Arc::clone(clock), who }),
+            _ => Err(Error::Closed.into()),
+        }
+    }
+}
+
+impl Desk {
+    pub fn who(&self) -> &Who {
+        &self.who
+    }
+
+    /// Milliseconds since 1970, by the clock of the store.
+    pub fn now_ms(&self) -> i64 {
+        self.clock.unix_ms()
+    }
+}

@@ -1,0 +1,411 @@
+//! Finding what was learnt: by words, misspelt ones too, ranked by how well they fit and how new they are.
+//!
+//! The hard problem is to stay fast where one word stands in half of all records. Of each term only the newest
+//! [`CANDIDATES_MAX`] places are looked at; a record that a rarer term brought up is then asked for the other terms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Desk;
+use super::error::Result;
+use super::kind::{Kind, RecordId};
+use super::read::{Query, select};
+use super::row::{Stored, columns, stored};
+use super::words::{MISSPELT_CHARS_MIN, TERMS_MAX, nears, questions, terms};
+use crate::db::{Tx, places, sql, sql_of};
+
+/// Places of one term that are looked at, the newest ones.
+const CANDIDATES_MAX: i64 = 400;
+/// Terms of the dictionary that one word of a question may stand for.
+const MEANINGS_MAX: i64 = 12;
+/// Words of a question.
+const QUESTIONS_MAX: usize = 24;
+/// Records whose content is read and ranked, for each one that is answered.
+const RANKED_PER_ANSWER: usize = 3;
+/// Rows written at once.
+const ROWS_BATCH: usize = 400;
+/// After so long a record counts half as new.
+const RECENCY_HALF_MS: f64 = 30.0 * 24.0 * 3600.0 * 1000.0;
+/// How much being new can add to fitting well.
+const RECENCY_WEIGHT: f64 = 0.25;
+
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    pub scope: SearchScope,
+    /// None: all of [`Kind::MEMORY`].
+    pub kinds: Vec<Kind>,
+    /// None: the newest ones.
+    pub keywords: Vec<String>,
+    pub limit: usize,
+}
+
+/// Where it is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchScope {
+    /// In all the project has, all iterations.
+    Project,
+    /// In what was kept in this iteration.
+    Iteration(i64),
+    /// As `Project`, but what is of this iteration, critical or still open comes earlier.
+    Smart(i64),
+}
+
+/// A record that fits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    pub record: Stored,
+    /// 0 where nothing was asked for.
+    pub score: f64,
+}
+
+/// How well one term of the dictionary stands for a word of the question.
+struct Meaning {
+    question: usize,
+    fit: f64,
+}
+
+type Scores = BTreeMap<RecordId, Candidate>;
+
+struct Candidate {
+    at_ms: i64,
+    /// For each word of the question, the best fit.
+    fits: Vec<f64>,
+}
+
+impl Desk {
+    /// The best ones first; among equals, the newest.
+    pub async fn search(&self, search: &Search) -> Result<Vec<Found>> {
+        let kinds: &[Kind] = if search.kinds.is_empty() { &Kind::MEMORY } else { &search.kinds };
+        let mut asked = questions(&search.keywords.join(" "));
+        asked.truncate(QUESTIONS_MAX);
+        let mut tx = self.db.snapshot().await?;
+        if asked.is_empty() {
+            return if search.keywords.iter().all(|word| word.trim().is_empty()) {
+                self.newest(&mut tx, kinds, search).await
+            } else {
+                Ok(Vec::new())
+            };
+        }
+        let meanings = self.meanings(&mut tx, &asked).await?;
+        let mut candidates = Scores::new();
+        let mut places_of = vec![0_usize; asked.len()];
+        for (term, means) in &meanings {
+            let found = self.places(&mut tx, term, kinds, search.scope).await?;
+            for meaning in means {
+                places_of[meaning.question] = places_of[meaning.question].max(found.len());
+            }
+            for (id, at_ms) in found {
+                let entry = candidates.entry(id);
+                let candidate = entry.or_insert_with(|| Candidate { at_ms, fits: vec![0.0; asked.len()] });
+                for meaning in means {
+                    let fit = &mut candidate.fits[meaning.question];
+                    *fit = fit.max(meaning.fit);
+                }
+            }
+        }
+        // A rare word tells more than one that stands everywhere.
+        let weights: Vec<f64> = places_of.iter().map(|count| 1.0 + 8.0 / (1.0 + *count as f64).ln_1p()).collect();
+        let now = self.now_ms();
+        let keep = search.limit.saturating_mul(RANKED_PER_ANSWER).max(1);
+        let mut best = rank(&candidates, &weights, now);
+        best.truncate(keep);
+        self.complete(&mut tx, &mut candidates, &best, &meanings).await?;
+        let mut best = rank(&candidates, &weights, now);
+        best.truncate(keep);
+        self.read_ranked(&mut tx, best, search).await
+    }
+
+    /// Which terms of the dictionary each word may mean: itself, a longer one, one that is a letter away.
+    async fn meanings(&self, tx: &mut Tx, asked: &[(String, String)]) -> Result<BTreeMap<String, Vec<Meaning>>> {
+        let mut meanings: BTreeMap<String, Vec<Meaning>> = BTreeMap::new();
+        for (question, (term, word)) in asked.iter().enumerate() {
+            meanings.entry(term.clone()).or_default().push(Meaning { question, fit: 1.0 });
+            if word.chars().count() < MISSPELT_CHARS_MIN - 1 {
+                continue;
+            }
+            for longer in self.longer(tx, word).await? {
+                if longer != *term {
+                    meanings.entry(longer).or_default().push(Meaning { question, fit: 0.7 });
+                }
+            }
+            if word.chars().count() < MISSPELT_CHARS_MIN {
+                continue;
+            }
+            for near in self.misspelt(tx, term, word).await? {
+                if near != *term {
+                    meanings.entry(near).or_default().push(Meaning { question, fit: 0.5 });
+                }
+            }
+        }
+        Ok(meanings)
+    }
+
+    async fn longer(&self, tx: &mut Tx, word: &str) -> Result<Vec<String>> {
+        let text =
+            "SELECT term FROM memory_near WHERE project_id = $1 AND near >= $2 AND near < $3 AND near = term LIMIT $4";
+        // The last character there is, so that all words that begin alike are before it.
+        let end = format!("{word}\u{10ffff}");
+        let query = sql(text).bind(self.who.project_id).bind(word).bind(end).bind(MEANINGS_MAX);
+        Ok(query.all(tx).await?.iter().map(|row| row.get("term")).collect::<crate::error::Result<_>>()?)
+    }
+
+    async fn misspelt(&self, tx: &mut Tx, term: &str, word: &str) -> Result<Vec<String>> {
+        let mut wanted = nears(term);
+        wanted.extend(nears(word));
+        let text = format!(
+            "SELECT DISTINCT term FROM memory_near WHERE project_id = $1 AND near IN ({}) LIMIT ${}",
+            places(2, wanted.len()),
+            wanted.len() + 2
+        );
+        let mut query = sql_of(text).bind(self.who.project_id);
+        for near in &wanted {
+            query = query.bind(near);
+        }
+        let rows = query.bind(MEANINGS_MAX * 4).all(tx).await?;
+        let mut found: Vec<String> = rows.iter().map(|row| row.get("term")).collect::<crate::error::Result<_>>()?;
+        found.retain(|found| {
+            found.chars().count() >= MISSPELT_CHARS_MIN - 1
+                && (strsim::osa_distance(found, term) <= 1 || strsim::osa_distance(found, word) <= 1)
+        });
+        found.truncate(usize::try_from(MEANINGS_MAX).unwrap_or(usize::MAX));
+        Ok(found)
+    }
+
+    /// Where a term stands: the newest places.
+    async fn places(
+        &self,
+        tx: &mut Tx,
+        term: &str,
+        kinds: &[Kind],
+        scope: SearchScope,
+    ) -> Result<Vec<(RecordId, i64)>> {
+        let mut text = "SELECT kind, number, at_ms FROM memory_term WHERE project_id = $1 AND term = $2".to_owned();
+        let mut bound: Vec<crate::db::Argument> = vec![self.who.project_id.into(), term.into()];
+        if kinds.len() < Kind::MEMORY.len() {
+            text.push_str(&format!(" AND kind IN ({})", places(bound.len() + 1, kinds.len())));
+            bound.extend(kinds.iter().map(|kind| kind.as_str().into()));
+        }
+        if let SearchScope::Iteration(iteration) = scope {
+            bound.push(iteration.into());
+            text.push_str(&format!(" AND iteration = ${}", bound.len()));
+        }
+        bound.push(CANDIDATES_MAX.into());
+        text.push_str(&format!(" ORDER BY at_ms DESC, kind DESC, number DESC LIMIT ${}", bound.len()));
+        let mut query = sql_of(text);
+        for value in bound {
+            query = query.bind(value);
+        }
+        let mut found = Vec::new();
+        for row in query.all(tx).await? {
+            let kind: String = row.get("kind")?;
+            if let Some(kind) = Kind::parse(&kind) {
+                found.push((kind.id(row.get("number")?), row.get("at_ms")?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Asks the best candidates for the terms whose newest places they are not among.
+    async fn complete(
+        &self,
+        tx: &mut Tx,
+        candidates: &mut Scores,
+        best: &[(RecordId, f64)],
+        meanings: &BTreeMap<String, Vec<Meaning>>,
+    ) -> Result<()> {
+        let mut by_kind: BTreeMap<Kind, Vec<i64>> = BTreeMap::new();
+        for (id, _) in best {
+            if candidates.get(id).is_some_and(|candidate| candidate.fits.contains(&0.0)) {
+                by_kind.entry(id.kind).or_default().push(id.number);
+            }
+        }
+        for (kind, numbers) in by_kind {
+            let text = format!(
+                "SELECT number, term FROM memory_term WHERE project_id = $1 AND kind = $2 AND number IN ({})
+                 AND term IN ({})",
+                places(3, numbers.len()),
+                places(3 + numbers.len(), meanings.len())
+            );
+            let mut query = sql_of(text).bind(self.who.project_id).bind(kind.as_str());
+            for number in &numbers {
+                query = query.bind(*number);
+            }
+            for term in meanings.keys() {
+                query = query.bind(term);
+            }
+            for row in query.all(tx).await? {
+                let term: String = row.get("term")?;
+                let Some(candidate) = candidates.get_mut(&kind.id(row.get("number")?)) else { continue };
+                for meaning in meanings.get(&term).into_iter().flatten() {
+                    let fit = &mut candidate.fits[meaning.question];
+                    *fit = fit.max(meaning.fit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_ranked(&self, tx: &mut Tx, best: Vec<(RecordId, f64)>, search: &Search) -> Result<Vec<Found>> {
+        let mut by_kind: BTreeMap<Kind, Vec<i64>> = BTreeMap::new();
+        for (id, _) in &best {
+            by_kind.entry(id.kind).or_default().push(id.number);
+        }
+        let scores: BTreeMap<RecordId, f64> = best.into_iter().collect();
+        let mut found = Vec::new();
+        for (kind, numbers) in by_kind {
+            let text = format!(
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM record r WHERE r.project_id = $1 AND r.kind = $2 AND r.number IN ({})"
+                ),
+                places(3, numbers.len())
+            );
+            let mut query = sql_of(text).bind(self.who.project_id).bind(kind.as_str());
+            for number in numbers {
+                query = query.bind(number);
+            }
+            for row in query.all(tx).await? {
+                let record = stored(&row)?;
+                let score = scores.get(&record.id).copied().unwrap_or(0.0) * matters(&record, search.scope);
+                found.push(Found { record, score });
+            }
+        }
+        found.sort_by(|a, b| {
+            let newest = b.record.created_at_ms.cmp(&a.record.created_at_ms);
+            b.score.total_cmp(&a.score).then(newest).then(b.record.id.number.cmp(&a.record.id.number))
+        });
+        found.truncate(search.limit);
+        Ok(found)
+    }
+
+    async fn newest(&self, tx: &mut Tx, kinds: &[Kind], search: &Search) -> Result<Vec<Found>> {
+        let iteration = if let SearchScope::Iteration(iteration) = search.scope { Some(iteration) } else { None };
+        let keep = search.limit.saturating_mul(RANKED_PER_ANSWER);
+        let limit = i64::try_from(keep).unwrap_or(i64::MAX);
+        let mut found = Vec::new();
+        for kind in kinds {
+            let query = Query { iteration, newest_first: true, ..Query::default() };
+            for row in select(self.who.project_id, *kind, &query, limit).all(tx).await? {
+                let record = stored(&row)?;
+                let score = if let SearchScope::Smart(_) = search.scope {
+                    (1.0 + RECENCY_WEIGHT * recency(self.now_ms(), record.created_at_ms))
+                        * matters(&record, search.scope)
+                } else {
+                    0.0
+                };
+                found.push(Found { record, score });
+            }
+        }
+        found.sort_by(|a, b| {
+            let newest = b.record.created_at_ms.cmp(&a.record.created_at_ms);
+            b.score.total_cmp(&a.score).then(newest).then(b.record.id.number.cmp(&a.record.id.number))
+        });
+        found.truncate(search.limit);
+        Ok(found)
+    }
+}
+
+/// The candidates by score, best first.
+fn rank(candidates: &Scores, weights: &[f64], now_ms: i64) -> Vec<(RecordId, f64)> {
+    let mut ranked: Vec<(RecordId, f64, i64)> = candidates
+        .iter()
+        .map(|(id, candidate)| {
+            let fit: f64 = candidate.fits.iter().zip(weights).map(|(fit, weight)| fit * weight).sum();
+            (*id, fit * (1.0 + RECENCY_WEIGHT * recency(now_ms, candidate.at_ms)), candidate.at_ms)
+        })
+        .collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.cmp(&a.2)).then(b.0.number.cmp(&a.0.number)));
+    ranked.into_iter().map(|(id, score, _)| (id, score)).collect()
+}
+
+/// 1 for what is new, 0.5 after a month.
+fn recency(now_ms: i64, at_ms: i64) -> f64 {
+    let age = now_ms.saturating_sub(at_ms).max(0) as f64;
+    (-age / RECENCY_HALF_MS).exp2()
+}
+
+/// What counts for more in the smart scope.
+fn matters(record: &Stored, scope: SearchScope) -> f64 {
+    let SearchScope::Smart(iteration) = scope else { return 1.0 };
+    let here = if record.iteration == iteration { 1.2 } else { 1.0 };
+    let weight = match (record.id.kind, record.state.as_str()) {
+        (Kind::Insight, "critical") => 1.3,
+        (Kind::Insight, "important") => 1.1,
+        (Kind::Issue, "open") | (Kind::Decision, _) => 1.2,
+        (Kind::Issue, "resolved") => 0.7,
+        _ => 1.0,
+    };
+    here * weight
+}
+
+/// Makes a record found by its words.
+pub(crate) async fn index(
+    tx: &mut Tx,
+    project: i64,
+    id: RecordId,
+    iteration: i64,
+    at_ms: i64,
+    words: &str,
+) -> Result<()> {
+    forget(tx, project, id).await?;
+    let found: Vec<String> = terms(words).into_iter().take(TERMS_MAX).collect();
+    for batch in found.chunks(ROWS_BATCH) {
+        let rows: Vec<String> = (0..batch.len()).map(|n| format!("($1, ${}, $2, $3, $4, $5)", n + 6)).collect();
+        let text = format!(
+            "INSERT INTO memory_term (project_id, term, at_ms, kind, number, iteration) VALUES {}",
+            rows.join(", ")
+        );
+        let mut query = sql_of(text).bind(project).bind(at_ms).bind(id.kind.as_str()).bind(id.number).bind(iteration);
+        for term in batch {
+            query = query.bind(term);
+        }
+        query.run(tx).await?;
+    }
+    learn(tx, project, &found).await
+}
+
+/// Takes a record out of the index. The dictionary keeps its words.
+pub(crate) async fn forget(tx: &mut Tx, project: i64, id: RecordId) -> Result<()> {
+    if Kind::MEMORY.contains(&id.kind) {
+        let text = "DELETE FROM memory_term WHERE project_id = $1 AND kind = $2 AND number = $3";
+        sql(text).bind(project).bind(id.kind.as_str()).bind(id.number).run(tx).await?;
+    }
+    Ok(())
+}
+
+/// Writes new words into the dictionary.
+async fn learn(tx: &mut Tx, project: i64, words: &[String]) -> Result<()> {
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for batch in words.chunks(ROWS_BATCH) {
+        let text = format!(
+            "SELECT term FROM memory_near WHERE project_id = $1 AND near = term AND near IN ({})",
+            places(2, batch.len())
+        );
+        let mut query = sql_of(text).bind(project);
+        for word in batch {
+            query = query.bind(word);
+        }
+        for row in query.all(tx).await? {
+            known.insert(row.get("term")?);
+        }
+    }
+    let new: Vec<(String, &String)> = words
+        .iter()
+        .filter(|word| !known.contains(*word))
+        .flat_map(|word| nears(word).into_iter().map(move |near| (near, word)))
+        .collect();
+    for batch in new.chunks(ROWS_BATCH) {
+        let rows: Vec<String> = (0..batch.len()).map(|n| format!("($1, ${}, ${})", 2 * n + 2, 2 * n + 3)).collect();
+        let text = format!(
+            "INSERT INTO memory_near (project_id, near, term) VALUES {} ON CONFLICT DO NOTHING",
+            rows.join(", ")
+        );
+        let mut query = sql_of(text).bind(project);
+        for (near, word) in batch {
+            query = query.bind(near).bind(*word);
+        }
+        query.run(tx).await?;
+    }
+    Ok(())
+}

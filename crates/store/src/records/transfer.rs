@@ -1,0 +1,390 @@
+//! Records by the thousand: out as JSON Lines, back in without loss, and in from other systems.
+//!
+//! What comes in is written in two passes, all rows before all references, so that the order does not matter. It is one
+//! transaction: an import has happened, or it has not.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::{RecordError, Result};
+use super::kind::{Kind, RecordId};
+use super::read::{Query, find, select};
+use super::row::stored;
+use super::write::{Rules, Write, check_content, count_all_waits, put_row, remember};
+use super::{Desk, PAGE_RECORDS_MAX, search};
+use crate::db::{Tx, sql};
+use crate::error::Error;
+
+/// The format of the lines; a reader refuses a newer one.
+const FORMAT_VERSION: i64 = 1;
+/// Rows of history read at once.
+const HISTORY_PAGE_ROWS: i64 = 1000;
+
+/// A record from another system, whose ids are not known yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// Its id there. Every text in any content that is exactly a key becomes the new id.
+    pub key: String,
+    pub kind: Kind,
+    /// The key of its iteration; `None` for one of the project as a whole.
+    pub iteration: Option<String>,
+    pub content: Value,
+    pub created_at_ms: Option<i64>,
+}
+
+/// What an import has brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Imported {
+    /// How many of each kind.
+    pub records: BTreeMap<String, usize>,
+    /// Versions of history.
+    pub versions: usize,
+    /// Records that were there already, the same in all.
+    pub unchanged: usize,
+}
+
+/// A record on its way in, its id given.
+pub(crate) struct Arrival {
+    pub(crate) id: RecordId,
+    pub(crate) iteration: i64,
+    pub(crate) body: Value,
+    pub(crate) version: i64,
+    pub(crate) created_at_ms: Option<i64>,
+    pub(crate) change: &'static str,
+    pub(crate) why: Option<String>,
+}
+
+/// One line of an export.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum Line {
+    /// The first one.
+    Toolhost {
+        version: i64,
+    },
+    Counter {
+        kind: String,
+        value: i64,
+    },
+    Record {
+        id: String,
+        version: i64,
+        iteration: i64,
+        created_at_ms: i64,
+        updated_at_ms: i64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        holder: Option<LeaseLine>,
+        content: Value,
+    },
+    History {
+        id: String,
+        version: i64,
+        iteration: i64,
+        at_ms: i64,
+        user_id: i64,
+        by: String,
+        call_id: String,
+        change: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        content: Value,
+    },
+    Current {
+        iteration: Option<i64>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaseLine {
+    key: String,
+    name: String,
+    lease_until_ms: i64,
+}
+
+impl Desk {
+    /// Hands every line of the project's records to `sink`: one moment of all of them.
+    pub async fn export(&self, sink: &mut (dyn FnMut(String) -> Result<()> + Send)) -> Result<u64> {
+        let mut tx = self.db.snapshot().await?;
+        let mut lines = 0;
+        let mut write = |line: &Line| -> Result<()> {
+            lines += 1;
+            sink(serde_json::to_string(line)?)
+        };
+        let project = self.who.project_id;
+        write(&Line::Toolhost { version: FORMAT_VERSION })?;
+        let counters = sql("SELECT kind, value FROM counter WHERE project_id = $1 ORDER BY kind");
+        for row in counters.bind(project).all(&mut tx).await? {
+            write(&Line::Counter { kind: row.get("kind")?, value: row.get("value")? })?;
+        }
+        for kind in Kind::ALL {
+            let mut query = Query::default();
+            loop {
+                let rows = select(project, kind, &query, PAGE_RECORDS_MAX).all(&mut tx).await?;
+                let Some(last) = rows.last() else { break };
+                query.after = Some(last.get("number")?);
+                for row in &rows {
+                    let record = stored(row)?;
+                    let holder = record.holder_key.zip(record.holder).map(|(key, holder)| LeaseLine {
+                        key,
+                        name: holder.name,
+                        lease_until_ms: holder.lease_until_ms,
+                    });
+                    write(&Line::Record {
+                        id: record.id.to_string(),
+                        version: record.version,
+                        iteration: record.iteration,
+                        created_at_ms: record.created_at_ms,
+                        updated_at_ms: record.updated_at_ms,
+                        holder,
+                        content: record.body,
+                    })?;
+                }
+            }
+            let (mut number, mut version) = (0, 0);
+            loop {
+                let text = "SELECT number, version, iteration, at_ms, account_id, actor, call_id, change, why, body
+                     FROM history WHERE project_id = $1 AND kind = $2 AND (number > $3 OR (number = $3 AND version > $4))
+                     ORDER BY number, version LIMIT $5";
+                let query = sql(text).bind(project).bind(kind.as_str()).bind(number).bind(version);
+                let rows = query.bind(HISTORY_PAGE_ROWS).all(&mut tx).await?;
+                if rows.is_empty() {
+                    break;
+                }
+                for row in &rows {
+                    (number, version) = (row.get("number")?, row.get("version")?);
+                    let body: String = row.get("body")?;
+                    write(&Line::History {
+                        id: kind.id(number).to_string(),
+                        version,
+                        iteration: row.get("iteration")?,
+                        at_ms: row.get("at_ms")?,
+                        user_id: row.get("account_id")?,
+                        by: row.get("actor")?,
+                        call_id: row.get("call_id")?,
+                        change: row.get("change")?,
+                        why: row.get("why")?,
+                        content: serde_json::from_str(&body)?,
+                    })?;
+                }
+            }
+        }
+        let current = sql("SELECT current_iteration FROM project WHERE id = $1").bind(project).one(&mut tx).await?;
+        write(&Line::Current { iteration: current.get("current_iteration")? })?;
+        Ok(lines)
+    }
+
+    /// Reads the lines of an export. What is here already, the same in all, is passed over; anything else of the same id
+    /// stops the import, and nothing has happened.
+    pub async fn import(&self, lines: impl Iterator<Item = Result<String>> + Send) -> Result<Imported> {
+        let mut tx = self.begin().await?;
+        let mut imported = Imported::default();
+        let mut arrived = Vec::new();
+        for (n, text) in lines.enumerate() {
+            let text = text?;
+            if text.trim().is_empty() {
+                continue;
+            }
+            let at = format!("line {}", n + 1);
+            let line: Line = serde_json::from_str(&text)
+                .map_err(|error| RecordError::Field { field: at.clone(), problem: error.to_string() })?;
+            let took = self.take_line(&mut tx, line, &mut imported, &mut arrived).await;
+            took.map_err(|error| if let RecordError::Store(_) = error { error } else { error.in_field(&at) })?;
+        }
+        self.link_arrivals(&mut tx, &arrived).await?;
+        tx.commit().await?;
+        Ok(imported)
+    }
+
+    async fn take_line(
+        &self,
+        tx: &mut Tx,
+        line: Line,
+        imported: &mut Imported,
+        arrived: &mut Vec<RecordId>,
+    ) -> Result<()> {
+        let project = self.who.project_id;
+        match line {
+            Line::Toolhost { version } if version > FORMAT_VERSION => Err(RecordError::Field {
+                field: "version".to_owned(),
+                problem: format!("{version} is newer than this toolhost can read ({FORMAT_VERSION}): update toolhost"),
+            }),
+            Line::Toolhost { .. } => Ok(()),
+            Line::Counter { kind, value } => {
+                let kind = Kind::parse(&kind).ok_or_else(|| unknown_kind(&kind))?;
+                raise_counter(tx, project, kind, value).await
+            }
+            Line::Current { iteration } => {
+                let text = "UPDATE project SET current_iteration = COALESCE(current_iteration, $2) WHERE id = $1";
+                sql(text).bind(project).bind(iteration).run(tx).await?;
+                Ok(())
+            }
+            Line::History { id, version, iteration, at_ms, user_id, by, call_id, change, why, content } => {
+                let id = RecordId::parse(&id).ok_or_else(|| unknown_kind(&id))?;
+                raise_counter(tx, project, id.kind, id.number).await?;
+                let there = sql("SELECT version FROM history
+                     WHERE project_id = $1 AND kind = $2 AND number = $3 AND version = $4");
+                let there = there.bind(project).bind(id.kind.as_str()).bind(id.number).bind(version);
+                if there.optional(tx).await?.is_some() {
+                    return Ok(());
+                }
+                let who = super::Who { project_id: project, user_id, name: by, call_id };
+                remember(tx, &who, at_ms, id, version, iteration, &change, why.as_deref(), &content).await?;
+                imported.versions += 1;
+                Ok(())
+            }
+            Line::Record { id, version, iteration, created_at_ms, updated_at_ms, holder, content } => {
+                let id = RecordId::parse(&id).ok_or_else(|| unknown_kind(&id))?;
+                if let Some(there) = find(tx, project, id).await? {
+                    if there.body == content && there.version == version {
+                        imported.unchanged += 1;
+                        return Ok(());
+                    }
+                    return Err(RecordError::Exists { id });
+                }
+                let arrival = Arrival {
+                    id,
+                    iteration,
+                    body: content,
+                    version,
+                    created_at_ms: Some(created_at_ms),
+                    change: "import",
+                    why: None,
+                };
+                self.put_arrival(tx, &arrival, updated_at_ms).await?;
+                raise_counter(tx, project, id.kind, id.number).await?;
+                if let Some(lease) = holder {
+                    let text = "UPDATE record SET holder = $4, holder_name = $5, lease_until_ms = $6
+                         WHERE project_id = $1 AND kind = $2 AND number = $3";
+                    let update = sql(text).bind(project).bind(id.kind.as_str()).bind(id.number);
+                    update.bind(lease.key).bind(lease.name).bind(lease.lease_until_ms).run(tx).await?;
+                }
+                *imported.records.entry(id.kind.as_str().to_owned()).or_default() += 1;
+                arrived.push(id);
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps records of another system under new ids. The last iteration among them becomes the current one, if there is
+    /// none yet.
+    pub async fn import_drafts(&self, drafts: Vec<Draft>, why: &str) -> Result<Imported> {
+        let mut tx = self.begin().await?;
+        let mut ids: BTreeMap<String, RecordId> = BTreeMap::new();
+        for draft in &drafts {
+            let id = draft.kind.id(self.next_number(&mut tx, draft.kind).await?);
+            if ids.insert(draft.key.clone(), id).is_some() {
+                return Err(RecordError::Field { field: draft.key.clone(), problem: "is there twice".to_owned() });
+            }
+        }
+        let mut imported = Imported::default();
+        let mut arrivals = Vec::new();
+        let mut last_iteration = None;
+        for draft in drafts {
+            let Some(id) = ids.get(&draft.key).copied() else { continue };
+            let iteration = draft.iteration.as_ref().and_then(|key| ids.get(key)).map_or(0, |id| id.number);
+            let mut body = draft.content;
+            name_anew(&mut body, &ids);
+            if id.kind == Kind::Iteration {
+                last_iteration = Some(id.number);
+            }
+            *imported.records.entry(id.kind.as_str().to_owned()).or_default() += 1;
+            let (change, why) = ("import", Some(why.to_owned()));
+            arrivals.push(Arrival { id, iteration, body, version: 1, created_at_ms: draft.created_at_ms, change, why });
+        }
+        self.arrive(&mut tx, &arrivals).await?;
+        if let Some(iteration) = last_iteration {
+            let text = "UPDATE project SET current_iteration = COALESCE(current_iteration, $2) WHERE id = $1";
+            sql(text).bind(self.who.project_id).bind(iteration).run(&mut tx).await?;
+        }
+        tx.commit().await?;
+        Ok(imported)
+    }
+
+    /// Writes records that come with a state and may name each other in any order.
+    pub(crate) async fn arrive(&self, tx: &mut Tx, arrivals: &[Arrival]) -> Result<()> {
+        let now = self.now_ms();
+        for arrival in arrivals {
+            self.put_arrival(tx, arrival, now).await.map_err(|error| match error {
+                RecordError::Store(_) => error,
+                error => error.in_field(&arrival.id.to_string()),
+            })?;
+            let (id, why) = (arrival.id, arrival.why.as_deref());
+            let stored = find(tx, self.who.project_id, id).await?.ok_or(RecordError::NotFound { id })?;
+            remember(tx, &self.who, now, id, arrival.version, arrival.iteration, arrival.change, why, &stored.body)
+                .await?;
+        }
+        let ids: Vec<RecordId> = arrivals.iter().map(|arrival| arrival.id).collect();
+        self.link_arrivals(tx, &ids).await
+    }
+
+    async fn put_arrival(&self, tx: &mut Tx, arrival: &Arrival, updated_at_ms: i64) -> Result<()> {
+        let created_at_ms = arrival.created_at_ms.unwrap_or(updated_at_ms);
+        let write = Write {
+            id: arrival.id,
+            iteration: arrival.iteration,
+            body: &arrival.body,
+            change: arrival.change,
+            why: None,
+            former: None,
+            last_version: arrival.version - 1,
+            created_at_ms,
+            rules: Rules::AnyState,
+        };
+        let facts = check_content(&write)?;
+        put_row(tx, &self.who, updated_at_ms, &write, &facts, arrival.version).await?;
+        if Kind::MEMORY.contains(&arrival.id.kind) {
+            let project = self.who.project_id;
+            search::index(tx, project, arrival.id, arrival.iteration, created_at_ms, &facts.words).await?;
+        }
+        Ok(())
+    }
+
+    /// The second pass: every record that is named must be there by now. Circles are kept; a check names them.
+    async fn link_arrivals(&self, tx: &mut Tx, arrived: &[RecordId]) -> Result<()> {
+        for id in arrived {
+            let record = self.must_find(tx, *id).await?;
+            let references = id.kind.facts(&record.body)?.references;
+            super::write::link_new(tx, self.who.project_id, *id, &references).await.map_err(|error| match error {
+                RecordError::Store(_) => error,
+                error => error.in_field(&id.to_string()),
+            })?;
+        }
+        count_all_waits(tx, self.who.project_id).await
+    }
+}
+
+fn unknown_kind(text: &str) -> RecordError {
+    RecordError::Field { field: "id".to_owned(), problem: format!("`{text}` is of no kind that this toolhost knows") }
+}
+
+/// Numbers that were given elsewhere are not given again.
+async fn raise_counter(tx: &mut Tx, project: i64, kind: Kind, value: i64) -> Result<()> {
+    let text = "INSERT INTO counter (project_id, kind, value) VALUES ($1, $2, $3)
+         ON CONFLICT (project_id, kind) DO UPDATE SET value = CASE WHEN counter.value < excluded.value
+             THEN excluded.value ELSE counter.value END";
+    sql(text).bind(project).bind(kind.as_str()).bind(value).run(tx).await?;
+    Ok(())
+}
+
+fn name_anew(value: &mut Value, ids: &BTreeMap<String, RecordId>) {
+    match value {
+        Value::String(text) => {
+            if let Some(id) = ids.get(text) {
+                *text = id.to_string();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| name_anew(item, ids)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| name_anew(field, ids)),
+        _ => {}
+    }
+}
+
+impl From<std::io::Error> for RecordError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Store(Error::Row(error.to_string()))
+    }
+}

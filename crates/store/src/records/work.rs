@@ -1,0 +1,285 @@
+//! Tasks as work: what is ready, who works on what until when, and what waits for what.
+
+use serde_json::Value;
+
+use super::error::{RecordError, Result};
+use super::kind::{Kind, RecordId};
+use super::planning::{Status, Task};
+use super::read::{Page, Query, select};
+use super::row::{Holder, Saved, Stored, columns, stored};
+use super::write::Edit;
+use super::{Desk, PAGE_RECORDS_MAX};
+use crate::db::{Tx, sql};
+
+/// Who wants to work on a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimant {
+    /// Tells claimants apart: a session, or a user without one.
+    pub key: String,
+    /// What others see.
+    pub name: String,
+}
+
+/// A claimed task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    pub task: Saved<Task>,
+    /// Somebody else held it, whose lease has run out.
+    pub taken_over: bool,
+}
+
+/// All tasks and what each depends on, without their texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Graph {
+    pub nodes: Vec<Node>,
+    /// From a task to one it depends on, by number.
+    pub edges: Vec<(i64, i64)>,
+    /// What tasks name that is not there.
+    pub unknown: Vec<(i64, String)>,
+}
+
+/// A task of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    pub number: i64,
+    pub completed: bool,
+    /// 0 where none is told.
+    pub effort_minutes: i64,
+}
+
+impl Desk {
+    /// Tasks that can be worked on now: those whose holder's lease has run out, then pending ones which wait for nothing.
+    pub async fn ready(&self, iteration: Option<i64>, after: Option<i64>, limit: i64) -> Result<Page<Saved<Task>>> {
+        let limit = limit.clamp(1, PAGE_RECORDS_MAX);
+        let mut tx = self.db.snapshot().await?;
+        let mut items = if after.is_some() { Vec::new() } else { self.expired(&mut tx, iteration, limit).await? };
+        let left = limit - items.len() as i64;
+        let mut pending = self.pending(&mut tx, iteration, after, left + 1).await?;
+        let more = pending.len() as i64 > left;
+        pending.truncate(usize::try_from(left).unwrap_or(0));
+        // A page full of expired ones is followed by the pending ones from their first.
+        let next = more.then(|| pending.last().map_or(0, |last| last.id.number));
+        items.append(&mut pending);
+        Ok(Page { items: items.into_iter().map(Stored::typed).collect::<Result<_>>()?, next })
+    }
+
+    /// Takes a task, or the first one that is ready; `None` if none is. Whoever holds it already holds it for longer.
+    pub async fn claim(
+        &self,
+        task: Option<RecordId>,
+        iteration: Option<i64>,
+        claimant: &Claimant,
+        lease_ms: i64,
+    ) -> Result<Option<Claim>> {
+        let mut tx = self.begin().await?;
+        let found = match task {
+            Some(id) => self.must_find(&mut tx, id).await?,
+            None => {
+                let mut first = self.expired(&mut tx, iteration, 1).await?;
+                if first.is_empty() {
+                    first = self.pending(&mut tx, iteration, None, 1).await?;
+                }
+                let Some(first) = first.pop() else { return Ok(None) };
+                first
+            }
+        };
+        let now = self.now_ms();
+        let taken_over = self.may_claim(&mut tx, &found, claimant, now).await?;
+        let lease = Holder { name: claimant.name.clone(), lease_until_ms: now.saturating_add(lease_ms) };
+        let mut held = if found.state == "pending" {
+            let body = moved(&found, Status::InProgress, now)?;
+            self.rewrite(&mut tx, &found, &body, "claim", None).await?
+        } else {
+            found
+        };
+        let text = "UPDATE record SET holder = $4, holder_name = $5, lease_until_ms = $6
+             WHERE project_id = $1 AND kind = $2 AND number = $3";
+        sql(text)
+            .bind(self.who.project_id)
+            .bind(held.id.kind.as_str())
+            .bind(held.id.number)
+            .bind(&claimant.key)
+            .bind(&lease.name)
+            .bind(lease.lease_until_ms)
+            .run(&mut tx)
+            .await?;
+        tx.commit().await?;
+        held.holder = Some(lease);
+        Ok(Some(Claim { task: held.typed()?, taken_over }))
+    }
+
+    /// Moves a task to another state. One that somebody else holds stays where it is.
+    pub async fn move_task(
+        &self,
+        id: &str,
+        to: Status,
+        expected: Option<Status>,
+        claimant: &Claimant,
+        edit: &Edit,
+    ) -> Result<Saved<Task>> {
+        let id = RecordId::of(Kind::Task, id)?;
+        let mut tx = self.begin().await?;
+        let found = self.expect(&mut tx, id, edit).await?;
+        if let Some(expected) = expected.filter(|expected| expected.as_str() != found.state) {
+            let expected = expected.as_str().to_owned();
+            return Err(RecordError::NotInState { id, from: found.state, expected });
+        }
+        let now = self.now_ms();
+        not_held(&found, claimant, now)?;
+        if found.state == "pending" && to == Status::InProgress {
+            self.waits_for_nothing(&mut tx, &found).await?;
+        }
+        if found.state == to.as_str() {
+            return Err(RecordError::Transition {
+                id,
+                from: found.state.clone(),
+                to: found.state.clone(),
+                allowed: super::TASK.next(to.as_str()),
+            });
+        }
+        let body = moved(&found, to, now)?;
+        let mut stored = self.rewrite(&mut tx, &found, &body, "state", edit.why.as_deref()).await?;
+        tx.commit().await?;
+        if to != Status::InProgress {
+            stored.holder = None;
+        }
+        stored.typed()
+    }
+
+    /// The dependencies of all tasks, or of those of an iteration, without reading one record after the other.
+    pub async fn graph(&self, iteration: Option<i64>) -> Result<Graph> {
+        let mut tx = self.db.snapshot().await?;
+        let project = self.who.project_id;
+        // One long text instead of hundreds of thousands of rows.
+        let of_iteration = if iteration.is_some() { " AND iteration = $2" } else { "" };
+        let text = format!(
+            "SELECT string_agg(CAST(number AS TEXT) || CASE WHEN state = 'completed' THEN ' 1 ' ELSE ' 0 ' END
+                 || CAST(effort_minutes AS TEXT), ',') AS list
+             FROM record WHERE project_id = $1 AND kind = 'task'{of_iteration}"
+        );
+        let mut query = crate::db::sql_of(text).bind(project);
+        if let Some(iteration) = iteration {
+            query = query.bind(iteration);
+        }
+        let nodes: Option<String> = query.one(&mut tx).await?.get("list")?;
+        let mut nodes: Vec<Node> = rows_of(nodes.as_deref())
+            .map(|[number, completed, effort_minutes]| Node { number, completed: completed == 1, effort_minutes })
+            .collect();
+        nodes.sort_unstable_by_key(|node| node.number);
+        let text = "SELECT string_agg(CAST(from_number AS TEXT) || ' ' || CAST(to_number AS TEXT), ',') AS list
+             FROM link WHERE project_id = $1 AND from_kind = 'task' AND field = 'dependencies'";
+        let edges: Option<String> = sql(text).bind(project).one(&mut tx).await?.get("list")?;
+        let mut edges: Vec<(i64, i64)> = rows_of(edges.as_deref()).map(|[from, to]| (from, to)).collect();
+        if iteration.is_some() {
+            edges.retain(|(from, _)| nodes.binary_search_by_key(from, |node| node.number).is_ok());
+        }
+        let mut graph = Graph { nodes, edges, unknown: Vec::new() };
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM record r WHERE r.project_id = $1 AND r.kind = 'task' AND r.dangling > 0 ORDER BY r.number"
+        );
+        for row in sql(text).bind(project).all(&mut tx).await? {
+            let task = stored(&row)?;
+            if iteration.is_some_and(|iteration| iteration != task.iteration) {
+                continue;
+            }
+            let content: Task = task.clone().typed()?.content;
+            graph.unknown.extend(content.unknown_dependencies.into_iter().map(|name| (task.id.number, name)));
+        }
+        Ok(graph)
+    }
+
+    async fn expired(&self, tx: &mut Tx, iteration: Option<i64>, limit: i64) -> Result<Vec<Stored>> {
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM record r WHERE r.project_id = $1 AND r.kind = 'task' AND r.lease_until_ms <= $2
+              AND r.state = 'in_progress' AND ($3 < 0 OR r.iteration = $3) ORDER BY r.number LIMIT $4"
+        );
+        let query = sql(text).bind(self.who.project_id).bind(self.now_ms()).bind(iteration.unwrap_or(-1)).bind(limit);
+        query.all(tx).await?.iter().map(stored).collect()
+    }
+
+    async fn pending(
+        &self,
+        tx: &mut Tx,
+        iteration: Option<i64>,
+        after: Option<i64>,
+        limit: i64,
+    ) -> Result<Vec<Stored>> {
+        let query = Query { iteration, after, state: Some("pending".to_owned()), free: true, ..Query::default() };
+        select(self.who.project_id, Kind::Task, &query, limit).all(tx).await?.iter().map(stored).collect()
+    }
+
+    /// Says whether somebody else's lease has run out.
+    async fn may_claim(&self, tx: &mut Tx, task: &Stored, claimant: &Claimant, now_ms: i64) -> Result<bool> {
+        match (task.state.as_str(), &task.holder) {
+            ("pending", _) => {
+                self.waits_for_nothing(tx, task).await?;
+                Ok(false)
+            }
+            ("in_progress", Some(_)) => {
+                not_held(task, claimant, now_ms)?;
+                Ok(task.holder_key.as_deref() != Some(claimant.key.as_str()))
+            }
+            (state, _) => Err(RecordError::NotInState {
+                id: task.id,
+                from: if state == "in_progress" { "in_progress without a lease".to_owned() } else { state.to_owned() },
+                expected: "pending".to_owned(),
+            }),
+        }
+    }
+
+    async fn waits_for_nothing(&self, tx: &mut Tx, task: &Stored) -> Result<()> {
+        if task.waits_on == 0 {
+            return Ok(());
+        }
+        let text = "SELECT l.to_number AS number FROM link l JOIN record d
+                 ON d.project_id = l.project_id AND d.kind = l.to_kind AND d.number = l.to_number
+             WHERE l.project_id = $1 AND l.from_kind = 'task' AND l.from_number = $2 AND l.field = 'dependencies'
+                 AND d.state <> 'completed' ORDER BY l.to_number";
+        let mut on = Vec::new();
+        for row in sql(text).bind(self.who.project_id).bind(task.id.number).all(tx).await? {
+            on.push(Kind::Task.id(row.get("number")?));
+        }
+        Err(RecordError::Waits { id: task.id, on })
+    }
+}
+
+fn not_held(task: &Stored, claimant: &Claimant, now_ms: i64) -> Result<()> {
+    match &task.holder {
+        Some(holder) if holder.lease_until_ms > now_ms && task.holder_key.as_ref() != Some(&claimant.key) => {
+            Err(RecordError::Held {
+                id: task.id,
+                holder: holder.name.clone(),
+                left_ms: holder.lease_until_ms.saturating_sub(now_ms),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The task's content in its new state, with the times that go with it.
+fn moved(task: &Stored, to: Status, now_ms: i64) -> Result<Value> {
+    let mut content: Task = task.clone().typed()?.content;
+    content.status = to;
+    match to {
+        Status::InProgress => content.started_at_ms = content.started_at_ms.or(Some(now_ms)),
+        Status::Completed => content.completed_at_ms = Some(now_ms),
+        Status::Pending | Status::Blocked => {}
+    }
+    Ok(serde_json::to_value(&content)?)
+}
+
+/// The numbers of a list such as `1 0 60,2 1 0`.
+fn rows_of<const N: usize>(list: Option<&str>) -> impl Iterator<Item = [i64; N]> {
+    list.unwrap_or_default().split(',').filter_map(|item| {
+        let mut numbers = item.split(' ').map(|number| number.parse().ok());
+        let mut row = [0; N];
+        for place in &mut row {
+            *place = numbers.next()??;
+        }
+        Some(row)
+    })
+}

@@ -1,0 +1,5 @@
+//! What the test doubles promise to the tests that use them.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod postgres;
