@@ -37,3 +37,13 @@ fn bad(cursor: &str) -> ToolError {
     ToolError::new(ErrorKind::Validation, format!("`{shown}` is no cursor of this tool"))
         .hint("pass `nextCursor` of the page before, with the other arguments unchanged")
 }
+
+/// A cursor over records: the last number of the page before.
+pub(crate) fn after_number(cursor: Option<String>) -> Result<Option<i64>, ToolError> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    decode(&cursor)?.parse().map(Some).map_err(|_| bad(&cursor))
+}
+
+pub(crate) fn number_cursor(number: Option<i64>) -> Option<String> {
+    number.map(|number| encode(&number.to_string()))
+}

@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 fn test(file: &std::path::Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let parsed: File = toml::from_str(&text).with_context(|| format!("{} is not valid", file.display()))?;
-    let registry = wire::registry()?;
+    let registry = wire::registry(&toolhost_store::Records::nowhere())?;
     let mut tables = toml::Table::new();
     tables.insert("profiles".to_owned(), toml::Value::Table(parsed.profiles.clone()));
     // Loading runs the tests that the rules carry.

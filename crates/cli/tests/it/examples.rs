@@ -1,7 +1,7 @@
 //! Every example of every tool does what it says.
 
 use serde_json::Value;
-use toolhost_contract::{Example, Expect, Outcome};
+use toolhost_contract::{CallerKind, Example, Expect, Outcome};
 use toolhost_testkit::{SaysYes, TempWorkspace};
 
 use crate::room::house;
@@ -17,6 +17,12 @@ async fn every_example_comes_to_what_it_says() {
                 workspace.write(path, content);
             }
             let house = house(workspace).approver(SaysYes).build().await;
+            for (tool, arguments) in example.before {
+                let mut call = house.request(tool, serde_json::from_str(arguments).unwrap());
+                call.caller.kind = CallerKind::Person;
+                let outcome = house.run(call).await;
+                assert!(outcome.ok, "{}: {}: before it, {tool}: {outcome:?}", facts.name, example.says);
+            }
             let outcome = house.call(&facts.name, example.arguments.clone()).await;
             check(&facts.name, example, &outcome);
             if outcome.ok {

@@ -22,25 +22,30 @@ fn tools(profile: &Value) -> Vec<String> {
 fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace);
-    // Of the seed's lists, what this version has; `ticket.*` and `comment.post` come with their tables.
     let reading = [
         "bash",
+        "comment.post",
         "file.list",
         "file.read",
         "file.search",
         "git.diff",
         "git.log",
         "git.status",
+        "memory.query",
+        "ticket.read",
         "tool.describe",
         "tool.list",
     ];
-    for name in ["researcher", "reviewer"] {
+    let mut reviewing = [&reading[..], &["ticket.update_state"]].concat();
+    reviewing.sort_unstable();
+    for (name, expected) in [("researcher", reading.to_vec()), ("reviewer", reviewing)] {
         let profile = profile(&program, name);
-        assert_eq!(tools(&profile), reading, "{name}");
+        assert_eq!(tools(&profile), expected, "{name}");
         assert_eq!(profile["fence"], json!({ "workspace": "read", "network": [] }), "{name}");
     }
     let developer = profile(&program, "developer");
-    let mut expected = [&reading[..], &["file.write", "file.edit", "git.commit", "git.push"]].concat();
+    let changing = ["file.write", "file.edit", "git.commit", "git.push", "ticket.update_state"];
+    let mut expected = [&reading[..], &changing].concat();
     expected.sort_unstable();
     assert_eq!(tools(&developer), expected);
     assert_eq!(developer["fence"], json!({ "workspace": "write", "network": [] }));
@@ -48,6 +53,14 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         let push = program.run(&["--json", "policy", "explain", "git.push", "--profile", name]).json();
         assert_eq!((&push["hasTool"], &push["verdict"]["decide"]), (&json!(true), &json!("ask")), "{name}: {push}");
     }
+    let planner = profile(&program, "planner");
+    let has = |tool: &str| tools(&planner).iter().any(|name| name == tool);
+    for tool in
+        ["requirement.create", "feature.add", "task.create", "artifact.save", "check.feature_coverage", "memory.query"]
+    {
+        assert!(has(tool), "{tool}");
+    }
+    assert!(!has("bash") && !has("file.write") && !has("git.commit"), "{planner}");
     let all = tools(&profile(&program, "all"));
     assert_eq!(all.len(), toolhost_tools::all(&toolhost_store::Records::nowhere()).len());
 }

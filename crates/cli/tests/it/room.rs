@@ -7,7 +7,7 @@ pub(crate) const TOOLHOST: &str = env!("CARGO_BIN_EXE_toolhost");
 
 /// A house over this workspace in which commands run.
 pub(crate) fn house(workspace: TempWorkspace) -> HouseBuilder {
-    HouseBuilder::new(toolhost_tools::all(&toolhost_store::Records::nowhere())).helper(TOOLHOST).workspace(workspace)
+    HouseBuilder::of(toolhost_tools::all).helper(TOOLHOST).workspace(workspace)
 }
 
 /// The program over this workspace.

@@ -88,7 +88,7 @@ async fn the_project_of_somebody_else_answers_like_one_that_does_not_exist() {
     let (builder, watched) = house();
     let house = builder.build().await;
     let folder = house.workspace.beside("other");
-    let theirs = house.store.project(&folder, "theirs").await.unwrap().id;
+    let theirs = house.store.project(&folder, "theirs", "somebody else").await.unwrap().id;
     let mut answers = Vec::new();
     for project in [theirs, 999_999] {
         // The arguments are wrong, too: nothing is looked at before it is known whose project it is.

@@ -16,7 +16,7 @@ use toolhost_host::{Gate, Hooks};
 use super::render;
 
 /// Tools of one page of `tools/list`.
-const PAGE_TOOLS: usize = 50;
+const PAGE_TOOLS: usize = 100;
 
 /// Which names a client sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{RecordError, Result};

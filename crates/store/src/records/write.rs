@@ -89,6 +89,24 @@ impl Desk {
         Ok((stored.typed()?, true))
     }
 
+    /// Keeps a record made of another one, which can be the source of one of each kind.
+    pub async fn promote<T: Body>(&self, content: T, iteration: i64) -> Result<Saved<T>> {
+        let body = serde_json::to_value(&content)?;
+        let mut tx = self.begin().await?;
+        for reference in content.references()? {
+            let users = self.users(&mut tx, reference.to).await?;
+            if let Some(by) = users.into_iter().find(|user| user.kind == T::KIND) {
+                return Err(RecordError::Promoted { id: reference.to, by });
+            }
+        }
+        if let Some(same) = self.same(&mut tx, T::KIND, content.unique()).await? {
+            return Err(RecordError::Exists { id: same });
+        }
+        let stored = self.insert(&mut tx, T::KIND, &body, iteration, "create", None, Rules::Machine).await?;
+        tx.commit().await?;
+        stored.typed()
+    }
+
     /// Changes what `change` changes. Nothing is written if it fails, or if nothing is different.
     pub async fn update<T: Body>(
         &self,
@@ -108,7 +126,7 @@ impl Desk {
         stored.typed()
     }
 
-    /// The one record that fits, or a new one: what a project or an iteration has one of.
+    /// Changes the one record that fits, or `new` if none does: what a project or an iteration has one of.
     pub async fn create_or_update<T: Body>(
         &self,
         new: T,
@@ -122,7 +140,9 @@ impl Desk {
         let former = rows.first().map(super::row::stored).transpose()?;
         let stored = match &former {
             None => {
-                let body = serde_json::to_value(&new)?;
+                let mut content = new;
+                change(&mut content)?;
+                let body = serde_json::to_value(&content)?;
                 self.insert(&mut tx, T::KIND, &body, iteration, "create", edit.why.as_deref(), Rules::Machine).await?
             }
             Some(former) => {

@@ -9,7 +9,7 @@ pub(crate) async fn house(files: &[(&str, &[u8])]) -> House {
     for (path, content) in files {
         workspace.write(path, content);
     }
-    HouseBuilder::new(toolhost_tools::all(&toolhost_store::Records::nowhere())).workspace(workspace).build().await
+    HouseBuilder::of(toolhost_tools::all).workspace(workspace).build().await
 }
 
 /// The error of a call that must fail so, and must change nothing.

@@ -1,0 +1,4 @@
+//! Tools for what is said about tickets.
+
+pub(crate) mod list;
+pub(crate) mod post;

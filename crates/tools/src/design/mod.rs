@@ -1,0 +1,4 @@
+//! Tools for the design.
+
+pub(crate) mod get;
+pub(crate) mod update;

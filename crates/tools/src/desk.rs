@@ -1,0 +1,79 @@
+//! What tools that keep records have in common: whose desk they work at, and small conversions.
+
+use toolhost_contract::{CallerKind, Ctx, ErrorKind, ToolError};
+use toolhost_store::Records;
+use toolhost_store::records::{AuthorKind, Claimant, Desk, Edit, Kind, Who};
+
+/// Records of one page unless more or fewer are asked for.
+pub(crate) const LIMIT_DEFAULT: i64 = 100;
+
+/// The records of the caller's project, changed in the caller's name.
+pub(crate) fn desk(records: &Records, ctx: &Ctx<'_>) -> Result<Desk, ToolError> {
+    let call = ctx.call;
+    Ok(records.desk(Who {
+        project_id: call.scope.project_id,
+        user_id: call.scope.user_id,
+        name: call.caller.persona.clone(),
+        call_id: call.id.to_string(),
+    })?)
+}
+
+/// The iteration that is meant: the one asked for, which must be there, or the current one.
+pub(crate) async fn iteration_of(desk: &Desk, asked: Option<i64>) -> Result<i64, ToolError> {
+    match asked {
+        None => Ok(desk.current_iteration().await?),
+        Some(0) => Ok(0),
+        Some(number) => {
+            let id = toolhost_store::records::RecordId { kind: Kind::Iteration, number };
+            desk.get_any(id).await?;
+            Ok(number)
+        }
+    }
+}
+
+/// Who takes tasks: a session, or a user who has none.
+pub(crate) fn claimant(ctx: &Ctx<'_>) -> Claimant {
+    let scope = &ctx.call.scope;
+    let key = match &scope.session_id {
+        Some(session) => format!("session {session}"),
+        None => format!("user {}", scope.user_id),
+    };
+    Claimant { key, name: ctx.call.caller.persona.clone() }
+}
+
+/// The ticket that is meant: the one named, or the one the work is about.
+pub(crate) fn ticket_id(ctx: &Ctx<'_>, asked: Option<String>) -> Result<String, ToolError> {
+    asked.or_else(|| ctx.call.scope.ticket_id.clone()).ok_or_else(|| {
+        ToolError::new(ErrorKind::Validation, "which ticket? this session is about none")
+            .hint("pass `ticketId`; `ticket.list` shows the tickets")
+    })
+}
+
+pub(crate) fn author_kind(ctx: &Ctx<'_>) -> AuthorKind {
+    match ctx.call.caller.kind {
+        CallerKind::Person => AuthorKind::Human,
+        CallerKind::Model => AuthorKind::Agent,
+    }
+}
+
+pub(crate) fn edit(expected_version: Option<i64>, why: Option<String>) -> Edit {
+    Edit { expected_version, why }
+}
+
+/// Puts a new value in its place, if there is one.
+pub(crate) fn set<T>(place: &mut T, new: Option<T>) {
+    if let Some(new) = new {
+        *place = new;
+    }
+}
+
+/// As [`set`], where an empty text takes the value away.
+pub(crate) fn set_or_clear(place: &mut Option<String>, new: Option<String>) {
+    if let Some(new) = new {
+        *place = Some(new).filter(|text| !text.is_empty());
+    }
+}
+
+pub(crate) fn limit_default() -> i64 {
+    LIMIT_DEFAULT
+}

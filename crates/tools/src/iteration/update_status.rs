@@ -1,0 +1,76 @@
+//! `iteration.update_status`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Records;
+use toolhost_store::records::{Iteration, IterationStatus, Kind, RecordId, Saved};
+
+use crate::desk::{desk, edit};
+use crate::sheet::sheet;
+
+pub(crate) struct UpdateStatus(pub(crate) Records);
+
+/// Moves an iteration on: draft to running; running to paused, completed or failed; paused and failed to running. `current` makes it the one that tools work in.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Which one, such as ITER-001.
+    id: String,
+    /// The new state; as it is if left out.
+    new_status: Option<IterationStatus>,
+    /// Make it the current one.
+    #[serde(default)]
+    current: bool,
+    /// Change it only if it is still at this version.
+    #[schemars(range(min = 1))]
+    expected_version: Option<i64>,
+    /// Why, for its history.
+    #[schemars(length(max = 2000))]
+    why: Option<String>,
+}
+
+impl Tool for UpdateStatus {
+    type Input = Input;
+    type Output = Saved<Iteration>;
+    const NAME: &'static str = "iteration.update_status";
+    const TITLE: &'static str = "Move an iteration";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "it runs",
+                arguments: json!({"id":"ITER-001","newStatus":"running"}),
+                files: &[],
+                before: &[("iteration.create", r#"{"title":"Basics"}"#)],
+                expect: Expect::Data(&[("/status", r#""running""#)]),
+            },
+            Example {
+                says: "not from the start",
+                arguments: json!({"id":"ITER-001","newStatus":"completed"}),
+                files: &[],
+                before: &[("iteration.create", r#"{"title":"Basics"}"#)],
+                expect: Expect::Fails(ErrorKind::Conflict),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        sheet(output)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let desk = desk(&self.0, ctx)?;
+        let id = RecordId::of(Kind::Iteration, &input.id)?;
+        let saved = match input.new_status {
+            Some(status) => desk.move_iteration(&input.id, status, &edit(input.expected_version, input.why)).await?,
+            None => desk.get(&input.id).await?,
+        };
+        if input.current {
+            desk.enter_iteration(id).await?;
+        }
+        Ok(saved)
+    }
+}

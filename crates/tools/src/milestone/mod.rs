@@ -1,0 +1,6 @@
+//! Tools for milestones.
+
+pub(crate) mod add;
+pub(crate) mod delete;
+pub(crate) mod list;
+pub(crate) mod update;

@@ -1,0 +1,65 @@
+//! `persona.add`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Records;
+use toolhost_store::records::{Persona, Saved};
+
+use crate::desk::desk;
+use crate::sheet::sheet;
+
+pub(crate) struct Add(pub(crate) Records);
+
+/// Keeps a new persona: a name under which an agent works.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// The name that commits and comments carry.
+    #[schemars(length(min = 1, max = 100))]
+    name: String,
+    /// The profile whose tools it gets, such as `developer`.
+    #[schemars(length(min = 1, max = 100))]
+    role: String,
+    /// How it works and speaks.
+    #[serde(default)]
+    personality: String,
+}
+
+impl Tool for Add {
+    type Input = Input;
+    type Output = Saved<Persona>;
+    const NAME: &'static str = "persona.add";
+    const TITLE: &'static str = "Add a persona";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "a developer",
+                arguments: json!({"name":"Ada","role":"developer"}),
+                files: &[],
+                before: &[],
+                expect: Expect::Data(&[("/id", r#""PERS-001""#)]),
+            },
+            Example {
+                says: "the same name again",
+                arguments: json!({"name":"Ada","role":"reviewer"}),
+                files: &[],
+                before: &[("persona.add", r#"{"name":"Ada","role":"developer"}"#)],
+                expect: Expect::Fails(ErrorKind::Conflict),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        sheet(output)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let desk = desk(&self.0, ctx)?;
+        let content = Persona { name: input.name, role: input.role, personality: input.personality };
+        Ok(desk.create(content, 0, None).await?)
+    }
+}

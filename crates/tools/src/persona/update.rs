@@ -1,0 +1,68 @@
+//! `persona.update`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_store::Records;
+use toolhost_store::records::{Persona, Saved};
+
+use crate::desk::{desk, edit, set};
+use crate::sheet::sheet;
+
+pub(crate) struct Update(pub(crate) Records);
+
+/// Changes the fields you give of a persona; the others stay as they are.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Which one, such as PERS-001.
+    id: String,
+    /// The name that commits and comments carry.
+    #[schemars(length(min = 1, max = 100))]
+    name: Option<String>,
+    /// The profile whose tools it gets.
+    role: Option<String>,
+    /// How it works and speaks.
+    personality: Option<String>,
+    /// Change it only if it is still at this version.
+    #[schemars(range(min = 1))]
+    expected_version: Option<i64>,
+    /// Why, for its history.
+    #[schemars(length(max = 2000))]
+    why: Option<String>,
+}
+
+impl Tool for Update {
+    type Input = Input;
+    type Output = Saved<Persona>;
+    const NAME: &'static str = "persona.update";
+    const TITLE: &'static str = "Change a persona";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![Example {
+            says: "its role",
+            arguments: json!({"id":"PERS-001","role":"reviewer"}),
+            files: &[],
+            before: &[("persona.add", r#"{"name":"Ada","role":"developer"}"#)],
+            expect: Expect::Data(&[("/role", r#""reviewer""#)]),
+        }]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        sheet(output)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let desk = desk(&self.0, ctx)?;
+        let edit = edit(input.expected_version, input.why);
+        let saved = desk.update::<Persona>(&input.id, &edit, |content| {
+            set(&mut content.name, input.name);
+            set(&mut content.role, input.role);
+            set(&mut content.personality, input.personality);
+            Ok(())
+        });
+        Ok(saved.await?)
+    }
+}

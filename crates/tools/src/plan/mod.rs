@@ -1,0 +1,3 @@
+//! Tools for the plan as a whole.
+
+pub(crate) mod get;

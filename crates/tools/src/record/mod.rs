@@ -1,0 +1,4 @@
+//! Tools for records of every kind.
+
+pub(crate) mod history;
+pub(crate) mod restore;

@@ -1,0 +1,84 @@
+//! `record.restore`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Records;
+
+use crate::desk::{desk, edit};
+use crate::sheet::sheet;
+
+pub(crate) struct Restore(pub(crate) Records);
+
+/// Makes a record what it was at a version, also one that was deleted. That is a new version: nothing is lost. A state that follows rules, such as a task's, stays as it is.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Which one, such as REQ-001.
+    id: String,
+    /// The version; `record.history` shows them.
+    #[schemars(range(min = 1))]
+    version: i64,
+    /// Change it only if it is still at this version.
+    #[schemars(range(min = 1))]
+    expected_version: Option<i64>,
+    /// Why, for its history.
+    #[schemars(length(max = 2000))]
+    why: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    id: String,
+    version: i64,
+    content: serde_json::Value,
+}
+
+impl Tool for Restore {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "record.restore";
+    const TITLE: &'static str = "Restore a version";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "after a delete",
+                arguments: json!({"id":"REQ-001","version":1}),
+                files: &[],
+                before: &[
+                    (
+                        "requirement.create",
+                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
+                    ),
+                    ("requirement.delete", r#"{"id":"REQ-001"}"#),
+                ],
+                expect: Expect::Data(&[("/version", r#"3"#), ("/content/title", r#""Sign in""#)]),
+            },
+            Example {
+                says: "a version that never was",
+                arguments: json!({"id":"REQ-001","version":9}),
+                files: &[],
+                before: &[(
+                    "requirement.create",
+                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
+                )],
+                expect: Expect::Fails(ErrorKind::NotFound),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        sheet(output)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let desk = desk(&self.0, ctx)?;
+        let id = super::history::any_id(&input.id)?;
+        let stored = desk.restore(id, input.version, &edit(input.expected_version, input.why)).await?;
+        Ok(Output { id: stored.id.to_string(), version: stored.version, content: stored.body })
+    }
+}

@@ -1,0 +1,108 @@
+//! `task.delete`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Records;
+use toolhost_store::records::{Kind, RecordId, Removed};
+
+use crate::desk::{desk, edit};
+
+pub(crate) struct Delete(pub(crate) Records);
+
+/// Deletes a task. While others name it, it stays, unless `cascade` is set. Its history is kept: `record.restore` brings it back.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Which one, such as TASK-001.
+    id: String,
+    /// Also while others name it. Tasks that wait for it lose it.
+    #[serde(default)]
+    cascade: bool,
+    /// Change it only if it is still at this version.
+    #[schemars(range(min = 1))]
+    expected_version: Option<i64>,
+    /// Why, for its history.
+    #[schemars(length(max = 2000))]
+    why: Option<String>,
+}
+
+impl Tool for Delete {
+    type Input = Input;
+    type Output = Removed;
+    const NAME: &'static str = "task.delete";
+    const TITLE: &'static str = "Delete a task";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "nobody names it",
+                arguments: json!({"id":"TASK-001"}),
+                files: &[],
+                before: &[
+                    (
+                        "requirement.create",
+                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
+                    ),
+                    (
+                        "feature.add",
+                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
+                    ),
+                    (
+                        "component.add",
+                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
+                    ),
+                    (
+                        "task.create",
+                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
+                    ),
+                ],
+                expect: Expect::Data(&[("/deleted/0", r#""TASK-001""#)]),
+            },
+            Example {
+                says: "while it is used",
+                arguments: json!({"id":"TASK-001"}),
+                files: &[],
+                before: &[
+                    (
+                        "requirement.create",
+                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
+                    ),
+                    (
+                        "feature.add",
+                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
+                    ),
+                    (
+                        "component.add",
+                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
+                    ),
+                    (
+                        "task.create",
+                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
+                    ),
+                    (
+                        "task.create",
+                        r#"{"title":"Test the form","description":"In a browser","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it passes"],"dependencies":["TASK-001"]}"#,
+                    ),
+                ],
+                expect: Expect::Fails(ErrorKind::Conflict),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        if output.unlinked.is_empty() {
+            format!("deleted {}", output.deleted.join(", "))
+        } else {
+            format!("deleted {}; no longer named by {}", output.deleted.join(", "), output.unlinked.join(", "))
+        }
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let desk = desk(&self.0, ctx)?;
+        let id = RecordId::of(Kind::Task, &input.id)?;
+        Ok(desk.delete(id, &edit(input.expected_version, input.why), input.cascade).await?)
+    }
+}

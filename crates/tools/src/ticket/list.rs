@@ -1,0 +1,70 @@
+//! `ticket.list`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_store::Records;
+use toolhost_store::records::{Query, Saved, Ticket, TicketState};
+
+use crate::desk::desk;
+use crate::page::{after_number, number_cursor};
+use crate::sheet::sheets;
+
+pub(crate) struct List(pub(crate) Records);
+
+/// Lists tickets, oldest first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Only those in this state.
+    state: Option<TicketState>,
+    /// Most records of one answer.
+    #[schemars(range(min = 1, max = 1000))]
+    #[serde(default = "crate::desk::limit_default")]
+    limit: i64,
+    /// `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    items: Vec<Saved<Ticket>>,
+    /// Pass it as `cursor` for the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl Tool for List {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "ticket.list";
+    const TITLE: &'static str = "List tickets";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![Example {
+            says: "the backlog",
+            arguments: json!({"state":"backlog"}),
+            files: &[],
+            before: &[(
+                "ticket.create",
+                r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
+            )],
+            expect: Expect::Data(&[("/items/0/id", r#""TKT-001""#)]),
+        }]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        sheets("tickets", &output.items, output.next_cursor.as_ref())
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let desk = desk(&self.0, ctx)?;
+        let state = input.state.map(|state| state.as_str().to_owned());
+        let query = Query { state, after: after_number(input.cursor)?, limit: input.limit, ..Query::default() };
+        let page = desk.list(&query).await?;
+        Ok(Output { items: page.items, next_cursor: number_cursor(page.next) })
+    }
+}
