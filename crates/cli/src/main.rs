@@ -8,14 +8,15 @@ mod wire;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::commands::Command;
+use crate::commands::{Command, families};
 use crate::settings::Settings;
 
 /// Exit codes, as the README promises them.
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
+const EXIT_DENIED: u8 = 3;
 
 /// What was typed is wrong, though clap could not know.
 #[derive(Debug)]
@@ -34,6 +35,18 @@ impl std::fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
+
+/// The user may not do this.
+#[derive(Debug)]
+pub(crate) struct Denied(pub(crate) String);
+
+impl std::fmt::Display for Denied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Denied {}
 
 /// Tools that AI agents are given and people can trust.
 ///
@@ -55,22 +68,68 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == toolhost_sandbox::helper::SUBCOMMAND) {
         return toolhost_sandbox::helper::main(arguments.collect());
     }
-    let cli = Cli::parse();
+    let typed = Typed::read();
     print::start_log();
-    match run(cli) {
+    match run(typed) {
         Ok(code) => code,
         Err(error) => {
             print::failure(&error);
             let typed_wrong = error.is::<Usage>()
                 || matches!(error.downcast_ref(), Some(toolhost_host::Error::UnknownProfile { .. }));
-            ExitCode::from(if typed_wrong { EXIT_USAGE } else { EXIT_FAILED })
+            let denied = error.is::<Denied>();
+            ExitCode::from(if typed_wrong {
+                EXIT_USAGE
+            } else if denied {
+                EXIT_DENIED
+            } else {
+                EXIT_FAILED
+            })
         }
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+/// What was typed.
+enum Typed {
+    Command(Box<Cli>),
+    /// A family of tools, and what stands after it.
+    Family(String, Box<clap::ArgMatches>),
+}
+
+impl Typed {
+    /// Reads the command line; whoever asks for help or has mistyped gets it, and the process ends.
+    ///
+    /// The families' commands are made of the schemas of all tools, which takes a moment that an agent's host need not
+    /// spend: they are only made when the other commands do not fit.
+    fn read() -> Self {
+        if let Ok(cli) = Cli::try_parse() {
+            return Self::Command(Box::new(cli));
+        }
+        let matches = match whole_command() {
+            Ok(command) => command.get_matches(),
+            // A house whose own tools do not fit together; the plain error says at least what was mistyped.
+            Err(_) => Cli::command().get_matches(),
+        };
+        match matches.subcommand() {
+            Some((name, inner)) if families::is_family(name) => Self::Family(name.to_owned(), Box::new(inner.clone())),
+            _ => match Cli::from_arg_matches(&matches) {
+                Ok(cli) => Self::Command(Box::new(cli)),
+                Err(error) => error.exit(),
+            },
+        }
+    }
+}
+
+/// Every command there is.
+pub(crate) fn whole_command() -> anyhow::Result<clap::Command> {
+    Ok(Cli::command().subcommands(families::commands()?))
+}
+
+fn run(typed: Typed) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let code = runtime.block_on(commands::run(cli.command, &cli.settings));
+    let code = match typed {
+        Typed::Command(cli) => runtime.block_on(commands::run(cli.command, &cli.settings)),
+        Typed::Family(name, matches) => runtime.block_on(families::run(&name, &matches)),
+    };
     // A thread that waits on a terminal or a slow disk must not keep the process.
     runtime.shutdown_background();
     code

@@ -9,10 +9,11 @@ use toolhost_host::{Approver, Gate, GateConfig, Members, Profiles, Redactor, Reg
 use toolhost_sandbox::{
     Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
 };
-use toolhost_store::{Project, Records, Store};
+use toolhost_store::records::Who;
+use toolhost_store::{Entry, Event, Project, Records, Role, Store};
 
-use crate::Usage;
 use crate::settings::{Resolved, Settings};
+use crate::{Denied, Usage};
 
 /// Longest policy file of a project, bytes.
 const TIGHTENING_BYTES_MAX: u64 = 256 * 1024;
@@ -149,6 +150,53 @@ pub(crate) fn ended_by_signal() -> CancellationToken {
         cancel.cancel();
     });
     token
+}
+
+/// Writes down what a person did to the records without a tool.
+pub(crate) async fn record(
+    store: &Store,
+    project: &Project,
+    user: &User,
+    what: &str,
+    arguments: serde_json::Value,
+) -> anyhow::Result<()> {
+    let entry = Entry {
+        event: Event::Finished,
+        call_id: RandomIds.call_id(),
+        session_id: None,
+        user_id: user.id,
+        project_id: project.id,
+        caller: serde_json::json!({ "door": "cli", "kind": "person", "persona": user.name }),
+        tool: what.to_owned(),
+        effect: Some("writes".to_owned()),
+        arguments,
+        digest: None,
+        decision: None,
+        outcome: Some(serde_json::json!({ "ok": true })),
+        duration_ms: None,
+        fence: String::new(),
+    };
+    Ok(store.audit().append(entry).await?)
+}
+
+/// In whose name records are read and written without a tool.
+pub(crate) fn who(project: &Project, user: &User, call_id: String) -> Who {
+    Who { project_id: project.id, user_id: user.id, name: user.name.clone(), call_id }
+}
+
+/// A user who may do what an owner, or a member, may.
+pub(crate) async fn need_role(store: &Store, project: &Project, user: &User, at_least: Role) -> anyhow::Result<()> {
+    let role = store.people().role(project.id, user.id).await?;
+    // Owners come first.
+    if role.is_some_and(|role| role <= at_least) {
+        return Ok(());
+    }
+    Err(anyhow::Error::new(Denied(format!(
+        "{} may not do this in the project {}: it takes the role {}",
+        user.name,
+        project.name,
+        at_least.as_str()
+    ))))
 }
 
 impl Host {

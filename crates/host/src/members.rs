@@ -18,12 +18,15 @@ pub trait Membership: Send + Sync {
     fn authorize<'a>(&'a self, scope: &'a Scope, effect: Effect) -> BoxFuture<'a, Result<(), ToolError>>;
 }
 
+/// What a user was in a project, and until when that is believed.
+type Known = (Option<Role>, Duration);
+
 /// The memberships of the store.
 pub struct Members {
     people: People,
     clock: Arc<dyn Clock>,
-    /// By user and project: the role, and until when it is believed.
-    known: Mutex<HashMap<(i64, i64), (Option<Role>, Duration)>>,
+    /// By user and project.
+    known: Mutex<HashMap<(i64, i64), Known>>,
 }
 
 impl Members {

@@ -8,6 +8,7 @@ mod chain;
 mod db;
 mod dialect;
 mod error;
+pub mod foreign;
 mod open;
 mod people;
 mod presence;

@@ -42,6 +42,10 @@ fn fields_text(fields: &Map<String, Value>, indent: &str) -> String {
     for (name, value) in fields.iter().filter(|(name, _)| !HEAD.contains(&name.as_str())) {
         match value {
             Value::Null => {}
+            Value::String(text) if text.is_empty() => {}
+            Value::Number(ms) if name.ends_with("Ms") => {
+                lines.push(format!("{indent}{}: {}", name.trim_end_matches("Ms"), time(ms.as_i64().unwrap_or(0))));
+            }
             Value::Array(items) if items.is_empty() => {}
             Value::Array(items) if items.iter().any(Value::is_object) => {
                 lines.push(format!("{indent}{name}:"));
@@ -73,6 +77,12 @@ fn fields_text(fields: &Map<String, Value>, indent: &str) -> String {
 /// Short words, such as ids, share a line.
 fn is_id(value: &Value) -> bool {
     value.as_str().is_none_or(|text| text.len() <= 12 && !text.contains(' '))
+}
+
+/// RFC 3339, such as `2026-11-21T06:54:33Z`.
+fn time(unix_ms: i64) -> String {
+    let since = std::time::Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0));
+    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since).to_string()
 }
 
 fn short(value: &Value) -> String {

@@ -9,15 +9,14 @@ use serde_json::Value;
 use toolhost_contract::{ErrorKind, Outcome};
 use toolhost_host::Hooks;
 
-use crate::Usage;
 use crate::approver;
 use crate::print;
 use crate::settings::Settings;
 use crate::wire;
+use crate::{EXIT_DENIED, Usage};
 
 /// Longest arguments read from standard input, bytes.
 const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
-const EXIT_DENIED: u8 = 3;
 
 /// Call one tool and print the outcome
 #[derive(clap::Args)]
@@ -34,21 +33,27 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref())?;
+    let outcome = make(settings, &args.tool, arguments, &args.profile).await?;
+    show(&outcome, settings.json)?;
+    Ok(exit_code(&outcome))
+}
+
+/// Makes one call as the person at the keyboard.
+pub(super) async fn make(settings: &Settings, tool: &str, arguments: Value, profile: &str) -> anyhow::Result<Outcome> {
     let host = wire::open(settings, approver::here()).await?;
-    host.gate.profile(&args.profile)?;
+    host.gate.profile(profile)?;
     let mut hooks = Hooks::default();
     let watched = std::io::stderr().is_terminal();
     if watched {
         hooks.progress = Arc::new(print::Running);
     }
     hooks.cancel = wire::ended_by_signal();
-    let outcome = host.gate.call(host.call(&args.tool, arguments, &args.profile), hooks).await;
+    let outcome = host.gate.call(host.call(tool, arguments, profile), hooks).await;
     if watched {
         print::clear_line();
     }
     host.store.close().await?;
-    show(&outcome, settings.json)?;
-    Ok(exit_code(&outcome))
+    Ok(outcome)
 }
 
 fn arguments(text: Option<&str>) -> anyhow::Result<Value> {
@@ -72,7 +77,7 @@ fn arguments(text: Option<&str>) -> anyhow::Result<Value> {
     Ok(value)
 }
 
-fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
+pub(super) fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
     if json {
         return print::json(outcome);
     }
@@ -85,7 +90,7 @@ fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn exit_code(outcome: &Outcome) -> ExitCode {
+pub(super) fn exit_code(outcome: &Outcome) -> ExitCode {
     match &outcome.error {
         None => ExitCode::SUCCESS,
         Some(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Permission) => ExitCode::from(EXIT_DENIED),

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-
 /// Print completions for a shell
 #[derive(clap::Args)]
 #[command(after_help = "For bash: toolhost completions bash > ~/.local/share/bash-completion/completions/toolhost")]
@@ -12,6 +10,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "toolhost", &mut std::io::stdout());
+    clap_complete::generate(args.shell, &mut crate::whole_command()?, "toolhost", &mut std::io::stdout());
     Ok(ExitCode::SUCCESS)
 }

@@ -23,10 +23,14 @@ pub(crate) struct Args {
     /// The agent's name: the author of its commits
     #[arg(long, default_value = "agent", env = "TOOLHOST_PERSONA")]
     persona: String,
+    /// The ticket the work is about: tools for tickets take it where none is named
+    #[arg(long, env = "TOOLHOST_TICKET")]
+    ticket: Option<String>,
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let host = wire::open(settings, Arc::new(NobodyHere)).await?;
+    let mut host = wire::open(settings, Arc::new(NobodyHere)).await?;
+    host.ticket = args.ticket;
     let profile = host.gate.profile(&args.profile)?;
     let may_write = match profile.fence.workspace {
         Access::Write => "may change files in the workspace",

@@ -5,8 +5,12 @@ mod call;
 mod completions;
 mod demo;
 mod doctor;
+mod export;
+pub(crate) mod families;
+mod import;
 mod init;
 mod mcp;
+mod member;
 mod policy;
 mod profiles;
 mod tools;
@@ -25,6 +29,9 @@ pub(crate) enum Command {
     Profiles(profiles::Args),
     Policy(policy::Args),
     Audit(audit::Args),
+    Import(import::Args),
+    Export(export::Args),
+    Member(member::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
 }
@@ -39,6 +46,9 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Profiles(args) => profiles::run(args, settings).await,
         Command::Policy(args) => policy::run(args, settings).await,
         Command::Audit(args) => audit::run(args, settings).await,
+        Command::Import(args) => import::run(args, settings).await,
+        Command::Export(args) => export::run(args, settings).await,
+        Command::Member(args) => member::run(args, settings).await,
         Command::Doctor(args) => doctor::run(args, settings).await,
         Command::Completions(args) => completions::run(args),
     }

@@ -35,6 +35,7 @@ impl Desk {
 
     /// Makes another iteration the one that tools work in.
     pub async fn enter_iteration(&self, id: RecordId) -> Result<()> {
+        RecordId::of(Kind::Iteration, &id.to_string())?;
         let mut tx = self.begin().await?;
         self.must_find(&mut tx, id).await?;
         self.enter(&mut tx, id).await?;

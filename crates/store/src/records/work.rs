@@ -49,17 +49,28 @@ pub struct Node {
 
 impl Desk {
     /// Tasks that can be worked on now: those whose holder's lease has run out, then pending ones which wait for nothing.
+    /// `after` is [`Page::next`] of the page before: a number of the pending ones, or a negative one of the others.
     pub async fn ready(&self, iteration: Option<i64>, after: Option<i64>, limit: i64) -> Result<Page<Saved<Task>>> {
         let limit = limit.clamp(1, PAGE_RECORDS_MAX);
         let mut tx = self.db.snapshot().await?;
-        let mut items = if after.is_some() { Vec::new() } else { self.expired(&mut tx, iteration, limit).await? };
-        let left = limit - items.len() as i64;
-        let mut pending = self.pending(&mut tx, iteration, after, left + 1).await?;
-        let more = pending.len() as i64 > left;
-        pending.truncate(usize::try_from(left).unwrap_or(0));
-        // A page full of expired ones is followed by the pending ones from their first.
-        let next = more.then(|| pending.last().map_or(0, |last| last.id.number));
-        items.append(&mut pending);
+        let mut items = match after {
+            Some(0..) => Vec::new(),
+            _ => self.expired(&mut tx, iteration, after.map_or(0, i64::saturating_neg), limit + 1).await?,
+        };
+        let next;
+        let room = usize::try_from(limit).unwrap_or(usize::MAX);
+        if items.len() > room {
+            items.truncate(room);
+            next = items.last().map(|last| -last.id.number);
+        } else {
+            let left = limit - items.len() as i64;
+            let mut pending = self.pending(&mut tx, iteration, after.filter(|after| *after > 0), left + 1).await?;
+            let more = pending.len() as i64 > left;
+            pending.truncate(usize::try_from(left).unwrap_or(0));
+            // A page full of expired ones is followed by the pending ones from their first.
+            next = more.then(|| pending.last().map_or(0, |last| last.id.number));
+            items.append(&mut pending);
+        }
         Ok(Page { items: items.into_iter().map(Stored::typed).collect::<Result<_>>()?, next })
     }
 
@@ -75,7 +86,7 @@ impl Desk {
         let found = match task {
             Some(id) => self.must_find(&mut tx, id).await?,
             None => {
-                let mut first = self.expired(&mut tx, iteration, 1).await?;
+                let mut first = self.expired(&mut tx, iteration, 0, 1).await?;
                 if first.is_empty() {
                     first = self.pending(&mut tx, iteration, None, 1).await?;
                 }
@@ -138,11 +149,8 @@ impl Desk {
             });
         }
         let body = moved(&found, to, now)?;
-        let mut stored = self.rewrite(&mut tx, &found, &body, "state", edit.why.as_deref()).await?;
+        let stored = self.rewrite(&mut tx, &found, &body, "state", edit.why.as_deref()).await?;
         tx.commit().await?;
-        if to != Status::InProgress {
-            stored.holder = None;
-        }
         stored.typed()
     }
 
@@ -190,15 +198,15 @@ impl Desk {
         Ok(graph)
     }
 
-    async fn expired(&self, tx: &mut Tx, iteration: Option<i64>, limit: i64) -> Result<Vec<Stored>> {
+    async fn expired(&self, tx: &mut Tx, iteration: Option<i64>, after: i64, limit: i64) -> Result<Vec<Stored>> {
         let text = concat!(
             "SELECT ",
             columns!(),
             " FROM record r WHERE r.project_id = $1 AND r.kind = 'task' AND r.lease_until_ms <= $2
-              AND r.state = 'in_progress' AND ($3 < 0 OR r.iteration = $3) ORDER BY r.number LIMIT $4"
+              AND r.state = 'in_progress' AND ($3 < 0 OR r.iteration = $3) AND r.number > $4 ORDER BY r.number LIMIT $5"
         );
-        let query = sql(text).bind(self.who.project_id).bind(self.now_ms()).bind(iteration.unwrap_or(-1)).bind(limit);
-        query.all(tx).await?.iter().map(stored).collect()
+        let query = sql(text).bind(self.who.project_id).bind(self.now_ms()).bind(iteration.unwrap_or(-1));
+        query.bind(after).bind(limit).all(tx).await?.iter().map(stored).collect()
     }
 
     async fn pending(

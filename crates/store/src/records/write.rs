@@ -68,9 +68,6 @@ impl Desk {
     pub async fn create<T: Body>(&self, content: T, iteration: i64, why: Option<&str>) -> Result<Saved<T>> {
         let body = serde_json::to_value(&content)?;
         let mut tx = self.begin().await?;
-        if let Some(same) = self.same(&mut tx, T::KIND, content.unique()).await? {
-            return Err(RecordError::Exists { id: same });
-        }
         let stored = self.insert(&mut tx, T::KIND, &body, iteration, "create", why, Rules::Machine).await?;
         tx.commit().await?;
         stored.typed()
@@ -80,7 +77,11 @@ impl Desk {
     pub async fn create_once<T: Body>(&self, content: T, iteration: i64) -> Result<(Saved<T>, bool)> {
         let body = serde_json::to_value(&content)?;
         let mut tx = self.begin().await?;
-        if let Some(same) = self.same(&mut tx, T::KIND, content.unique()).await? {
+        let same = match content.unique() {
+            Some(text) => same(&mut tx, self.who.project_id, T::KIND, &sameness(text)).await?,
+            None => None,
+        };
+        if let Some(same) = same {
             let same = find(&mut tx, self.who.project_id, same).await?.ok_or(RecordError::NotFound { id: same })?;
             return Ok((same.typed()?, false));
         }
@@ -98,9 +99,6 @@ impl Desk {
             if let Some(by) = users.into_iter().find(|user| user.kind == T::KIND) {
                 return Err(RecordError::Promoted { id: reference.to, by });
             }
-        }
-        if let Some(same) = self.same(&mut tx, T::KIND, content.unique()).await? {
-            return Err(RecordError::Exists { id: same });
         }
         let stored = self.insert(&mut tx, T::KIND, &body, iteration, "create", None, Rules::Machine).await?;
         tx.commit().await?;
@@ -216,14 +214,15 @@ impl Desk {
         let mut body = then.content;
         let stored = if let Some(former) = find(&mut tx, self.who.project_id, id).await? {
             check_version(&former, edit)?;
-            if let (Some(machine), Some(fields)) = (id.kind.machine(), body.as_object_mut()) {
-                fields.insert(machine.field.to_owned(), former.state.clone().into());
-            }
+            keep_state(id.kind, &mut body, &former.body);
             self.rewrite(&mut tx, &former, &body, "restore", Some(&why)).await?
         } else {
-            let last = "SELECT version, iteration FROM history WHERE project_id = $1 AND kind = $2 AND number = $3
+            let last =
+                "SELECT version, iteration, body FROM history WHERE project_id = $1 AND kind = $2 AND number = $3
                  ORDER BY version DESC LIMIT 1";
             let last = sql(last).bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number).one(&mut tx).await?;
+            let as_deleted: String = last.get("body")?;
+            keep_state(id.kind, &mut body, &serde_json::from_str(&as_deleted)?);
             let write = Write {
                 id,
                 iteration: last.get("iteration")?,
@@ -307,18 +306,6 @@ impl Desk {
         Ok(sql(text).bind(self.who.project_id).bind(kind.as_str()).one(tx).await?.get("value")?)
     }
 
-    /// The record of this kind that says the same.
-    async fn same(&self, tx: &mut Tx, kind: Kind, text: Option<&str>) -> Result<Option<RecordId>> {
-        let Some(text) = text else { return Ok(None) };
-        let query =
-            "SELECT number FROM record WHERE project_id = $1 AND kind = $2 AND digest = $3 ORDER BY number LIMIT 1";
-        let query = sql(query).bind(self.who.project_id).bind(kind.as_str()).bind(sameness(text));
-        Ok(match query.optional(tx).await? {
-            Some(row) => Some(kind.id(row.get("number")?)),
-            None => None,
-        })
-    }
-
     /// The records that name this one, itself left out.
     pub(crate) async fn users(&self, tx: &mut Tx, id: RecordId) -> Result<Vec<RecordId>> {
         let text = "SELECT DISTINCT from_kind, from_number FROM link
@@ -351,11 +338,41 @@ impl Desk {
     }
 }
 
+/// Gives a content the state that another version has, where a machine says how it may change.
+fn keep_state(kind: Kind, body: &mut Value, as_in: &Value) {
+    let Some(machine) = kind.machine() else { return };
+    if let (Some(fields), Some(state)) = (body.as_object_mut(), as_in.get(machine.field)) {
+        fields.insert(machine.field.to_owned(), state.clone());
+    }
+}
+
 fn check_version(found: &Stored, edit: &Edit) -> Result<()> {
     match edit.expected_version {
         Some(expected) if expected != found.version => {
             Err(RecordError::Stale { id: found.id, expected, found: found.version })
         }
+        _ => Ok(()),
+    }
+}
+
+/// The record of this kind that says the same.
+async fn same(tx: &mut Tx, project: i64, kind: Kind, digest: &str) -> Result<Option<RecordId>> {
+    let text = "SELECT number FROM record WHERE project_id = $1 AND kind = $2 AND digest = $3 ORDER BY number LIMIT 1";
+    let row = sql(text).bind(project).bind(kind.as_str()).bind(digest).optional(tx).await?;
+    Ok(row.map(|row| row.get("number")).transpose()?.map(|number| kind.id(number)))
+}
+
+/// What says something else than before must not say what another one says already. Two that came so are left alone.
+async fn check_unique(tx: &mut Tx, project: i64, write: &Write<'_>, facts: &Facts) -> Result<()> {
+    let Some(digest) = facts.unique.as_deref().map(sameness) else { return Ok(()) };
+    if let Some(former) = write.former {
+        let said = write.id.kind.facts(&former.body)?.unique;
+        if said.as_deref().map(sameness).as_ref() == Some(&digest) {
+            return Ok(());
+        }
+    }
+    match same(tx, project, write.id.kind, &digest).await? {
+        Some(other) if other != write.id => Err(RecordError::Exists { id: other }),
         _ => Ok(()),
     }
 }
@@ -380,23 +397,25 @@ fn without(body: &Value, references: &[Reference], gone: RecordId) -> Value {
 pub(crate) async fn put(tx: &mut Tx, who: &Who, now_ms: i64, write: &Write<'_>) -> Result<Stored> {
     let facts = check_content(write)?;
     check_state(write, &facts)?;
+    check_unique(tx, who.project_id, write, &facts).await?;
     let version = write.last_version + 1;
     put_row(tx, who, now_ms, write, &facts, version).await?;
-    put_links(tx, who.project_id, write.id, &facts.references, write.former.is_some()).await?;
+    let waits_on = put_links(tx, who.project_id, write.id, &facts.references, write.former.is_some()).await?;
     remember(tx, who, now_ms, write.id, version, write.iteration, write.change, write.why, &facts.body).await?;
     if Kind::MEMORY.contains(&write.id.kind) {
         search::index(tx, who.project_id, write.id, write.iteration, write.created_at_ms, &facts.words).await?;
     }
     let former = write.former;
+    let held = former.filter(|_| !is_nobodys(write.id.kind, &facts.state));
     Ok(Stored {
         id: write.id,
         version,
         iteration: write.iteration,
         state: facts.state,
         body: facts.body,
-        waits_on: former.map_or(0, |former| former.waits_on),
-        holder_key: former.and_then(|former| former.holder_key.clone()),
-        holder: former.and_then(|former| former.holder.clone()),
+        waits_on: waits_on.unwrap_or(former.map_or(0, |former| former.waits_on)),
+        holder_key: held.and_then(|held| held.holder_key.clone()),
+        holder: held.and_then(|held| held.holder.clone()),
         created_at_ms: write.created_at_ms,
         updated_at_ms: now_ms,
     })
@@ -486,8 +505,7 @@ pub(crate) async fn put_row(
     let state_changed = write.former.is_some_and(|former| former.state != facts.state);
     if write.id.kind == Kind::Task && state_changed {
         count_waits_of_dependents(tx, who.project_id, write.id).await?;
-        if matches!(facts.state.as_str(), "completed" | "blocked") {
-            // Nobody holds what is done or stuck.
+        if is_nobodys(write.id.kind, &facts.state) {
             let free = "UPDATE record SET holder = NULL, holder_name = NULL, lease_until_ms = NULL
                  WHERE project_id = $1 AND kind = $2 AND number = $3";
             sql(free).bind(who.project_id).bind(write.id.kind.as_str()).bind(write.id.number).run(tx).await?;
@@ -496,14 +514,20 @@ pub(crate) async fn put_row(
     Ok(())
 }
 
+/// Nobody holds what is done or stuck.
+fn is_nobodys(kind: Kind, state: &str) -> bool {
+    kind == Kind::Task && matches!(state, "completed" | "blocked")
+}
+
 /// Makes the table of references say what the content says. Both ends must exist; tasks and features in no circle.
+/// Answers how many tasks a task waits for, if that may have changed.
 pub(crate) async fn put_links(
     tx: &mut Tx,
     project: i64,
     id: RecordId,
     references: &[Reference],
     was_there: bool,
-) -> Result<()> {
+) -> Result<Option<i64>> {
     let mut present: BTreeSet<(String, RecordId)> = BTreeSet::new();
     if was_there {
         let text =
@@ -538,9 +562,9 @@ pub(crate) async fn put_links(
     }
     insert_links(tx, project, id, &new).await?;
     if id.kind == Kind::Task && dependencies_changed {
-        count_waits(tx, project, id).await?;
+        return Ok(Some(count_waits(tx, project, id).await?));
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Links a record that arrived with many others: no circle is looked for.
@@ -641,9 +665,9 @@ const COUNT_WAITS: &str = "UPDATE record SET waits_on = (
             AND l.field = 'dependencies' AND d.state <> 'completed')
     WHERE project_id = $1 AND kind = 'task' AND number ";
 
-async fn count_waits(tx: &mut Tx, project: i64, task: RecordId) -> Result<()> {
-    sql_of(format!("{COUNT_WAITS} = $2")).bind(project).bind(task.number).run(tx).await?;
-    Ok(())
+async fn count_waits(tx: &mut Tx, project: i64, task: RecordId) -> Result<i64> {
+    let text = format!("{COUNT_WAITS} = $2 RETURNING waits_on");
+    Ok(sql_of(text).bind(project).bind(task.number).one(tx).await?.get("waits_on")?)
 }
 
 async fn count_waits_of_dependents(tx: &mut Tx, project: i64, task: RecordId) -> Result<()> {

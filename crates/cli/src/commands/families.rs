@@ -1,0 +1,348 @@
+//! `toolhost ticket …`, `toolhost task …`: the tools for records as commands for people.
+//!
+//! The tools' own schemas say which commands and options there are, so a tool that is added is a command at once, with
+//! help and completions, and whatever a person does here passes the gate like any other call.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
+use serde_json::{Map, Value, json};
+use toolhost_contract::Facts;
+use toolhost_host::Registry;
+
+use crate::commands::call;
+use crate::print::{self, paint, visible};
+use crate::settings::Settings;
+use crate::{Usage, wire};
+
+/// The families that are commands, and what their help says.
+const FAMILIES: &[(&str, &str)] = &[
+    ("ticket", "Tickets: work that somebody asked for"),
+    ("comment", "What is said about tickets"),
+    ("requirement", "Requirements: what must be true of the product"),
+    ("feature", "Features: what the product will have"),
+    ("component", "Components of the design"),
+    ("design", "The design as a whole"),
+    ("milestone", "Milestones: features done together, by a date"),
+    ("task", "Tasks: pieces of work, ready or waiting"),
+    ("plan", "The plan as a whole"),
+    ("artifact", "Documents of an iteration, with their versions"),
+    ("memory", "What was learnt: search it, add to it"),
+    ("check", "Check what was planned"),
+    ("iteration", "Iterations: rounds of planning and building"),
+    ("persona", "Personas: names under which agents work"),
+    ("record", "Any record's history, and restoring it"),
+];
+/// Arguments that stand alone, in this order.
+const POSITIONAL: &[&str] = &[
+    "id",
+    "ticketId",
+    "dataType",
+    "kind",
+    "type",
+    "title",
+    "name",
+    "newState",
+    "newStatus",
+    "number",
+    "version",
+    "keywords",
+    "content",
+];
+/// What a person need not say, where a model must.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("description", ""),
+    ("context", ""),
+    ("technology", ""),
+    ("priority", "medium"),
+    ("category", "functional"),
+    ("stage", "note"),
+];
+/// Texts that may come from a file.
+const FROM_FILE: &str = "content";
+/// Longest text read from a file, bytes; the gate has limits of its own.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Characters of a cell.
+const CELL_CHARS_MAX: usize = 60;
+/// Fields that make the columns of a table, those that are there.
+const COLUMNS: &[(&str, &[&str])] = &[
+    ("id", &["id", "task"]),
+    ("state", &["state", "status", "importance"]),
+    ("type", &["type", "kind", "documentType", "componentType", "category"]),
+    ("priority", &["priority"]),
+    ("version", &["version"]),
+    ("by", &["by", "author"]),
+    ("change", &["change"]),
+    ("held by", &["holder"]),
+    ("title", &["title", "name", "content", "why"]),
+];
+
+/// The commands of all families.
+pub(crate) fn commands() -> anyhow::Result<Vec<Command>> {
+    let registry = wire::registry(&toolhost_store::Records::nowhere())?;
+    Ok(FAMILIES.iter().map(|(family, about)| command(&registry, family, about)).collect())
+}
+
+pub(crate) fn is_family(name: &str) -> bool {
+    FAMILIES.iter().any(|(family, _)| *family == name)
+}
+
+fn command(registry: &Registry, family: &str, about: &str) -> Command {
+    let mut command =
+        Command::new(family.to_owned()).about(about.to_owned()).subcommand_required(true).arg_required_else_help(true);
+    for tool in registry.tools().iter().filter(|tool| tool.facts.name.split('.').next() == Some(family)) {
+        command = command.subcommand(verb(&tool.facts));
+    }
+    command
+}
+
+fn verb(facts: &Facts) -> Command {
+    let name = facts.name.rsplit('.').next().unwrap_or_default().replace('_', "-");
+    let mut command = Command::new(name).about(facts.title.to_string()).long_about(facts.description.clone());
+    let properties = properties(facts);
+    for name in POSITIONAL.iter().filter(|name| properties.contains_key(**name) && stands_alone(facts, name)) {
+        command = command.arg(argument(facts, name, &properties[*name], true));
+    }
+    for (name, schema) in properties.iter().filter(|(name, _)| !stands_alone(facts, name)) {
+        command = command.arg(argument(facts, name, schema, false));
+        if name == FROM_FILE {
+            let file = Arg::new("file").long("file").value_name("PATH").conflicts_with(FROM_FILE);
+            command = command.arg(file.help("Read the content from a file; `-` is standard input"));
+        }
+    }
+    command
+}
+
+fn properties(facts: &Facts) -> Map<String, Value> {
+    facts.input_schema["properties"].as_object().cloned().unwrap_or_default()
+}
+
+fn is_required(facts: &Facts, name: &str) -> bool {
+    facts.input_schema["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name))
+}
+
+/// Ids always, and so does what a call cannot be without; a filter does not, nor a text as long as a document.
+fn stands_alone(facts: &Facts, name: &str) -> bool {
+    let is_id = matches!(name, "id" | "ticketId");
+    if name == FROM_FILE && !facts.name.starts_with("memory.") && !facts.name.starts_with("comment.") {
+        return false;
+    }
+    POSITIONAL.contains(&name) && (is_id || name == "keywords" || is_required(facts, name))
+}
+
+fn argument(facts: &Facts, name: &str, schema: &Value, alone: bool) -> Arg {
+    let long = kebab(name);
+    let help = schema["description"].as_str().unwrap_or_default().to_owned();
+    let mut argument = Arg::new(name.to_owned()).help(help).value_name(kebab(name).to_uppercase().replace('-', "_"));
+    if !alone {
+        argument = argument.long(long).help_heading(facts.title.to_string());
+    }
+    let default = DEFAULTS.iter().find(|(one, _)| *one == name).filter(|_| is_required(facts, name));
+    let list = type_of(schema) == "array";
+    // One may claim any task, and ask for all memories.
+    let needed = match name {
+        "ticketId" => true,
+        FROM_FILE => alone,
+        _ => is_required(facts, name) && default.is_none() && (!list || schema["minItems"].is_number()),
+    };
+    argument = argument.required(needed);
+    if let Some((_, value)) = default {
+        argument = argument.default_value(*value);
+    }
+    let words = words(schema);
+    argument = match type_of(schema) {
+        "array" if alone => argument.action(ArgAction::Append).num_args(0..),
+        "array" => argument.action(ArgAction::Append),
+        "boolean" => {
+            argument.num_args(0..=1).require_equals(true).default_missing_value("true").value_parser(["true", "false"])
+        }
+        "integer" => argument.value_parser(clap::value_parser!(i64)),
+        _ if !words.is_empty() => argument.value_parser(clap::builder::PossibleValuesParser::new(words)),
+        _ => argument,
+    };
+    if type_of(schema) == "boolean" {
+        argument.hide_possible_values(true)
+    } else {
+        argument.allow_hyphen_values(type_of(schema) == "string")
+    }
+}
+
+/// The type besides `null`.
+fn type_of(schema: &Value) -> &str {
+    match &schema["type"] {
+        Value::String(one) => one,
+        Value::Array(several) => {
+            several.iter().filter_map(Value::as_str).find(|one| *one != "null").unwrap_or_default()
+        }
+        _ => schema["anyOf"]
+            .as_array()
+            .and_then(|any| any.iter().map(type_of).find(|one| *one != "null"))
+            .unwrap_or("string"),
+    }
+}
+
+/// The words a text may be.
+fn words(schema: &Value) -> Vec<String> {
+    let of = |list: &Value, pick: fn(&Value) -> &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(|one| pick(one).as_str().map(str::to_owned)).collect()
+    };
+    let mut words = of(&schema["enum"], |one| one);
+    words.extend(of(&schema["oneOf"], |one| &one["const"]));
+    for one in schema["anyOf"].as_array().into_iter().flatten() {
+        words.extend(self::words(one));
+    }
+    words
+}
+
+fn kebab(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() {
+            text.push('-');
+        }
+        text.extend(c.to_lowercase());
+    }
+    text
+}
+
+/// Runs what was typed after the name of a family.
+pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let settings = Settings::from_arg_matches(matches)?;
+    let Some((verb, matches)) = matches.subcommand() else {
+        return Err(Usage::error(format!("what about the {family}? `toolhost {family} --help` shows what there is")));
+    };
+    let tool = format!("{family}.{}", verb.replace('-', "_"));
+    let registry = wire::registry(&toolhost_store::Records::nowhere())?;
+    let facts = &registry.get(&tool).context("the command belongs to no tool")?.facts;
+    let arguments = arguments(facts, matches)?;
+    let outcome = call::make(&settings, &tool, arguments, "all").await?;
+    if settings.json || !outcome.ok {
+        call::show(&outcome, settings.json)?;
+    } else if !tables(family, &outcome.data) {
+        call::show(&outcome, false)?;
+    }
+    Ok(call::exit_code(&outcome))
+}
+
+/// What was typed, as the tool wants it.
+fn arguments(facts: &Facts, matches: &ArgMatches) -> anyhow::Result<Value> {
+    let mut arguments = Map::new();
+    for (name, schema) in properties(facts) {
+        if name == FROM_FILE
+            && let Ok(Some(path)) = matches.try_get_one::<String>("file")
+        {
+            arguments.insert(name, read_text(path)?.into());
+            continue;
+        }
+        let value = match type_of(&schema) {
+            "integer" => matches.get_one::<i64>(&name).map(|number| json!(number)),
+            "boolean" => matches.get_one::<String>(&name).map(|text| json!(text == "true")),
+            "array" => matches
+                .get_many::<String>(&name)
+                .map(|texts| list(&name, &schema, texts))
+                .transpose()?
+                .or_else(|| is_required(facts, &name).then(|| json!([]))),
+            "object" => matches.get_one::<String>(&name).map(|text| json_of(&name, text)).transpose()?,
+            _ => matches.get_one::<String>(&name).map(|text| json!(text)),
+        };
+        if let Some(value) = value {
+            arguments.insert(name, value);
+        }
+    }
+    Ok(Value::Object(arguments))
+}
+
+/// A list of texts, or of JSON values; one empty text is the empty list.
+fn list<'a>(name: &str, schema: &Value, texts: impl Iterator<Item = &'a String>) -> anyhow::Result<Value> {
+    let texts: Vec<&String> = texts.collect();
+    if let [only] = texts.as_slice()
+        && only.is_empty()
+    {
+        return Ok(json!([]));
+    }
+    let of_text = type_of(&schema["items"]) == "string";
+    let values = texts.into_iter().map(|text| if of_text { Ok(json!(text)) } else { json_of(name, text) });
+    Ok(Value::Array(values.collect::<anyhow::Result<_>>()?))
+}
+
+fn json_of(name: &str, text: &str) -> anyhow::Result<Value> {
+    serde_json::from_str(text).map_err(|error| Usage::error(format!("--{} is not JSON: {error}", kebab(name))))
+}
+
+fn read_text(path: &str) -> anyhow::Result<String> {
+    use std::io::Read;
+    let mut text = String::new();
+    if path == "-" {
+        std::io::stdin().take(FILE_BYTES_MAX).read_to_string(&mut text).context("standard input")?;
+    } else {
+        let file = std::fs::File::open(path).with_context(|| format!("{path} cannot be read"))?;
+        file.take(FILE_BYTES_MAX).read_to_string(&mut text).with_context(|| format!("{path} cannot be read"))?;
+    }
+    Ok(text)
+}
+
+/// Prints the lists of an answer as tables; says whether it had any.
+fn tables(family: &str, data: &Value) -> bool {
+    let Some(fields) = data.as_object() else { return false };
+    // A record has an id of its own; its lists are part of it.
+    if fields.contains_key("id") && !fields.contains_key("versions") {
+        return false;
+    }
+    let mut lists: Vec<(&String, &Vec<Value>)> =
+        fields.iter().filter_map(|(name, value)| Some((name, value.as_array()?))).collect();
+    let of_records = |list: &&(&String, &Vec<Value>)| {
+        list.1.iter().all(|item| item["id"].is_string() || item["version"].is_number())
+    };
+    if lists.is_empty()
+        || !lists.iter().all(|list| of_records(&list))
+        || fields.contains_key("covered")
+        || fields.contains_key("valid")
+    {
+        return false;
+    }
+    // What was asked for comes first.
+    lists.sort_by_key(|(name, _)| !name.starts_with(family));
+    for (name, items) in &lists {
+        if lists.len() > 1 {
+            print::line(paint(print::DIM, format_args!("{name}:")));
+        }
+        table(name, items);
+    }
+    if let Some(cursor) = fields.get("nextCursor").and_then(Value::as_str) {
+        print::note(format_args!("there are more: add --cursor {cursor}"));
+    }
+    true
+}
+
+fn table(name: &str, items: &[Value]) {
+    if items.is_empty() {
+        let name = if name == "items" { "records" } else { name };
+        print::note(format_args!("no {name}"));
+        return;
+    }
+    let cell = |item: &Value, fields: &[&str]| -> Option<String> {
+        let in_content = fields.iter().find_map(|field| {
+            let value = [&item[*field], &item["content"][*field]]
+                .into_iter()
+                .find(|value| !value.is_null() && !value.is_object());
+            value.cloned().or_else(|| item[*field].get("name").cloned())
+        });
+        in_content.map(|value| cell_text(&value))
+    };
+    let columns: Vec<&(&str, &[&str])> =
+        COLUMNS.iter().filter(|(_, fields)| items.iter().any(|item| cell(item, fields).is_some())).collect();
+    let head: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    let rows: Vec<Vec<String>> = items
+        .iter()
+        .map(|item| columns.iter().map(|(_, fields)| cell(item, fields).unwrap_or_default()).collect())
+        .collect();
+    print::table(&head, &rows);
+}
+
+fn cell_text(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let line = visible(text.lines().next().unwrap_or_default());
+    let short: String = line.chars().take(CELL_CHARS_MAX).collect();
+    if short.len() < line.len() || text.lines().count() > 1 { format!("{short}…") } else { short }
+}

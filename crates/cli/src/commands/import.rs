@@ -1,0 +1,119 @@
+//! `toolhost import`
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde_json::json;
+use toolhost_contract::{IdSource, RandomIds, SystemClock};
+use toolhost_store::Role;
+use toolhost_store::foreign::{self, Bundle};
+use toolhost_store::records::RecordError;
+
+use crate::settings::Settings;
+use crate::{Usage, print, wire};
+
+/// Longest file of another system, bytes.
+const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Read records: of an export, of a Cowork Forge project, of beads
+///
+/// It happens whole or not at all. An export keeps its ids; records of other systems get new ones.
+#[derive(clap::Args)]
+#[command(after_help = "toolhost import records.jsonl\n\
+    toolhost import cowork ~/project            (its .cowork-v2 folder)\n\
+    toolhost import beads .beads/issues.jsonl")]
+pub(crate) struct Args {
+    /// `cowork DIR`, `beads FILE`, or the FILE of an export
+    #[arg(required = true, num_args = 1..=2, value_names = ["FORMAT", "PATH"])]
+    what: Vec<PathBuf>,
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let (format, path) = match args.what.as_slice() {
+        [path] => ("export", path),
+        [format, path] => match format.to_str() {
+            Some(format @ ("cowork" | "beads" | "export")) => (format, path),
+            _ => return Err(Usage::error(format!("`{}` is no format: cowork, beads or export", format.display()))),
+        },
+        _ => return Err(Usage::error("which file?")),
+    };
+    let resolved = settings.resolve()?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    wire::need_role(&store, &project, &user, Role::Editor).await?;
+    let call = RandomIds.call_id().to_string();
+    let desk = store.records().desk(wire::who(&project, &user, call))?;
+    let mut notes = Vec::new();
+    let imported = match format {
+        "export" => {
+            let file = std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
+            let lines = std::io::BufReader::new(file).lines().map(|line| line.map_err(RecordError::from));
+            desk.import(lines).await
+        }
+        _ => {
+            let bundle = if format == "cowork" { cowork(path)? } else { foreign::beads(&text(path)?)? };
+            notes = bundle.notes;
+            desk.import_drafts(bundle.drafts, &format!("from {format}")).await
+        }
+    };
+    let imported = imported.with_context(|| format!("nothing was imported from {}", path.display()))?;
+    let arguments = json!({ "format": format, "imported": imported });
+    wire::record(&store, &project, &user, "import", arguments).await?;
+    store.close().await?;
+    if settings.json {
+        print::json(&json!({ "imported": imported, "notes": notes }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (kind, count) in &imported.records {
+        print::line(format_args!("{count:>6} {kind}"));
+    }
+    if imported.unchanged > 0 {
+        print::line(format_args!("{:>6} were here already", imported.unchanged));
+    }
+    for note in notes {
+        print::note(format_args!("{} {}", print::paint(print::WARN, "note:"), print::visible(&note)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the files of a Cowork Forge project: the folder itself, or its `.cowork-v2`.
+fn cowork(folder: &Path) -> anyhow::Result<Bundle> {
+    let inner = folder.join(".cowork-v2");
+    let root = if inner.is_dir() { inner } else { folder.to_owned() };
+    if !root.join("project.json").is_file() && !root.join("iterations").is_dir() {
+        return Err(Usage::error(format!(
+            "{} is no project of Cowork Forge: it has no .cowork-v2 folder",
+            folder.display()
+        )));
+    }
+    let mut files = foreign::Files::new();
+    collect(&root, &root, &mut files)?;
+    Ok(foreign::cowork(&files)?)
+}
+
+/// Every file that can hold records, by its path below the root.
+fn collect(root: &Path, folder: &Path, files: &mut foreign::Files) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
+        let entry = entry?;
+        let path = entry.path();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            // The generated code is no record, and may be large.
+            if !matches!(entry.file_name().to_str(), Some("workspace" | "logs")) {
+                collect(root, &path, files)?;
+            }
+        } else if kind.is_file() && matches!(path.extension().and_then(|end| end.to_str()), Some("json" | "md")) {
+            let name = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
+            files.insert(name, text(&path)?);
+        }
+    }
+    Ok(())
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    let size = std::fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?.len();
+    anyhow::ensure!(size <= FILE_BYTES_MAX, "{} is {size} bytes long; {FILE_BYTES_MAX} is the most", path.display());
+    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read as text", path.display()))
+}

@@ -1,0 +1,91 @@
+//! `toolhost member`
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::json;
+use toolhost_contract::SystemClock;
+use toolhost_store::Role;
+
+use crate::settings::Settings;
+use crate::{Usage, print, wire};
+
+/// Who may do what in the project
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List the members
+    List,
+    /// Make somebody a member, or change what they are; a new name becomes a user
+    Add {
+        name: String,
+        #[arg(value_enum, default_value = "editor")]
+        role: RoleName,
+    },
+    /// Take somebody's membership away
+    Remove { name: String },
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum RoleName {
+    /// Manages members, and everything below
+    Owner,
+    /// Reads and writes
+    Editor,
+    /// Reads
+    Viewer,
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let resolved = settings.resolve()?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let people = store.people();
+    match args.command {
+        Command::List => {
+            wire::need_role(&store, &project, &user, Role::Viewer).await?;
+            let members = people.members(project.id).await?;
+            if settings.json {
+                print::json(&members)?;
+            } else {
+                let rows: Vec<Vec<String>> = members
+                    .into_iter()
+                    .map(|member| vec![print::visible(&member.name), member.role.as_str().to_owned()])
+                    .collect();
+                print::table(&["name", "role"], &rows);
+            }
+        }
+        Command::Add { name, role } => {
+            wire::need_role(&store, &project, &user, Role::Owner).await?;
+            let role = match role {
+                RoleName::Owner => Role::Owner,
+                RoleName::Editor => Role::Editor,
+                RoleName::Viewer => Role::Viewer,
+            };
+            let id = people.add_user(&name).await?;
+            people.set_role(project.id, id, role).await?;
+            let arguments = json!({ "name": name, "role": role.as_str() });
+            wire::record(&store, &project, &user, "member.add", arguments).await?;
+            print::line(format_args!("{} is {} of {}", print::visible(&name), role.as_str(), project.name));
+        }
+        Command::Remove { name } => {
+            wire::need_role(&store, &project, &user, Role::Owner).await?;
+            let id = people.user(&name).await?;
+            let removed = match id {
+                Some(id) => people.remove(project.id, id).await?,
+                None => false,
+            };
+            if !removed {
+                return Err(Usage::error(format!("{} has no member `{}`", project.name, print::visible(&name))));
+            }
+            wire::record(&store, &project, &user, "member.remove", json!({ "name": name })).await?;
+            print::line(format_args!("{} is no member of {} any more", print::visible(&name), project.name));
+        }
+    }
+    store.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
