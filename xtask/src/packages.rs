@@ -96,6 +96,11 @@ pub(crate) fn ensure() -> Result<()> {
     Ok(())
 }
 
+/// Whether the tests on PostgreSQL can run here; where they can, they must.
+pub(crate) fn has_postgresql() -> bool {
+    NEEDS.iter().filter(|need| need.packages.contains(&POSTGRESQL)).all(Need::is_met)
+}
+
 fn lacking(is_met: impl Fn(&Need) -> bool) -> Vec<&'static Need> {
     NEEDS.iter().filter(|need| !is_met(need)).collect()
 }

@@ -11,7 +11,7 @@ use crate::shell;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How often a host is killed in the middle of its writes.
+    /// How often a host, and a writer of records on each engine, is killed in the middle of its writes.
     #[arg(long, default_value_t = 200)]
     crashes: u32,
     /// How many times the races between a tool and somebody who swaps links are run.
@@ -35,18 +35,13 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     let soaks = [
         Soak {
             name: "kill -9",
-            cargo: &[
-                "test",
-                "--locked",
-                "--release",
-                "-p",
-                "toolhost-cli",
-                "--test",
-                "it",
-                "--",
-                "crash::",
-                "--nocapture",
-            ],
+            cargo: &["test", "--locked", "-p", "toolhost-cli", "--test", "it", "--", "crash::", "--nocapture"],
+            rounds: u32::from(arguments.crashes > 0),
+            environment: vec![("TOOLHOST_CRASH_ROUNDS", arguments.crashes.to_string())],
+        },
+        Soak {
+            name: "kill -9 of writers of records",
+            cargo: &["test", "--locked", "-p", "toolhost-store", "--test", "it", "--", "killed::", "--nocapture"],
             rounds: u32::from(arguments.crashes > 0),
             environment: vec![("TOOLHOST_CRASH_ROUNDS", arguments.crashes.to_string())],
         },

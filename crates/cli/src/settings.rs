@@ -51,6 +51,9 @@ pub(crate) struct Settings {
     /// A PostgreSQL database that hosts share, instead of a file in the state folder
     #[arg(long, global = true, value_name = "URL", env = "TOOLHOST_DATABASE", hide_env_values = true)]
     database: Option<String>,
+    /// The project's name in a shared database; its folder's path otherwise
+    #[arg(long, global = true, value_name = "NAME", env = "TOOLHOST_PROJECT")]
+    project: Option<String>,
     /// In whose name: a user of the database
     #[arg(long, global = true, value_name = "NAME", env = "TOOLHOST_USER")]
     user: Option<String>,
@@ -81,6 +84,8 @@ struct File {
     sandbox: Option<Sandbox>,
     /// As `--database`.
     database: Option<String>,
+    /// As `--project`.
+    project: Option<String>,
     /// As `--user`.
     user: Option<String>,
     /// Further folders that commands may read.
@@ -100,6 +105,7 @@ pub(crate) struct Resolved {
     pub(crate) root: PathBuf,
     pub(crate) state: PathBuf,
     pub(crate) database: Option<String>,
+    pub(crate) project: Option<String>,
     pub(crate) user: String,
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
@@ -118,6 +124,7 @@ impl Settings {
             root: root.or_else(|| self.root.clone()),
             state: self.state.clone(),
             database: self.database.clone(),
+            project: self.project.clone(),
             user: self.user.clone(),
             config: self.config.clone(),
             sandbox: self.sandbox,
@@ -184,6 +191,7 @@ impl Settings {
             fence: choice(self.sandbox.or(file.sandbox)),
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),
+            project: self.project.clone().or(file.project),
             user: self.user.clone().or(file.user).unwrap_or_else(|| USER_DEFAULT.to_owned()),
             root,
             state,

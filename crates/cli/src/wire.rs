@@ -1,5 +1,6 @@
 //! Putting the crates together: from settings to a host whose gate can be called.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -94,9 +95,15 @@ pub(crate) async fn open_store(resolved: &Resolved, clock: Arc<dyn Clock>) -> an
         Some(url) => Store::connect(url, clock).await?,
         None => Store::open(&resolved.state, clock).await?,
     };
-    let name =
-        resolved.root.file_name().map_or_else(|| "project".to_owned(), |name| name.to_string_lossy().into_owned());
-    let project = store.project(&resolved.root, &name, &resolved.user).await?;
+    // Folders of different machines may have one path; a name says which are one project.
+    let (key, name) = match &resolved.project {
+        Some(name) => (PathBuf::from(format!("project:{name}")), name.clone()),
+        None => {
+            let name = resolved.root.file_name().map(|name| name.to_string_lossy().into_owned());
+            (resolved.root.clone(), name.unwrap_or_else(|| "project".to_owned()))
+        }
+    };
+    let project = store.project(&key, &name, &resolved.user).await?;
     let Some(id) = store.people().user(&resolved.user).await? else {
         return Err(Usage::error(format!(
             "there is no user `{}` in {}: an owner of the project adds one with `toolhost member add`",

@@ -44,7 +44,7 @@ pub struct Meta {
     pub user_id: i64,
     pub project_id: i64,
     pub workflow_id: Option<i64>,
-    /// Revisions of what was read, for the builder's tools.
+    /// Revisions of what was read or written, for tools of records and of the builder.
     pub revision: Option<Revision>,
     /// Whether this tool could have changed anything.
     pub allow_write: bool,
@@ -53,7 +53,7 @@ pub struct Meta {
     pub fence: String,
 }
 
-/// SHA-256 of the canonical JSON of the workflow and of the object read.
+/// SHA-256 of the canonical JSON of the workflow and of the object itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
     pub workflow: Option<String>,
@@ -65,4 +65,6 @@ pub struct Revision {
 pub struct Success {
     pub data: Value,
     pub text: String,
+    /// SHA-256 of the canonical JSON (RFC 8785) of the one object that was read or written, where there is one.
+    pub revision: Option<String>,
 }

@@ -58,6 +58,11 @@ pub trait Tool: Send + Sync + 'static {
     /// The answer as text, complete on its own: some clients show a model nothing else.
     fn render(&self, output: &Self::Output) -> String;
 
+    /// SHA-256 of the canonical JSON (RFC 8785) of the one object that the answer is about.
+    fn revision(&self, _: &Self::Output) -> Option<String> {
+        None
+    }
+
     fn run(&self, ctx: &Ctx<'_>, input: Self::Input) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
@@ -137,9 +142,9 @@ impl<T: Tool> AnyTool for T {
             let input = serde_json::from_value(arguments)
                 .map_err(|error| ToolError::new(ErrorKind::Validation, format!("the arguments do not fit: {error}")))?;
             let output = Tool::run(self, ctx, input).await?;
-            let text = self.render(&output);
+            let (text, revision) = (self.render(&output), self.revision(&output));
             let data = serde_json::to_value(output).map_err(ToolError::internal)?;
-            Ok(Success { data, text })
+            Ok(Success { data, text, revision })
         })
     }
 }

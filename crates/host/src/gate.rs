@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost_contract::{
     Call, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, Meta, Outcome, OutcomeError, ProgressSink,
-    Silent, Success, ToolError, ToolSummary,
+    Revision, Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Executor, Workspace};
 use toolhost_store::{Audit, Event};
@@ -333,9 +333,11 @@ impl Gate {
             fence: fence.to_owned(),
         };
         match result {
-            Ok(Success { mut data, mut text }) => {
+            Ok(Success { mut data, mut text, revision }) => {
                 self.config.redactor.redact(&mut text);
                 self.config.redactor.redact_json(&mut data);
+                let revision = revision.map(|target| Revision { workflow: None, target: Some(target) });
+                let meta = Meta { revision, ..meta };
                 Outcome { ok: true, data, error: None, meta, text }
             }
             Err(error) => self.failure(call, meta, error),

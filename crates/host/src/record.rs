@@ -25,6 +25,8 @@ impl Record {
         // A name that no tool has may be anything, and it is shown and kept.
         let mut tool = clip(&call.tool, NAME_BYTES_MAX);
         redactor.redact(&mut tool);
+        // PostgreSQL keeps no text with a zero character in it, and a row that cannot be kept is tried for ever.
+        let tool = tool.replace('\0', "\u{fffd}");
         Self { tool, effect: None, arguments: Value::Null, digest: None, decision: None, started: false }
     }
 

@@ -70,7 +70,7 @@ pub struct Entry {
 
 enum Job {
     /// `Some`: the caller waits for the commit.
-    Append(Box<Entry>, Option<oneshot::Sender<Result<()>>>),
+    Append(Box<Entry>, Waiter),
     Flush(oneshot::Sender<Result<()>>),
 }
 
@@ -119,11 +119,16 @@ struct Writer {
     notes: Vec<Entry>,
 }
 
+/// Who is told what became of a row.
+type Waiter = Option<oneshot::Sender<Result<()>>>;
+
 /// What one commit takes.
 #[derive(Default)]
 struct Batch {
     entries: Vec<Entry>,
-    waiting: Vec<oneshot::Sender<Result<()>>>,
+    /// One for each of the entries.
+    waiting: Vec<Waiter>,
+    flushing: Vec<Waiter>,
 }
 
 impl Batch {
@@ -131,10 +136,14 @@ impl Batch {
         match job {
             Job::Append(entry, done) => {
                 self.entries.push(*entry);
-                self.waiting.extend(done);
+                self.waiting.push(done);
             }
-            Job::Flush(done) => self.waiting.push(done),
+            Job::Flush(done) => self.flushing.push(Some(done)),
         }
+    }
+
+    fn is_waited_for(&self) -> bool {
+        !self.flushing.is_empty() || self.waiting.iter().any(Option::is_some)
     }
 }
 
@@ -146,10 +155,10 @@ impl Writer {
             let deadline = tokio::time::Instant::now() + NOTE_DELAY;
             while batch.entries.len() < BATCH_MAX {
                 // Once somebody waits, take what is there and commit; until then, gather.
-                let next = if batch.waiting.is_empty() {
-                    tokio::time::timeout_at(deadline, inbox.recv()).await.ok().flatten()
-                } else {
+                let next = if batch.is_waited_for() {
                     inbox.try_recv().ok()
+                } else {
+                    tokio::time::timeout_at(deadline, inbox.recv()).await.ok().flatten()
                 };
                 let Some(job) = next else { break };
                 batch.take(job);
@@ -160,32 +169,48 @@ impl Writer {
     }
 
     async fn commit_batch(&mut self, batch: Batch) {
-        let Batch { entries, waiting } = batch;
+        let Batch { entries, mut waiting, flushing } = batch;
         let mut rows = std::mem::take(&mut self.notes);
+        // Nobody waits for what is left from before.
+        waiting.splice(0..0, rows.iter().map(|_| None));
         rows.extend(entries);
-        if rows.is_empty() {
-            answer(waiting, || Ok(()));
-            return;
-        }
-        let Err(error) = self.commit(&rows).await else {
-            answer(waiting, || Ok(()));
+        let Err(error) = (if rows.is_empty() { Ok(()) } else { self.commit(&rows).await }) else {
+            waiting.into_iter().chain(flushing).for_each(|waiter| answer(waiter, Ok(())));
             return;
         };
         tracing::error!(%error, rows = rows.len(), "the audit could not be written");
-        let text = error.to_string();
-        answer(waiting, || Err(Error::Audit(text.clone())));
-        // Calls that waited have been told and did not run. What has happened must still be written down.
-        rows.retain(|row| row.event != Event::Started);
         // One row that cannot be written must not keep the others from it: each is tried by itself.
-        for row in rows {
+        let mut lost = None;
+        for (row, waiter) in rows.into_iter().zip(waiting) {
             match self.commit(std::slice::from_ref(&row)).await {
-                Ok(()) => {}
+                Ok(()) => answer(waiter, Ok(())),
                 Err(Error::Sql(sqlx::Error::Database(error))) if error.is_foreign_key_violation() => {
                     tracing::error!(%error, call = %row.call_id, "a row of a project that does not exist was dropped");
+                    answer(waiter, Err(Error::Audit(error.to_string())));
                 }
-                Err(_) if self.notes.len() < QUEUE_MAX => self.notes.push(row),
-                Err(error) => tracing::error!(%error, call = %row.call_id, "a row was dropped: too many wait already"),
+                Err(error) => {
+                    let text = error.to_string();
+                    lost = Some(text.clone());
+                    answer(waiter, Err(Error::Audit(text)));
+                    self.keep(row, &error);
+                }
             }
+        }
+        for waiter in flushing {
+            answer(waiter, lost.clone().map_or(Ok(()), |text| Err(Error::Audit(text))));
+        }
+    }
+
+    /// For the next commit. A call that was about to start has been told and does not; what has happened must still be
+    /// written down.
+    fn keep(&mut self, row: Entry, error: &Error) {
+        if row.event == Event::Started {
+            return;
+        }
+        if self.notes.len() < QUEUE_MAX {
+            self.notes.push(row);
+        } else {
+            tracing::error!(%error, call = %row.call_id, "a row was dropped: too many wait already");
         }
     }
 
@@ -250,10 +275,10 @@ impl Writer {
     }
 }
 
-fn answer(waiting: Vec<oneshot::Sender<Result<()>>>, result: impl Fn() -> Result<()>) {
-    for done in waiting {
+fn answer(waiter: Waiter, result: Result<()>) {
+    if let Some(done) = waiter {
         // Who was cancelled meanwhile does not wait any more.
-        let _ = done.send(result());
+        let _ = done.send(result);
     }
 }
 

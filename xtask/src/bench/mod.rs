@@ -7,6 +7,7 @@
 mod client;
 mod peers;
 mod playground;
+mod records;
 mod rows;
 mod table;
 
@@ -19,6 +20,7 @@ use anyhow::Result;
 
 use crate::bench::peers::Peers;
 use crate::bench::playground::Playground;
+use crate::bench::records::Shelves;
 use crate::bench::rows::Stage;
 use crate::shell;
 
@@ -53,7 +55,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     };
     let fence_cost =
         build(root, &["--package", "toolhost-sandbox", "--example", "fence_cost"], "release/examples/fence_cost")?;
-    let stage = Stage { program, fence_cost, peers: Peers::find(&folder), playground: Playground::make()? };
+    let stage = Stage {
+        root: root.to_owned(),
+        program,
+        fence_cost,
+        peers: Peers::find(&folder),
+        playground: Playground::make()?,
+        shelves: Shelves::default(),
+    };
     println!("{}", machine(root));
     for missing in stage.peers.missing() {
         println!("note: {missing}; `cargo xtask bench --install-peers` installs it, without it ours stands alone");

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::bench::client::{Client, Server};
 use crate::bench::peers::Peers;
 use crate::bench::playground::{PAGE, Playground, RARE_WORD, TREE_FILES};
+use crate::bench::records::{Engine, Shelves, word};
 use crate::bench::table::{Budget, Measured, Row, Unit};
 
 /// The fence that is strongest here.
@@ -23,6 +24,8 @@ const WINDOW: usize = 64;
 const WALKS: usize = 30;
 const SPAWNS: usize = 60;
 const FENCE_ROUNDS: &str = "150";
+/// Rounds of calls over records.
+const RECORD_CALLS: usize = 40;
 /// Calls before the first that counts: caches fill, pools open.
 const WARM_UP: usize = 20;
 /// Long enough for whatever a server still does after it answered.
@@ -35,11 +38,14 @@ const KIB_PER_MIB: f64 = 1024.0;
 
 /// What is measured, against whom, on what.
 pub(crate) struct Stage {
+    /// Of the repository.
+    pub(crate) root: PathBuf,
     pub(crate) program: PathBuf,
     /// The sandbox's own measurement of its fence.
     pub(crate) fence_cost: PathBuf,
     pub(crate) peers: Peers,
     pub(crate) playground: Playground,
+    pub(crate) shelves: Shelves,
 }
 
 impl Stage {
@@ -60,7 +66,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 12] = [
+const PLANS: [Plan; 20] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -83,6 +89,22 @@ const PLANS: [Plan; 12] = [
     // What a caller waits for: gate and audit included, two commits to the disk among them.
     Plan { what: "bash true, through the gate", unit: Unit::Milliseconds, measure: |stage| bash(stage, FULL),
         budgets: &[] },
+    Plan { what: "task_ready, 100,000 tasks, SQLite", unit: Unit::Milliseconds, measure: |stage| task_ready(stage, Engine::Sqlite),
+        budgets: &[Budget::OursMax(5.0)] },
+    Plan { what: "task_list of one state, SQLite", unit: Unit::Milliseconds, measure: |stage| task_list(stage, Engine::Sqlite),
+        budgets: &[Budget::OursMax(5.0)] },
+    Plan { what: "memory_query, 100,000 memories, SQLite", unit: Unit::Milliseconds, measure: |stage| memory_query(stage, Engine::Sqlite),
+        budgets: &[Budget::OursMax(5.0)] },
+    Plan { what: "cycle check, 500,000 edges, SQLite", unit: Unit::Milliseconds, measure: |stage| cycle_check(stage, Engine::Sqlite),
+        budgets: &[Budget::OursMax(300.0)] },
+    Plan { what: "task_ready, 100,000 tasks, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| task_ready(stage, Engine::Postgres),
+        budgets: &[Budget::OursMax(5.0)] },
+    Plan { what: "task_list of one state, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| task_list(stage, Engine::Postgres),
+        budgets: &[Budget::OursMax(5.0)] },
+    Plan { what: "memory_query, 100,000 memories, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| memory_query(stage, Engine::Postgres),
+        budgets: &[Budget::OursMax(5.0)] },
+    Plan { what: "cycle check, 500,000 edges, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| cycle_check(stage, Engine::Postgres),
+        budgets: &[Budget::OursMax(300.0)] },
     Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
         budgets: &[Budget::OursMax(25.0)] },
     Plan { what: "memory for 10 GB of output", unit: Unit::Mebibytes, measure: flood_memory,
@@ -184,6 +206,54 @@ fn fence(stage: &Stage, ours: &str, peer: &str) -> Result<Measured> {
         |name: &str| medians[name].as_f64().map(|us| us / 1000.0).with_context(|| format!("fence_cost gave no {name}"));
     let name = if peer == "bareUs" { "bare spawn" } else { "helper without" };
     Ok(Measured { ours: ms(ours)?, peer: Some((name, ms(peer)?)) })
+}
+
+fn task_ready(stage: &Stage, engine: Engine) -> Result<Measured> {
+    let calls = vec![("task_ready", json!({"limit": 20}), "/items/0/id")];
+    of_records(stage, engine, RECORD_CALLS, &calls)
+}
+
+fn task_list(stage: &Stage, engine: Engine) -> Result<Measured> {
+    let calls = vec![("task_list", json!({"status": "pending", "limit": 20}), "/items/0/id")];
+    of_records(stage, engine, RECORD_CALLS, &calls)
+}
+
+/// Rare words, frequent ones, both together, misspelt ones, and none.
+fn memory_query(stage: &Stage, engine: Engine) -> Result<Measured> {
+    let mut calls = Vec::new();
+    for n in [3, 40, 500, 2000, 3000] {
+        let misspelt: String = word(n).replacen('o', "", 1);
+        for keywords in [vec![word(n)], vec![word(n), word(1), word(2)], vec![misspelt, word(n + 7)]] {
+            calls.push(("memory_query", json!({ "keywords": keywords }), "/items/0/id"));
+        }
+    }
+    calls.push(("memory_query", json!({}), "/items/0/id"));
+    of_records(stage, engine, RECORD_CALLS, &calls)
+}
+
+fn cycle_check(stage: &Stage, engine: Engine) -> Result<Measured> {
+    let calls = vec![("check_task_dependencies", json!({"limit": 10}), "/order/0")];
+    of_records(stage, engine, 15, &calls)
+}
+
+/// The calls by turns; each must answer with something at its pointer.
+fn of_records(stage: &Stage, engine: Engine, rounds: usize, calls: &[(&str, Value, &str)]) -> Result<Measured> {
+    let folder = stage.playground.state("records");
+    let shelf = stage.shelves.get(engine, &stage.root, &stage.program, &folder)?;
+    let mut client = Client::start(&shelf.server(&stage.program))?;
+    let mut times = Vec::new();
+    for round in 0..rounds + 2 {
+        for (tool, arguments, pointer) in calls {
+            let (result, took) = client.call(tool, arguments)?;
+            let found = result["structuredContent"]["data"].pointer(pointer);
+            ensure!(found.is_some(), "{tool} {arguments} found nothing: {:.300}", result.to_string());
+            // The first ones fill the caches.
+            if round >= 2 {
+                times.push(took);
+            }
+        }
+    }
+    Ok(Measured { ours: median_ms(times)?, peer: None })
 }
 
 fn idle_memory(stage: &Stage) -> Result<Measured> {

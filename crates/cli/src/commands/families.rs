@@ -59,6 +59,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("category", "functional"),
     ("stage", "note"),
 ];
+/// Fields whose option would be one of all commands.
+const RENAMED: &[(&str, &str)] = &[("state", "status")];
 /// Texts that may come from a file.
 const FROM_FILE: &str = "content";
 /// Longest text read from a file, bytes; the gate has limits of its own.
@@ -99,7 +101,11 @@ fn command(registry: &Registry, family: &str, about: &str) -> Command {
 
 fn verb(facts: &Facts) -> Command {
     let name = facts.name.rsplit('.').next().unwrap_or_default().replace('_', "-");
-    let mut command = Command::new(name).about(facts.title.to_string()).long_about(facts.description.clone());
+    // A field may be called `version`.
+    let mut command = Command::new(name)
+        .disable_version_flag(true)
+        .about(facts.title.to_string())
+        .long_about(facts.description.clone());
     let properties = properties(facts);
     for name in POSITIONAL.iter().filter(|name| properties.contains_key(**name) && stands_alone(facts, name)) {
         command = command.arg(argument(facts, name, &properties[*name], true));
@@ -107,7 +113,7 @@ fn verb(facts: &Facts) -> Command {
     for (name, schema) in properties.iter().filter(|(name, _)| !stands_alone(facts, name)) {
         command = command.arg(argument(facts, name, schema, false));
         if name == FROM_FILE {
-            let file = Arg::new("file").long("file").value_name("PATH").conflicts_with(FROM_FILE);
+            let file = Arg::new("field file").long("file").value_name("PATH").conflicts_with(field_id(FROM_FILE));
             command = command.arg(file.help("Read the content from a file; `-` is standard input"));
         }
     }
@@ -132,9 +138,10 @@ fn stands_alone(facts: &Facts, name: &str) -> bool {
 }
 
 fn argument(facts: &Facts, name: &str, schema: &Value, alone: bool) -> Arg {
-    let long = kebab(name);
+    let long =
+        RENAMED.iter().find(|(field, _)| *field == name).map_or_else(|| kebab(name), |(_, long)| (*long).to_owned());
     let help = schema["description"].as_str().unwrap_or_default().to_owned();
-    let mut argument = Arg::new(name.to_owned()).help(help).value_name(kebab(name).to_uppercase().replace('-', "_"));
+    let mut argument = Arg::new(field_id(name)).help(help).value_name(kebab(name).to_uppercase().replace('-', "_"));
     if !alone {
         argument = argument.long(long).help_heading(facts.title.to_string());
     }
@@ -195,6 +202,11 @@ fn words(schema: &Value) -> Vec<String> {
     words
 }
 
+/// Apart from the names of the options that all commands have.
+fn field_id(name: &str) -> String {
+    format!("field {name}")
+}
+
 fn kebab(name: &str) -> String {
     let mut text = String::new();
     for c in name.chars() {
@@ -230,21 +242,22 @@ fn arguments(facts: &Facts, matches: &ArgMatches) -> anyhow::Result<Value> {
     let mut arguments = Map::new();
     for (name, schema) in properties(facts) {
         if name == FROM_FILE
-            && let Ok(Some(path)) = matches.try_get_one::<String>("file")
+            && let Ok(Some(path)) = matches.try_get_one::<String>("field file")
         {
             arguments.insert(name, read_text(path)?.into());
             continue;
         }
+        let id = field_id(&name);
         let value = match type_of(&schema) {
-            "integer" => matches.get_one::<i64>(&name).map(|number| json!(number)),
-            "boolean" => matches.get_one::<String>(&name).map(|text| json!(text == "true")),
+            "integer" => matches.get_one::<i64>(&id).map(|number| json!(number)),
+            "boolean" => matches.get_one::<String>(&id).map(|text| json!(text == "true")),
             "array" => matches
-                .get_many::<String>(&name)
+                .get_many::<String>(&id)
                 .map(|texts| list(&name, &schema, texts))
                 .transpose()?
                 .or_else(|| is_required(facts, &name).then(|| json!([]))),
-            "object" => matches.get_one::<String>(&name).map(|text| json_of(&name, text)).transpose()?,
-            _ => matches.get_one::<String>(&name).map(|text| json!(text)),
+            "object" => matches.get_one::<String>(&id).map(|text| json_of(&name, text)).transpose()?,
+            _ => matches.get_one::<String>(&id).map(|text| json!(text)),
         };
         if let Some(value) = value {
             arguments.insert(name, value);
@@ -345,4 +358,12 @@ fn cell_text(value: &Value) -> String {
     let line = visible(text.lines().next().unwrap_or_default());
     let short: String = line.chars().take(CELL_CHARS_MAX).collect();
     if short.len() < line.len() || text.lines().count() > 1 { format!("{short}…") } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_command_is_one_that_clap_accepts() {
+        crate::whole_command().expect("the tools fit together").debug_assert();
+    }
 }

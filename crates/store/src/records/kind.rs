@@ -41,6 +41,9 @@ pub struct RecordId {
     pub number: i64,
 }
 
+/// The highest number of a record. Whoever imports a higher one would leave no room to count on.
+pub(crate) const NUMBER_MAX: i64 = 999_999_999_999;
+
 /// The content of one kind of record.
 pub trait Body: Serialize + DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static {
     const KIND: Kind;
@@ -254,7 +257,7 @@ impl RecordId {
         let (prefix, digits) = text.trim().rsplit_once('-')?;
         let kind = Kind::ALL.into_iter().find(|kind| kind.prefix().eq_ignore_ascii_case(prefix))?;
         let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        let number: i64 = digits.parse().ok().filter(|number| plain && *number > 0)?;
+        let number: i64 = digits.parse().ok().filter(|number| plain && (1..=NUMBER_MAX).contains(number))?;
         Some(Self { kind, number })
     }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::error::{RecordError, Result};
 use super::kind::{Body, Kind, RecordId};
@@ -64,6 +65,14 @@ pub struct Saved<T> {
     pub created_at_ms: i64,
     /// Milliseconds since 1970.
     pub updated_at_ms: i64,
+}
+
+impl<T: Serialize> Saved<T> {
+    /// SHA-256 of the canonical JSON (RFC 8785) of the content: the same for the same content, whatever its version.
+    pub fn revision(&self) -> Option<String> {
+        let canonical = serde_json_canonicalizer::to_string(&self.content).ok()?;
+        Some(hex::encode(Sha256::digest(canonical)))
+    }
 }
 
 impl<T> Saved<T> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::{RecordError, Result};
-use super::kind::{Kind, RecordId};
+use super::kind::{Kind, NUMBER_MAX, RecordId};
 use super::read::{Query, find, select};
 use super::row::stored;
 use super::write::{Rules, Write, check_content, count_all_waits, put_row, remember};
@@ -45,6 +45,9 @@ pub struct Imported {
     /// Records that were there already, the same in all.
     pub unchanged: usize,
 }
+
+/// The highest number given to each kind.
+type Numbers = BTreeMap<Kind, i64>;
 
 /// A record on its way in, its id given.
 pub(crate) struct Arrival {
@@ -183,6 +186,7 @@ impl Desk {
         let mut tx = self.begin().await?;
         let mut imported = Imported::default();
         let mut arrived = Vec::new();
+        let mut numbers = Numbers::new();
         for (n, text) in lines.enumerate() {
             let text = text?;
             if text.trim().is_empty() {
@@ -191,10 +195,15 @@ impl Desk {
             let at = format!("line {}", n + 1);
             let line: Line = serde_json::from_str(&text)
                 .map_err(|error| RecordError::Field { field: at.clone(), problem: error.to_string() })?;
-            let took = self.take_line(&mut tx, line, &mut imported, &mut arrived).await;
+            let took = self.take_line(&mut tx, line, &mut imported, &mut arrived, &mut numbers).await;
             took.map_err(|error| if let RecordError::Store(_) = error { error } else { error.in_field(&at) })?;
         }
+        for (kind, number) in numbers {
+            raise_counter(&mut tx, self.who.project_id, kind, number).await?;
+        }
         self.link_arrivals(&mut tx, &arrived).await?;
+        self.end_histories(&mut tx).await?;
+        self.current_exists(&mut tx).await?;
         tx.commit().await?;
         Ok(imported)
     }
@@ -205,7 +214,12 @@ impl Desk {
         line: Line,
         imported: &mut Imported,
         arrived: &mut Vec<RecordId>,
+        numbers: &mut Numbers,
     ) -> Result<()> {
+        let mut given = |kind: Kind, number: i64| {
+            let highest = numbers.entry(kind).or_default();
+            *highest = number.max(*highest);
+        };
         let project = self.who.project_id;
         match line {
             Line::Toolhost { version } if version > FORMAT_VERSION => Err(RecordError::Field {
@@ -215,7 +229,9 @@ impl Desk {
             Line::Toolhost { .. } => Ok(()),
             Line::Counter { kind, value } => {
                 let kind = Kind::parse(&kind).ok_or_else(|| unknown_kind(&kind))?;
-                raise_counter(tx, project, kind, value).await
+                within("value", value, 0)?;
+                given(kind, value);
+                Ok(())
             }
             Line::Current { iteration } => {
                 let text = "UPDATE project SET current_iteration = COALESCE(current_iteration, $2) WHERE id = $1";
@@ -224,12 +240,16 @@ impl Desk {
             }
             Line::History { id, version, iteration, at_ms, user_id, by, call_id, change, why, content } => {
                 let id = RecordId::parse(&id).ok_or_else(|| unknown_kind(&id))?;
-                raise_counter(tx, project, id.kind, id.number).await?;
-                let there = sql("SELECT version FROM history
+                within("version", version, 1)?;
+                within("iteration", iteration, 0)?;
+                given(id.kind, id.number);
+                let there = sql("SELECT body FROM history
                      WHERE project_id = $1 AND kind = $2 AND number = $3 AND version = $4");
                 let there = there.bind(project).bind(id.kind.as_str()).bind(id.number).bind(version);
-                if there.optional(tx).await?.is_some() {
-                    return Ok(());
+                if let Some(there) = there.optional(tx).await? {
+                    let there: String = there.get("body")?;
+                    let same = serde_json::from_str::<Value>(&there)? == content;
+                    return if same { Ok(()) } else { Err(RecordError::Exists { id }) };
                 }
                 let who = super::Who { project_id: project, user_id, name: by, call_id };
                 remember(tx, &who, at_ms, id, version, iteration, &change, why.as_deref(), &content).await?;
@@ -238,6 +258,8 @@ impl Desk {
             }
             Line::Record { id, version, iteration, created_at_ms, updated_at_ms, holder, content } => {
                 let id = RecordId::parse(&id).ok_or_else(|| unknown_kind(&id))?;
+                within("version", version, 1)?;
+                within("iteration", iteration, 0)?;
                 if let Some(there) = find(tx, project, id).await? {
                     if there.body == content && there.version == version {
                         imported.unchanged += 1;
@@ -255,7 +277,7 @@ impl Desk {
                     why: None,
                 };
                 self.put_arrival(tx, &arrival, updated_at_ms).await?;
-                raise_counter(tx, project, id.kind, id.number).await?;
+                given(id.kind, id.number);
                 if let Some(lease) = holder {
                     let text = "UPDATE record SET holder = $4, holder_name = $5, lease_until_ms = $6
                          WHERE project_id = $1 AND kind = $2 AND number = $3";
@@ -267,6 +289,42 @@ impl Desk {
                 Ok(())
             }
         }
+    }
+
+    /// A record is what its history ends with: one that was deleted here, or that came without its history's end, could
+    /// not be changed again. One that came without any history begins one.
+    async fn end_histories(&self, tx: &mut Tx) -> Result<()> {
+        let text = "SELECT kind, number, version, newest FROM (
+                 SELECT r.kind AS kind, r.number AS number, r.version AS version,
+                     (SELECT max(h.version) FROM history h
+                      WHERE h.project_id = r.project_id AND h.kind = r.kind AND h.number = r.number) AS newest,
+                     (SELECT h.change FROM history h WHERE h.project_id = r.project_id AND h.kind = r.kind
+                          AND h.number = r.number AND h.version = r.version) AS change
+                 FROM record r WHERE r.project_id = $1) ended
+             WHERE newest IS NULL OR newest <> version OR change = 'delete' ORDER BY kind, number";
+        for row in sql(text).bind(self.who.project_id).all(tx).await? {
+            let (kind, number): (String, i64) = (row.get("kind")?, row.get("number")?);
+            let id = Kind::parse(&kind).ok_or_else(|| unknown_kind(&kind))?.id(number);
+            if let Some(newest) = row.get::<Option<i64>>("newest")? {
+                let version: i64 = row.get("version")?;
+                let problem = format!("it comes at version {version}, but its history here ends at {newest}");
+                return Err(RecordError::Field { field: id.to_string(), problem });
+            }
+            let record = self.must_find(tx, id).await?;
+            let (version, iteration, now) = (record.version, record.iteration, self.now_ms());
+            remember(tx, &self.who, now, id, version, iteration, "import", None, &record.body).await?;
+        }
+        Ok(())
+    }
+
+    async fn current_exists(&self, tx: &mut Tx) -> Result<()> {
+        let text = "SELECT current_iteration FROM project WHERE id = $1";
+        let current: Option<i64> = sql(text).bind(self.who.project_id).one(tx).await?.get("current_iteration")?;
+        let Some(current) = current.filter(|current| *current != 0) else { return Ok(()) };
+        self.must_find(tx, Kind::Iteration.id(current)).await.map(drop).map_err(|error| match error {
+            RecordError::Store(_) => error,
+            error => error.in_field("current"),
+        })
     }
 
     /// Keeps records of another system under new ids. The last iteration among them becomes the current one, if there is
@@ -359,6 +417,17 @@ impl Desk {
 
 fn unknown_kind(text: &str) -> RecordError {
     RecordError::Field { field: "id".to_owned(), problem: format!("`{text}` is of no kind that this toolhost knows") }
+}
+
+/// A number that leaves room to count on.
+fn within(field: &str, number: i64, least: i64) -> Result<()> {
+    if (least..=NUMBER_MAX).contains(&number) {
+        return Ok(());
+    }
+    Err(RecordError::Field {
+        field: field.to_owned(),
+        problem: format!("{number} is not from {least} to {NUMBER_MAX}"),
+    })
 }
 
 /// Numbers that were given elsewhere are not given again.

@@ -433,12 +433,17 @@ pub(crate) fn check_content(write: &Write<'_>) -> Result<Facts> {
 }
 
 /// A zero character ends a text for half of the world's programs.
+fn check_text(text: &str, field: &str) -> Result<()> {
+    if text.contains('\0') {
+        let (field, problem) = (field.to_owned(), "has a zero character (U+0000) in it".to_owned());
+        return Err(RecordError::Field { field, problem });
+    }
+    Ok(())
+}
+
 fn check_texts(value: &Value, path: &str) -> Result<()> {
     match value {
-        Value::String(text) if text.contains('\0') => {
-            let field = path.trim_start_matches('.').to_owned();
-            Err(RecordError::Field { field, problem: "has a zero character (U+0000) in it".to_owned() })
-        }
+        Value::String(text) => check_text(text, path.trim_start_matches('.')),
         Value::Array(items) => {
             items.iter().enumerate().try_for_each(|(n, item)| check_texts(item, &format!("{path}[{n}]")))
         }
@@ -576,11 +581,18 @@ pub(crate) async fn link_new(tx: &mut Tx, project: i64, id: RecordId, references
 }
 
 async fn insert_links(tx: &mut Tx, project: i64, id: RecordId, links: &[&(String, RecordId)]) -> Result<()> {
-    for (field, to) in links {
-        let text = "INSERT INTO link (project_id, from_kind, from_number, field, to_kind, to_number)
-             VALUES ($1, $2, $3, $4, $5, $6)";
-        let insert = sql(text).bind(project).bind(id.kind.as_str()).bind(id.number).bind(field);
-        insert.bind(to.kind.as_str()).bind(to.number).run(tx).await?;
+    for batch in links.chunks(REACH_BATCH) {
+        let rows: Vec<String> =
+            (0..batch.len()).map(|n| format!("($1, $2, $3, ${}, ${}, ${})", 3 * n + 4, 3 * n + 5, 3 * n + 6)).collect();
+        let text = format!(
+            "INSERT INTO link (project_id, from_kind, from_number, field, to_kind, to_number) VALUES {}",
+            rows.join(", ")
+        );
+        let mut query = sql_of(text).bind(project).bind(id.kind.as_str()).bind(id.number);
+        for (field, to) in batch {
+            query = query.bind(field).bind(to.kind.as_str()).bind(to.number);
+        }
+        query.run(tx).await?;
     }
     Ok(())
 }
@@ -697,6 +709,9 @@ pub(crate) async fn remember(
     why: Option<&str>,
     body: &Value,
 ) -> Result<()> {
+    for (field, text) in [("why", why), ("by", Some(who.name.as_str())), ("callId", Some(&who.call_id))] {
+        check_text(text.unwrap_or_default(), field)?;
+    }
     let text = "INSERT INTO history (project_id, kind, number, version, iteration, at_ms, account_id, actor, call_id,
              change, why, body)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";

@@ -68,6 +68,10 @@ impl Tool for Save {
         ]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.revision()
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         sheet(output)
     }

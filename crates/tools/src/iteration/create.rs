@@ -60,6 +60,10 @@ impl Tool for Create {
         ]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.revision()
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         sheet(output)
     }

@@ -72,6 +72,10 @@ impl Tool for SaveInsight {
         ]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.saved.revision()
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         let note = if output.duplicate { "already there\n" } else { "" };
         format!("{note}{}", sheet(&output.saved))

@@ -57,6 +57,10 @@ impl Tool for SaveIssue {
         }]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.saved.revision()
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         let note = if output.duplicate { "already there\n" } else { "" };
         format!("{note}{}", sheet(&output.saved))

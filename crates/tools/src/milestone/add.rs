@@ -56,6 +56,10 @@ impl Tool for Add {
         }]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.revision()
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         sheet(output)
     }

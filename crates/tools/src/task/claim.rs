@@ -105,6 +105,10 @@ impl Tool for Claim {
         ]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.task.as_ref().and_then(Saved::revision)
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         let Some(task) = &output.task else { return "no task is ready".to_owned() };
         let note = if output.taken_over {

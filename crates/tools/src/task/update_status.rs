@@ -94,6 +94,10 @@ impl Tool for UpdateStatus {
         ]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.revision()
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         sheet(output)
     }

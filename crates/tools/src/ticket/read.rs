@@ -66,6 +66,10 @@ impl Tool for Read {
         ]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.ticket.revision()
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         sheet(output)
     }

@@ -74,6 +74,10 @@ impl Tool for SaveDocument {
         ]
     }
 
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        output.revision()
+    }
+
     fn render(&self, output: &Self::Output) -> String {
         sheet(output)
     }
