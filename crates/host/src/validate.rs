@@ -91,9 +91,11 @@ fn explain(error: &ValidationError<'_>, tool: &Registered, into: &mut Vec<Violat
         }
         Kind::Enum { options } => {
             let valid: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let near = error.instance().as_str().map(|value| nearest(value, valid.iter().copied())).unwrap_or_default();
-            let near = (!near.is_empty()).then(|| or_list(&near));
-            add(path, format!("one of {}", valid.join(", ")), quote(error.instance()), near);
+            into.push(none_of(path, &valid, error.instance()));
+        }
+        // Words that have a description each.
+        Kind::OneOfNotValid { context } if constants(context).is_some() => {
+            into.push(none_of(path, &constants(context).unwrap_or_default(), error.instance()));
         }
         // An optional argument is "this or null"; what is wrong with "this" is what helps.
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match context.first() {
@@ -102,6 +104,24 @@ fn explain(error: &ValidationError<'_>, tool: &Registered, into: &mut Vec<Violat
         },
         _ => add(path, expectation(error), quote(error.instance()), None),
     }
+}
+
+/// The words, where each of the shapes is one.
+fn constants<'a>(shapes: &'a [Vec<ValidationError<'_>>]) -> Option<Vec<&'a str>> {
+    let word = |shape: &'a Vec<ValidationError<'_>>| match shape.as_slice() {
+        [only] => match only.kind() {
+            Kind::Constant { expected_value } => expected_value.as_str(),
+            _ => None,
+        },
+        _ => None,
+    };
+    shapes.iter().map(word).collect()
+}
+
+fn none_of(path: String, valid: &[&str], found: &Value) -> Violation {
+    let near = found.as_str().map(|value| nearest(value, valid.iter().copied())).unwrap_or_default();
+    let nearest = (!near.is_empty()).then(|| or_list(&near));
+    Violation { path, expected: format!("one of {}", valid.join(", ")), actual: quote(found), nearest }
 }
 
 fn explain_inner(error: &ValidationError<'_>, outer: &str, tool: &Registered, into: &mut Vec<Violation>) {

@@ -36,11 +36,13 @@ CREATE TABLE record (
     updated_at_ms  INTEGER NOT NULL,
     PRIMARY KEY (project_id, kind, number)
 );
+-- Each list is one walk along an index: what is asked for comes first, then the number, which is the order of lists.
 CREATE INDEX record_ready ON record (project_id, kind, iteration, state, waits_on, number);
-CREATE INDEX record_state ON record (project_id, kind, state, waits_on, number);
-CREATE INDEX record_title ON record (project_id, kind, iteration, title);
+CREATE INDEX record_state ON record (project_id, kind, iteration, state, number);
+CREATE INDEX record_title ON record (project_id, kind, iteration, title, number);
 CREATE INDEX record_lease ON record (project_id, kind, lease_until_ms) WHERE lease_until_ms IS NOT NULL;
-CREATE INDEX record_digest ON record (project_id, kind, digest) WHERE digest IS NOT NULL;
+CREATE INDEX record_digest ON record (project_id, kind, digest, number) WHERE digest IS NOT NULL;
+CREATE INDEX record_dangling ON record (project_id, kind, number) WHERE dangling > 0;
 
 -- Which record refers to which, by which field. Made from the bodies; both ends exist.
 CREATE TABLE link (

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+use sqlx::error::DatabaseError;
 use tokio::sync::{mpsc, oneshot};
 use toolhost_contract::{CallId, Clock};
 
@@ -86,13 +87,13 @@ impl Audit {
     /// Appends a row and waits until it is committed.
     pub async fn append(&self, entry: Entry) -> Result<()> {
         let (done, committed) = oneshot::channel();
-        self.send(Job::Append(Box::new(entry), Some(done))).await?;
+        self.send(Job::Append(Box::new(writable(entry)), Some(done))).await?;
         committed.await.map_err(|_| gone())?
     }
 
     /// Queues a row; it is committed within a moment.
     pub async fn note(&self, entry: Entry) -> Result<()> {
-        self.send(Job::Append(Box::new(entry), None)).await
+        self.send(Job::Append(Box::new(writable(entry)), None)).await
     }
 
     /// Waits until everything queued before is committed.
@@ -105,6 +106,17 @@ impl Audit {
     async fn send(&self, job: Job) -> Result<()> {
         self.queue.send(job).await.map_err(|_| gone())
     }
+}
+
+/// A caller may ask for a tool of any name; no column of PostgreSQL's holds a zero character.
+fn writable(mut entry: Entry) -> Entry {
+    let clean = |text: &str| text.replace('\0', "\u{fffd}");
+    entry.tool = clean(&entry.tool);
+    entry.session_id = entry.session_id.as_deref().map(clean);
+    if entry.call_id.as_str().contains('\0') {
+        entry.call_id = CallId::new(clean(entry.call_id.as_str()));
+    }
+    entry
 }
 
 fn gone() -> Error {
@@ -182,10 +194,13 @@ impl Writer {
         // One row that cannot be written must not keep the others from it: each is tried by itself.
         let mut lost = None;
         for (row, waiter) in rows.into_iter().zip(waiting) {
-            match self.commit(std::slice::from_ref(&row)).await {
+            // Where nobody answers, asking once more for each would keep everybody waiting.
+            let tried =
+                if is_gone(&error) { Err(Error::Audit(error.to_string())) } else { self.commit_one(&row).await };
+            match tried {
                 Ok(()) => answer(waiter, Ok(())),
-                Err(Error::Sql(sqlx::Error::Database(error))) if error.is_foreign_key_violation() => {
-                    tracing::error!(%error, call = %row.call_id, "a row of a project that does not exist was dropped");
+                Err(Error::Sql(sqlx::Error::Database(error))) if can_never_be_written(&*error) => {
+                    tracing::error!(%error, call = %row.call_id, "a row that can never be written was dropped");
                     answer(waiter, Err(Error::Audit(error.to_string())));
                 }
                 Err(error) => {
@@ -215,9 +230,21 @@ impl Writer {
     }
 
     async fn commit(&mut self, rows: &[Entry]) -> Result<()> {
-        let now = self.clock.unix_ms();
+        if rows.iter().any(|row| row.event == Event::Started) {
+            self.presence.hold().await?;
+        }
         let mut tx = self.db.write().await?;
-        let mut heads = heads(&mut tx, rows).await?;
+        self.write(&mut tx, rows).await?;
+        tx.commit().await
+    }
+
+    async fn commit_one(&mut self, row: &Entry) -> Result<()> {
+        self.commit(std::slice::from_ref(row)).await
+    }
+
+    async fn write(&self, tx: &mut Tx, rows: &[Entry]) -> Result<()> {
+        let now = self.clock.unix_ms();
+        let mut heads = heads(tx, rows).await?;
         for row in rows {
             // Every project of the rows has its head.
             let Some((_, seq, hash)) = heads.iter_mut().find(|(project, ..)| *project == row.project_id) else {
@@ -226,32 +253,39 @@ impl Writer {
             *seq += 1;
             let body = body(row, *seq, now)?;
             let next = chain::link(hash, &body);
-            insert(&mut tx, row, *seq, now, &body, hash, &next).await?;
-            track_open(&mut tx, row, self.presence.host()).await?;
+            insert(tx, row, *seq, now, &body, hash, &next).await?;
+            track_open(tx, row, self.presence.host()).await?;
             *hash = next;
         }
         for (project, seq, hash) in heads {
             let update = "UPDATE audit_head SET seq = $2, hash = $3 WHERE project_id = $1";
-            sql(update).bind(project).bind(seq).bind(hash).run(&mut tx).await?;
+            sql(update).bind(project).bind(seq).bind(hash).run(tx).await?;
         }
-        tx.commit().await
+        Ok(())
     }
 
     /// Gives every call that a dead host left open its last row.
     async fn close_orphans(&mut self) -> Result<()> {
-        let mut orphans = Vec::new();
-        for row in sql("SELECT project_id, call_id, host, tool FROM open_call").read(&self.db).await? {
-            let (project_id, call_id): (i64, String) = (row.get("project_id")?, row.get("call_id")?);
-            let (host, tool): (String, String) = (row.get("host")?, row.get("tool")?);
-            if self.presence.is_alive(&host, &self.db).await? {
-                continue;
+        let mut dead = Vec::new();
+        // In one order everywhere, so that no two transactions wait for each other.
+        let open = sql("SELECT project_id, call_id, host, tool FROM open_call ORDER BY project_id, call_id");
+        for row in open.read(&self.db).await? {
+            let host: String = row.get("host")?;
+            if !self.presence.is_alive(&host, &self.db).await? {
+                dead.push((row.get("project_id")?, row.get("call_id")?, host, row.get("tool")?));
             }
+        }
+        if dead.is_empty() {
+            return Ok(());
+        }
+        // Taken and told in one transaction: whoever dies in here leaves them to the next.
+        let mut tx = self.db.write().await?;
+        let mut orphans = Vec::new();
+        for (project_id, call_id, host, tool) in dead {
+            let (call_id, tool): (String, String) = (call_id, tool);
             // Of two hosts that open at once, one takes it.
-            let mut tx = self.db.write().await?;
-            let take = sql("DELETE FROM open_call WHERE project_id = $1 AND call_id = $2");
-            let taken = take.bind(project_id).bind(&call_id).run(&mut tx).await? == 1;
-            tx.commit().await?;
-            if !taken {
+            let take = sql("DELETE FROM open_call WHERE project_id = $1 AND call_id = $2 AND host = $3");
+            if take.bind(project_id).bind(&call_id).bind(&host).run(&mut tx).await? == 0 {
                 continue;
             }
             orphans.push(Entry {
@@ -271,8 +305,22 @@ impl Writer {
                 fence: String::new(),
             });
         }
-        if orphans.is_empty() { Ok(()) } else { self.commit(&orphans).await }
+        self.write(&mut tx, &orphans).await?;
+        tx.commit().await
     }
+}
+
+/// A row of a project that does not exist, or with a text that the server cannot hold (SQLSTATE 22…): it would be tried
+/// for ever, and keep all others waiting.
+fn can_never_be_written(error: &dyn DatabaseError) -> bool {
+    let is_data = |code: &str| code.len() == 5 && code.starts_with("22");
+    error.is_foreign_key_violation() || error.code().is_some_and(|code| is_data(&code))
+}
+
+/// Whether it is the server that is not there, rather than a row that is not as it should be.
+fn is_gone(error: &Error) -> bool {
+    use sqlx::Error::{Io, PoolClosed, PoolTimedOut};
+    matches!(error, Error::Unreachable { .. } | Error::Sql(Io(_) | PoolClosed | PoolTimedOut))
 }
 
 fn answer(waiter: Waiter, result: Result<()>) {

@@ -5,11 +5,15 @@
 //! `BEGIN IMMEDIATE`, where processes wait for each other. PostgreSQL has many: what belongs together takes a lock on
 //! its row first ([`Tx::lock_project`]), so that a transaction sees what the one before it did.
 
+use std::future::Future;
 use std::time::Duration;
 
-use sqlx::postgres::{PgPool, PgRow};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgRow};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{AssertSqlSafe, Decode, Postgres, Row as _, SqlSafeStr, SqlStr, Sqlite, Transaction, Type};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Decode, PgConnection, Postgres, Row as _, SqlSafeStr, SqlStr, Sqlite, Transaction,
+    Type,
+};
 
 use crate::error::{Error, Result};
 
@@ -17,6 +21,11 @@ use crate::error::{Error, Result};
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a task waits for a connection of its process.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A server that has not answered for so long is asked whether it is there at all.
+const PROBE_AFTER: Duration = Duration::from_secs(2);
+/// How long a server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The driver's query with all arguments bound: the same lines for two types.
 macro_rules! bound {
@@ -94,7 +103,7 @@ impl Db {
     pub(crate) async fn write(&self) -> Result<Tx> {
         Ok(match self {
             Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
-            Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
+            Self::Postgres(pool) => Tx::Postgres(reached(pool, pool.begin()).await?),
         })
     }
 
@@ -103,7 +112,8 @@ impl Db {
         Ok(match self {
             Self::Sqlite { readers, .. } => Tx::Sqlite(readers.begin().await?),
             Self::Postgres(pool) => {
-                Tx::Postgres(pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
+                let begin = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+                Tx::Postgres(reached(pool, begin).await?)
             }
         })
     }
@@ -192,10 +202,37 @@ impl Sql {
                 rows.into_iter().map(Row::Sqlite).collect()
             }
             Db::Postgres(pool) => {
-                let rows = bound!(self, Postgres).fetch_all(pool).await?;
+                let rows = reached(pool, bound!(self, Postgres).fetch_all(pool)).await?;
                 rows.into_iter().map(Row::Postgres).collect()
             }
         })
+    }
+}
+
+/// The server for people to read: what identifies it without a password.
+pub(crate) fn place(options: &PgConnectOptions) -> String {
+    let (user, host, port) = (options.get_username(), options.get_host(), options.get_port());
+    format!("postgres://{user}@{host}:{port}/{}", options.get_database().unwrap_or_default())
+}
+
+pub(crate) async fn connect(options: &PgConnectOptions) -> Result<PgConnection> {
+    let unreachable = |source| Error::Unreachable { place: place(options), source };
+    match tokio::time::timeout(CONNECT_TIMEOUT, options.connect()).await {
+        Ok(connected) => connected.map_err(unreachable),
+        Err(_) => Err(unreachable(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+    }
+}
+
+/// Waits for what a server does. The pool takes one that is gone for one that is about to start, and would let everybody
+/// wait as long as for one that is busy.
+async fn reached<T>(pool: &PgPool, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+    let mut work = std::pin::pin!(work);
+    loop {
+        match tokio::time::timeout(PROBE_AFTER, &mut work).await {
+            Ok(done) => return Ok(done?),
+            // Dropped at once: being there was all it had to do.
+            Err(_) => drop(connect(&pool.connect_options()).await?),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr};
 use toolhost_contract::Clock;
 
 use crate::audit::Audit;
-use crate::db::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, Db, sql};
+use crate::db::{self, ACQUIRE_TIMEOUT, BUSY_TIMEOUT, Db, sql};
 use crate::dialect;
 use crate::error::{Error, Result};
 use crate::people::{self, People};
@@ -22,6 +22,7 @@ use crate::records::Records;
 const READERS_MAX: u32 = 4;
 /// Connections of one host to a PostgreSQL server.
 const SERVER_CONNECTIONS_MAX: u32 = 8;
+const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 const DATABASE_FILE: &str = "toolhost.db";
 const MIGRATION_LOCK_FILE: &str = "migrate.lock";
 /// SQLite's result codes for "somebody else is at it"; the upper bits tell more.
@@ -81,21 +82,18 @@ impl Store {
 
     /// Connects to a PostgreSQL database, `postgres://USER@HOST:PORT/NAME`, and brings its tables up to date.
     pub async fn connect(url: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+        if !SERVER_SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
+            // The driver takes any, and what it then takes for the name of the database may be a password.
+            let source = sqlx::Error::Configuration("it does not begin with postgres://".into());
+            return Err(Error::Url { source });
+        }
         let options = PgConnectOptions::from_str(url).map_err(|source| Error::Url { source })?;
-        // What identifies it without a password.
-        let place = format!(
-            "postgres://{}@{}:{}/{}",
-            options.get_username(),
-            options.get_host(),
-            options.get_port(),
-            options.get_database().unwrap_or_default()
-        );
+        let place = db::place(&options);
         let options = options.application_name("toolhost").disable_statement_logging();
-        let unreachable = |source| Error::Unreachable { place: place.clone(), source };
-        let mut first = options.connect().await.map_err(unreachable)?;
+        let mut first = db::connect(&options).await?;
         let migrated = migrate(&mut first, |sql| AssertSqlSafe(dialect::postgres(sql)).into_sql_str()).await;
         migrated.map_err(|error| migration_failed(error, Path::new(&place)))?;
-        let presence = Presence::session(first).await?;
+        let presence = Presence::session(first, &options).await?;
         let pool = PgPoolOptions::new().max_connections(SERVER_CONNECTIONS_MAX).acquire_timeout(ACQUIRE_TIMEOUT);
         let pool = pool.connect_lazy_with(options);
         Self::with(Db::Postgres(pool), presence, clock, place).await

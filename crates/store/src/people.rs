@@ -67,8 +67,7 @@ impl People {
 
     /// The user of this name, made if it is new.
     pub async fn add_user(&self, name: &str) -> Result<i64> {
-        let length = name.chars().count();
-        if length == 0 || length > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        if !is_name(name) {
             return Err(Error::Name(name.to_owned()));
         }
         let mut tx = self.db.write().await?;
@@ -119,6 +118,17 @@ impl People {
         tx.commit().await?;
         Ok(removed)
     }
+}
+
+/// Two names that look the same should be the same.
+fn is_name(name: &str) -> bool {
+    let is_invisible = |c: char| {
+        let joins_or_turns = matches!(c,
+            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        c.is_control() || joins_or_turns
+    };
+    let length = name.chars().count();
+    (1..=NAME_CHARS_MAX).contains(&length) && name.trim() == name && !name.chars().any(is_invisible)
 }
 
 /// A project without an owner could never be managed again.

@@ -4,9 +4,10 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use sqlx::PgConnection;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
 
-use crate::db::{Db, sql};
+use crate::db::{self, Db, sql};
 use crate::error::Result;
 
 /// This host's lock, held until it is dropped.
@@ -22,7 +23,8 @@ enum Lock {
     },
     /// The server lets go of the lock when the connection ends, however it ends.
     Session {
-        _connection: PgConnection,
+        connection: PgConnection,
+        options: Box<PgConnectOptions>,
     },
 }
 
@@ -39,10 +41,22 @@ impl Presence {
     }
 
     /// A lock of this connection at the server.
-    pub(crate) async fn session(mut connection: PgConnection) -> Result<Self> {
+    pub(crate) async fn session(mut connection: PgConnection, options: &PgConnectOptions) -> Result<Self> {
         let host = uuid::Uuid::now_v7().to_string();
-        sqlx::query("SELECT pg_advisory_lock($1)").bind(key(&host)).execute(&mut connection).await?;
-        Ok(Self { host, lock: Lock::Session { _connection: connection } })
+        take(&mut connection, &host).await?;
+        Ok(Self { host, lock: Lock::Session { connection, options: Box::new(options.clone()) } })
+    }
+
+    /// Takes the lock again if its connection has ended: a server that was started anew has forgotten it, and the next
+    /// host that opens would take this one for dead.
+    pub(crate) async fn hold(&mut self) -> Result<()> {
+        let Lock::Session { connection, options } = &mut self.lock else { return Ok(()) };
+        if connection.ping().await.is_err() {
+            let mut anew = db::connect(options).await?;
+            take(&mut anew, &self.host).await?;
+            *connection = anew;
+        }
+        Ok(())
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -70,6 +84,12 @@ impl Presence {
         let _ = std::fs::remove_file(path);
         Ok(false)
     }
+}
+
+/// Should a former connection of ours still hold the lock at the server, that is as good.
+async fn take(connection: &mut PgConnection, host: &str) -> Result<()> {
+    sqlx::query("SELECT pg_try_advisory_lock($1)").bind(key(host)).execute(connection).await?;
+    Ok(())
 }
 
 /// The number of a host's lock: the random half of its id.

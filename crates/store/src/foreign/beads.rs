@@ -95,10 +95,14 @@ fn status(issue: &Value) -> &'static str {
     }
 }
 
+/// What is said besides the description, and its heading.
+const PROSE: [(&str, &str); 4] =
+    [("design", "Design"), ("notes", "Notes"), ("close_reason", "Closed because"), ("external_ref", "Elsewhere")];
+
 /// Everything that is said in prose, under its headings.
 fn description(issue: &Value, named: &Named) -> String {
     let mut parts = vec![text(issue, "description")];
-    for (field, heading) in [("design", "Design"), ("notes", "Notes"), ("close_reason", "Closed because")] {
+    for (field, heading) in PROSE {
         let said = text(issue, field);
         if !said.is_empty() {
             parts.push(format!("## {heading}\n{said}"));

@@ -27,7 +27,7 @@ pub fn cowork(files: &Files) -> Result<Bundle> {
     for path in files.keys() {
         let Some(name) = path.strip_prefix("iterations/").and_then(|rest| rest.strip_suffix(".json")) else { continue };
         if !name.contains('/') {
-            let value = reader.json(path)?.unwrap_or_default();
+            let value = reader.object(path)?.unwrap_or_default();
             iterations.push((value["number"].as_i64().unwrap_or(i64::MAX), name.to_owned(), value));
         }
     }
@@ -72,11 +72,18 @@ impl Reader<'_> {
         parsed.map(Some).map_err(|error| RecordError::Field { field: path.to_owned(), problem: error.to_string() })
     }
 
+    /// A file that holds one object.
+    fn object(&self, path: &str) -> Result<Option<Value>> {
+        match self.json(path)? {
+            Some(value) if !value.is_object() => Err(misshapen(path, "an object")),
+            value => Ok(value),
+        }
+    }
+
     /// A list in a file: by itself, or as the named field of an object.
     fn list(&self, path: &str, field: &str) -> Result<Vec<Value>> {
         let Some(value) = self.json(path)? else { return Ok(Vec::new()) };
-        let list = if value.is_array() { value } else { value[field].clone() };
-        Ok(list.as_array().cloned().unwrap_or_default())
+        if value.is_array() { items(path, "the list", &value) } else { items(path, field, &value[field]) }
     }
 
     /// The key of a record of this iteration. Each iteration counts from 001 there.
@@ -134,10 +141,12 @@ impl Reader<'_> {
         let data = format!("iterations/{}/data", self.iteration);
         let requirements = self.list(&format!("{data}/requirements.json"), "requirements")?;
         let features = self.list(&format!("{data}/feature_list.json"), "features")?;
-        let design = self.json(&format!("{data}/design_spec.json"))?.unwrap_or_default();
-        let components = design["architecture"]["components"].as_array().cloned().unwrap_or_default();
-        let plan = self.json(&format!("{data}/implementation_plan.json"))?.unwrap_or_default();
-        let tasks = plan["tasks"].as_array().cloned().unwrap_or_default();
+        let design_path = format!("{data}/design_spec.json");
+        let design = self.object(&design_path)?.unwrap_or_default();
+        let components = items(&design_path, "components", &design["architecture"]["components"])?;
+        let plan_path = format!("{data}/implementation_plan.json");
+        let plan = self.object(&plan_path)?.unwrap_or_default();
+        let tasks = items(&plan_path, "tasks", &plan["tasks"])?;
         let ids = |list: &[Value]| -> BTreeSet<String> { list.iter().map(|one| text(one, "id")).collect() };
         let names = Names {
             requirements: ids(&requirements),
@@ -158,7 +167,7 @@ impl Reader<'_> {
         for one in &tasks {
             self.task(one, &names);
         }
-        for one in plan["milestones"].as_array().into_iter().flatten() {
+        for one in &items(&plan_path, "milestones", &plan["milestones"])? {
             let features = self.known(one, "features", &names.features, &text(one, "id"));
             let mut content = json!({ "name": text_or(one, "name", "milestone"), "features": features });
             if let Some(deadline) = one["deadline"].as_str() {
@@ -337,16 +346,17 @@ impl Reader<'_> {
     }
 
     fn iteration_memory(&mut self) -> Result<()> {
-        let Some(memory) = self.json(&format!("memory/iterations/{}.json", self.iteration))? else { return Ok(()) };
-        let each = |field: &str| memory[field].as_array().cloned().unwrap_or_default().into_iter().enumerate();
-        for (n, one) in each("insights") {
+        let path = format!("memory/iterations/{}.json", self.iteration);
+        let Some(memory) = self.object(&path)? else { return Ok(()) };
+        let each = |field: &str| Ok::<_, RecordError>(items(&path, field, &memory[field])?.into_iter().enumerate());
+        for (n, one) in each("insights")? {
             let importance = self.pick("an insight", &one["importance"], Importance::parse, Importance::Normal);
             let content = json!({
                 "stage": text_or(&one, "stage", "unknown"), "content": text(&one, "content"), "importance": importance,
             });
             self.add(Kind::Insight, &format!("insight {n}"), content, time_ms(&one, "created_at"));
         }
-        for (n, one) in each("issues") {
+        for (n, one) in each("issues")? {
             let content = json!({
                 "stage": text_or(&one, "stage", "unknown"),
                 "content": text(&one, "content"),
@@ -355,7 +365,7 @@ impl Reader<'_> {
             });
             self.add(Kind::Issue, &format!("issue {n}"), content, time_ms(&one, "created_at"));
         }
-        for (n, one) in each("learnings") {
+        for (n, one) in each("learnings")? {
             let content = json!({ "content": text(&one, "content") });
             self.add(Kind::Learning, &format!("learning {n}"), content, time_ms(&one, "created_at"));
         }
@@ -363,9 +373,10 @@ impl Reader<'_> {
     }
 
     fn project_memory(&mut self, known: &BTreeSet<String>) -> Result<()> {
-        let Some(memory) = self.json("memory/project/memory.json")? else { return Ok(()) };
-        let each = |field: &str| memory[field].as_array().cloned().unwrap_or_default().into_iter().enumerate();
-        for (n, one) in each("decisions") {
+        let path = "memory/project/memory.json";
+        let Some(memory) = self.object(path)? else { return Ok(()) };
+        let each = |field: &str| Ok::<_, RecordError>(items(path, field, &memory[field])?.into_iter().enumerate());
+        for (n, one) in each("decisions")? {
             self.iteration = Some(text(&one, "iteration_id")).filter(|name| known.contains(name)).unwrap_or_default();
             let content = json!({
                 "title": text_or(&one, "title", "decision"),
@@ -380,7 +391,7 @@ impl Reader<'_> {
                 time_ms(&one, "created_at"),
             );
         }
-        for (n, one) in each("patterns") {
+        for (n, one) in each("patterns")? {
             self.iteration = Some(text(&one, "iteration_id")).filter(|name| known.contains(name)).unwrap_or_default();
             let mut content = json!({
                 "name": text_or(&one, "name", "pattern"),
@@ -421,6 +432,19 @@ impl Reader<'_> {
         }
         self.iteration.clear();
         Ok(())
+    }
+}
+
+fn misshapen(path: &str, expected: &str) -> RecordError {
+    RecordError::Field { field: path.to_owned(), problem: format!("it does not hold {expected}") }
+}
+
+/// The objects of a list; nothing where there is none.
+fn items(path: &str, field: &str, list: &Value) -> Result<Vec<Value>> {
+    match list {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(items) if items.iter().all(Value::is_object) => Ok(items.clone()),
+        _ => Err(misshapen(path, &format!("a list of objects as `{field}`"))),
     }
 }
 

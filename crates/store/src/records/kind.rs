@@ -278,10 +278,11 @@ pub(crate) fn references<'a>(
     ids: impl IntoIterator<Item = &'a String>,
 ) -> Result<Vec<Reference>> {
     let mut found: Vec<Reference> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
     for id in ids {
         let to = RecordId::of(kind, id).map_err(|error| error.in_field(field))?;
         // Named twice is named once.
-        if !found.iter().any(|reference| reference.to == to) {
+        if seen.insert(to) {
             found.push(Reference { field, to, on_delete });
         }
     }

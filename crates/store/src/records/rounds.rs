@@ -78,7 +78,13 @@ impl Desk {
     /// Moves an iteration on in its life; times are set as it starts and ends.
     pub async fn move_iteration(&self, id: &str, to: IterationStatus, edit: &Edit) -> Result<Saved<Iteration>> {
         let now = self.now_ms();
+        let record = RecordId::of(Kind::Iteration, id)?;
         self.update::<Iteration>(id, edit, |iteration| {
+            if iteration.status == to {
+                // Else completing it twice would say that it was completed later.
+                let (from, allowed) = (to.as_str().to_owned(), super::ITERATION.next(to.as_str()));
+                return Err(RecordError::Transition { id: record, to: from.clone(), from, allowed });
+            }
             iteration.status = to;
             match to {
                 IterationStatus::Running => iteration.started_at_ms = iteration.started_at_ms.or(Some(now)),

@@ -17,6 +17,12 @@ use crate::db::{Tx, places, sql, sql_of};
 const CANDIDATES_MAX: i64 = 400;
 /// Terms of the dictionary that one word of a question may stand for.
 const MEANINGS_MAX: i64 = 12;
+/// Terms that all words of a question together may stand for.
+const MEANINGS_TOTAL_MAX: usize = 100;
+/// How well a longer word fits, where the word itself fits with 1.
+const FIT_LONGER: f64 = 0.7;
+/// As [`FIT_LONGER`], for a word that is a letter away.
+const FIT_MISSPELT: f64 = 0.5;
 /// Words of a question.
 const QUESTIONS_MAX: usize = 24;
 /// Records whose content is read and ranked, for each one that is answered.
@@ -89,8 +95,8 @@ impl Desk {
         let meanings = self.meanings(&mut tx, &asked).await?;
         let mut candidates = Scores::new();
         let mut places_of = vec![0_usize; asked.len()];
-        for (term, means) in &meanings {
-            let found = self.places(&mut tx, term, kinds, search.scope).await?;
+        for (term, found) in self.places(&mut tx, &meanings, kinds, search.scope).await? {
+            let means = meanings.get(&term).map_or(&[][..], Vec::as_slice);
             for meaning in means {
                 places_of[meaning.question] = places_of[meaning.question].max(found.len());
             }
@@ -118,42 +124,59 @@ impl Desk {
     /// Which terms of the dictionary each word may mean: itself, a longer one, one that is a letter away.
     async fn meanings(&self, tx: &mut Tx, asked: &[(String, String)]) -> Result<BTreeMap<String, Vec<Meaning>>> {
         let mut meanings: BTreeMap<String, Vec<Meaning>> = BTreeMap::new();
-        for (question, (term, word)) in asked.iter().enumerate() {
+        for (question, (term, _)) in asked.iter().enumerate() {
             meanings.entry(term.clone()).or_default().push(Meaning { question, fit: 1.0 });
-            if word.chars().count() < MISSPELT_CHARS_MIN - 1 {
-                continue;
-            }
-            for longer in self.longer(tx, word).await? {
-                if longer != *term {
-                    meanings.entry(longer).or_default().push(Meaning { question, fit: 0.7 });
-                }
-            }
-            if word.chars().count() < MISSPELT_CHARS_MIN {
-                continue;
-            }
-            for near in self.misspelt(tx, term, word).await? {
-                if near != *term {
-                    meanings.entry(near).or_default().push(Meaning { question, fit: 0.5 });
-                }
+        }
+        let long = |min: usize| move |(_, (_, word)): &(usize, &(String, String))| word.chars().count() >= min;
+        let begun: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN - 1)).collect();
+        let misspelt: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN)).collect();
+        let mut found = self.longer(tx, &begun).await?;
+        found.extend(self.misspelt(tx, &misspelt).await?);
+        for (question, term, fit) in found {
+            let all = meanings.len() >= MEANINGS_TOTAL_MAX && !meanings.contains_key(&term);
+            if !all && term != asked[question].0 {
+                meanings.entry(term).or_default().push(Meaning { question, fit });
             }
         }
         Ok(meanings)
     }
 
-    async fn longer(&self, tx: &mut Tx, word: &str) -> Result<Vec<String>> {
-        let text =
-            "SELECT term FROM memory_near WHERE project_id = $1 AND near >= $2 AND near < $3 AND near = term LIMIT $4";
-        // The last character there is, so that all words that begin alike are before it.
-        let end = format!("{word}\u{10ffff}");
-        let query = sql(text).bind(self.who.project_id).bind(word).bind(end).bind(MEANINGS_MAX);
-        Ok(query.all(tx).await?.iter().map(|row| row.get("term")).collect::<crate::error::Result<_>>()?)
+    /// Terms that begin with a word of the question.
+    async fn longer(&self, tx: &mut Tx, words: &[(usize, &(String, String))]) -> Result<Vec<(usize, String, f64)>> {
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        let each = (0..words.len()).map(|n| {
+            let (from, to) = (3 + 2 * n, 4 + 2 * n);
+            format!(
+                "SELECT * FROM (SELECT ${from} AS word, term FROM memory_near
+                 WHERE project_id = $1 AND near >= ${from} AND near < ${to} AND near = term ORDER BY near LIMIT $2) w{n}"
+            )
+        });
+        let mut query =
+            sql_of(each.collect::<Vec<_>>().join(" UNION ALL ")).bind(self.who.project_id).bind(MEANINGS_MAX);
+        for (_, (_, word)) in words {
+            // The last character there is, so that all words that begin alike are before it.
+            query = query.bind(word).bind(format!("{word}\u{10ffff}"));
+        }
+        let mut found = Vec::new();
+        for row in query.all(tx).await? {
+            let (word, term): (String, String) = (row.get("word")?, row.get("term")?);
+            let question = words.iter().find(|(_, (_, one))| *one == word);
+            found.extend(question.map(|(question, _)| (*question, term, FIT_LONGER)));
+        }
+        Ok(found)
     }
 
-    async fn misspelt(&self, tx: &mut Tx, term: &str, word: &str) -> Result<Vec<String>> {
-        let mut wanted = nears(term);
-        wanted.extend(nears(word));
+    /// Terms that are one letter away from a word of the question, or from its stem.
+    async fn misspelt(&self, tx: &mut Tx, words: &[(usize, &(String, String))]) -> Result<Vec<(usize, String, f64)>> {
+        let wanted: BTreeSet<String> =
+            words.iter().flat_map(|(_, (term, word))| nears(term).into_iter().chain(nears(word))).collect();
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
         let text = format!(
-            "SELECT DISTINCT term FROM memory_near WHERE project_id = $1 AND near IN ({}) LIMIT ${}",
+            "SELECT DISTINCT term FROM memory_near WHERE project_id = $1 AND near IN ({}) ORDER BY term LIMIT ${}",
             places(2, wanted.len()),
             wanted.len() + 2
         );
@@ -161,45 +184,59 @@ impl Desk {
         for near in &wanted {
             query = query.bind(near);
         }
-        let rows = query.bind(MEANINGS_MAX * 4).all(tx).await?;
-        let mut found: Vec<String> = rows.iter().map(|row| row.get("term")).collect::<crate::error::Result<_>>()?;
-        found.retain(|found| {
-            found.chars().count() >= MISSPELT_CHARS_MIN - 1
-                && (strsim::osa_distance(found, term) <= 1 || strsim::osa_distance(found, word) <= 1)
-        });
-        found.truncate(usize::try_from(MEANINGS_MAX).unwrap_or(usize::MAX));
+        let mut found = Vec::new();
+        for row in query.bind(MEANINGS_MAX * 8).all(tx).await? {
+            let term: String = row.get("term")?;
+            let near = |word: &str| strsim::osa_distance(&term, word) <= 1;
+            if term.chars().count() < MISSPELT_CHARS_MIN - 1 {
+                continue;
+            }
+            for (question, _) in words.iter().filter(|(_, (stem, word))| near(stem) || near(word)) {
+                found.push((*question, term.clone(), FIT_MISSPELT));
+            }
+        }
         Ok(found)
     }
 
-    /// Where a term stands: the newest places.
+    /// Where each term stands: the newest places.
     async fn places(
         &self,
         tx: &mut Tx,
-        term: &str,
+        meanings: &BTreeMap<String, Vec<Meaning>>,
         kinds: &[Kind],
         scope: SearchScope,
-    ) -> Result<Vec<(RecordId, i64)>> {
-        let mut text = "SELECT kind, number, at_ms FROM memory_term WHERE project_id = $1 AND term = $2".to_owned();
-        let mut bound: Vec<crate::db::Argument> = vec![self.who.project_id.into(), term.into()];
+    ) -> Result<BTreeMap<String, Vec<(RecordId, i64)>>> {
+        let mut narrowed = String::new();
+        let mut bound: Vec<crate::db::Argument> = vec![self.who.project_id.into(), CANDIDATES_MAX.into()];
         if kinds.len() < Kind::MEMORY.len() {
-            text.push_str(&format!(" AND kind IN ({})", places(bound.len() + 1, kinds.len())));
+            narrowed.push_str(&format!(" AND kind IN ({})", places(bound.len() + 1, kinds.len())));
             bound.extend(kinds.iter().map(|kind| kind.as_str().into()));
         }
         if let SearchScope::Iteration(iteration) = scope {
             bound.push(iteration.into());
-            text.push_str(&format!(" AND iteration = ${}", bound.len()));
+            narrowed.push_str(&format!(" AND iteration = ${}", bound.len()));
         }
-        bound.push(CANDIDATES_MAX.into());
-        text.push_str(&format!(" ORDER BY at_ms DESC, kind DESC, number DESC LIMIT ${}", bound.len()));
+        let first = bound.len() + 1;
+        let each = (0..meanings.len()).map(|n| {
+            format!(
+                "SELECT * FROM (SELECT term, kind, number, at_ms FROM memory_term
+                 WHERE project_id = $1 AND term = ${}{narrowed}
+                 ORDER BY at_ms DESC, kind DESC, number DESC LIMIT $2) t{n}",
+                first + n
+            )
+        });
+        let text = each.collect::<Vec<_>>().join(" UNION ALL ");
+        bound.extend(meanings.keys().map(Into::into));
         let mut query = sql_of(text);
         for value in bound {
             query = query.bind(value);
         }
-        let mut found = Vec::new();
+        let mut found: BTreeMap<String, Vec<(RecordId, i64)>> = BTreeMap::new();
         for row in query.all(tx).await? {
             let kind: String = row.get("kind")?;
             if let Some(kind) = Kind::parse(&kind) {
-                found.push((kind.id(row.get("number")?), row.get("at_ms")?));
+                let place = (kind.id(row.get("number")?), row.get("at_ms")?);
+                found.entry(row.get("term")?).or_default().push(place);
             }
         }
         Ok(found)
@@ -213,70 +250,62 @@ impl Desk {
         best: &[(RecordId, f64)],
         meanings: &BTreeMap<String, Vec<Meaning>>,
     ) -> Result<()> {
-        let mut by_kind: BTreeMap<Kind, Vec<i64>> = BTreeMap::new();
-        for (id, _) in best {
-            if candidates.get(id).is_some_and(|candidate| candidate.fits.contains(&0.0)) {
-                by_kind.entry(id.kind).or_default().push(id.number);
-            }
+        let short = |id: &RecordId| candidates.get(id).is_some_and(|candidate| candidate.fits.contains(&0.0));
+        let asked: Vec<RecordId> = best.iter().map(|(id, _)| *id).filter(short).collect();
+        if asked.is_empty() {
+            return Ok(());
         }
-        for (kind, numbers) in by_kind {
-            let text = format!(
-                "SELECT number, term FROM memory_term WHERE project_id = $1 AND kind = $2 AND number IN ({})
-                 AND term IN ({})",
-                places(3, numbers.len()),
-                places(3 + numbers.len(), meanings.len())
-            );
-            let mut query = sql_of(text).bind(self.who.project_id).bind(kind.as_str());
-            for number in &numbers {
-                query = query.bind(*number);
-            }
-            for term in meanings.keys() {
-                query = query.bind(term);
-            }
-            for row in query.all(tx).await? {
-                let term: String = row.get("term")?;
-                let Some(candidate) = candidates.get_mut(&kind.id(row.get("number")?)) else { continue };
-                for meaning in meanings.get(&term).into_iter().flatten() {
-                    let fit = &mut candidate.fits[meaning.question];
-                    *fit = fit.max(meaning.fit);
-                }
+        let text = format!(
+            "SELECT t.kind AS kind, t.number AS number, t.term AS term FROM (VALUES {}) AS wanted
+             CROSS JOIN memory_term t WHERE t.project_id = $1 AND t.kind = wanted.column1
+                 AND t.number = wanted.column2 AND t.term IN ({})",
+            pairs(2, asked.len()),
+            places(2 + 2 * asked.len(), meanings.len())
+        );
+        let mut query = sql_of(text).bind(self.who.project_id);
+        for id in &asked {
+            query = query.bind(id.kind.as_str()).bind(id.number);
+        }
+        for term in meanings.keys() {
+            query = query.bind(term);
+        }
+        for row in query.all(tx).await? {
+            let (kind, term): (String, String) = (row.get("kind")?, row.get("term")?);
+            let Some(kind) = Kind::parse(&kind) else { continue };
+            let Some(candidate) = candidates.get_mut(&kind.id(row.get("number")?)) else { continue };
+            for meaning in meanings.get(&term).into_iter().flatten() {
+                let fit = &mut candidate.fits[meaning.question];
+                *fit = fit.max(meaning.fit);
             }
         }
         Ok(())
     }
 
     async fn read_ranked(&self, tx: &mut Tx, best: Vec<(RecordId, f64)>, search: &Search) -> Result<Vec<Found>> {
-        let mut by_kind: BTreeMap<Kind, Vec<i64>> = BTreeMap::new();
+        if best.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = format!(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM (VALUES {}) AS wanted CROSS JOIN record r
+                 WHERE r.project_id = $1 AND r.kind = wanted.column1 AND r.number = wanted.column2"
+            ),
+            pairs(2, best.len())
+        );
+        let mut query = sql_of(text).bind(self.who.project_id);
         for (id, _) in &best {
-            by_kind.entry(id.kind).or_default().push(id.number);
+            query = query.bind(id.kind.as_str()).bind(id.number);
         }
         let scores: BTreeMap<RecordId, f64> = best.into_iter().collect();
         let mut found = Vec::new();
-        for (kind, numbers) in by_kind {
-            let text = format!(
-                concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM record r WHERE r.project_id = $1 AND r.kind = $2 AND r.number IN ({})"
-                ),
-                places(3, numbers.len())
-            );
-            let mut query = sql_of(text).bind(self.who.project_id).bind(kind.as_str());
-            for number in numbers {
-                query = query.bind(number);
-            }
-            for row in query.all(tx).await? {
-                let record = stored(&row)?;
-                let score = scores.get(&record.id).copied().unwrap_or(0.0) * matters(&record, search.scope);
-                found.push(Found { record, score });
-            }
+        for row in query.all(tx).await? {
+            let record = stored(&row)?;
+            let score = scores.get(&record.id).copied().unwrap_or(0.0) * matters(&record, search.scope);
+            found.push(Found { record, score });
         }
-        found.sort_by(|a, b| {
-            let newest = b.record.created_at_ms.cmp(&a.record.created_at_ms);
-            b.score.total_cmp(&a.score).then(newest).then(b.record.id.number.cmp(&a.record.id.number))
-        });
-        found.truncate(search.limit);
-        Ok(found)
+        Ok(best_first(found, search.limit))
     }
 
     async fn newest(&self, tx: &mut Tx, kinds: &[Kind], search: &Search) -> Result<Vec<Found>> {
@@ -297,13 +326,24 @@ impl Desk {
                 found.push(Found { record, score });
             }
         }
-        found.sort_by(|a, b| {
-            let newest = b.record.created_at_ms.cmp(&a.record.created_at_ms);
-            b.score.total_cmp(&a.score).then(newest).then(b.record.id.number.cmp(&a.record.id.number))
-        });
-        found.truncate(search.limit);
-        Ok(found)
+        Ok(best_first(found, search.limit))
     }
+}
+
+/// `($2, $3), ($4, $5), …`: pairs of bound values.
+fn pairs(from: usize, count: usize) -> String {
+    let pairs: Vec<String> = (0..count).map(|n| format!("(${}, ${})", from + 2 * n, from + 2 * n + 1)).collect();
+    pairs.join(", ")
+}
+
+/// The best ones; among equals, the newest first.
+fn best_first(mut found: Vec<Found>, limit: usize) -> Vec<Found> {
+    found.sort_by(|a, b| {
+        let newest = b.record.created_at_ms.cmp(&a.record.created_at_ms);
+        b.score.total_cmp(&a.score).then(newest).then(b.record.id.number.cmp(&a.record.id.number))
+    });
+    found.truncate(limit);
+    found
 }
 
 /// The candidates by score, best first.

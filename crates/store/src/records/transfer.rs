@@ -25,7 +25,7 @@ const HISTORY_PAGE_ROWS: i64 = 1000;
 /// A record from another system, whose ids are not known yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// Its id there. Every text in any content that is exactly a key becomes the new id.
+    /// Its id there. Where a content names a record by its key, the new id comes in its place.
     pub key: String,
     pub kind: Kind,
     /// The key of its iteration; `None` for one of the project as a whole.
@@ -439,16 +439,31 @@ async fn raise_counter(tx: &mut Tx, project: i64, kind: Kind, value: i64) -> Res
     Ok(())
 }
 
-fn name_anew(value: &mut Value, ids: &BTreeMap<String, RecordId>) {
-    match value {
-        Value::String(text) => {
-            if let Some(id) = ids.get(text) {
-                *text = id.to_string();
-            }
+/// The fields by which contents name records. A text elsewhere may look like a key and is none.
+const NAMING_FIELDS: [&str; 9] = [
+    "baseIterationId",
+    "requirementIds",
+    "dependencies",
+    "relatedFeatures",
+    "features",
+    "featureId",
+    "componentId",
+    "ticketId",
+    "sourceId",
+];
+
+fn name_anew(content: &mut Value, ids: &BTreeMap<String, RecordId>) {
+    let rename = |value: &mut Value| {
+        if let Some(id) = value.as_str().and_then(|text| ids.get(text)) {
+            *value = id.to_string().into();
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| name_anew(item, ids)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| name_anew(field, ids)),
-        _ => {}
+    };
+    for field in NAMING_FIELDS {
+        match content.get_mut(field) {
+            Some(Value::Array(items)) => items.iter_mut().for_each(rename),
+            Some(value) => rename(value),
+            None => {}
+        }
     }
 }
 

@@ -1,9 +1,27 @@
-//! The audit under attack, under load and after a crash, in real SQLite files.
+//! The store under attack, under load and after a crash, on real databases of both engines.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod both;
 mod chain;
+mod checkup;
+mod claims;
+mod crowd;
+mod hostile;
+mod killed;
+mod links;
+mod machines;
 mod many;
+mod memory;
+mod numbers;
 mod open;
+mod outage;
+mod people;
+mod rounds;
 mod shelf;
+mod things;
+mod transfer;
 mod unwritable;
+mod versions;
+mod walk;
+mod worker;

@@ -1,21 +1,27 @@
 //! Many writers at once: nothing is lost, and there is one chain.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use toolhost_store::{Event, Filter};
 
-use crate::shelf::{Shelf, entry};
+use crate::both::{Place, Room, engines};
+use crate::shelf::entry;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_hosts_write_one_chain() {
+    for place in engines() {
+        four_hosts_write(&place).await;
+    }
+}
+
+async fn four_hosts_write(place: &Place) {
     const HOSTS: usize = 4;
     const ROWS: usize = 200;
-    let shelf = Shelf::new();
     let mut writers = Vec::new();
     for host in 0..HOSTS {
         // Each has a connection, a queue and a lock of its own, as another process would.
-        let store = shelf.open().await;
-        let project = shelf.project(&store).await;
+        let Room { store, project, .. } = place.room().await;
         writers.push(tokio::spawn(async move {
             for n in 0..ROWS {
                 let row = entry(project, Event::Finished, &format!("{host}-{n}"));
@@ -29,8 +35,7 @@ async fn four_hosts_write_one_chain() {
     for writer in writers {
         writer.await.unwrap();
     }
-    let store = shelf.open().await;
-    let project = shelf.project(&store).await;
+    let Room { store, project, .. } = place.room().await;
     let verdict = store.reader().verify_audit(project).await.unwrap();
     assert_eq!((verdict.rows, verdict.problems.len()), ((HOSTS * ROWS) as u64, 0), "{verdict:?}");
     let rows = store.reader().audit(project, &Filter { limit: i64::MAX, ..Filter::default() }).await.unwrap();
@@ -45,46 +50,39 @@ async fn four_hosts_write_one_chain() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hosts_that_open_a_new_folder_at_once_all_succeed() {
-    for _ in 0..5 {
-        let shelf = std::sync::Arc::new(Shelf::new());
-        let opening: Vec<_> = (0..6)
-            .map(|_| {
-                let shelf = std::sync::Arc::clone(&shelf);
-                tokio::spawn(async move {
-                    let store = shelf.open().await;
-                    shelf.project(&store).await
-                })
-            })
-            .collect();
-        let mut projects = BTreeSet::new();
-        for opened in opening {
-            projects.insert(opened.await.unwrap());
+async fn hosts_that_open_a_new_database_at_once_all_succeed() {
+    for place in (0..5).flat_map(|_| engines()) {
+        let place = Arc::new(place);
+        let mut opening = tokio::task::JoinSet::new();
+        for _ in 0..6 {
+            let place = Arc::clone(&place);
+            opening.spawn(async move { place.room().await.project });
         }
-        assert_eq!(projects.len(), 1, "one folder is one project");
+        let projects: BTreeSet<i64> = opening.join_all().await.into_iter().collect();
+        assert_eq!(projects.len(), 1, "{place}: one folder is one project");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_writes_what_was_queued() {
-    let shelf = Shelf::new();
-    let store = shelf.open().await;
-    let project = shelf.project(&store).await;
-    for n in 0..1000 {
-        store.audit().note(entry(project, Event::Finished, &format!("call-{n}"))).await.unwrap();
+    for place in engines() {
+        let Room { store, project, .. } = place.room().await;
+        for n in 0..1000 {
+            store.audit().note(entry(project, Event::Finished, &format!("call-{n}"))).await.unwrap();
+        }
+        store.close().await.unwrap();
+        assert_eq!(place.rows().await, 1000, "{place}");
+        assert!(place.verify().await.problems.is_empty(), "{place}");
     }
-    store.close().await.unwrap();
-    assert_eq!(shelf.ask("SELECT count(*) FROM audit").await, 1000);
-    assert!(shelf.verify().await.problems.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_appended_is_on_disk_before_the_answer() {
-    let shelf = Shelf::new();
-    let store = shelf.open().await;
-    let project = shelf.project(&store).await;
-    for n in 1..=20 {
-        store.audit().append(entry(project, Event::Started, &format!("call-{n}"))).await.unwrap();
-        assert_eq!(shelf.ask("SELECT count(*) FROM audit").await, n);
+    for place in engines() {
+        let Room { store, project, .. } = place.room().await;
+        for n in 1..=20 {
+            store.audit().append(entry(project, Event::Started, &format!("call-{n}"))).await.unwrap();
+            assert_eq!(place.rows().await, n, "{place}");
+        }
     }
 }

@@ -1,18 +1,19 @@
 //! Opening: calls that a dead host left open, files that are no database of ours, private folders.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
 use toolhost_store::{Error, Event, Filter};
 
+use crate::both::{Place, Room, engines};
 use crate::shelf::{Shelf, entry};
 
-async fn events(shelf: &Shelf) -> Vec<(String, String)> {
-    let store = shelf.open().await;
-    let project = shelf.project(&store).await;
-    let rows = store.reader().audit(project, &Filter { limit: 100, ..Filter::default() }).await.unwrap();
-    let events = rows.into_iter().map(|row| (row.call_id, row.event)).collect();
-    store.close().await.unwrap();
-    events
+/// What a host that opens the database finds in the audit; it is gone again.
+async fn events(place: &Place) -> Vec<(String, String)> {
+    let here = place.room().await;
+    let rows = here.store.reader().audit(here.project, &Filter { limit: 100, ..Filter::default() }).await.unwrap();
+    here.store.close().await.unwrap();
+    rows.into_iter().map(|row| (row.call_id, row.event)).collect()
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -21,29 +22,104 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_a_dead_host_left_open_is_closed_as_unknown_once() {
-    let shelf = Shelf::new();
-    let store = shelf.open().await;
-    let project = shelf.project(&store).await;
-    store.audit().append(entry(project, Event::Started, "ended")).await.unwrap();
-    store.audit().append(entry(project, Event::Finished, "ended")).await.unwrap();
-    store.audit().append(entry(project, Event::Started, "open")).await.unwrap();
-    // Its lock goes with it, as with a process that is killed.
-    store.close().await.unwrap();
-    let expected = [("ended", "started"), ("ended", "finished"), ("open", "started"), ("open", "unknown")];
-    assert_eq!(events(&shelf).await, pairs(&expected));
-    assert_eq!(events(&shelf).await, pairs(&expected), "and not once more");
-    assert!(shelf.verify().await.problems.is_empty());
+    for place in engines() {
+        let Room { store, project, .. } = place.room().await;
+        for (event, call) in [(Event::Started, "ended"), (Event::Finished, "ended"), (Event::Started, "open")] {
+            store.audit().append(entry(project, event, call)).await.unwrap();
+        }
+        // Its lock goes with it, as with a process that is killed.
+        store.close().await.unwrap();
+        let expected = [("ended", "started"), ("ended", "finished"), ("open", "started"), ("open", "unknown")];
+        until_gone(&place, &expected).await;
+        assert_eq!(events(&place).await, pairs(&expected), "{place}: and not once more");
+        assert!(place.verify().await.problems.is_empty(), "{place}");
+    }
+}
+
+/// A server takes a moment to notice that somebody is gone; whoever opens then closes what they left.
+async fn until_gone(place: &Place, expected: &[(&str, &str)]) {
+    for _ in 0..100 {
+        if events(place).await == pairs(expected) {
+            return;
+        }
+    }
+    assert_eq!(events(place).await, pairs(expected), "{place}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_hosts_that_open_at_once_one_closes_what_a_dead_one_left() {
+    for place in engines() {
+        let Room { store, project, .. } = place.room().await;
+        for n in 0..20 {
+            store.audit().append(entry(project, Event::Started, &format!("call-{n}"))).await.unwrap();
+        }
+        store.close().await.unwrap();
+        let place = Arc::new(place);
+        let mut opening = tokio::task::JoinSet::new();
+        for _ in 0..6 {
+            let place = Arc::clone(&place);
+            opening.spawn(async move { place.room().await });
+        }
+        let hosts = opening.join_all().await;
+        let rows = Filter { limit: 1000, ..Filter::default() };
+        for _ in 0..100 {
+            if place.rows().await == 40 {
+                break;
+            }
+            place.room().await.store.close().await.unwrap();
+        }
+        let rows = hosts[0].store.reader().audit(project, &rows).await.unwrap();
+        let closed = rows.iter().filter(|row| row.event == "unknown").count();
+        assert_eq!((closed, rows.len()), (20, 40), "{place}: each once");
+        assert!(place.verify().await.problems.is_empty(), "{place}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_of_a_living_host_is_left_alone() {
-    let shelf = Shelf::new();
-    let living = shelf.open().await;
-    let project = shelf.project(&living).await;
-    living.audit().append(entry(project, Event::Started, "open")).await.unwrap();
-    assert_eq!(events(&shelf).await, pairs(&[("open", "started")]));
-    living.audit().append(entry(project, Event::Finished, "open")).await.unwrap();
-    assert_eq!(events(&shelf).await, pairs(&[("open", "started"), ("open", "finished")]));
+    for place in engines() {
+        let Room { store: living, project, .. } = place.room().await;
+        living.audit().append(entry(project, Event::Started, "open")).await.unwrap();
+        assert_eq!(events(&place).await, pairs(&[("open", "started")]), "{place}");
+        living.audit().append(entry(project, Event::Finished, "open")).await.unwrap();
+        assert_eq!(events(&place).await, pairs(&[("open", "started"), ("open", "finished")]), "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_database_on_a_server_is_refused_and_left_as_it_is() {
+    let Some(place) = Place::postgres() else { return };
+    place.filled(1).await;
+    place
+        .run(
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+             VALUES (9999, 'from the future', true, '\\x00', 1)",
+        )
+        .await
+        .unwrap();
+    let error = place.address.open(place.clock.clone()).await.map(drop).unwrap_err();
+    assert!(matches!(error, Error::Newer { .. }), "{error:?}");
+    assert!(error.to_string().contains("made by a newer toolhost; nothing was changed"), "{error}");
+    assert_eq!(place.rows().await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_cut_short_is_refused_or_answers_with_errors_but_never_with_less() {
+    for keep_percent in [1, 10, 50, 90, 99] {
+        let shelf = Shelf::new();
+        shelf.filled(200).await;
+        shelf.ask("PRAGMA wal_checkpoint(TRUNCATE)").await;
+        let mut bytes = std::fs::read(shelf.database()).unwrap();
+        bytes.truncate(bytes.len() * keep_percent / 100);
+        std::fs::write(shelf.database(), &bytes).unwrap();
+        let Ok(store) = shelf.try_open().await else { continue };
+        let Ok(project) = store.project(&shelf.state().with_file_name("ws"), "ws", "local").await else { continue };
+        let rows = store.reader().audit(project.id, &Filter { limit: 1000, ..Filter::default() }).await;
+        let verdict = store.reader().verify_audit(project.id).await;
+        let is_whole = |verdict: &toolhost_store::Verdict| verdict.problems.is_empty() && verdict.rows == 400;
+        assert!(rows.is_err() || verdict.as_ref().map_or(true, |verdict| !is_whole(verdict)), "{keep_percent}%");
+        assert!(rows.is_err() || verdict.is_err() || rows.unwrap().len() == 400, "{keep_percent}%: {verdict:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

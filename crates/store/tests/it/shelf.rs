@@ -1,4 +1,4 @@
-//! A store in a folder of its own, and the hands of an attacker on its file.
+//! A SQLite file in a folder of its own, and the hands of an attacker on it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions};
 use tempfile::TempDir;
 use toolhost_contract::CallId;
-use toolhost_store::{Entry, Event, Store, Verdict};
+use toolhost_store::{Entry, Event, Store};
 use toolhost_testkit::FakeClock;
 
 pub(crate) struct Shelf {
@@ -50,14 +50,6 @@ impl Shelf {
             store.audit().append(entry(project, Event::Finished, &format!("call-{n}"))).await.unwrap();
         }
         store.close().await.unwrap();
-    }
-
-    pub(crate) async fn verify(&self) -> Verdict {
-        let store = self.open().await;
-        let project = self.project(&store).await;
-        let verdict = store.reader().verify_audit(project).await.unwrap();
-        store.close().await.unwrap();
-        verdict
     }
 
     /// A connection of the attacker's own.

@@ -39,7 +39,7 @@ impl AnyTool for Counts {
 
     fn run<'a>(&'a self, _: &'a Ctx<'a>, _: Value) -> Ran<'a> {
         self.runs.fetch_add(1, Ordering::SeqCst);
-        Box::pin(std::future::ready(Ok(Success { data: json!({}), text: "ran".to_owned() })))
+        Box::pin(std::future::ready(Ok(Success { data: json!({}), text: "ran".to_owned(), revision: None })))
     }
 }
 

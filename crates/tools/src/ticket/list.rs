@@ -63,7 +63,13 @@ impl Tool for List {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
         let desk = desk(&self.0, ctx)?;
         let state = input.state.map(|state| state.as_str().to_owned());
-        let query = Query { state, after: after_number(input.cursor)?, limit: input.limit, ..Query::default() };
+        let query = Query {
+            iteration: Some(0),
+            state,
+            after: after_number(input.cursor)?,
+            limit: input.limit,
+            ..Query::default()
+        };
         let page = desk.list(&query).await?;
         Ok(Output { items: page.items, next_cursor: number_cursor(page.next) })
     }

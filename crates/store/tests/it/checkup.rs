@@ -1,0 +1,108 @@
+//! Whether all that a project keeps fits together, asked through the store's own doors.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toolhost_store::records::{
+    Artifact, Body, Comment, Component, Decision, Design, Desk, Document, Feature, Insight, Issue, Iteration, Kind,
+    Learning, Milestone, Pattern, Persona, Query, RecordId, Reference, Requirement, Search, SearchScope, Stored, Task,
+    Ticket,
+};
+
+/// Every record of the project.
+pub(crate) async fn everything(desk: &Desk) -> BTreeMap<RecordId, Stored> {
+    let mut all = BTreeMap::new();
+    for kind in Kind::ALL {
+        let mut query = Query { limit: 1000, ..Query::default() };
+        loop {
+            let page = desk.list_any(kind, &query).await.unwrap();
+            all.extend(page.items.into_iter().map(|record| (record.id, record)));
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+    }
+    all
+}
+
+/// The references of a record, by its type.
+pub(crate) fn references(record: &Stored) -> Vec<Reference> {
+    fn of<T: Body>(record: &Stored) -> Vec<Reference> {
+        record.clone().typed::<T>().unwrap().content.references().unwrap()
+    }
+    match record.id.kind {
+        Kind::Persona => of::<Persona>(record),
+        Kind::Iteration => of::<Iteration>(record),
+        Kind::Requirement => of::<Requirement>(record),
+        Kind::Feature => of::<Feature>(record),
+        Kind::Component => of::<Component>(record),
+        Kind::Design => of::<Design>(record),
+        Kind::Milestone => of::<Milestone>(record),
+        Kind::Task => of::<Task>(record),
+        Kind::Artifact => of::<Artifact>(record),
+        Kind::Ticket => of::<Ticket>(record),
+        Kind::Comment => of::<Comment>(record),
+        Kind::Document => of::<Document>(record),
+        Kind::Insight => of::<Insight>(record),
+        Kind::Issue => of::<Issue>(record),
+        Kind::Learning => of::<Learning>(record),
+        Kind::Decision => of::<Decision>(record),
+        Kind::Pattern => of::<Pattern>(record),
+    }
+}
+
+/// Fails unless everything in the project fits together; answers how many records it has.
+pub(crate) async fn checkup(desk: &Desk) -> usize {
+    let all = everything(desk).await;
+    let mut named: BTreeMap<RecordId, BTreeSet<RecordId>> = BTreeMap::new();
+    for record in all.values() {
+        checkup_of(desk, record, &all).await;
+        for reference in references(record) {
+            named.entry(reference.to).or_default().insert(record.id);
+        }
+    }
+    // The table of references says what the contents say, no less and no more.
+    for to in Kind::ALL {
+        let numbers: Vec<i64> = all.keys().filter(|id| id.kind == to).map(|id| id.number).collect();
+        for from in Kind::ALL {
+            let stored = desk.namers(to, &numbers, from).await.unwrap();
+            for number in &numbers {
+                let id = RecordId { kind: to, number: *number };
+                let stored: BTreeSet<RecordId> = stored.get(number).into_iter().flatten().copied().collect();
+                let told = named.get(&id).into_iter().flatten().copied();
+                assert_eq!(stored, told.filter(|by| by.kind == from).collect(), "who names {id}");
+            }
+        }
+    }
+    all.len()
+}
+
+/// Fails unless this record fits together with its history, its references and the memory's index.
+pub(crate) async fn checkup_of(desk: &Desk, record: &Stored, all: &BTreeMap<RecordId, Stored>) {
+    let id = record.id;
+    let history = desk.history(id, None, 1000).await.unwrap();
+    assert_eq!(history[0].version, record.version, "{id} is at its newest version");
+    assert_eq!(history[0].content, record.body, "{id} is what its history says");
+    let versions: Vec<i64> = history.iter().map(|version| version.version).collect();
+    assert!(versions.windows(2).all(|pair| pair[0] == pair[1] + 1), "{id} has every version once: {versions:?}");
+    let mut waits = 0;
+    for reference in references(record) {
+        let to = all.get(&reference.to);
+        assert!(to.is_some(), "{id} names {} in {}, which is not there", reference.to, reference.field);
+        waits += i64::from(reference.field == "dependencies" && to.unwrap().state != "completed");
+    }
+    if id.kind == Kind::Task {
+        assert_eq!(record.waits_on, waits, "{id} waits for {waits}");
+    }
+    if record.state == "completed" || record.state == "blocked" {
+        assert_eq!(record.holder, None, "{id} is {}", record.state);
+    }
+    if Kind::MEMORY.contains(&id.kind) {
+        let text = record.body["content"].as_str().or(record.body["description"].as_str());
+        let text = text.or(record.body["decision"].as_str()).unwrap();
+        let search =
+            Search { scope: SearchScope::Project, kinds: vec![id.kind], keywords: vec![text.to_owned()], limit: 1000 };
+        let found = desk.search(&search).await.unwrap();
+        assert!(found.iter().any(|found| found.record.id == id), "{id} is found by `{text}`");
+    }
+}
