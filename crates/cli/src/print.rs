@@ -40,7 +40,16 @@ pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 pub(crate) fn failure(error: &anyhow::Error) {
-    note(format_args!("{BAD}error:{BAD:#} {error:#}"));
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        // Many an error says its cause itself.
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    note(format_args!("{BAD}error:{BAD:#} {text}"));
 }
 
 pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {

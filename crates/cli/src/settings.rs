@@ -214,10 +214,20 @@ fn choice(sandbox: Option<Sandbox>) -> FenceChoice {
 
 fn read_config(path: &Path, required: bool) -> anyhow::Result<File> {
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).with_context(|| format!("the configuration {} is not valid", path.display())),
+        Ok(text) => toml::from_str(&text).map_err(|error| not_valid(path, &text, &error)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => Ok(File::default()),
         Err(error) => Err(error).with_context(|| format!("the configuration {} cannot be read", path.display())),
     }
+}
+
+/// Not the error itself, which quotes the line: a database's address may have a password in it. The line's key has none.
+fn not_valid(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = &text[..error.span().map_or(0, |span| span.start)];
+    let at = before.matches('\n').count();
+    let key = text.lines().nth(at).and_then(|line| line.split_once('=')).map_or("", |(key, _)| key.trim());
+    let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    let key = if is_key { format!(" (`{key}`)") } else { String::new() };
+    anyhow::anyhow!("the configuration {} is not valid: line {}{key}: {}", path.display(), at + 1, error.message())
 }
 
 fn profiles_text(profiles: toml::Table) -> anyhow::Result<String> {

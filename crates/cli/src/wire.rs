@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
+use toolhost_contract::{Call, CallId, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
 use toolhost_host::{Approver, Gate, GateConfig, Members, Profiles, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
     Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
@@ -159,35 +159,44 @@ pub(crate) fn ended_by_signal() -> CancellationToken {
     token
 }
 
-/// Writes down what a person did to the records without a tool.
-pub(crate) async fn record(
+/// Does what a person asked for without a tool, between its two rows of the audit. If the first cannot be written,
+/// nothing is done.
+pub(crate) async fn deed<T>(
     store: &Store,
-    project: &Project,
-    user: &User,
+    who: &Who,
     what: &str,
     arguments: serde_json::Value,
-) -> anyhow::Result<()> {
-    let entry = Entry {
-        event: Event::Finished,
-        call_id: RandomIds.call_id(),
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let row = |event, outcome| Entry {
+        event,
+        call_id: CallId::new(who.call_id.clone()),
         session_id: None,
-        user_id: user.id,
-        project_id: project.id,
-        caller: serde_json::json!({ "door": "cli", "kind": "person", "persona": user.name }),
+        user_id: who.user_id,
+        project_id: who.project_id,
+        caller: serde_json::json!({ "door": "cli", "kind": "person", "persona": who.name }),
         tool: what.to_owned(),
         effect: Some("writes".to_owned()),
-        arguments,
+        arguments: arguments.clone(),
         digest: None,
         decision: None,
-        outcome: Some(serde_json::json!({ "ok": true })),
+        outcome,
         duration_ms: None,
         fence: String::new(),
     };
-    Ok(store.audit().append(entry).await?)
+    store.audit().append(row(Event::Started, None)).await?;
+    let done = work.await;
+    let outcome = match &done {
+        Ok(_) => serde_json::json!({ "ok": true }),
+        Err(error) => serde_json::json!({ "ok": false, "message": format!("{error:#}") }),
+    };
+    store.audit().append(row(Event::Finished, Some(outcome))).await?;
+    done
 }
 
 /// In whose name records are read and written without a tool.
-pub(crate) fn who(project: &Project, user: &User, call_id: String) -> Who {
+pub(crate) fn who(project: &Project, user: &User) -> Who {
+    let call_id = RandomIds.call_id().to_string();
     Who { project_id: project.id, user_id: user.id, name: user.name.clone(), call_id }
 }
 

@@ -40,7 +40,7 @@ CREATE TABLE record (
 CREATE INDEX record_ready ON record (project_id, kind, iteration, state, waits_on, number);
 CREATE INDEX record_state ON record (project_id, kind, iteration, state, number);
 CREATE INDEX record_title ON record (project_id, kind, iteration, title, number);
-CREATE INDEX record_lease ON record (project_id, kind, lease_until_ms) WHERE lease_until_ms IS NOT NULL;
+CREATE INDEX record_lease ON record (project_id, kind, state, number) WHERE lease_until_ms IS NOT NULL;
 CREATE INDEX record_digest ON record (project_id, kind, digest, number) WHERE digest IS NOT NULL;
 CREATE INDEX record_dangling ON record (project_id, kind, number) WHERE dangling > 0;
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr};
+use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, SqlSafeStr, SqlStr};
 use toolhost_contract::Clock;
 
 use crate::audit::Audit;
@@ -23,6 +24,8 @@ const READERS_MAX: u32 = 4;
 /// Connections of one host to a PostgreSQL server.
 const SERVER_CONNECTIONS_MAX: u32 = 8;
 const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+/// How long a change may stand still before the server ends it.
+const IDLE_CHANGE_MAX: Duration = Duration::from_secs(60);
 const DATABASE_FILE: &str = "toolhost.db";
 const MIGRATION_LOCK_FILE: &str = "migrate.lock";
 /// SQLite's result codes for "somebody else is at it"; the upper bits tell more.
@@ -73,7 +76,7 @@ impl Store {
         let writer = pool().max_connections(1).connect_with(options.clone()).await;
         let writer = writer.map_err(|source| unusable(&file, source))?;
         let migrated = migrate(&mut *writer.acquire().await?, |sql| sql.into_sql_str()).await;
-        migrated.map_err(|error| migration_failed(error, &file))?;
+        migrated.map_err(|error| migration_failed(error, &file, unusable))?;
         let presence = Presence::file(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
         drop(lock);
         let readers = pool().max_connections(READERS_MAX).connect_lazy_with(options.read_only(true));
@@ -92,9 +95,12 @@ impl Store {
         let options = options.application_name("toolhost").disable_statement_logging();
         let mut first = db::connect(&options).await?;
         let migrated = migrate(&mut first, |sql| AssertSqlSafe(dialect::postgres(sql)).into_sql_str()).await;
-        migrated.map_err(|error| migration_failed(error, Path::new(&place)))?;
+        migrated.map_err(|error| migration_failed(error, Path::new(&place), |_, source| Error::Sql(source)))?;
         let presence = Presence::session(first, &options).await?;
-        let pool = PgPoolOptions::new().max_connections(SERVER_CONNECTIONS_MAX).acquire_timeout(ACQUIRE_TIMEOUT);
+        let pool = PgPoolOptions::new()
+            .max_connections(SERVER_CONNECTIONS_MAX)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .after_connect(|connection, _| Box::pin(async move { limit_waits(connection).await }));
         let pool = pool.connect_lazy_with(options);
         Self::with(Db::Postgres(pool), presence, clock, place).await
     }
@@ -143,6 +149,13 @@ impl Store {
         People::new(self.db.clone(), Arc::clone(&self.clock))
     }
 
+    /// A server's URL without what must not be shown.
+    pub fn address(url: &str) -> String {
+        let known = SERVER_SCHEMES.iter().any(|scheme| url.starts_with(scheme));
+        let options = PgConnectOptions::from_str(url).ok().filter(|_| known);
+        options.map_or_else(|| "not a PostgreSQL URL".to_owned(), |options| db::place(&options))
+    }
+
     /// The file, or the server without its password: for people to read.
     pub fn place(&self) -> &str {
         &self.place
@@ -154,6 +167,15 @@ impl Store {
         self.db.close().await;
         Ok(())
     }
+}
+
+/// A host that hangs in the middle of a change must not stop all others for good.
+async fn limit_waits(connection: &mut PgConnection) -> std::result::Result<(), sqlx::Error> {
+    for (setting, limit) in [("lock_timeout", BUSY_TIMEOUT), ("idle_in_transaction_session_timeout", IDLE_CHANGE_MAX)] {
+        let set = sqlx::query("SELECT set_config($1, $2, false)").bind(setting).bind(limit.as_millis().to_string());
+        set.execute(&mut *connection).await?;
+    }
+    Ok(())
 }
 
 /// Other users have no business in the state.
@@ -192,12 +214,12 @@ async fn migrate<C: Migrate>(
     Migrator::with_migrations(migrations).run_direct(None, connection, false).await
 }
 
-fn migration_failed(error: MigrateError, place: &Path) -> Error {
+fn migration_failed(error: MigrateError, place: &Path, broken: fn(&Path, sqlx::Error) -> Error) -> Error {
     match error {
         MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) | MigrateError::VersionNotPresent(_) => {
             Error::Newer { path: place.to_owned() }
         }
-        MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => unusable(place, source),
+        MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => broken(place, source),
         error => Error::Migrate(error),
     }
 }

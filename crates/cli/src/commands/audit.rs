@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde_json::{Value, json};
 use toolhost_contract::SystemClock;
-use toolhost_store::{Filter, Reader, Row};
+use toolhost_store::{Filter, Reader, Role, Row};
 
 use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::settings::Settings;
@@ -62,7 +62,8 @@ struct Show {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, _) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    wire::need_role(&store, &project, &user, Role::Viewer).await?;
     let reader = store.reader();
     let code = match args.command {
         Command::Show(show) => self::show(&reader, project.id, show, settings.json).await,

@@ -8,6 +8,7 @@ use toolhost_sandbox::{Executor, FenceReport, Tier};
 use crate::print::{self, BAD, BOLD, GOOD, WARN, paint};
 use crate::settings::Settings;
 use crate::wire;
+use toolhost_store::Store;
 
 /// Say which fence holds here, what it does not stop, and where things are kept
 #[derive(clap::Args)]
@@ -22,6 +23,10 @@ pub(crate) async fn run(_: Args, settings: &Settings) -> anyhow::Result<ExitCode
             "fence": report,
             "root": kit.resolved.root,
             "state": kit.resolved.state,
+            // Without its password.
+            "database": kit.resolved.database.as_deref().map(Store::address),
+            "project": kit.resolved.project,
+            "user": kit.resolved.user,
             "config": kit.resolved.config_file,
             "toolchains": kit.resolved.toolchains,
         }))?;
@@ -52,6 +57,10 @@ fn tell(report: &FenceReport, kit: &wire::Kit) {
     }
     print::line(format_args!("{}   {}", paint(BOLD, "workspace"), kit.resolved.root.display()));
     print::line(format_args!("{}       {}", paint(BOLD, "state"), kit.resolved.state.display()));
+    if let Some(url) = &kit.resolved.database {
+        print::line(format_args!("{}    {}", paint(BOLD, "database"), Store::address(url)));
+    }
+    print::line(format_args!("{}        {}", paint(BOLD, "user"), print::visible(&kit.resolved.user)));
     let there = if kit.resolved.config_file.exists() { "" } else { " (not there: built-in settings)" };
     print::line(format_args!("{}      {}{there}", paint(BOLD, "config"), kit.resolved.config_file.display()));
     for toolchain in &kit.resolved.toolchains {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::json;
-use toolhost_contract::{IdSource, RandomIds, SystemClock};
+use toolhost_contract::SystemClock;
 use toolhost_store::Role;
 
 use crate::settings::Settings;
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let resolved = settings.resolve()?;
     let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
     wire::need_role(&store, &project, &user, Role::Viewer).await?;
-    let desk = store.records().desk(wire::who(&project, &user, RandomIds.call_id().to_string()))?;
+    let desk = store.records().desk(wire::who(&project, &user))?;
     let lines = match &args.output {
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout());

@@ -63,6 +63,8 @@ const DEFAULTS: &[(&str, &str)] = &[
 const RENAMED: &[(&str, &str)] = &[("state", "status")];
 /// Texts that may come from a file.
 const FROM_FILE: &str = "content";
+/// The option that names the file.
+const FILE: &str = "field file";
 /// Longest text read from a file, bytes; the gate has limits of its own.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Characters of a cell.
@@ -113,7 +115,7 @@ fn verb(facts: &Facts) -> Command {
     for (name, schema) in properties.iter().filter(|(name, _)| !stands_alone(facts, name)) {
         command = command.arg(argument(facts, name, schema, false));
         if name == FROM_FILE {
-            let file = Arg::new("field file").long("file").value_name("PATH").conflicts_with(field_id(FROM_FILE));
+            let file = Arg::new(FILE).long("file").value_name("PATH").conflicts_with(field_id(FROM_FILE));
             command = command.arg(file.help("Read the content from a file; `-` is standard input"));
         }
     }
@@ -154,6 +156,9 @@ fn argument(facts: &Facts, name: &str, schema: &Value, alone: bool) -> Arg {
         _ => is_required(facts, name) && default.is_none() && (!list || schema["minItems"].is_number()),
     };
     argument = argument.required(needed);
+    if name == FROM_FILE && !alone && is_required(facts, name) {
+        argument = argument.required_unless_present(FILE);
+    }
     if let Some((_, value)) = default {
         argument = argument.default_value(*value);
     }
@@ -242,7 +247,7 @@ fn arguments(facts: &Facts, matches: &ArgMatches) -> anyhow::Result<Value> {
     let mut arguments = Map::new();
     for (name, schema) in properties(facts) {
         if name == FROM_FILE
-            && let Ok(Some(path)) = matches.try_get_one::<String>("field file")
+            && let Ok(Some(path)) = matches.try_get_one::<String>(FILE)
         {
             arguments.insert(name, read_text(path)?.into());
             continue;

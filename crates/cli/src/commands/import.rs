@@ -1,20 +1,22 @@
 //! `toolhost import`
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::json;
-use toolhost_contract::{IdSource, RandomIds, SystemClock};
+use toolhost_contract::SystemClock;
 use toolhost_store::Role;
-use toolhost_store::foreign::{self, Bundle};
-use toolhost_store::records::RecordError;
+use toolhost_store::foreign;
+use toolhost_store::records::{Desk, Imported, RecordError};
 
 use crate::settings::Settings;
 use crate::{Usage, print, wire};
 
+/// Longest line of an export, bytes: a record and what JSON makes of its characters.
+const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Longest file of another system, bytes.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
@@ -22,6 +24,7 @@ const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 ///
 /// It happens whole or not at all. An export keeps its ids; records of other systems get new ones.
 #[derive(clap::Args)]
+#[command(override_usage = "toolhost import [OPTIONS] [FORMAT] <PATH>")]
 #[command(after_help = "toolhost import records.jsonl\n\
     toolhost import cowork ~/project            (its .cowork-v2 folder)\n\
     toolhost import beads .beads/issues.jsonl")]
@@ -43,24 +46,13 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let resolved = settings.resolve()?;
     let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
     wire::need_role(&store, &project, &user, Role::Editor).await?;
-    let call = RandomIds.call_id().to_string();
-    let desk = store.records().desk(wire::who(&project, &user, call))?;
-    let mut notes = Vec::new();
-    let imported = match format {
-        "export" => {
-            let file = std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
-            let lines = std::io::BufReader::new(file).lines().map(|line| line.map_err(RecordError::from));
-            desk.import(lines).await
-        }
-        _ => {
-            let bundle = if format == "cowork" { cowork(path)? } else { foreign::beads(&text(path)?)? };
-            notes = bundle.notes;
-            desk.import_drafts(bundle.drafts, &format!("from {format}")).await
-        }
+    let who = wire::who(&project, &user);
+    let desk = store.records().desk(who.clone())?;
+    let arguments = json!({ "format": format, "from": path.file_name().map(|name| name.to_string_lossy()) });
+    let work = async {
+        read(&desk, format, path).await.with_context(|| format!("nothing was imported from {}", path.display()))
     };
-    let imported = imported.with_context(|| format!("nothing was imported from {}", path.display()))?;
-    let arguments = json!({ "format": format, "imported": imported });
-    wire::record(&store, &project, &user, "import", arguments).await?;
+    let (imported, notes) = wire::deed(&store, &who, "import", arguments, work).await?;
     store.close().await?;
     if settings.json {
         print::json(&json!({ "imported": imported, "notes": notes }))?;
@@ -78,8 +70,40 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
+async fn read(desk: &Desk, format: &str, path: &Path) -> anyhow::Result<(Imported, Vec<String>)> {
+    let bundle = match format {
+        "export" => {
+            let file = std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
+            return Ok((desk.import(lines(std::io::BufReader::new(file))).await?, Vec::new()));
+        }
+        "cowork" => foreign::cowork(&cowork(path)?)?,
+        _ => foreign::beads(&text(path)?)?,
+    };
+    let imported = desk.import_drafts(bundle.drafts, bundle.current.as_deref(), &format!("from {format}")).await?;
+    Ok((imported, bundle.notes))
+}
+
+/// The lines of a file, none of them longer than [`LINE_BYTES_MAX`].
+fn lines(mut file: impl BufRead) -> impl Iterator<Item = Result<String, RecordError>> {
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let read = (&mut file).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        match read {
+            Ok(0) => None,
+            Ok(_) if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX => {
+                Some(Err(std::io::Error::other(format!("a line is longer than {LINE_BYTES_MAX} bytes")).into()))
+            }
+            Ok(_) => {
+                let text = String::from_utf8(line).map_err(std::io::Error::other);
+                Some(text.map_err(RecordError::from))
+            }
+            Err(error) => Some(Err(error.into())),
+        }
+    })
+}
+
 /// Reads the files of a Cowork Forge project: the folder itself, or its `.cowork-v2`.
-fn cowork(folder: &Path) -> anyhow::Result<Bundle> {
+fn cowork(folder: &Path) -> anyhow::Result<foreign::Files> {
     let inner = folder.join(".cowork-v2");
     let root = if inner.is_dir() { inner } else { folder.to_owned() };
     if !root.join("project.json").is_file() && !root.join("iterations").is_dir() {
@@ -90,7 +114,7 @@ fn cowork(folder: &Path) -> anyhow::Result<Bundle> {
     }
     let mut files = foreign::Files::new();
     collect(&root, &root, &mut files)?;
-    Ok(foreign::cowork(&files)?)
+    Ok(files)
 }
 
 /// Every file that can hold records, by its path below the root.

@@ -66,24 +66,39 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 RoleName::Editor => Role::Editor,
                 RoleName::Viewer => Role::Viewer,
             };
-            let id = people.add_user(&name).await?;
-            people.set_role(project.id, id, role).await?;
             let arguments = json!({ "name": name, "role": role.as_str() });
-            wire::record(&store, &project, &user, "member.add", arguments).await?;
-            print::line(format_args!("{} is {} of {}", print::visible(&name), role.as_str(), project.name));
+            let work = async {
+                let id = people.add_user(&name).await?;
+                people.set_role(project.id, id, role).await?;
+                Ok(id)
+            };
+            let id = wire::deed(&store, &wire::who(&project, &user), "member.add", arguments, work).await?;
+            if settings.json {
+                print::json(&json!({ "id": id, "name": name, "role": role.as_str() }))?;
+            } else {
+                print::line(format_args!("{} is {} of {}", print::visible(&name), role.as_str(), project.name));
+            }
         }
         Command::Remove { name } => {
             wire::need_role(&store, &project, &user, Role::Owner).await?;
             let id = people.user(&name).await?;
-            let removed = match id {
-                Some(id) => people.remove(project.id, id).await?,
-                None => false,
+            let work = async {
+                let removed = match id {
+                    Some(id) => people.remove(project.id, id).await?,
+                    None => false,
+                };
+                if removed {
+                    return Ok(());
+                }
+                Err(Usage::error(format!("{} has no member `{}`", project.name, print::visible(&name))))
             };
-            if !removed {
-                return Err(Usage::error(format!("{} has no member `{}`", project.name, print::visible(&name))));
+            let arguments = json!({ "name": name });
+            wire::deed(&store, &wire::who(&project, &user), "member.remove", arguments, work).await?;
+            if settings.json {
+                print::json(&json!({ "id": id, "name": name, "role": null }))?;
+            } else {
+                print::line(format_args!("{} is no member of {} any more", print::visible(&name), project.name));
             }
-            wire::record(&store, &project, &user, "member.remove", json!({ "name": name })).await?;
-            print::line(format_args!("{} is no member of {} any more", print::visible(&name), project.name));
         }
     }
     store.close().await?;

@@ -3,15 +3,25 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bad_input;
+mod bad_records;
+mod beads;
 mod command_line;
 mod commands;
+mod cowork;
 mod crash;
+mod engines;
 mod examples;
 mod git_hostile;
 mod git_tools;
 mod host_paths;
 mod hostile_client;
 mod laws;
+mod machines_by_tool;
 mod mcp;
+mod newcomer;
+mod people_commands;
 mod profiles;
 mod room;
+mod seeds_bugs;
+mod tenants;
+mod vocabulary;

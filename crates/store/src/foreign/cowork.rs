@@ -43,9 +43,12 @@ pub fn cowork(files: &Files) -> Result<Bundle> {
     reader.iteration.clear();
     reader.project_memory(&known)?;
     if let Some(project) = reader.json("project.json")? {
-        reader
-            .bundle
-            .note(format!("the project's name there is `{}`; this project keeps its own", text(&project, "name")));
+        reader.bundle.current = project["current_iteration_id"].as_str().map(str::to_owned);
+        let (name, metadata) = (text(&project, "name"), &project["metadata"]);
+        reader.bundle.note(format!("the project's name there is `{name}`; this project keeps its own"));
+        if metadata.as_object().is_some_and(|fields| !fields.is_empty()) {
+            reader.bundle.note(format!("the project's metadata were left: {metadata}"));
+        }
     }
     for path in files.keys().filter(|path| path.ends_with("code_metadata.json") || path.ends_with("session/meta.json"))
     {
@@ -108,7 +111,8 @@ impl Reader<'_> {
         let text = found.as_str().map(word).unwrap_or_default();
         parse(&text).unwrap_or_else(|| {
             if !text.is_empty() {
-                self.bundle.note(format!("{}: `{text}` of {of} is not known here and was changed", self.iteration));
+                let at = if self.iteration.is_empty() { String::new() } else { format!("{}: ", self.iteration) };
+                self.bundle.note(format!("{at}`{text}` of {of} is not known here and was changed"));
             }
             other
         })

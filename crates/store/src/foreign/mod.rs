@@ -22,6 +22,8 @@ pub type Files = BTreeMap<String, String>;
 #[derive(Debug, Default, PartialEq)]
 pub struct Bundle {
     pub drafts: Vec<Draft>,
+    /// The key of the iteration that the project was in.
+    pub current: Option<String>,
     /// What was changed or left behind on the way, for people.
     pub notes: Vec<String>,
 }

@@ -14,7 +14,7 @@ pub enum RecordError {
     NotFound { id: RecordId },
     #[error("{id} has no version {version}")]
     NoVersion { id: RecordId, version: i64 },
-    #[error("`{text}` is not the id of a {}: it looks like {}-001", .kind.as_str(), .kind.prefix())]
+    #[error("`{text}` is not the id of {}: it looks like {}-001", named(*kind), .kind.prefix())]
     BadId { text: String, kind: Kind },
     #[error("{field}: {problem}")]
     Field { field: String, problem: String },
@@ -42,7 +42,7 @@ pub enum RecordError {
     Promoted { id: RecordId, by: RecordId },
     #[error("there is already {id}")]
     Exists { id: RecordId },
-    #[error("the content of a {} is not as it should be: {problem}", .kind.as_str())]
+    #[error("the content of {} is not as it should be: {problem}", named(*kind))]
     Content { kind: Kind, problem: String },
     #[error("the new text has {new} characters where the present one has {old}: it would lose most of it")]
     LosesText { old: usize, new: usize },
@@ -52,6 +52,13 @@ pub enum RecordError {
 
 /// Ids named in one message; more are counted.
 const IDS_SHOWN: usize = 20;
+
+/// `a task`, `an issue`.
+fn named(kind: Kind) -> String {
+    let name = kind.as_str();
+    let article = if name.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {name}")
+}
 
 fn allowed_text(from: &str, allowed: &[&str]) -> String {
     if allowed.is_empty() { format!("{from} is final") } else { format!("allowed is {}", allowed.join(" or ")) }

@@ -20,7 +20,8 @@ use crate::db::{Tx, sql};
 pub struct NewIteration {
     pub title: String,
     pub description: String,
-    pub base: Option<RecordId>,
+    /// The number of an iteration; 0 for what belongs to none.
+    pub base: Option<i64>,
     pub inheritance: Inheritance,
 }
 
@@ -51,7 +52,8 @@ impl Desk {
     /// Begins an iteration, which becomes the current one, with copies of what it inherits.
     pub async fn begin_iteration(&self, new: &NewIteration) -> Result<Saved<Iteration>> {
         let mut tx = self.begin().await?;
-        if let Some(base) = new.base {
+        let base = new.base.filter(|number| *number != 0).map(|number| Kind::Iteration.id(number));
+        if let Some(base) = base {
             find(&mut tx, self.who.project_id, base)
                 .await?
                 .ok_or(RecordError::Reference { field: "baseIterationId".to_owned(), to: base })?;
@@ -61,14 +63,14 @@ impl Desk {
             description: new.description.clone(),
             status: IterationStatus::Draft,
             inheritance: if new.base.is_some() { new.inheritance } else { Inheritance::None },
-            base_iteration_id: new.base.map(|base| base.to_string()),
+            base_iteration_id: base.map(|base| base.to_string()),
             started_at_ms: None,
             completed_at_ms: None,
         };
         let body = serde_json::to_value(&content)?;
         let stored = self.insert(&mut tx, Kind::Iteration, &body, 0, "create", None, Rules::Machine).await?;
         if let Some(base) = new.base {
-            self.inherit(&mut tx, base.number, stored.id.number, content.inheritance).await?;
+            self.inherit(&mut tx, base, stored.id.number, content.inheritance).await?;
         }
         self.enter(&mut tx, stored.id).await?;
         tx.commit().await?;

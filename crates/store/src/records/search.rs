@@ -1,7 +1,7 @@
 //! Finding what was learnt: by words, misspelt ones too, ranked by how well they fit and how new they are.
 //!
 //! The hard problem is to stay fast where one word stands in half of all records. Of each term only the newest
-//! [`CANDIDATES_MAX`] places are looked at; a record that a rarer term brought up is then asked for the other terms.
+//! [`PLACES_MAX`] places are looked at; a record that a rarer term brought up is then asked for the other terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,10 @@ use super::row::{Stored, columns, stored};
 use super::words::{MISSPELT_CHARS_MIN, TERMS_MAX, nears, questions, terms};
 use crate::db::{Tx, places, sql, sql_of};
 
-/// Places of one term that are looked at, the newest ones.
-const CANDIDATES_MAX: i64 = 400;
+/// Places of a word of the question that are looked at, the newest ones.
+const PLACES_MAX: i64 = 400;
+/// As [`PLACES_MAX`], of each other term it may stand for.
+const PLACES_OF_OTHERS_MAX: i64 = 100;
 /// Terms of the dictionary that one word of a question may stand for.
 const MEANINGS_MAX: i64 = 12;
 /// Terms that all words of a question together may stand for.
@@ -129,8 +131,8 @@ impl Desk {
         }
         let long = |min: usize| move |(_, (_, word)): &(usize, &(String, String))| word.chars().count() >= min;
         let begun: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN - 1)).collect();
-        let misspelt: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN)).collect();
         let mut found = self.longer(tx, &begun).await?;
+        let misspelt: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN)).collect();
         found.extend(self.misspelt(tx, &misspelt).await?);
         for (question, term, fit) in found {
             let all = meanings.len() >= MEANINGS_TOTAL_MAX && !meanings.contains_key(&term);
@@ -184,6 +186,7 @@ impl Desk {
         for near in &wanted {
             query = query.bind(near);
         }
+        let mut counts: BTreeMap<usize, i64> = BTreeMap::new();
         let mut found = Vec::new();
         for row in query.bind(MEANINGS_MAX * 8).all(tx).await? {
             let term: String = row.get("term")?;
@@ -192,7 +195,11 @@ impl Desk {
                 continue;
             }
             for (question, _) in words.iter().filter(|(_, (stem, word))| near(stem) || near(word)) {
-                found.push((*question, term.clone(), FIT_MISSPELT));
+                let so_far: &mut i64 = counts.entry(*question).or_default();
+                *so_far += 1;
+                if *so_far <= MEANINGS_MAX {
+                    found.push((*question, term.clone(), FIT_MISSPELT));
+                }
             }
         }
         Ok(found)
@@ -207,7 +214,7 @@ impl Desk {
         scope: SearchScope,
     ) -> Result<BTreeMap<String, Vec<(RecordId, i64)>>> {
         let mut narrowed = String::new();
-        let mut bound: Vec<crate::db::Argument> = vec![self.who.project_id.into(), CANDIDATES_MAX.into()];
+        let mut bound: Vec<crate::db::Argument> = vec![self.who.project_id.into()];
         if kinds.len() < Kind::MEMORY.len() {
             narrowed.push_str(&format!(" AND kind IN ({})", places(bound.len() + 1, kinds.len())));
             bound.extend(kinds.iter().map(|kind| kind.as_str().into()));
@@ -216,28 +223,33 @@ impl Desk {
             bound.push(iteration.into());
             narrowed.push_str(&format!(" AND iteration = ${}", bound.len()));
         }
-        let first = bound.len() + 1;
-        let each = (0..meanings.len()).map(|n| {
-            format!(
-                "SELECT * FROM (SELECT term, kind, number, at_ms FROM memory_term
-                 WHERE project_id = $1 AND term = ${}{narrowed}
-                 ORDER BY at_ms DESC, kind DESC, number DESC LIMIT $2) t{n}",
-                first + n
-            )
-        });
-        let text = each.collect::<Vec<_>>().join(" UNION ALL ");
-        bound.extend(meanings.keys().map(Into::into));
-        let mut query = sql_of(text);
+        let mut parts = Vec::new();
+        for (term, means) in meanings {
+            let itself = means.iter().any(|meaning| meaning.fit >= 1.0);
+            let limit = if itself { PLACES_MAX } else { PLACES_OF_OTHERS_MAX };
+            bound.push(term.into());
+            // One row a term: a list as text is read much faster than as many rows.
+            parts.push(format!(
+                "SELECT ${place} AS term, string_agg(kind || ' ' || CAST(number AS TEXT) || ' ' || CAST(at_ms AS TEXT), ',')
+                     AS list
+                 FROM (SELECT kind, number, at_ms FROM memory_term WHERE project_id = $1 AND term = ${place}{narrowed}
+                     ORDER BY at_ms DESC, kind DESC, number DESC LIMIT {limit}) t{place}",
+                place = bound.len()
+            ));
+        }
+        let mut query = sql_of(parts.join(" UNION ALL "));
         for value in bound {
             query = query.bind(value);
         }
         let mut found: BTreeMap<String, Vec<(RecordId, i64)>> = BTreeMap::new();
         for row in query.all(tx).await? {
-            let kind: String = row.get("kind")?;
-            if let Some(kind) = Kind::parse(&kind) {
-                let place = (kind.id(row.get("number")?), row.get("at_ms")?);
-                found.entry(row.get("term")?).or_default().push(place);
-            }
+            let list: Option<String> = row.get("list")?;
+            let places = list.as_deref().unwrap_or_default().split(',').filter_map(|place| {
+                let mut parts = place.split(' ');
+                let kind = Kind::parse(parts.next()?)?;
+                Some((kind.id(parts.next()?.parse().ok()?), parts.next()?.parse().ok()?))
+            });
+            found.insert(row.get("term")?, places.collect());
         }
         Ok(found)
     }
@@ -414,8 +426,9 @@ pub(crate) async fn forget(tx: &mut Tx, project: i64, id: RecordId) -> Result<()
     Ok(())
 }
 
-/// Writes new words into the dictionary.
-async fn learn(tx: &mut Tx, project: i64, words: &[String]) -> Result<()> {
+/// Those of the words that the dictionary has.
+async fn known_terms(tx: &mut Tx, project: i64, words: impl Iterator<Item = &String>) -> Result<BTreeSet<String>> {
+    let words: Vec<&String> = words.collect();
     let mut known: BTreeSet<String> = BTreeSet::new();
     for batch in words.chunks(ROWS_BATCH) {
         let text = format!(
@@ -424,12 +437,18 @@ async fn learn(tx: &mut Tx, project: i64, words: &[String]) -> Result<()> {
         );
         let mut query = sql_of(text).bind(project);
         for word in batch {
-            query = query.bind(word);
+            query = query.bind(*word);
         }
         for row in query.all(tx).await? {
             known.insert(row.get("term")?);
         }
     }
+    Ok(known)
+}
+
+/// Writes new words into the dictionary.
+async fn learn(tx: &mut Tx, project: i64, words: &[String]) -> Result<()> {
+    let known = known_terms(tx, project, words.iter()).await?;
     let new: Vec<(String, &String)> = words
         .iter()
         .filter(|word| !known.contains(*word))

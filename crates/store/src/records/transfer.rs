@@ -19,6 +19,8 @@ use crate::error::Error;
 
 /// The format of the lines; a reader refuses a newer one.
 const FORMAT_VERSION: i64 = 1;
+/// Who holds a task that was in progress where it came from.
+const FORMER_HOLDER: &str = "somebody before";
 /// Rows of history read at once.
 const HISTORY_PAGE_ROWS: i64 = 1000;
 
@@ -327,9 +329,9 @@ impl Desk {
         })
     }
 
-    /// Keeps records of another system under new ids. The last iteration among them becomes the current one, if there is
-    /// none yet.
-    pub async fn import_drafts(&self, drafts: Vec<Draft>, why: &str) -> Result<Imported> {
+    /// Keeps records of another system under new ids. The iteration with the key `current`, or the last one among them,
+    /// becomes the current one, if there is none yet.
+    pub async fn import_drafts(&self, drafts: Vec<Draft>, current: Option<&str>, why: &str) -> Result<Imported> {
         let mut tx = self.begin().await?;
         let mut ids: BTreeMap<String, RecordId> = BTreeMap::new();
         for draft in &drafts {
@@ -354,7 +356,8 @@ impl Desk {
             arrivals.push(Arrival { id, iteration, body, version: 1, created_at_ms: draft.created_at_ms, change, why });
         }
         self.arrive(&mut tx, &arrivals).await?;
-        if let Some(iteration) = last_iteration {
+        let current = current.and_then(|key| ids.get(key)).filter(|id| id.kind == Kind::Iteration).map(|id| id.number);
+        if let Some(iteration) = current.or(last_iteration) {
             let text = "UPDATE project SET current_iteration = COALESCE(current_iteration, $2) WHERE id = $1";
             sql(text).bind(self.who.project_id).bind(iteration).run(&mut tx).await?;
         }
@@ -362,7 +365,8 @@ impl Desk {
         Ok(imported)
     }
 
-    /// Writes records that come with a state and may name each other in any order.
+    /// Writes records that come with a state and may name each other in any order. Tasks that somebody had begun are free
+    /// to be taken over.
     pub(crate) async fn arrive(&self, tx: &mut Tx, arrivals: &[Arrival]) -> Result<()> {
         let now = self.now_ms();
         for arrival in arrivals {
@@ -374,6 +378,12 @@ impl Desk {
             let stored = find(tx, self.who.project_id, id).await?.ok_or(RecordError::NotFound { id })?;
             remember(tx, &self.who, now, id, arrival.version, arrival.iteration, arrival.change, why, &stored.body)
                 .await?;
+            if id.kind == Kind::Task && stored.state == "in_progress" {
+                let free = "UPDATE record SET holder = $4, holder_name = $4, lease_until_ms = $5
+                     WHERE project_id = $1 AND kind = $2 AND number = $3";
+                let free = sql(free).bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number);
+                free.bind(FORMER_HOLDER).bind(now).run(tx).await?;
+            }
         }
         let ids: Vec<RecordId> = arrivals.iter().map(|arrival| arrival.id).collect();
         self.link_arrivals(tx, &ids).await

@@ -202,8 +202,8 @@ impl Desk {
         let text = concat!(
             "SELECT ",
             columns!(),
-            " FROM record r WHERE r.project_id = $1 AND r.kind = 'task' AND r.lease_until_ms <= $2
-              AND r.state = 'in_progress' AND ($3 < 0 OR r.iteration = $3) AND r.number > $4 ORDER BY r.number LIMIT $5"
+            " FROM record r WHERE r.project_id = $1 AND r.kind = 'task' AND r.state = 'in_progress'
+              AND r.lease_until_ms IS NOT NULL AND r.lease_until_ms <= $2 AND ($3 < 0 OR r.iteration = $3) AND r.number > $4 ORDER BY r.number LIMIT $5"
         );
         let query = sql(text).bind(self.who.project_id).bind(self.now_ms()).bind(iteration.unwrap_or(-1));
         query.bind(after).bind(limit).all(tx).await?.iter().map(stored).collect()

@@ -227,7 +227,7 @@ async fn a_rare_combination_is_found_below_a_thousand_common_ones() {
         };
         desk.create(learning("the build needs the zebra flag"), 0, None).await.unwrap();
         desk.create(learning("a zebra has stripes"), 0, None).await.unwrap();
-        desk.import_drafts((0..1000).map(draft).collect(), "many").await.unwrap();
+        desk.import_drafts((0..1000).map(draft).collect(), None, "many").await.unwrap();
         assert_eq!(found(&desk, "build zebra").await[..2], ["LRN-001", "LRN-002"], "{place}");
         assert_eq!(found(&desk, "zebra build").await[0], "LRN-001", "{place}");
         assert_eq!(found(&desk, "bulid zebr").await[0], "LRN-001", "{place}: misspelt, too");

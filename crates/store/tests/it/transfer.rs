@@ -23,7 +23,12 @@ fn nobody() -> Claimant {
 }
 
 async fn iteration(desk: &Desk, base: Option<&str>, inheritance: Inheritance) -> i64 {
-    let new = NewIteration { title: "round".to_owned(), description: String::new(), base: base.map(id), inheritance };
+    let new = NewIteration {
+        title: "round".to_owned(),
+        description: String::new(),
+        base: base.map(|text| id(text).number),
+        inheritance,
+    };
     desk.begin_iteration(&new).await.unwrap().record_id().unwrap().number
 }
 
@@ -223,7 +228,7 @@ async fn records_of_other_systems_get_new_ids_and_keep_their_ties() {
             of_round("bd-4", lost),
             draft("it", Kind::Iteration, of(round)),
         ];
-        let imported = desk.import_drafts(drafts, "from beads").await.unwrap();
+        let imported = desk.import_drafts(drafts, None, "from beads").await.unwrap();
         assert_eq!(imported.records.get("task"), Some(&4), "{place}");
         assert_eq!(desk.current_iteration().await.unwrap(), 1, "{place}");
         let third = desk.get::<Task>("TASK-004").await.unwrap();
@@ -279,11 +284,11 @@ async fn drafts_that_do_not_fit_change_nothing() {
             (vec![fine(), draft("b", Kind::Issue, of(resolved))], "zero character"),
         ];
         for (drafts, expected) in cases {
-            let refused = said(desk.import_drafts(drafts, "why").await);
+            let refused = said(desk.import_drafts(drafts, None, "why").await);
             assert!(refused.contains(expected), "{place}: {refused}");
             assert!(exported(&desk).await == before, "{place}: {refused}");
         }
-        assert_eq!(desk.import_drafts(Vec::new(), "why").await.unwrap().records.len(), 0);
+        assert_eq!(desk.import_drafts(Vec::new(), None, "why").await.unwrap().records.len(), 0);
         assert_eq!(everything(&desk).await.len(), 1, "{place}");
     }
 }

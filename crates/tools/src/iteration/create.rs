@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
 use toolhost_store::Records;
-use toolhost_store::records::{Inheritance, Iteration, Kind, NewIteration, RecordId, Saved};
+use toolhost_store::records::{Inheritance, Iteration, NewIteration, Saved};
 
 use crate::desk::desk;
 use crate::sheet::sheet;
@@ -22,8 +22,8 @@ pub(crate) struct Input {
     /// What it is to reach.
     #[serde(default)]
     description: String,
-    /// The number of the iteration it builds on.
-    #[schemars(range(min = 1))]
+    /// The number of the iteration it builds on; 0 for what belongs to none.
+    #[schemars(range(min = 0))]
     base: Option<i64>,
     /// What it takes over from its base: nothing, the plan, or the plan and the artifacts.
     #[serde(default = "inheritance_default")]
@@ -70,9 +70,12 @@ impl Tool for Create {
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
         let desk = desk(&self.0, ctx)?;
-        let base = input.base.map(|number| RecordId { kind: Kind::Iteration, number });
-        let new =
-            NewIteration { title: input.title, description: input.description, base, inheritance: input.inheritance };
+        let new = NewIteration {
+            title: input.title,
+            description: input.description,
+            base: input.base,
+            inheritance: input.inheritance,
+        };
         Ok(desk.begin_iteration(&new).await?)
     }
 }

@@ -1,0 +1,91 @@
+//! What somebody does on their first day: a small feature planned at the keyboard, built by an agent, and looked at.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, Program, Ran, TempWorkspace};
+
+use crate::engines::engines;
+
+/// Runs a command that must succeed.
+#[track_caller]
+fn run(program: &Program, arguments: &[&str]) -> Ran {
+    let ran = program.run(arguments);
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
+    ran
+}
+
+#[track_caller]
+fn data(program: &Program, arguments: &[&str]) -> Value {
+    let answer = run(program, &[&["--json"], arguments].concat()).json();
+    assert_eq!(answer["ok"], true, "{arguments:?}: {answer}");
+    answer["data"].clone()
+}
+
+/// Types the plan as a person types it.
+fn plan(program: &Program) {
+    run(program, &["requirement", "create", "Sign in", "--acceptance-criteria", "a form", "--priority", "high"]);
+    run(program, &["feature", "add", "Login", "--requirement-ids", "REQ-001", "--completion-criteria", "it works"]);
+    let component =
+        ["component", "add", "web", "--component-type", "frontend_component", "--responsibilities", "shows pages"];
+    run(program, &[&component[..], &["--technology", "HTML", "--related-features", "FEAT-001"]].concat());
+    let task = ["--feature-id", "FEAT-001", "--component-id", "COMP-001", "--acceptance-criteria", "it is there"];
+    run(program, &[&["task", "create", "Build the form"][..], &task].concat());
+    run(program, &[&["task", "create", "Test the form", "--dependencies", "TASK-001"][..], &task].concat());
+}
+
+/// The data of a call over MCP that must succeed.
+async fn call(agent: &mut McpProcess, tool: &str, arguments: Value) -> Value {
+    let result = agent.call(tool, arguments).await;
+    assert_eq!(result["isError"], false, "{tool}: {result}");
+    result["structuredContent"]["data"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feature_is_planned_built_and_checked_on_the_first_day() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        run(&program, &["init"]);
+        plan(&program);
+        let ready = run(&program, &["task", "ready"]);
+        assert!(ready.stdout.contains("TASK-001") && !ready.stdout.contains("TASK-002"), "{ready:?}");
+
+        let arguments = ["--profile", "planner", "--persona", "Ada"];
+        let mut agent = McpProcess::open(&program, &arguments, Era::Session).await;
+        let mut rival = McpProcess::open(&program, &["--profile", "planner", "--persona", "Bob"], Era::Session).await;
+        let claimed = call(&mut agent, "task_claim", json!({})).await;
+        assert_eq!((&claimed["task"]["id"], &claimed["takenOver"]), (&json!("TASK-001"), &json!(false)), "{claimed}");
+        let nothing = call(&mut rival, "task_claim", json!({})).await;
+        assert_eq!(nothing, json!({ "takenOver": false }), "there is one ready task, and it is taken");
+        let held = rival.call("task_claim", json!({ "id": "TASK-001" })).await;
+        assert!(held.to_string().contains("TASK-001 is held by Ada"), "{held}");
+        // The person sees who works on it.
+        let shown = run(&program, &["task", "list"]).stdout;
+        assert!(shown.contains("Ada") && shown.contains("in_progress"), "{shown}");
+
+        let done = json!({ "id": "TASK-001", "newStatus": "completed", "expectedStatus": "in_progress" });
+        let finished = call(&mut agent, "task_update_status", done).await;
+        assert!(finished["completedAtMs"].is_number() && finished["holder"].is_null(), "{finished}");
+        let next = call(&mut rival, "task_claim", json!({})).await;
+        assert_eq!(next["task"]["id"], "TASK-002", "what waited is ready");
+        let insight = json!({ "stage": "coding", "content": "the form needs a token", "importance": "critical" });
+        let insight = call(&mut agent, "memory_save_insight", insight).await;
+        let covered = call(&mut agent, "check_feature_coverage", json!({})).await;
+        assert_eq!(covered["covered"], true, "{covered}");
+        assert!(agent.close().await.success() && rival.close().await.success());
+
+        let decision = ["memory", "promote-to-decision", "Tokens", "--decision", "every form carries one"];
+        let source = insight["id"].as_str().unwrap();
+        let kept = data(&program, &[&decision[..], &["--source-id", source]].concat());
+        assert_eq!((&kept["id"], &kept["sourceId"]), (&json!("DEC-001"), &json!("INS-001")), "{kept}");
+        let found = data(&program, &["memory", "query", "token"]);
+        let ids: Vec<&str> = found["items"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+        assert!(ids.contains(&"DEC-001") && ids.contains(&"INS-001"), "{found}");
+        let history = run(&program, &["record", "history", "TASK-001"]).stdout;
+        assert!(history.contains("Ada") && history.contains("local"), "who made it, who did it: {history}");
+        let plan = data(&program, &["plan", "get"]);
+        let states: Vec<&str> =
+            plan["tasks"].as_array().unwrap().iter().map(|one| one["status"].as_str().unwrap()).collect();
+        assert_eq!(states, ["completed", "in_progress"]);
+        run(&program, &["audit", "verify"]);
+    }
+}
