@@ -258,7 +258,8 @@ async fn a_zero_character_is_refused_wherever_it_stands() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_of_ten_megabytes_is_refused() {
     let huge = "x".repeat(10 << 20);
-    for engine in engines() {
+    // Refused before the database hears of it: one engine tells as much as two.
+    for engine in engines().take(1) {
         let here = Furnished::on(&engine).await;
         for facts in record_tools() {
             // The first text of each tool: they all take the same way.
@@ -285,7 +286,10 @@ async fn lists_of_a_hundred_thousand_are_taken_or_refused_and_do_not_hang_anybod
                     here.refused(&facts, with(arguments, &field, json!(ids)), &field, &[ErrorKind::Validation]).await;
                 assert!(outcome.text.contains(&field), "{}", outcome.text);
             }
-            let lists = |name: &str, schema: &Value| is_of(schema, "array") && kinds_named(&facts, name).is_empty();
+            // As above: too large for either engine.
+            let lists = |name: &str, schema: &Value| {
+                engine.url.is_none() && is_of(schema, "array") && kinds_named(&facts, name).is_empty()
+            };
             for (field, arguments) in fields(&facts, lists) {
                 let item = match properties(&facts)[&field]["items"]["type"].as_str() {
                     Some("string") => json!("a text of fifty characters, which is not very long."),
