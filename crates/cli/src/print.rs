@@ -49,7 +49,7 @@ pub(crate) fn failure(error: &anyhow::Error) {
             text = format!("{text}: {cause}");
         }
     }
-    note(format_args!("{BAD}error:{BAD:#} {text}"));
+    note(format_args!("{BAD}error:{BAD:#} {}", visible(&text)));
 }
 
 pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
@@ -81,7 +81,8 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
 pub(crate) fn visible(text: &str) -> String {
     let deceptive = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{00ad}')
+            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}')
     };
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -90,9 +91,13 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
+/// The end of the year 9999, milliseconds since 1970.
+const TIME_MS_MAX: u64 = 253_402_300_799_999;
+
 /// RFC 3339, such as `2026-11-21T06:54:33Z`.
 pub(crate) fn time(unix_ms: i64) -> String {
-    let since = std::time::Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0));
+    // The formatter knows four digits of a year.
+    let since = std::time::Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0).min(TIME_MS_MAX));
     humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since).to_string()
 }
 

@@ -16,6 +16,8 @@ use toolhost_store::{Entry, Event, Project, Records, Role, Store};
 use crate::settings::{Resolved, Settings};
 use crate::{Denied, Usage};
 
+/// Longest name of a project.
+const PROJECT_CHARS_MAX: usize = 200;
 /// Longest policy file of a project, bytes.
 const TIGHTENING_BYTES_MAX: u64 = 256 * 1024;
 
@@ -97,6 +99,11 @@ pub(crate) async fn open_store(resolved: &Resolved, clock: Arc<dyn Clock>) -> an
     };
     // Folders of different machines may have one path; a name says which are one project.
     let (key, name) = match &resolved.project {
+        Some(name) if name.chars().count() > PROJECT_CHARS_MAX || name.chars().any(char::is_control) => {
+            let problem =
+                format!("a project's name has at most {PROJECT_CHARS_MAX} characters, none of them a control");
+            return Err(Usage::error(problem));
+        }
         Some(name) => (PathBuf::from(format!("project:{name}")), name.clone()),
         None => {
             let name = resolved.root.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -188,7 +195,8 @@ pub(crate) async fn deed<T>(
     let done = work.await;
     let outcome = match &done {
         Ok(_) => serde_json::json!({ "ok": true }),
-        Err(error) => serde_json::json!({ "ok": false, "message": format!("{error:#}") }),
+        // What it said may name files and quote them; that is for the person, who has read it.
+        Err(_) => serde_json::json!({ "ok": false }),
     };
     store.audit().append(row(Event::Finished, Some(outcome))).await?;
     done

@@ -18,9 +18,12 @@ use sqlx::{
 use crate::error::{Error, Result};
 
 /// How long a connection waits for another process's write. SQLite looks again after 100 ms at most.
-pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longer than the longest import: who waits for it is not to be told that the database is locked.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(1800);
+/// How long to wait before asking a full server again.
+const FULL_PAUSE: Duration = Duration::from_millis(100);
 /// How long a task waits for a connection of its process.
-pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// A server that has not answered for so long is asked whether it is there at all.
 const PROBE_AFTER: Duration = Duration::from_secs(2);
@@ -103,7 +106,11 @@ impl Db {
     pub(crate) async fn write(&self) -> Result<Tx> {
         Ok(match self {
             Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
-            Self::Postgres(pool) => Tx::Postgres(reached(pool, pool.begin()).await?),
+            Self::Postgres(pool) => {
+                // Whatever the server's default: behind the project's lock, each query must see what was committed last.
+                let begin = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
+                Tx::Postgres(reached(pool, begin).await?)
+            }
         })
     }
 
@@ -143,6 +150,15 @@ impl Tx {
         if let Self::Postgres(_) = self {
             // Rows that refer to the project, such as the audit's, are not kept waiting.
             sql("SELECT id FROM project WHERE id = $1 FOR NO KEY UPDATE").bind(project).all(self).await?;
+        }
+        Ok(())
+    }
+
+    /// This transaction only reads, and may stand still while somebody takes what it found.
+    pub(crate) async fn may_pause(&mut self) -> Result<()> {
+        if let Self::Postgres(_) = self {
+            let text = "SELECT set_config('idle_in_transaction_session_timeout', '0', true)";
+            sql(text).all(self).await?;
         }
         Ok(())
     }
@@ -215,12 +231,30 @@ pub(crate) fn place(options: &PgConnectOptions) -> String {
     format!("postgres://{user}@{host}:{port}/{}", options.get_database().unwrap_or_default())
 }
 
+/// Connects; waits for a server that is there but has no room, or is about to start.
 pub(crate) async fn connect(options: &PgConnectOptions) -> Result<PgConnection> {
     let unreachable = |source| Error::Unreachable { place: place(options), source };
-    match tokio::time::timeout(CONNECT_TIMEOUT, options.connect()).await {
-        Ok(connected) => connected.map_err(unreachable),
-        Err(_) => Err(unreachable(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+    let given_up = tokio::time::Instant::now() + ACQUIRE_TIMEOUT;
+    loop {
+        let source = match tokio::time::timeout(CONNECT_TIMEOUT, options.connect()).await {
+            Ok(Ok(connected)) => return Ok(connected),
+            Ok(Err(source)) => source,
+            Err(_) => return Err(unreachable(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+        };
+        if !is_full(&source) {
+            return Err(unreachable(source));
+        }
+        if tokio::time::Instant::now() >= given_up {
+            return Err(Error::Full { place: place(options) });
+        }
+        tokio::time::sleep(FULL_PAUSE).await;
     }
+}
+
+/// `too_many_connections` and `cannot_connect_now`: a moment later there may be room.
+fn is_full(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    matches!(code.as_deref(), Some("53300" | "57P03"))
 }
 
 /// Waits for what a server does. The pool takes one that is gone for one that is about to start, and would let everybody
@@ -230,8 +264,15 @@ async fn reached<T>(pool: &PgPool, work: impl Future<Output = sqlx::Result<T>>) 
     loop {
         match tokio::time::timeout(PROBE_AFTER, &mut work).await {
             Ok(done) => return Ok(done?),
-            // Dropped at once: being there was all it had to do.
-            Err(_) => drop(connect(&pool.connect_options()).await?),
+            // Being there is all it has to do, even if it has no room for another one.
+            Err(_) => match tokio::time::timeout(CONNECT_TIMEOUT, pool.connect_options().connect()).await {
+                Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {}
+                Ok(Err(source)) => return Err(Error::Unreachable { place: place(&pool.connect_options()), source }),
+                Err(_) => {
+                    let source = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+                    return Err(Error::Unreachable { place: place(&pool.connect_options()), source });
+                }
+            },
         }
     }
 }

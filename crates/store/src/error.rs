@@ -26,6 +26,8 @@ pub enum Error {
     LastOwner,
     #[error("a row is not as it should be: {0}")]
     Row(String),
+    #[error("{place} has no connection left: raise its max_connections, or run fewer hosts")]
+    Full { place: String },
     #[error("no database is open")]
     Closed,
     #[error("the database's tables could not be brought up to date: {0}")]

@@ -67,9 +67,6 @@ impl People {
 
     /// The user of this name, made if it is new.
     pub async fn add_user(&self, name: &str) -> Result<i64> {
-        if !is_name(name) {
-            return Err(Error::Name(name.to_owned()));
-        }
         let mut tx = self.db.write().await?;
         let id = account(&mut tx, name, self.clock.unix_ms()).await?;
         tx.commit().await?;
@@ -124,7 +121,8 @@ impl People {
 fn is_name(name: &str) -> bool {
     let is_invisible = |c: char| {
         let joins_or_turns = matches!(c,
-            '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}');
         c.is_control() || joins_or_turns
     };
     let length = name.chars().count();
@@ -140,6 +138,9 @@ async fn another_owner(tx: &mut Tx, project: i64, user: i64) -> Result<()> {
 }
 
 pub(crate) async fn account(tx: &mut Tx, name: &str, now_ms: i64) -> Result<i64> {
+    if !is_name(name) {
+        return Err(Error::Name(name.to_owned()));
+    }
     let insert = "INSERT INTO account (name, created_at_ms) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     sql(insert).bind(name).bind(now_ms).run(tx).await?;
     sql("SELECT id FROM account WHERE name = $1").bind(name).one(tx).await?.get("id")

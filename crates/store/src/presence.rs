@@ -86,10 +86,10 @@ impl Presence {
     }
 }
 
-/// Should a former connection of ours still hold the lock at the server, that is as good.
-async fn take(connection: &mut PgConnection, host: &str) -> Result<()> {
-    sqlx::query("SELECT pg_try_advisory_lock($1)").bind(key(host)).execute(connection).await?;
-    Ok(())
+/// Says whether it has the lock: a former connection of ours may hold it until the server notices its end.
+async fn take(connection: &mut PgConnection, host: &str) -> Result<bool> {
+    let taken = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(key(host)).fetch_one(connection).await?;
+    Ok(taken)
 }
 
 /// The number of a host's lock: the random half of its id.

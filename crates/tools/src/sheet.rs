@@ -67,7 +67,11 @@ fn fields_text(fields: &Map<String, Value>, indent: &str) -> String {
                 lines.push(format!("{indent}{name}:"));
                 lines.push(fields_text(inner, &format!("{indent}  ")));
             }
-            Value::String(text) if text.contains('\n') => lines.push(format!("{indent}{name}:\n{text}")),
+            Value::String(text) if text.contains('\n') => {
+                // Indented: nothing in a text can pass for another field, or for another record.
+                let text = text.lines().map(|line| format!("{indent}  {line}")).collect::<Vec<_>>();
+                lines.push(format!("{indent}{name}:\n{}", text.join("\n")));
+            }
             other => lines.push(format!("{indent}{name}: {}", short(other))),
         }
     }
@@ -79,12 +83,16 @@ fn is_id(value: &Value) -> bool {
     value.as_str().is_none_or(|text| text.len() <= 12 && !text.contains(' '))
 }
 
+/// The end of the year 9999, milliseconds since 1970.
+const TIME_MS_MAX: u64 = 253_402_300_799_999;
+
 /// RFC 3339, such as `2026-11-21T06:54:33Z`.
 fn time(unix_ms: i64) -> String {
-    let since = std::time::Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0));
+    // The formatter knows four digits of a year.
+    let since = std::time::Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0).min(TIME_MS_MAX));
     humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since).to_string()
 }
 
 fn short(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), |text| text.replace(['\n', '\r'], " "))
 }

@@ -1,7 +1,7 @@
 //! `toolhost export`
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde_json::json;
 use toolhost_contract::SystemClock;
 use toolhost_store::Role;
+use toolhost_store::records::Desk;
 
 use crate::settings::Settings;
 use crate::{print, wire};
@@ -25,29 +26,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let resolved = settings.resolve()?;
     let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
     wire::need_role(&store, &project, &user, Role::Viewer).await?;
-    let desk = store.records().desk(wire::who(&project, &user))?;
-    let lines = match &args.output {
-        None => {
-            let mut out = std::io::BufWriter::new(std::io::stdout());
-            let lines = desk.export(&mut |line| Ok(writeln!(out, "{line}")?)).await?;
-            out.flush()?;
-            lines
-        }
-        Some(path) => {
-            // Beside its place first: an export that stops half-way is not taken for a whole one.
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder = folder.map_or_else(|| PathBuf::from("."), PathBuf::from);
-            let unwritable = || format!("{} cannot be written", path.display());
-            let name = format!(".{}.part", path.file_name().unwrap_or_default().to_string_lossy());
-            let part = folder.join(name);
-            let mut out = std::io::BufWriter::new(std::fs::File::create(&part).with_context(unwritable)?);
-            let lines = desk.export(&mut |line| Ok(writeln!(out, "{line}")?)).await?;
-            out.flush().with_context(unwritable)?;
-            out.get_ref().sync_all().with_context(unwritable)?;
-            std::fs::rename(&part, path).with_context(unwritable)?;
-            lines
-        }
-    };
+    let who = wire::who(&project, &user);
+    let desk = store.records().desk(who.clone())?;
+    let arguments =
+        json!({ "to": args.output.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy()) });
+    let lines = wire::deed(&store, &who, "export", arguments, write(&desk, args.output.as_deref())).await?;
     store.close().await?;
     if let Some(path) = args.output {
         if settings.json {
@@ -57,4 +40,39 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the lines and says how many.
+async fn write(desk: &Desk, output: Option<&Path>) -> anyhow::Result<u64> {
+    let lines = match output {
+        None => {
+            let mut out = std::io::BufWriter::new(std::io::stdout());
+            let lines = desk.export(&mut |line| Ok(writeln!(out, "{line}")?)).await?;
+            out.flush()?;
+            lines
+        }
+        Some(path) => {
+            let unwritable = || format!("{} cannot be written", path.display());
+            let there = std::fs::symlink_metadata(path).ok().map(|there| there.file_type());
+            anyhow::ensure!(there.is_none_or(|there| !there.is_dir()), "{} is a folder: name a file", path.display());
+            if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
+                // A pipe or a device takes what comes; nothing takes its place.
+                let mut out = std::io::BufWriter::new(std::fs::File::create(path).with_context(unwritable)?);
+                let lines = desk.export(&mut |line| Ok(writeln!(out, "{line}")?)).await?;
+                out.flush().with_context(unwritable)?;
+                return Ok(lines);
+            }
+            // Beside its place first, under a name that nobody could prepare: an export that stops half-way is not taken
+            // for a whole one.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let part = tempfile::Builder::new().prefix(".export-").tempfile_in(folder.unwrap_or(Path::new(".")));
+            let mut out = std::io::BufWriter::new(part.with_context(unwritable)?);
+            let lines = desk.export(&mut |line| Ok(writeln!(out, "{line}")?)).await?;
+            let part = out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(unwritable)?;
+            part.as_file().sync_all().with_context(unwritable)?;
+            part.persist(path).with_context(unwritable)?;
+            lines
+        }
+    };
+    Ok(lines)
 }

@@ -17,6 +17,8 @@ use crate::{Usage, print, wire};
 
 /// Longest line of an export, bytes: a record and what JSON makes of its characters.
 const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Longest export that is read, bytes: it is kept in memory until it is imported.
+const EXPORT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 /// Longest file of another system, bytes.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
@@ -74,7 +76,12 @@ async fn read(desk: &Desk, format: &str, path: &Path) -> anyhow::Result<(Importe
     let bundle = match format {
         "export" => {
             let file = std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
-            return Ok((desk.import(lines(std::io::BufReader::new(file))).await?, Vec::new()));
+            // Read before the import begins: while it runs, others wait, and a file may be slow to come.
+            let lines: Vec<Result<String, RecordError>> =
+                lines(std::io::BufReader::new(file.take(EXPORT_BYTES_MAX))).collect();
+            let bytes: usize = lines.iter().flatten().map(String::len).sum();
+            anyhow::ensure!((bytes as u64) < EXPORT_BYTES_MAX, "it is longer than {EXPORT_BYTES_MAX} bytes");
+            return Ok((desk.import(lines.into_iter()).await?, Vec::new()));
         }
         "cowork" => foreign::cowork(&cowork(path)?)?,
         _ => foreign::beads(&text(path)?)?,
@@ -105,7 +112,9 @@ fn lines(mut file: impl BufRead) -> impl Iterator<Item = Result<String, RecordEr
 /// Reads the files of a Cowork Forge project: the folder itself, or its `.cowork-v2`.
 fn cowork(folder: &Path) -> anyhow::Result<foreign::Files> {
     let inner = folder.join(".cowork-v2");
-    let root = if inner.is_dir() { inner } else { folder.to_owned() };
+    // A link would lead to a folder that nobody named.
+    let is_folder = std::fs::symlink_metadata(&inner).is_ok_and(|there| there.is_dir());
+    let root = if is_folder { inner } else { folder.to_owned() };
     if !root.join("project.json").is_file() && !root.join("iterations").is_dir() {
         return Err(Usage::error(format!(
             "{} is no project of Cowork Forge: it has no .cowork-v2 folder",

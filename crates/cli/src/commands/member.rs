@@ -76,7 +76,12 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             if settings.json {
                 print::json(&json!({ "id": id, "name": name, "role": role.as_str() }))?;
             } else {
-                print::line(format_args!("{} is {} of {}", print::visible(&name), role.as_str(), project.name));
+                print::line(format_args!(
+                    "{} is {} of {}",
+                    print::visible(&name),
+                    role.as_str(),
+                    print::visible(&project.name)
+                ));
             }
         }
         Command::Remove { name } => {
@@ -97,7 +102,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             if settings.json {
                 print::json(&json!({ "id": id, "name": name, "role": null }))?;
             } else {
-                print::line(format_args!("{} is no member of {} any more", print::visible(&name), project.name));
+                print::line(format_args!(
+                    "{} is no member of {} any more",
+                    print::visible(&name),
+                    print::visible(&project.name)
+                ));
             }
         }
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use beads::beads;
 pub use cowork::cowork;
 
-use crate::records::Draft;
+use crate::records::{Draft, TIME_MS_MAX};
 
 /// Texts by their path below the folder that was read.
 pub type Files = BTreeMap<String, String>;
@@ -55,7 +55,9 @@ fn time_ms(value: &Value, field: &str) -> Option<i64> {
         _ => (text.trim_end_matches('Z'), 0),
     };
     let since = humantime::parse_rfc3339_weak(local).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-    Some(i64::try_from(since.as_millis()).ok()? - ahead_ms)
+    let at_ms = i64::try_from(since.as_millis()).ok()? - ahead_ms;
+    // What no reader can show is no time.
+    Some(at_ms).filter(|at_ms| (0..=TIME_MS_MAX).contains(at_ms))
 }
 
 /// Milliseconds of `+02:00`.

@@ -38,6 +38,10 @@ pub enum RecordError {
     Waits { id: RecordId, on: Vec<RecordId> },
     #[error("{what} is {bytes} bytes long; {max} is the most")]
     TooLarge { what: String, bytes: usize, max: usize },
+    #[error("more than {max} records depend on {id}")]
+    TooMany { id: RecordId, max: usize },
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
     #[error("{by} has already been made of {id}")]
     Promoted { id: RecordId, by: RecordId },
     #[error("there is already {id}")]
@@ -52,6 +56,16 @@ pub enum RecordError {
 
 /// Ids named in one message; more are counted.
 const IDS_SHOWN: usize = 20;
+
+/// The tool that lists records of this kind.
+fn shown_by(kind: Kind) -> String {
+    match kind {
+        Kind::Component | Kind::Design => "design.get".to_owned(),
+        Kind::Document => "ticket.read".to_owned(),
+        Kind::Insight | Kind::Issue | Kind::Learning | Kind::Decision | Kind::Pattern => "memory.query".to_owned(),
+        other => format!("{}.list", other.as_str()),
+    }
+}
 
 /// `a task`, `an issue`.
 fn named(kind: Kind) -> String {
@@ -98,17 +112,16 @@ impl RecordError {
             | Self::Promoted { .. }
             | Self::Exists { .. }
             | Self::LosesText { .. } => ErrorKind::Conflict,
-            Self::TooLarge { .. } => ErrorKind::Limit,
+            Self::TooLarge { .. } | Self::TooMany { .. } => ErrorKind::Limit,
+            Self::Io(_) => ErrorKind::Io,
             Self::Store(_) => ErrorKind::Internal,
         }
     }
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::NotFound { id } => format!("list the {}s to see which there are", id.kind.as_str()),
-            Self::Reference { to, .. } => {
-                format!("list the {}s to see which there are; nothing was changed", to.kind.as_str())
-            }
+            Self::NotFound { id } => format!("`{}` shows which there are", shown_by(id.kind)),
+            Self::Reference { to, .. } => format!("`{}` shows which there are; nothing was changed", shown_by(to.kind)),
             Self::NoVersion { .. } => "`record.history` shows the versions".to_owned(),
             Self::Stale { id, .. } | Self::NotInState { id, .. } => {
                 format!("read {id} again and decide anew; nothing was changed")
@@ -118,7 +131,8 @@ impl RecordError {
             Self::Cycle { .. } => "leave one of these dependencies out; nothing was changed".to_owned(),
             Self::Held { .. } | Self::Waits { .. } => "`task.ready` shows the tasks that are free".to_owned(),
             Self::TooLarge { .. } => "keep long texts in files of the workspace, and name them here".to_owned(),
-            Self::Promoted { by, .. } => format!("update {by} instead"),
+            Self::TooMany { .. } => "delete what depends on it in parts first; nothing was changed".to_owned(),
+            Self::Promoted { by, .. } => format!("it is kept already: `record.history` shows {by}"),
             Self::LosesText { .. } => "send the whole text; the versions before are kept".to_owned(),
             _ => return None,
         };

@@ -1,6 +1,8 @@
 //! What all kinds of records have in common: one row each in [`Kind::ALL`], and [`Body`], what a kind's content must
 //! tell about itself.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -66,8 +68,8 @@ pub trait Body: Serialize + DeserializeOwned + JsonSchema + Clone + Send + Sync 
         Vec::new()
     }
 
-    /// Text of which a project keeps one copy.
-    fn unique(&self) -> Option<&str> {
+    /// Text of which a project keeps one record of this kind.
+    fn unique(&self) -> Option<Cow<'_, str>> {
         None
     }
 
@@ -232,17 +234,34 @@ impl Kind {
 fn facts<T: Body>(body: &Value) -> Result<Facts> {
     let content: T = serde_json::from_value(body.clone())
         .map_err(|error| RecordError::Content { kind: T::KIND, problem: error.to_string() })?;
+    let references = content.references()?;
+    let mut body = serde_json::to_value(&content)
+        .map_err(|error| RecordError::Content { kind: T::KIND, problem: error.to_string() })?;
+    let fields: BTreeSet<&str> = references.iter().map(|reference| reference.field).collect();
+    fields.into_iter().for_each(|field| body.get_mut(field).into_iter().for_each(spell));
     Ok(Facts {
         title: content.title().to_owned(),
         state: content.state().to_owned(),
-        references: content.references()?,
+        references,
         words: content.words().join("\n"),
-        unique: content.unique().map(str::to_owned),
+        unique: content.unique().map(Cow::into_owned),
         effort_minutes: content.effort_minutes(),
         dangling: i64::try_from(content.dangling()).unwrap_or(i64::MAX),
-        body: serde_json::to_value(&content)
-            .map_err(|error| RecordError::Content { kind: T::KIND, problem: error.to_string() })?,
+        body,
     })
+}
+
+/// Ids are stored as they are shown, however they were typed.
+fn spell(field: &mut Value) {
+    match field {
+        Value::Array(items) => items.iter_mut().for_each(spell),
+        Value::String(text) => {
+            if let Some(id) = RecordId::parse(text) {
+                *text = id.to_string();
+            }
+        }
+        _ => {}
+    }
 }
 
 impl fmt::Display for RecordId {

@@ -1,5 +1,7 @@
 //! What was learnt: insights, issues and learnings of an iteration, decisions and patterns of the project.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -102,8 +104,8 @@ impl Body for Insight {
         vec![&self.content, &self.stage]
     }
 
-    fn unique(&self) -> Option<&str> {
-        Some(&self.content)
+    fn unique(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.content))
     }
 }
 
@@ -124,8 +126,8 @@ impl Body for Issue {
         words
     }
 
-    fn unique(&self) -> Option<&str> {
-        Some(&self.content)
+    fn unique(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.content))
     }
 }
 
@@ -140,8 +142,8 @@ impl Body for Learning {
         vec![&self.content]
     }
 
-    fn unique(&self) -> Option<&str> {
-        Some(&self.content)
+    fn unique(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.content))
     }
 }
 
@@ -162,8 +164,8 @@ impl Body for Decision {
         words
     }
 
-    fn unique(&self) -> Option<&str> {
-        Some(&self.decision)
+    fn unique(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.decision))
     }
 }
 
@@ -185,7 +187,7 @@ impl Body for Pattern {
         words
     }
 
-    fn unique(&self) -> Option<&str> {
-        Some(&self.description)
+    fn unique(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.description))
     }
 }

@@ -42,6 +42,7 @@ pub use rounds::NewIteration;
 pub use row::{Holder, Saved, Stored};
 pub use search::{Found, Search, SearchScope};
 pub use ticket::{AuthorKind, Comment, Criterion, Document, DocumentType, Ticket, TicketState, TicketType, loses_most};
+pub(crate) use transfer::TIME_MS_MAX;
 pub use transfer::{Draft, Imported};
 pub use work::{Claim, Claimant, Graph, Node};
 pub use write::{Edit, Removed};
@@ -49,8 +50,12 @@ pub use write::{Edit, Removed};
 use crate::db::Db;
 use crate::error::Error;
 
-/// Longest record, bytes of its JSON.
-pub const RECORD_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest record, bytes of its JSON: an answer that holds one, and says it as text too, must pass the gate's limit.
+pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
+/// A page ends with the record that brings it beyond this, bytes of contents.
+pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Records read from the database at once.
+const READ_RECORDS: i64 = 100;
 /// Most records of one page.
 pub const PAGE_RECORDS_MAX: i64 = 1000;
 

@@ -1,5 +1,7 @@
 //! Personas: the names under which agents work.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +27,7 @@ impl Body for Persona {
         &self.name
     }
 
-    fn unique(&self) -> Option<&str> {
-        Some(&self.name)
+    fn unique(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.name))
     }
 }

@@ -140,7 +140,7 @@ pub struct Task {
     pub title: String,
     pub description: String,
     pub status: Status,
-    /// Every task made here has one; imported ones may not.
+    /// A task is made with one; it may lose it later, and imported ones may have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feature_id: Option<String>,
     /// As `featureId`.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::{RecordError, Result};
 use super::kind::{Body, Kind, RecordId};
 use super::row::{Saved, Stored, columns, stored};
-use super::{Desk, PAGE_RECORDS_MAX};
+use super::{Desk, PAGE_BYTES_MAX, PAGE_RECORDS_MAX, READ_RECORDS};
 use crate::db::{Sql, Tx, places, sql, sql_of};
 
 /// Which records of a kind, in the order of their numbers.
@@ -78,12 +78,27 @@ impl Desk {
 
     pub async fn list_any(&self, kind: Kind, query: &Query) -> Result<Page<Stored>> {
         let limit = query.limit.clamp(1, PAGE_RECORDS_MAX);
-        let rows = select(self.who.project_id, kind, query, limit + 1).read(&self.db).await?;
-        let mut items: Vec<Stored> = rows.iter().map(stored).collect::<Result<_>>()?;
-        let more = items.len() as i64 > limit;
-        items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        let next = if more { items.last().map(|last| last.id.number) } else { None };
-        Ok(Page { items, next })
+        let mut items: Vec<Stored> = Vec::new();
+        let (mut query, mut bytes) = (query.clone(), 0);
+        loop {
+            let left = limit - items.len() as i64;
+            let rows = select(self.who.project_id, kind, &query, (left + 1).min(READ_RECORDS)).read(&self.db).await?;
+            let all = (rows.len() as i64) < (left + 1).min(READ_RECORDS);
+            for row in &rows {
+                let record = stored(row)?;
+                // There is at least one more than the page takes.
+                if items.len() as i64 == limit || (bytes > 0 && bytes + record.bytes > PAGE_BYTES_MAX) {
+                    let next = items.last().map(|last: &Stored| last.id.number);
+                    return Ok(Page { items, next });
+                }
+                bytes += record.bytes;
+                query.after = Some(record.id.number);
+                items.push(record);
+            }
+            if all {
+                return Ok(Page { items, next: None });
+            }
+        }
     }
 
     /// Every record of a kind that fits, page by page: for checks over all of them.
@@ -121,25 +136,37 @@ impl Desk {
         Ok(found)
     }
 
-    /// What a record was, the newest version first.
+    /// What a record was, the newest version first; as many as fit into [`PAGE_BYTES_MAX`].
     pub async fn history(&self, id: RecordId, before: Option<i64>, limit: i64) -> Result<Vec<Version>> {
         let text = "SELECT version, at_ms, account_id, actor, call_id, change, why, body FROM history
              WHERE project_id = $1 AND kind = $2 AND number = $3 AND version < $4 ORDER BY version DESC LIMIT $5";
-        let query = sql(text).bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number);
-        let rows = query.bind(before.unwrap_or(i64::MAX)).bind(limit.clamp(1, PAGE_RECORDS_MAX)).read(&self.db).await?;
-        let mut versions = Vec::new();
-        for row in &rows {
-            let body: String = row.get("body")?;
-            versions.push(Version {
-                version: row.get("version")?,
-                at_ms: row.get("at_ms")?,
-                user_id: row.get("account_id")?,
-                by: row.get("actor")?,
-                call_id: row.get("call_id")?,
-                change: row.get("change")?,
-                why: row.get("why")?,
-                content: serde_json::from_str(&body)?,
-            });
+        let limit = limit.clamp(1, PAGE_RECORDS_MAX);
+        let (mut versions, mut bytes, mut below) = (Vec::new(), 0, before.unwrap_or(i64::MAX));
+        loop {
+            let left = (limit - versions.len() as i64).min(READ_RECORDS);
+            let query = sql(text).bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number);
+            let rows = query.bind(below).bind(left).read(&self.db).await?;
+            for row in &rows {
+                let body: String = row.get("body")?;
+                bytes += body.len();
+                if bytes > PAGE_BYTES_MAX && !versions.is_empty() {
+                    return Ok(versions);
+                }
+                below = row.get("version")?;
+                versions.push(Version {
+                    version: below,
+                    at_ms: row.get("at_ms")?,
+                    user_id: row.get("account_id")?,
+                    by: row.get("actor")?,
+                    call_id: row.get("call_id")?,
+                    change: row.get("change")?,
+                    why: row.get("why")?,
+                    content: serde_json::from_str(&body)?,
+                });
+            }
+            if (rows.len() as i64) < left || versions.len() as i64 >= limit {
+                break;
+            }
         }
         if versions.is_empty() && before.is_none() { Err(RecordError::NotFound { id }) } else { Ok(versions) }
     }

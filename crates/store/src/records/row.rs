@@ -30,6 +30,8 @@ pub struct Stored {
     pub state: String,
     pub body: Value,
     pub waits_on: i64,
+    /// Of the content as it is stored.
+    pub(crate) bytes: usize,
     /// A key that tells holders apart.
     pub(crate) holder_key: Option<String>,
     pub holder: Option<Holder>,
@@ -94,6 +96,7 @@ pub(crate) fn stored(row: &Row) -> Result<Stored> {
         state: row.get("state")?,
         body: serde_json::from_str(&body)?,
         waits_on: row.get("waits_on")?,
+        bytes: body.len(),
         holder_key: row.get("holder")?,
         holder: lease.zip(name).map(|(lease_until_ms, name)| Holder { name, lease_until_ms }),
         created_at_ms: row.get("created_at_ms")?,

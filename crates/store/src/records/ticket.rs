@@ -1,5 +1,7 @@
 //! Tickets, what is said about them, and the documents that belong to them (Bonsai's).
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -115,6 +117,11 @@ impl Body for Document {
 
     fn references(&self) -> Result<Vec<Reference>> {
         references("ticketId", Kind::Ticket, OnDelete::Cascade, [&self.ticket_id])
+    }
+
+    /// A ticket has one document of each type.
+    fn unique(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Owned(format!("{} {}", self.ticket_id, self.document_type.as_str())))
     }
 }
 

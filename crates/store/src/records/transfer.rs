@@ -12,15 +12,18 @@ use super::error::{RecordError, Result};
 use super::kind::{Kind, NUMBER_MAX, RecordId};
 use super::read::{Query, find, select};
 use super::row::stored;
-use super::write::{Rules, Write, check_content, count_all_waits, put_row, remember};
+use super::write::{Rules, Write, check_content, check_text, count_all_waits, put_row, remember};
 use super::{Desk, PAGE_RECORDS_MAX, search};
 use crate::db::{Tx, sql};
-use crate::error::Error;
 
 /// The format of the lines; a reader refuses a newer one.
 const FORMAT_VERSION: i64 = 1;
 /// Who holds a task that was in progress where it came from.
 const FORMER_HOLDER: &str = "somebody before";
+/// The end of the year 9999, milliseconds since 1970.
+pub(crate) const TIME_MS_MAX: i64 = 253_402_300_799_999;
+/// What can happen to a record, as history calls it.
+const CHANGES: [&str; 8] = ["create", "update", "state", "claim", "delete", "restore", "inherit", "import"];
 /// Rows of history read at once.
 const HISTORY_PAGE_ROWS: i64 = 1000;
 
@@ -114,6 +117,7 @@ impl Desk {
     /// Hands every line of the project's records to `sink`: one moment of all of them.
     pub async fn export(&self, sink: &mut (dyn FnMut(String) -> Result<()> + Send)) -> Result<u64> {
         let mut tx = self.db.snapshot().await?;
+        tx.may_pause().await?;
         let mut lines = 0;
         let mut write = |line: &Line| -> Result<()> {
             lines += 1;
@@ -190,11 +194,11 @@ impl Desk {
         let mut arrived = Vec::new();
         let mut numbers = Numbers::new();
         for (n, text) in lines.enumerate() {
-            let text = text?;
+            let at = format!("line {}", n + 1);
+            let text = text.map_err(|error| error.in_field(&at))?;
             if text.trim().is_empty() {
                 continue;
             }
-            let at = format!("line {}", n + 1);
             let line: Line = serde_json::from_str(&text)
                 .map_err(|error| RecordError::Field { field: at.clone(), problem: error.to_string() })?;
             let took = self.take_line(&mut tx, line, &mut imported, &mut arrived, &mut numbers).await;
@@ -206,6 +210,7 @@ impl Desk {
         self.link_arrivals(&mut tx, &arrived).await?;
         self.end_histories(&mut tx).await?;
         self.current_exists(&mut tx).await?;
+        self.iterations_exist(&mut tx).await?;
         tx.commit().await?;
         Ok(imported)
     }
@@ -241,6 +246,8 @@ impl Desk {
                 Ok(())
             }
             Line::History { id, version, iteration, at_ms, user_id, by, call_id, change, why, content } => {
+                is_time("atMs", at_ms)?;
+                is_change(&change)?;
                 let id = RecordId::parse(&id).ok_or_else(|| unknown_kind(&id))?;
                 within("version", version, 1)?;
                 within("iteration", iteration, 0)?;
@@ -269,6 +276,7 @@ impl Desk {
                     }
                     return Err(RecordError::Exists { id });
                 }
+                record_times(created_at_ms, updated_at_ms, holder.as_ref())?;
                 let arrival = Arrival {
                     id,
                     iteration,
@@ -301,15 +309,20 @@ impl Desk {
                      (SELECT max(h.version) FROM history h
                       WHERE h.project_id = r.project_id AND h.kind = r.kind AND h.number = r.number) AS newest,
                      (SELECT h.change FROM history h WHERE h.project_id = r.project_id AND h.kind = r.kind
-                          AND h.number = r.number AND h.version = r.version) AS change
+                          AND h.number = r.number AND h.version = r.version) AS change,
+                     (SELECT h.body FROM history h WHERE h.project_id = r.project_id AND h.kind = r.kind
+                          AND h.number = r.number AND h.version = r.version) AS last_body,
+                     r.body AS body
                  FROM record r WHERE r.project_id = $1) ended
-             WHERE newest IS NULL OR newest <> version OR change = 'delete' ORDER BY kind, number";
+             WHERE newest IS NULL OR newest <> version OR change = 'delete'
+                 OR last_body <> body ORDER BY kind, number";
         for row in sql(text).bind(self.who.project_id).all(tx).await? {
             let (kind, number): (String, i64) = (row.get("kind")?, row.get("number")?);
             let id = Kind::parse(&kind).ok_or_else(|| unknown_kind(&kind))?.id(number);
             if let Some(newest) = row.get::<Option<i64>>("newest")? {
                 let version: i64 = row.get("version")?;
-                let problem = format!("it comes at version {version}, but its history here ends at {newest}");
+                let problem =
+                    format!("it comes at version {version}, which is not what its history here ends with ({newest})");
                 return Err(RecordError::Field { field: id.to_string(), problem });
             }
             let record = self.must_find(tx, id).await?;
@@ -317,6 +330,18 @@ impl Desk {
             remember(tx, &self.who, now, id, version, iteration, "import", None, &record.body).await?;
         }
         Ok(())
+    }
+
+    /// No list shows a record of an iteration that is not there.
+    async fn iterations_exist(&self, tx: &mut Tx) -> Result<()> {
+        let text = "SELECT r.kind AS kind, r.number AS number, r.iteration AS iteration FROM record r
+             WHERE r.project_id = $1 AND r.iteration <> 0 AND NOT EXISTS (SELECT 1 FROM record i
+                 WHERE i.project_id = r.project_id AND i.kind = 'iteration' AND i.number = r.iteration) LIMIT 1";
+        let Some(row) = sql(text).bind(self.who.project_id).optional(tx).await? else { return Ok(()) };
+        let (kind, iteration): (String, i64) = (row.get("kind")?, row.get("iteration")?);
+        let id = Kind::parse(&kind).ok_or_else(|| unknown_kind(&kind))?.id(row.get("number")?);
+        let missing = RecordError::NotFound { id: Kind::Iteration.id(iteration) };
+        Err(missing.in_field(&id.to_string()))
     }
 
     async fn current_exists(&self, tx: &mut Tx) -> Result<()> {
@@ -429,6 +454,31 @@ fn unknown_kind(text: &str) -> RecordError {
     RecordError::Field { field: "id".to_owned(), problem: format!("`{text}` is of no kind that this toolhost knows") }
 }
 
+fn is_change(word: &str) -> Result<()> {
+    if CHANGES.contains(&word) {
+        return Ok(());
+    }
+    let problem = format!("`{word}` is none of {}", CHANGES.join(", "));
+    Err(RecordError::Field { field: "change".to_owned(), problem })
+}
+
+fn record_times(created_at_ms: i64, updated_at_ms: i64, holder: Option<&LeaseLine>) -> Result<()> {
+    is_time("createdAtMs", created_at_ms)?;
+    is_time("updatedAtMs", updated_at_ms)?;
+    let Some(lease) = holder else { return Ok(()) };
+    is_time("leaseUntilMs", lease.lease_until_ms)?;
+    check_text(&lease.key, "holder.key")?;
+    check_text(&lease.name, "holder.name")
+}
+
+/// A time that can be shown.
+fn is_time(field: &str, at_ms: i64) -> Result<()> {
+    if (0..=TIME_MS_MAX).contains(&at_ms) {
+        return Ok(());
+    }
+    Err(RecordError::Field { field: field.to_owned(), problem: format!("{at_ms} is no time from 1970 to 9999") })
+}
+
 /// A number that leaves room to count on.
 fn within(field: &str, number: i64, least: i64) -> Result<()> {
     if (least..=NUMBER_MAX).contains(&number) {
@@ -474,11 +524,5 @@ fn name_anew(content: &mut Value, ids: &BTreeMap<String, RecordId>) {
             Some(value) => rename(value),
             None => {}
         }
-    }
-}
-
-impl From<std::io::Error> for RecordError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Store(Error::Row(error.to_string()))
     }
 }

@@ -42,6 +42,8 @@ pub struct Graph {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     pub number: i64,
+    /// The number of its iteration; 0 for none.
+    pub iteration: i64,
     pub completed: bool,
     /// 0 where none is told.
     pub effort_minutes: i64,
@@ -96,10 +98,13 @@ impl Desk {
         };
         let now = self.now_ms();
         let taken_over = self.may_claim(&mut tx, &found, claimant, now).await?;
-        let lease = Holder { name: claimant.name.clone(), lease_until_ms: now.saturating_add(lease_ms) };
-        let mut held = if found.state == "pending" {
+        let mut lease = Holder { name: claimant.name.clone(), lease_until_ms: now.saturating_add(lease_ms) };
+        let own = found.holder.as_ref().filter(|_| found.holder_key.as_ref() == Some(&claimant.key));
+        // Claiming again never makes a lease shorter.
+        lease.lease_until_ms = own.map_or(0, |own| own.lease_until_ms).max(lease.lease_until_ms);
+        let mut held = if found.state != "in_progress" || taken_over {
             let body = moved(&found, Status::InProgress, now)?;
-            self.rewrite(&mut tx, &found, &body, "claim", None).await?
+            self.write_again(&mut tx, &found, &body, "claim").await?
         } else {
             found
         };
@@ -154,33 +159,28 @@ impl Desk {
         stored.typed()
     }
 
-    /// The dependencies of all tasks, or of those of an iteration, without reading one record after the other.
-    pub async fn graph(&self, iteration: Option<i64>) -> Result<Graph> {
+    /// The dependencies of all tasks of the project, without reading one record after the other.
+    pub async fn graph(&self) -> Result<Graph> {
         let mut tx = self.db.snapshot().await?;
         let project = self.who.project_id;
         // One long text instead of hundreds of thousands of rows.
-        let of_iteration = if iteration.is_some() { " AND iteration = $2" } else { "" };
-        let text = format!(
-            "SELECT string_agg(CAST(number AS TEXT) || CASE WHEN state = 'completed' THEN ' 1 ' ELSE ' 0 ' END
-                 || CAST(effort_minutes AS TEXT), ',') AS list
-             FROM record WHERE project_id = $1 AND kind = 'task'{of_iteration}"
-        );
-        let mut query = crate::db::sql_of(text).bind(project);
-        if let Some(iteration) = iteration {
-            query = query.bind(iteration);
-        }
-        let nodes: Option<String> = query.one(&mut tx).await?.get("list")?;
+        let text = "SELECT string_agg(CAST(number AS TEXT) || ' ' || CAST(iteration AS TEXT)
+                 || CASE WHEN state = 'completed' THEN ' 1 ' ELSE ' 0 ' END || CAST(effort_minutes AS TEXT), ',') AS list
+             FROM record WHERE project_id = $1 AND kind = 'task'";
+        let nodes: Option<String> = sql(text).bind(project).one(&mut tx).await?.get("list")?;
         let mut nodes: Vec<Node> = rows_of(nodes.as_deref())
-            .map(|[number, completed, effort_minutes]| Node { number, completed: completed == 1, effort_minutes })
+            .map(|[number, iteration, completed, effort_minutes]| Node {
+                number,
+                iteration,
+                completed: completed == 1,
+                effort_minutes,
+            })
             .collect();
         nodes.sort_unstable_by_key(|node| node.number);
         let text = "SELECT string_agg(CAST(from_number AS TEXT) || ' ' || CAST(to_number AS TEXT), ',') AS list
              FROM link WHERE project_id = $1 AND from_kind = 'task' AND field = 'dependencies'";
         let edges: Option<String> = sql(text).bind(project).one(&mut tx).await?.get("list")?;
-        let mut edges: Vec<(i64, i64)> = rows_of(edges.as_deref()).map(|[from, to]| (from, to)).collect();
-        if iteration.is_some() {
-            edges.retain(|(from, _)| nodes.binary_search_by_key(from, |node| node.number).is_ok());
-        }
+        let edges: Vec<(i64, i64)> = rows_of(edges.as_deref()).map(|[from, to]| (from, to)).collect();
         let mut graph = Graph { nodes, edges, unknown: Vec::new() };
         let text = concat!(
             "SELECT ",
@@ -189,9 +189,6 @@ impl Desk {
         );
         for row in sql(text).bind(project).all(&mut tx).await? {
             let task = stored(&row)?;
-            if iteration.is_some_and(|iteration| iteration != task.iteration) {
-                continue;
-            }
             let content: Task = task.clone().typed()?.content;
             graph.unknown.extend(content.unknown_dependencies.into_iter().map(|name| (task.id.number, name)));
         }
@@ -231,11 +228,11 @@ impl Desk {
                 not_held(task, claimant, now_ms)?;
                 Ok(task.holder_key.as_deref() != Some(claimant.key.as_str()))
             }
-            (state, _) => Err(RecordError::NotInState {
-                id: task.id,
-                from: if state == "in_progress" { "in_progress without a lease".to_owned() } else { state.to_owned() },
-                expected: "pending".to_owned(),
-            }),
+            // Begun by somebody who never claimed it, or stuck: whoever names it takes it over.
+            ("in_progress" | "blocked", _) => Ok(true),
+            (state, _) => {
+                Err(RecordError::NotInState { id: task.id, from: state.to_owned(), expected: "pending".to_owned() })
+            }
         }
     }
 

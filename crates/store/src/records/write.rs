@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::error::{RecordError, Result};
-use super::kind::{Body, Facts, Kind, OnDelete, RecordId, Reference};
+use super::kind::{Body, Facts, Kind, NUMBER_MAX, OnDelete, RecordId, Reference};
 use super::read::find;
 use super::row::{Saved, Stored};
 use super::{Desk, RECORD_BYTES_MAX, Who, search};
@@ -78,7 +78,7 @@ impl Desk {
         let body = serde_json::to_value(&content)?;
         let mut tx = self.begin().await?;
         let same = match content.unique() {
-            Some(text) => same(&mut tx, self.who.project_id, T::KIND, &sameness(text)).await?,
+            Some(text) => same(&mut tx, self.who.project_id, T::KIND, &sameness(&text)).await?,
             None => None,
         };
         if let Some(same) = same {
@@ -163,17 +163,18 @@ impl Desk {
         let mut removed = Removed::default();
         let mut going: VecDeque<Stored> = VecDeque::from([first]);
         let mut gone: Vec<Stored> = Vec::new();
+        let mut seen: BTreeSet<RecordId> = BTreeSet::from([id]);
         while let Some(record) = going.pop_front() {
-            if gone.len() > CASCADE_RECORDS_MAX {
-                let what = format!("what depends on {id}");
-                return Err(RecordError::TooLarge { what, bytes: gone.len(), max: CASCADE_RECORDS_MAX });
+            not_held(&record, self.now_ms())?;
+            if gone.len() + removed.unlinked.len() >= CASCADE_RECORDS_MAX {
+                return Err(RecordError::TooMany { id, max: CASCADE_RECORDS_MAX });
             }
             let users = self.users(&mut tx, record.id).await?;
             if !cascade && !users.is_empty() {
                 return Err(RecordError::InUse { id: record.id, by: users });
             }
             for user in users {
-                if gone.iter().chain(&going).any(|other| other.id == user) || user == record.id {
+                if seen.contains(&user) {
                     continue;
                 }
                 let former = self.must_find(&mut tx, user).await?;
@@ -183,14 +184,13 @@ impl Desk {
                     return Err(RecordError::InUse { id: record.id, by: vec![user] });
                 }
                 if rule(OnDelete::Cascade) {
+                    seen.insert(user);
                     going.push_back(former);
                     continue;
                 }
                 let body = without(&former.body, &references, record.id);
                 self.rewrite(&mut tx, &former, &body, "update", Some(&format!("{} was deleted", record.id))).await?;
-                if !removed.unlinked.contains(&user.to_string()) {
-                    removed.unlinked.push(user.to_string());
-                }
+                removed.unlinked.push(user.to_string());
             }
             gone.push(record);
         }
@@ -201,7 +201,10 @@ impl Desk {
             self.erase(&mut tx, record, edit.why.as_deref()).await?;
             removed.deleted.push(record.id.to_string());
         }
-        removed.unlinked.retain(|id| !removed.deleted.contains(id));
+        let deleted: BTreeSet<&String> = removed.deleted.iter().collect();
+        removed.unlinked.sort_unstable();
+        removed.unlinked.dedup();
+        removed.unlinked.retain(|id| !deleted.contains(id));
         tx.commit().await?;
         Ok(removed)
     }
@@ -221,6 +224,13 @@ impl Desk {
                 "SELECT version, iteration, body FROM history WHERE project_id = $1 AND kind = $2 AND number = $3
                  ORDER BY version DESC LIMIT 1";
             let last = sql(last).bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number).one(&mut tx).await?;
+            let newest: i64 = last.get("version")?;
+            if let Some(expected) = edit.expected_version.filter(|expected| *expected != newest) {
+                return Err(RecordError::Stale { id, expected, found: newest });
+            }
+            let first = "SELECT min(at_ms) AS at_ms FROM history WHERE project_id = $1 AND kind = $2 AND number = $3";
+            let first =
+                sql(first).bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number).one(&mut tx).await?;
             let as_deleted: String = last.get("body")?;
             keep_state(id.kind, &mut body, &serde_json::from_str(&as_deleted)?);
             let write = Write {
@@ -230,8 +240,8 @@ impl Desk {
                 change: "restore",
                 why: Some(&why),
                 former: None,
-                last_version: last.get("version")?,
-                created_at_ms: self.now_ms(),
+                last_version: newest,
+                created_at_ms: first.get("at_ms")?,
                 rules: Rules::AnyState,
             };
             put(&mut tx, &self.who, self.now_ms(), &write).await?
@@ -299,11 +309,38 @@ impl Desk {
         put(tx, &self.who, self.now_ms(), &write).await
     }
 
+    /// A new version, also of a content that is the same: something else about the record has changed.
+    pub(crate) async fn write_again(
+        &self,
+        tx: &mut Tx,
+        former: &Stored,
+        body: &Value,
+        change: &'static str,
+    ) -> Result<Stored> {
+        let write = Write {
+            id: former.id,
+            iteration: former.iteration,
+            body,
+            change,
+            why: None,
+            former: Some(former),
+            last_version: former.version,
+            created_at_ms: former.created_at_ms,
+            rules: Rules::Machine,
+        };
+        put(tx, &self.who, self.now_ms(), &write).await
+    }
+
     /// A number that this project has never given to this kind.
     pub(crate) async fn next_number(&self, tx: &mut Tx, kind: Kind) -> Result<i64> {
         let text = "INSERT INTO counter (project_id, kind, value) VALUES ($1, $2, 1)
              ON CONFLICT (project_id, kind) DO UPDATE SET value = counter.value + 1 RETURNING value";
-        Ok(sql(text).bind(self.who.project_id).bind(kind.as_str()).one(tx).await?.get("value")?)
+        let number: i64 = sql(text).bind(self.who.project_id).bind(kind.as_str()).one(tx).await?.get("value")?;
+        if number > NUMBER_MAX {
+            let problem = format!("this project has given all numbers of its {}s up to {NUMBER_MAX}", kind.as_str());
+            return Err(RecordError::Field { field: "id".to_owned(), problem });
+        }
+        Ok(number)
     }
 
     /// The records that name this one, itself left out.
@@ -383,6 +420,18 @@ async fn check_unique(tx: &mut Tx, project: i64, write: &Write<'_>, facts: &Fact
     }
 }
 
+/// What somebody works on is not taken away under their hands.
+fn not_held(record: &Stored, now_ms: i64) -> Result<()> {
+    match &record.holder {
+        Some(holder) if holder.lease_until_ms > now_ms => Err(RecordError::Held {
+            id: record.id,
+            holder: holder.name.clone(),
+            left_ms: holder.lease_until_ms.saturating_sub(now_ms),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// A content without any mention of `gone`.
 fn without(body: &Value, references: &[Reference], gone: RecordId) -> Value {
     let mut body = body.clone();
@@ -414,6 +463,7 @@ pub(crate) async fn put(tx: &mut Tx, who: &Who, now_ms: i64, write: &Write<'_>) 
     let former = write.former;
     let held = former.filter(|_| !is_nobodys(write.id.kind, &facts.state));
     Ok(Stored {
+        bytes: serde_json::to_string(&facts.body)?.len(),
         id: write.id,
         version,
         iteration: write.iteration,
@@ -439,7 +489,7 @@ pub(crate) fn check_content(write: &Write<'_>) -> Result<Facts> {
 }
 
 /// A zero character ends a text for half of the world's programs.
-fn check_text(text: &str, field: &str) -> Result<()> {
+pub(crate) fn check_text(text: &str, field: &str) -> Result<()> {
     if text.contains('\0') {
         let (field, problem) = (field.to_owned(), "has a zero character (U+0000) in it".to_owned());
         return Err(RecordError::Field { field, problem });

@@ -150,8 +150,10 @@ async fn a_holder_holds_on_and_lets_go() {
             let moved = desk.move_task("TASK-001", to, None, &claimant("ann"), &Edit::default()).await.unwrap();
             assert_eq!((moved.holder, holder(&desk, 1).await), (None, None), "{place}: who is stuck lets go");
         }
-        let refused = claim(&desk, Some(1), "bob").await;
-        assert_eq!(said(refused), "TASK-001 is in_progress without a lease, not pending");
+        let taken = claim(&desk, Some(1), "bob").await.unwrap().unwrap();
+        assert!(taken.taken_over, "{place}: whoever names it takes over what nobody holds");
+        assert_eq!(desk.history(id(1), None, 1).await.unwrap()[0].change, "claim", "{place}: and history says so");
+        desk.move_task("TASK-001", Status::Completed, None, &claimant("bob"), &Edit::default()).await.unwrap();
         claim(&desk, Some(2), "ann").await.unwrap().unwrap();
         let done =
             desk.move_task("TASK-002", Status::Completed, None, &claimant("ann"), &Edit::default()).await.unwrap();
@@ -232,7 +234,7 @@ async fn pages_of_ready_tasks_cover_all_of_them_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_may_be_rewritten_and_deleted() {
+async fn what_is_held_may_be_rewritten_but_not_deleted() {
     for place in engines() {
         let here = place.room().await;
         let desk = with_tasks(&here, 1).await;
@@ -244,6 +246,9 @@ async fn what_is_held_may_be_rewritten_and_deleted() {
         let renamed = desk.update::<Task>("TASK-001", &Edit::default(), rename).await.unwrap();
         assert_eq!(renamed.holder.as_ref().map(|holder| holder.name.as_str()), Some("ann"), "{place}");
         assert_eq!(desk.get::<Task>("TASK-001").await.unwrap(), renamed);
+        let refused = desk.delete(id(1), &Edit::default(), true).await;
+        assert_eq!(said(refused), "TASK-001 is held by ann for another 60 s", "{place}: nobody's work is taken away");
+        place.clock.advance(Duration::from_secs(60));
         desk.delete(id(1), &Edit::default(), false).await.unwrap();
         desk.restore(id(1), 3, &Edit::default()).await.unwrap();
         assert_eq!(holder(&desk, 1).await, None, "{place}: a lease does not outlive its task");

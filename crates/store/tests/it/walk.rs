@@ -279,7 +279,7 @@ async fn after_anything_that_may_happen_to_tasks_the_ready_ones_are_ready() {
         }
         checkup(&walk.desk).await;
         let edges: usize = walk.model.alive.values().map(|is| is.dependencies.len()).sum();
-        let graph = walk.desk.graph(None).await.unwrap();
+        let graph = walk.desk.graph().await.unwrap();
         assert_eq!((graph.nodes.len(), graph.edges.len()), (walk.model.alive.len(), edges));
         assert!(walk.refused > STEPS / 20, "the walk has met refusals: {}", walk.refused);
     }

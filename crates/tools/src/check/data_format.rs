@@ -140,11 +140,20 @@ fn examine(schema: &Value, data: &Value) -> Result<Output, ToolError> {
         total += 1;
         if findings.len() < FINDINGS_MAX {
             let path = error.instance_path().to_string();
-            findings.push(Finding { id: id_at(data, &path), path, expected: error.to_string() });
+            findings.push(Finding { id: id_at(data, &path), path, expected: expected(&error) });
         }
     }
     let records = data.as_object().map_or(0, |lists| lists.values().filter_map(Value::as_array).map(Vec::len).sum());
     Ok(Output { valid: total == 0, records, left_out: total - findings.len(), findings })
+}
+
+/// What would have been right, by the word of the schema that is broken.
+fn expected(error: &jsonschema::ValidationError<'_>) -> String {
+    match error.schema_path().to_string().rsplit('/').next() {
+        Some("pattern") => "a text that says something".to_owned(),
+        Some("minItems") => "at least one".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// The id of the record that a path leads into.

@@ -27,7 +27,7 @@ pub(crate) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output {
-    /// Nothing is left uncovered.
+    /// There is something to cover, and nothing is left uncovered.
     covered: bool,
     requirements: usize,
     features: usize,
@@ -119,7 +119,8 @@ impl Tool for FeatureCoverage {
             .filter(|feature| feature.content.requirement_ids.is_empty())
             .map(|feature| line(&feature))
             .collect();
-        let covered = requirements_without_features.is_empty()
+        let covered = !(requirements.is_empty() && features.is_empty())
+            && requirements_without_features.is_empty()
             && features_without_requirements.is_empty()
             && features_without_tasks.is_empty()
             && features_without_components.is_empty();

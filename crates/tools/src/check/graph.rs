@@ -7,21 +7,21 @@ use toolhost_store::records::Graph;
 
 /// Circles that are told; one is enough to stop the work.
 const CIRCLES_MAX: usize = 20;
+/// Circles of the whole project that are looked at.
+const CIRCLES_FOUND_MAX: usize = 1000;
 /// Minutes of a task that says nothing of its effort.
 const EFFORT_MINUTES_DEFAULT: i64 = 60;
 
-/// What was found. Tasks are their numbers.
+/// What was found in the whole project about the tasks of one iteration. Tasks are their numbers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
     /// Each from a task over what it depends on back to itself.
     pub(super) circles: Vec<Vec<i64>>,
     /// Tasks that depend on themselves.
     pub(super) own: Vec<i64>,
-    /// A task, and a number that no task of the project has.
-    pub(super) missing: Vec<(i64, i64)>,
-    /// Open tasks, each after those it depends on; those in a circle, or behind one, are not among them.
+    /// Open tasks of the iteration, each after those it depends on; those in a circle, or behind one, are not among them.
     pub(super) order: Vec<i64>,
-    /// The chain of open tasks that takes longest.
+    /// The chain of open tasks that takes longest, wherever its tasks belong, to the last one of the iteration.
     pub(super) critical: Vec<i64>,
     pub(super) critical_minutes: i64,
 }
@@ -36,13 +36,19 @@ struct Tasks {
     targets: Vec<u32>,
 }
 
-pub(super) fn examine(graph: &Graph) -> Findings {
+pub(super) fn examine(graph: &Graph, iteration: i64) -> Findings {
     let mut findings = Findings::default();
     let tasks = tasks(graph, &mut findings);
+    let here = |task: usize| graph.nodes[task].iteration == iteration;
+    let here_by_number = |number: &i64| tasks.numbers.binary_search(number).is_ok_and(here);
+    // A circle may lead through other iterations.
     findings.circles = circles(&tasks);
+    findings.circles.retain(|circle| circle.iter().any(here_by_number));
+    findings.circles.truncate(CIRCLES_MAX);
+    findings.own.retain(here_by_number);
     let order = order(&tasks);
-    (findings.critical, findings.critical_minutes) = critical(&tasks, &order);
-    findings.order = order.into_iter().map(|task| tasks.numbers[task]).collect();
+    (findings.critical, findings.critical_minutes) = critical(&tasks, &order, here);
+    findings.order = order.into_iter().filter(|task| here(*task)).map(|task| tasks.numbers[task]).collect();
     findings
 }
 
@@ -54,13 +60,12 @@ fn tasks(graph: &Graph, findings: &mut Findings) -> Tasks {
         match (position.get(from), position.get(to)) {
             (Some(_), Some(_)) if from == to => findings.own.push(*from),
             (Some(from), Some(to)) => pairs.push((*from, *to)),
-            (Some(_), None) => findings.missing.push((*from, *to)),
-            (None, _) => {}
+            // A reference has both its ends, so this one came or went between two queries of no one moment.
+            _ => {}
         }
     }
     pairs.sort_unstable();
     findings.own.sort_unstable();
-    findings.missing.sort_unstable();
     let mut starts = vec![0; numbers.len() + 1];
     for (from, _) in &pairs {
         starts[*from as usize + 1] += 1;
@@ -119,7 +124,7 @@ fn circles(tasks: &Tasks) -> Vec<Vec<i64>> {
                     marks[to] = Mark::Open;
                     path.push((to, 0));
                 }
-                Mark::Open if found.len() < CIRCLES_MAX => {
+                Mark::Open if found.len() < CIRCLES_FOUND_MAX => {
                     let from = path.iter().position(|(task, _)| *task == to).unwrap_or(0);
                     let mut circle: Vec<i64> = path[from..].iter().map(|(task, _)| tasks.numbers[*task]).collect();
                     circle.push(tasks.numbers[to]);
@@ -162,7 +167,7 @@ fn order(tasks: &Tasks) -> Vec<usize> {
 }
 
 /// The longest way along the dependencies of open tasks, by effort.
-fn critical(tasks: &Tasks, order: &[usize]) -> (Vec<i64>, i64) {
+fn critical(tasks: &Tasks, order: &[usize], here: impl Fn(usize) -> bool) -> (Vec<i64>, i64) {
     let mut ends_after = vec![0_i64; tasks.len()];
     let mut before: Vec<Option<u32>> = vec![None; tasks.len()];
     for &task in order {
@@ -171,7 +176,11 @@ fn critical(tasks: &Tasks, order: &[usize]) -> (Vec<i64>, i64) {
         before[task] = longest.copied();
         ends_after[task] = tasks.minutes[task] + longest.map_or(0, |to| ends_after[*to as usize]);
     }
-    let last = order.iter().copied().max_by_key(|task| (ends_after[*task], std::cmp::Reverse(*task)));
+    let last = order
+        .iter()
+        .copied()
+        .filter(|task| here(*task))
+        .max_by_key(|task| (ends_after[*task], std::cmp::Reverse(*task)));
     let Some(last) = last else { return (Vec::new(), 0) };
     let mut chain = vec![tasks.numbers[last]];
     let mut at = last;
@@ -190,12 +199,12 @@ mod tests {
 
     /// Tasks 1 to `count`, an hour each; those in `completed` are done.
     fn graph(count: i64, completed: &[i64], edges: &[(i64, i64)]) -> Graph {
-        let node = |number| Node { number, completed: completed.contains(&number), effort_minutes: 0 };
+        let node = |number| Node { number, iteration: 0, completed: completed.contains(&number), effort_minutes: 0 };
         Graph { nodes: (1..=count).map(node).collect(), edges: edges.to_vec(), unknown: Vec::new() }
     }
 
     fn check(graph: &Graph, expected: Findings) {
-        assert_eq!(examine(graph), expected, "{graph:?}");
+        assert_eq!(examine(graph, 0), expected, "{graph:?}");
     }
 
     #[test]
@@ -229,12 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn own_and_missing_ones_are_told_apart() {
+    fn a_task_that_depends_on_itself_is_told() {
         check(
-            &graph(2, &[], &[(1, 1), (2, 9)]),
+            &graph(2, &[], &[(1, 1)]),
             Findings {
                 own: vec![1],
-                missing: vec![(2, 9)],
                 order: vec![1, 2],
                 critical: vec![1],
                 critical_minutes: 60,
@@ -244,9 +252,21 @@ mod tests {
     }
 
     #[test]
+    fn work_of_another_iteration_comes_first_but_is_not_listed_and_a_circle_through_it_is_found() {
+        let mut two = graph(3, &[], &[(2, 1), (3, 2)]);
+        two.nodes[0].iteration = 7;
+        let expected =
+            Findings { order: vec![2, 3], critical: vec![1, 2, 3], critical_minutes: 180, ..Findings::default() };
+        check(&two, expected);
+        two.edges.push((1, 3));
+        assert_eq!(examine(&two, 0).circles, [vec![1, 3, 2, 1]]);
+        assert_eq!(examine(&two, 5), Findings::default(), "an iteration without tasks");
+    }
+
+    #[test]
     fn a_chain_of_a_hundred_thousand_is_no_deeper_than_one() {
         let edges: Vec<(i64, i64)> = (2..=100_000).map(|task| (task, task - 1)).collect();
-        let found = examine(&graph(100_000, &[], &edges));
+        let found = examine(&graph(100_000, &[], &edges), 0);
         assert_eq!((found.order.len(), found.critical.len(), found.circles.len()), (100_000, 100_000, 0));
     }
 

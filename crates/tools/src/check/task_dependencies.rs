@@ -1,5 +1,7 @@
 //! `check.task_dependencies`
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -9,6 +11,9 @@ use toolhost_store::records::{Graph, Kind, RecordId, chain_text};
 
 use super::graph::{Findings, examine};
 use crate::desk::{desk, iteration_of};
+
+/// Tasks of one circle that are named.
+const CHAIN_MAX: usize = 1000;
 
 pub(crate) struct TaskDependencies(pub(crate) Records);
 
@@ -20,7 +25,7 @@ pub(crate) struct Input {
     /// The number of an iteration; the current one if left out, 0 for what belongs to none.
     #[schemars(range(min = 0))]
     iteration: Option<i64>,
-    /// Most tasks of the order.
+    /// Most tasks of the order, and of each other list.
     #[schemars(range(min = 1, max = 10_000))]
     #[serde(default = "order_default")]
     limit: usize,
@@ -105,28 +110,30 @@ impl Tool for TaskDependencies {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let desk = desk(&self.0, ctx)?;
         let iteration = iteration_of(&desk, input.iteration).await?;
-        let graph = desk.graph(Some(iteration)).await?;
+        let graph = desk.graph().await?;
         // Hundreds of thousands of edges take a while, which other calls must not wait for.
-        let examined = tokio::task::spawn_blocking(move || (examine(&graph), graph)).await;
+        let examined = tokio::task::spawn_blocking(move || (examine(&graph, iteration), graph)).await;
         let (findings, graph) = examined.map_err(ToolError::internal)?;
-        Ok(output(findings, &graph, input.limit))
+        Ok(output(findings, &graph, iteration, input.limit))
     }
 }
 
-fn output(findings: Findings, graph: &Graph, limit: usize) -> Output {
+fn output(findings: Findings, graph: &Graph, iteration: i64, limit: usize) -> Output {
+    let here: HashSet<i64> =
+        graph.nodes.iter().filter(|node| node.iteration == iteration).map(|node| node.number).collect();
     let id = |number: &i64| RecordId { kind: Kind::Task, number: *number };
     let text = |number: &i64| id(number).to_string();
-    let chain = |numbers: &Vec<i64>| chain_text(&numbers.iter().map(id).collect::<Vec<_>>());
-    let mut unknown: Vec<Unknown> =
-        graph.unknown.iter().map(|(task, names)| Unknown { task: text(task), names: names.clone() }).collect();
-    unknown.extend(findings.missing.iter().map(|(task, names)| Unknown { task: text(task), names: text(names) }));
+    let chain = |numbers: &Vec<i64>| chain_text(&numbers.iter().take(CHAIN_MAX).map(id).collect::<Vec<_>>());
+    let unknown = graph.unknown.iter().filter(|(task, _)| here.contains(task));
+    let unknown: Vec<Unknown> =
+        unknown.map(|(task, names)| Unknown { task: text(task), names: names.clone() }).collect();
     Output {
         valid: findings.circles.is_empty() && findings.own.is_empty() && unknown.is_empty(),
-        tasks: graph.nodes.len(),
-        dependencies: graph.edges.len(),
+        tasks: here.len(),
+        dependencies: graph.edges.iter().filter(|(from, _)| here.contains(from)).count(),
         cycles: findings.circles.iter().map(chain).collect(),
-        self_references: findings.own.iter().map(text).collect(),
-        unknown_references: unknown,
+        self_references: findings.own.iter().take(limit).map(text).collect(),
+        unknown_references: unknown.into_iter().take(limit).collect(),
         order: findings.order.iter().take(limit).map(text).collect(),
         order_left_out: findings.order.len().saturating_sub(limit),
         critical_path: findings.critical.iter().take(limit).map(text).collect(),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
 use toolhost_store::Records;
-use toolhost_store::records::{Iteration, IterationStatus, Kind, RecordId, Saved};
+use toolhost_store::records::{Iteration, IterationStatus, Kind, RecordError, RecordId, Saved};
 
 use crate::desk::{desk, edit};
 use crate::sheet::sheet;
@@ -70,7 +70,13 @@ impl Tool for UpdateStatus {
         let id = RecordId::of(Kind::Iteration, &input.id)?;
         let saved = match input.new_status {
             Some(status) => desk.move_iteration(&input.id, status, &edit(input.expected_version, input.why)).await?,
-            None => desk.get(&input.id).await?,
+            None => {
+                let saved: Saved<Iteration> = desk.get(&input.id).await?;
+                if let Some(expected) = input.expected_version.filter(|expected| *expected != saved.version) {
+                    return Err(RecordError::Stale { id, expected, found: saved.version }.into());
+                }
+                saved
+            }
         };
         if input.current {
             desk.enter_iteration(id).await?;

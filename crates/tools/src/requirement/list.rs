@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
 use toolhost_store::Records;
-use toolhost_store::records::{Category, Feature, Kind, Priority, Query, Requirement, Saved};
+use toolhost_store::records::{Category, Feature, Kind, Priority, Query, RecordError, Requirement, Saved};
 
 use crate::desk::{desk, iteration_of};
 use crate::page::{after_number, number_cursor};
@@ -87,22 +87,29 @@ impl Tool for List {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
         let desk = desk(&self.0, ctx)?;
         let iteration = iteration_of(&desk, input.iteration).await?;
-        let query = Query {
-            iteration: Some(iteration),
-            after: after_number(input.cursor)?,
-            limit: input.limit,
-            ..Query::default()
-        };
-        let page = desk.list::<Requirement>(&query).await?;
-        let numbers: Vec<i64> = page.items.iter().filter_map(Saved::record_id).map(|id| id.number).collect();
-        let mut namers = desk.namers(Kind::Requirement, &numbers, Kind::Feature).await?;
         let fits = |one: &Requirement| {
             input.priority.is_none_or(|wanted| one.priority == wanted)
                 && input.category.is_none_or(|wanted| one.category == wanted)
         };
+        let after = after_number(input.cursor)?;
+        let mut query = Query { iteration: Some(iteration), after, limit: input.limit, ..Query::default() };
+        let mut found: Vec<Saved<Requirement>> = Vec::new();
+        // A page is as full as it can be, however few of the requirements fit.
+        let next = loop {
+            let page = desk.list::<Requirement>(&query).await?;
+            found.extend(page.items.into_iter().filter(|one| fits(&one.content)));
+            query.after = page.next;
+            let left = input.limit - i64::try_from(found.len()).unwrap_or(i64::MAX);
+            if left <= 0 || page.next.is_none() {
+                break page.next;
+            }
+            query.limit = left;
+        };
+        let numbers: Vec<i64> = found.iter().filter_map(Saved::record_id).map(|id| id.number).collect();
+        let mut namers = desk.namers(Kind::Requirement, &numbers, Kind::Feature).await?;
         let mut requirements = Vec::new();
         let mut named = std::collections::BTreeSet::new();
-        for requirement in page.items.into_iter().filter(|one| fits(&one.content)) {
+        for requirement in found {
             let features = requirement.record_id().and_then(|id| namers.remove(&id.number)).unwrap_or_default();
             named.extend(features.iter().copied());
             requirements
@@ -110,9 +117,14 @@ impl Tool for List {
         }
         let mut features = Vec::new();
         for id in named {
-            features.push(desk.get_any(id).await?.typed()?);
+            match desk.get::<Feature>(&id.to_string()).await {
+                Ok(feature) => features.push(feature),
+                // Deleted since it was found.
+                Err(RecordError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(Output { requirements, features, next_cursor: number_cursor(page.next) })
+        Ok(Output { requirements, features, next_cursor: number_cursor(next) })
     }
 }
 

@@ -23,19 +23,19 @@ pub(crate) struct Input {
     title: Option<String>,
     /// How, and what to mind.
     description: Option<String>,
-    /// The feature it is for, such as FEAT-001.
+    /// The feature it is for, such as FEAT-001; empty for none.
     feature_id: Option<String>,
-    /// The component it changes, such as COMP-001.
+    /// The component it changes, such as COMP-001; empty for none.
     component_id: Option<String>,
-    /// How one sees that it is done.
+    /// All of them: how one sees that it is done.
     acceptance_criteria: Option<Vec<String>>,
-    /// Tasks that must be completed before, such as TASK-001.
+    /// All tasks that must be completed before, such as TASK-001.
     dependencies: Option<Vec<String>>,
-    /// Paths of files it will make.
+    /// All paths of files it will make.
     files_to_create: Option<Vec<String>>,
     /// Such as `3h`, `2 days` or `1 week`.
     estimated_effort: Option<String>,
-    /// Words to find it by.
+    /// All words to find it by.
     labels: Option<Vec<String>>,
     /// Change it only if it is still at this version.
     #[schemars(range(min = 1))]

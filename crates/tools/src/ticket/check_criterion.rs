@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
 use toolhost_store::Records;
-use toolhost_store::records::{Edit, RecordError, Saved, Ticket};
+use toolhost_store::records::{RecordError, Saved, Ticket};
 
-use crate::desk::{desk, ticket_id};
+use crate::desk::{desk, edit, ticket_id};
 use crate::sheet::sheet;
 
 pub(crate) struct CheckCriterion(pub(crate) Records);
@@ -24,6 +24,12 @@ pub(crate) struct Input {
     /// Whether it holds.
     #[serde(default = "yes")]
     done: bool,
+    /// Change it only if it is still at this version.
+    #[schemars(range(min = 1))]
+    expected_version: Option<i64>,
+    /// Why, for its history.
+    #[schemars(length(max = 2000))]
+    why: Option<String>,
 }
 
 impl Tool for CheckCriterion {
@@ -72,7 +78,7 @@ impl Tool for CheckCriterion {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
         let desk = desk(&self.0, ctx)?;
         let id = ticket_id(ctx, input.ticket_id)?;
-        let edit = Edit::default();
+        let edit = edit(input.expected_version, input.why);
         let saved = desk.update::<Ticket>(&id, &edit, |content| {
             let count = content.acceptance_criteria.len();
             match content.acceptance_criteria.get_mut(input.number.wrapping_sub(1)) {
