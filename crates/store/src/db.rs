@@ -163,6 +163,19 @@ impl Tx {
         Ok(())
     }
 
+    /// Tells the server how much this transaction has written so far. It plans queries for tables as it last saw them, and
+    /// what is right for an empty one reads all of a full one.
+    pub(crate) async fn tell_sizes(&mut self) -> Result<()> {
+        if let Self::Postgres(_) = self {
+            for text in
+                ["ANALYZE record", "ANALYZE link", "ANALYZE history", "ANALYZE memory_term", "ANALYZE memory_near"]
+            {
+                sql(text).run(self).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The same for the audit's chain, which is written apart from everything else.
     pub(crate) async fn lock_chain(&mut self, project: i64) -> Result<()> {
         if let Self::Postgres(_) = self {

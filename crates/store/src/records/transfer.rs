@@ -22,6 +22,8 @@ const FORMAT_VERSION: i64 = 1;
 const FORMER_HOLDER: &str = "somebody before";
 /// The end of the year 9999, milliseconds since 1970.
 pub(crate) const TIME_MS_MAX: i64 = 253_402_300_799_999;
+/// After so many rows a server is told what has been written.
+const MILESTONES: [usize; 5] = [300, 2_000, 10_000, 50_000, 200_000];
 /// What can happen to a record, as history calls it.
 const CHANGES: [&str; 8] = ["create", "update", "state", "claim", "delete", "restore", "inherit", "import"];
 /// Rows of history read at once.
@@ -194,6 +196,9 @@ impl Desk {
         let mut arrived = Vec::new();
         let mut numbers = Numbers::new();
         for (n, text) in lines.enumerate() {
+            if is_milestone(n) {
+                tx.tell_sizes().await?;
+            }
             let at = format!("line {}", n + 1);
             let text = text.map_err(|error| error.in_field(&at))?;
             if text.trim().is_empty() {
@@ -394,7 +399,10 @@ impl Desk {
     /// to be taken over.
     pub(crate) async fn arrive(&self, tx: &mut Tx, arrivals: &[Arrival]) -> Result<()> {
         let now = self.now_ms();
-        for arrival in arrivals {
+        for (n, arrival) in arrivals.iter().enumerate() {
+            if is_milestone(n) {
+                tx.tell_sizes().await?;
+            }
             self.put_arrival(tx, arrival, now).await.map_err(|error| match error {
                 RecordError::Store(_) => error,
                 error => error.in_field(&arrival.id.to_string()),
@@ -438,7 +446,11 @@ impl Desk {
 
     /// The second pass: every record that is named must be there by now. Circles are kept; a check names them.
     async fn link_arrivals(&self, tx: &mut Tx, arrived: &[RecordId]) -> Result<()> {
-        for id in arrived {
+        for (n, id) in arrived.iter().enumerate() {
+            // From now on references are looked for, in a table that was empty before.
+            if n == 0 && arrived.len() > MILESTONES[0] || is_milestone(n) {
+                tx.tell_sizes().await?;
+            }
             let record = self.must_find(tx, *id).await?;
             let references = id.kind.facts(&record.body)?.references;
             super::write::link_new(tx, self.who.project_id, *id, &references).await.map_err(|error| match error {
@@ -452,6 +464,11 @@ impl Desk {
 
 fn unknown_kind(text: &str) -> RecordError {
     RecordError::Field { field: "id".to_owned(), problem: format!("`{text}` is of no kind that this toolhost knows") }
+}
+
+/// Whether a transaction has written so much more that its plans may no longer fit.
+fn is_milestone(n: usize) -> bool {
+    MILESTONES.contains(&n)
 }
 
 fn is_change(word: &str) -> Result<()> {
