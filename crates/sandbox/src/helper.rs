@@ -28,6 +28,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// Returns only if the command could not be started.
 pub fn main(args: Vec<OsString>) -> ExitCode {
+    default_signals();
     if args.first().is_some_and(|arg| arg == HOLD_NAMESPACE) {
         return hold_namespace();
     }
@@ -274,6 +275,18 @@ enum Ending {
     Child,
     /// The host asked for the end, or has died.
     Asked,
+}
+
+/// A host under `nohup` ignores SIGHUP, and what is ignored stays so across `exec`: a command must not depend on how its
+/// host was started.
+fn default_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGCHLD] {
+        #[expect(unsafe_code, reason = "dispositions have no safe wrapper")]
+        // SAFETY: SIG_DFL is no handler, and this process has one thread.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
 }
 
 fn ending_signals() -> libc::sigset_t {
