@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use toolhost_contract::Outcome;
@@ -48,8 +47,7 @@ impl fmt::Display for Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        static TOLD: AtomicBool = AtomicBool::new(false);
-        if std::thread::panicking() && !TOLD.swap(true, Ordering::Relaxed) {
+        if std::thread::panicking() {
             // Which engine it was on; nobody is left to hear that this failed, too.
             let _ = writeln!(std::io::stderr(), "the test failed on {self}");
         }
