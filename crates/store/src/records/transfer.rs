@@ -22,7 +22,7 @@ const FORMAT_VERSION: i64 = 1;
 const FORMER_HOLDER: &str = "somebody before";
 /// The end of the year 9999, milliseconds since 1970.
 pub(crate) const TIME_MS_MAX: i64 = 253_402_300_799_999;
-/// After so many rows a server is told what has been written.
+/// After so many rows of a kind a server is told what has been written.
 const MILESTONES: [usize; 5] = [300, 2_000, 10_000, 50_000, 200_000];
 /// What can happen to a record, as history calls it.
 const CHANGES: [&str; 8] = ["create", "update", "state", "claim", "delete", "restore", "inherit", "import"];
@@ -53,8 +53,39 @@ pub struct Imported {
     pub unchanged: usize,
 }
 
-/// The highest number given to each kind.
-type Numbers = BTreeMap<Kind, i64>;
+/// How far an import has come.
+#[derive(Default)]
+struct Progress {
+    imported: Imported,
+    arrived: Vec<RecordId>,
+    /// The highest number given to each kind.
+    numbers: BTreeMap<Kind, i64>,
+    growth: Growth,
+}
+
+impl Progress {
+    fn given(&mut self, kind: Kind, number: i64) {
+        let highest = self.numbers.entry(kind).or_default();
+        *highest = number.max(*highest);
+    }
+}
+
+/// Records and their history, written in a transaction. Each kind fills tables of its own, and a plan that was made while one of them was
+/// empty reads it from end to end ever after.
+#[derive(Default)]
+struct Growth(BTreeMap<Kind, usize>);
+
+impl Growth {
+    /// Before each row.
+    async fn of(&mut self, tx: &mut Tx, kind: Kind) -> Result<()> {
+        let rows = self.0.entry(kind).or_default();
+        if MILESTONES.contains(rows) {
+            tx.tell_sizes().await?;
+        }
+        *rows += 1;
+        Ok(())
+    }
+}
 
 /// A record on its way in, its id given.
 pub(crate) struct Arrival {
@@ -192,13 +223,8 @@ impl Desk {
     /// stops the import, and nothing has happened.
     pub async fn import(&self, lines: impl Iterator<Item = Result<String>> + Send) -> Result<Imported> {
         let mut tx = self.begin().await?;
-        let mut imported = Imported::default();
-        let mut arrived = Vec::new();
-        let mut numbers = Numbers::new();
+        let mut progress = Progress::default();
         for (n, text) in lines.enumerate() {
-            if is_milestone(n) {
-                tx.tell_sizes().await?;
-            }
             let at = format!("line {}", n + 1);
             let text = text.map_err(|error| error.in_field(&at))?;
             if text.trim().is_empty() {
@@ -206,32 +232,21 @@ impl Desk {
             }
             let line: Line = serde_json::from_str(&text)
                 .map_err(|error| RecordError::Field { field: at.clone(), problem: error.to_string() })?;
-            let took = self.take_line(&mut tx, line, &mut imported, &mut arrived, &mut numbers).await;
+            let took = self.take_line(&mut tx, line, &mut progress).await;
             took.map_err(|error| if let RecordError::Store(_) = error { error } else { error.in_field(&at) })?;
         }
-        for (kind, number) in numbers {
+        for (kind, number) in progress.numbers {
             raise_counter(&mut tx, self.who.project_id, kind, number).await?;
         }
-        self.link_arrivals(&mut tx, &arrived).await?;
+        self.link_arrivals(&mut tx, &progress.arrived).await?;
         self.end_histories(&mut tx).await?;
         self.current_exists(&mut tx).await?;
         self.iterations_exist(&mut tx).await?;
         tx.commit().await?;
-        Ok(imported)
+        Ok(progress.imported)
     }
 
-    async fn take_line(
-        &self,
-        tx: &mut Tx,
-        line: Line,
-        imported: &mut Imported,
-        arrived: &mut Vec<RecordId>,
-        numbers: &mut Numbers,
-    ) -> Result<()> {
-        let mut given = |kind: Kind, number: i64| {
-            let highest = numbers.entry(kind).or_default();
-            *highest = number.max(*highest);
-        };
+    async fn take_line(&self, tx: &mut Tx, line: Line, progress: &mut Progress) -> Result<()> {
         let project = self.who.project_id;
         match line {
             Line::Toolhost { version } if version > FORMAT_VERSION => Err(RecordError::Field {
@@ -242,7 +257,7 @@ impl Desk {
             Line::Counter { kind, value } => {
                 let kind = Kind::parse(&kind).ok_or_else(|| unknown_kind(&kind))?;
                 within("value", value, 0)?;
-                given(kind, value);
+                progress.given(kind, value);
                 Ok(())
             }
             Line::Current { iteration } => {
@@ -256,7 +271,7 @@ impl Desk {
                 let id = RecordId::parse(&id).ok_or_else(|| unknown_kind(&id))?;
                 within("version", version, 1)?;
                 within("iteration", iteration, 0)?;
-                given(id.kind, id.number);
+                progress.given(id.kind, id.number);
                 let there = sql("SELECT body FROM history
                      WHERE project_id = $1 AND kind = $2 AND number = $3 AND version = $4");
                 let there = there.bind(project).bind(id.kind.as_str()).bind(id.number).bind(version);
@@ -265,9 +280,10 @@ impl Desk {
                     let same = serde_json::from_str::<Value>(&there)? == content;
                     return if same { Ok(()) } else { Err(RecordError::Exists { id }) };
                 }
+                progress.growth.of(tx, id.kind).await?;
                 let who = super::Who { project_id: project, user_id, name: by, call_id };
                 remember(tx, &who, at_ms, id, version, iteration, &change, why.as_deref(), &content).await?;
-                imported.versions += 1;
+                progress.imported.versions += 1;
                 Ok(())
             }
             Line::Record { id, version, iteration, created_at_ms, updated_at_ms, holder, content } => {
@@ -276,12 +292,13 @@ impl Desk {
                 within("iteration", iteration, 0)?;
                 if let Some(there) = find(tx, project, id).await? {
                     if there.body == content && there.version == version {
-                        imported.unchanged += 1;
+                        progress.imported.unchanged += 1;
                         return Ok(());
                     }
                     return Err(RecordError::Exists { id });
                 }
                 record_times(created_at_ms, updated_at_ms, holder.as_ref())?;
+                progress.growth.of(tx, id.kind).await?;
                 let arrival = Arrival {
                     id,
                     iteration,
@@ -292,15 +309,15 @@ impl Desk {
                     why: None,
                 };
                 self.put_arrival(tx, &arrival, updated_at_ms).await?;
-                given(id.kind, id.number);
+                progress.given(id.kind, id.number);
                 if let Some(lease) = holder {
                     let text = "UPDATE record SET holder = $4, holder_name = $5, lease_until_ms = $6
                          WHERE project_id = $1 AND kind = $2 AND number = $3";
                     let update = sql(text).bind(project).bind(id.kind.as_str()).bind(id.number);
                     update.bind(lease.key).bind(lease.name).bind(lease.lease_until_ms).run(tx).await?;
                 }
-                *imported.records.entry(id.kind.as_str().to_owned()).or_default() += 1;
-                arrived.push(id);
+                *progress.imported.records.entry(id.kind.as_str().to_owned()).or_default() += 1;
+                progress.arrived.push(id);
                 Ok(())
             }
         }
@@ -399,10 +416,9 @@ impl Desk {
     /// to be taken over.
     pub(crate) async fn arrive(&self, tx: &mut Tx, arrivals: &[Arrival]) -> Result<()> {
         let now = self.now_ms();
-        for (n, arrival) in arrivals.iter().enumerate() {
-            if is_milestone(n) {
-                tx.tell_sizes().await?;
-            }
+        let mut growth = Growth::default();
+        for arrival in arrivals {
+            growth.of(tx, arrival.id.kind).await?;
             self.put_arrival(tx, arrival, now).await.map_err(|error| match error {
                 RecordError::Store(_) => error,
                 error => error.in_field(&arrival.id.to_string()),
@@ -446,11 +462,12 @@ impl Desk {
 
     /// The second pass: every record that is named must be there by now. Circles are kept; a check names them.
     async fn link_arrivals(&self, tx: &mut Tx, arrived: &[RecordId]) -> Result<()> {
-        for (n, id) in arrived.iter().enumerate() {
-            // From now on references are looked for, in a table that was empty before.
-            if n == 0 && arrived.len() > MILESTONES[0] || is_milestone(n) {
-                tx.tell_sizes().await?;
-            }
+        let mut growth = Growth::default();
+        if arrived.len() > MILESTONES[0] {
+            tx.tell_sizes().await?;
+        }
+        for id in arrived {
+            growth.of(tx, id.kind).await?;
             let record = self.must_find(tx, *id).await?;
             let references = id.kind.facts(&record.body)?.references;
             super::write::link_new(tx, self.who.project_id, *id, &references).await.map_err(|error| match error {
@@ -464,11 +481,6 @@ impl Desk {
 
 fn unknown_kind(text: &str) -> RecordError {
     RecordError::Field { field: "id".to_owned(), problem: format!("`{text}` is of no kind that this toolhost knows") }
-}
-
-/// Whether a transaction has written so much more that its plans may no longer fit.
-fn is_milestone(n: usize) -> bool {
-    MILESTONES.contains(&n)
 }
 
 fn is_change(word: &str) -> Result<()> {
