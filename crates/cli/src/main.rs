@@ -1,9 +1,10 @@
 //! The binary `toolhost`: arguments, environment, output. The only place that wires the crates together.
 
-mod approver;
 mod commands;
+mod editor;
 mod print;
 mod settings;
+mod terminal;
 mod wire;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+pub(crate) use toolhost_contract::visible;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -56,6 +57,15 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// A line of a diff in its colour.
+pub(crate) fn diff_line(line: &str) -> String {
+    match line.as_bytes().first() {
+        Some(b'+') => paint(GOOD, line),
+        Some(b'-') => paint(BAD, line),
+        _ => line.to_owned(),
+    }
+}
+
 /// Columns as wide as their widest cell; the last one is not padded.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
@@ -75,20 +85,6 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     for row in rows {
         line(render(row.iter().map(String::as_str).collect()));
     }
-}
-
-/// Text from elsewhere, such that nothing in it can deceive the reader or drive the terminal.
-pub(crate) fn visible(text: &str) -> String {
-    let deceptive = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}')
-    };
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if deceptive(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
-    }
-    shown
 }
 
 /// The end of the year 9999, milliseconds since 1970.
@@ -117,14 +113,4 @@ pub(crate) fn start_log() {
     let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_default();
     // Only a second call could fail, and there is one.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deceptive_characters_are_shown() {
-        assert_eq!(visible("a\u{202e}b\u{1b}[2Jc\u{200b}\n"), "a\\u{202e}b\\u{1b}[2Jc\\u{200b}\n");
-    }
 }

@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use toolhost_host::{Asking, Unattended};
 use toolhost_sandbox::FenceChoice;
 
 /// Toolchains that usually live below the home, which commands do not see otherwise. Read-only.
@@ -34,6 +36,8 @@ const HOME_TOOLCHAINS: &[&str] = &[
 /// Variables that say where a toolchain is; handed to commands as they are.
 const TOOLCHAIN_VARIABLES: &[&str] =
     &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "GOROOT"];
+/// Longest time that a person is waited for: thirty days.
+const EXPIRE_SECONDS_MAX: u64 = 30 * 24 * 3600;
 /// The machine's user, who needs no name.
 const USER_DEFAULT: &str = "local";
 /// `PATH` of commands where the operator has none.
@@ -60,12 +64,35 @@ pub(crate) struct Settings {
     /// The configuration file [default: ~/.config/toolhost/config.toml]
     #[arg(long, global = true, value_name = "FILE", env = "TOOLHOST_CONFIG")]
     config: Option<PathBuf>,
+    /// What happens to a call that needs a person where nobody can be asked [default: wait]
+    #[arg(long, global = true, value_name = "WHAT", env = "TOOLHOST_UNATTENDED", hide_possible_values = false)]
+    unattended: Option<UnattendedFlag>,
     /// The fence around commands; `auto` takes the strongest that holds here
     #[arg(long, global = true, value_name = "TIER", env = "TOOLHOST_SANDBOX")]
     sandbox: Option<Sandbox>,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum UnattendedFlag {
+    /// It waits in the queue of `toolhost review`
+    Wait,
+    Deny,
+}
+
+/// How people are asked.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Approvals {
+    /// As `--unattended`.
+    unattended: Option<UnattendedFlag>,
+    /// How long an answer is waited for, and then for its use.
+    expire_seconds: Option<u64>,
+    /// How long a call waits for an answer from elsewhere before it comes back as pending.
+    hold_seconds: Option<u64>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
@@ -82,6 +109,8 @@ enum Sandbox {
 #[serde(deny_unknown_fields)]
 struct File {
     sandbox: Option<Sandbox>,
+    #[serde(default)]
+    approvals: Approvals,
     /// As `--database`.
     database: Option<String>,
     /// As `--project`.
@@ -109,6 +138,7 @@ pub(crate) struct Resolved {
     pub(crate) user: String,
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
+    pub(crate) asking: Asking,
     pub(crate) home: PathBuf,
     pub(crate) path: String,
     pub(crate) toolchains: Vec<PathBuf>,
@@ -127,6 +157,7 @@ impl Settings {
             project: self.project.clone(),
             user: self.user.clone(),
             config: self.config.clone(),
+            unattended: self.unattended,
             sandbox: self.sandbox,
             json: self.json,
         }
@@ -189,6 +220,7 @@ impl Settings {
         Ok(Resolved {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
+            asking: asking(self.unattended, &file.approvals)?,
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),
             project: self.project.clone().or(file.project),
@@ -201,6 +233,24 @@ impl Settings {
             env,
         })
     }
+}
+
+fn asking(flag: Option<UnattendedFlag>, file: &Approvals) -> anyhow::Result<Asking> {
+    let mut asking = Asking::default();
+    asking.unattended = match flag.or(file.unattended) {
+        None | Some(UnattendedFlag::Wait) => Unattended::Wait,
+        Some(UnattendedFlag::Deny) => Unattended::Deny,
+    };
+    if let Some(seconds) = file.expire_seconds {
+        if !(1..=EXPIRE_SECONDS_MAX).contains(&seconds) {
+            bail!("the configuration's approvals.expire_seconds is {seconds}; it goes from 1 to {EXPIRE_SECONDS_MAX}");
+        }
+        asking.lives_ms = seconds * 1000;
+    }
+    if let Some(seconds) = file.hold_seconds {
+        asking.hold = Duration::from_secs(seconds.min(EXPIRE_SECONDS_MAX));
+    }
+    Ok(asking)
 }
 
 fn choice(sandbox: Option<Sandbox>) -> FenceChoice {

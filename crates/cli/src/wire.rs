@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, CallId, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
-use toolhost_host::{Approver, Gate, GateConfig, Members, Profiles, Redactor, Registry, Tightening};
+use toolhost_host::{Asking, Gate, GateConfig, Members, Person, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
     Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
 };
@@ -24,12 +24,15 @@ const TIGHTENING_BYTES_MAX: u64 = 256 * 1024;
 /// A host, open.
 pub(crate) struct Host {
     pub(crate) gate: Arc<Gate>,
+    pub(crate) registry: Arc<Registry>,
+    executor: Arc<LocalExecutor>,
     pub(crate) store: Store,
     pub(crate) project: Project,
     pub(crate) user: User,
     /// The ticket that all calls are about.
     pub(crate) ticket: Option<String>,
     pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) asking: Asking,
 }
 
 /// In whose name everything is done.
@@ -67,28 +70,60 @@ async fn kit_with(resolved: Resolved, records: &Records) -> anyhow::Result<Kit> 
 }
 
 /// Opens everything.
-pub(crate) async fn open(settings: &Settings, approver: Arc<dyn Approver>) -> anyhow::Result<Host> {
+pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Host> {
     let resolved = settings.resolve()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let (store, project, user) = open_store(&resolved, Arc::clone(&clock)).await?;
-    let Kit { registry, profiles, executor, .. } = kit_with(resolved, &store.records()).await?;
+    let Kit { registry, profiles, executor, resolved } = kit_with(resolved, &store.records()).await?;
     let probing = Arc::clone(&executor);
     // Probing the fence takes a few milliseconds, which pass while the client says hello.
     tokio::spawn(async move { probing.report().await });
+    let redactor = Arc::new(redactor());
     let gate = Gate::new(GateConfig {
-        registry,
+        registry: Arc::clone(&registry),
         profiles,
-        executor,
+        executor: Arc::<LocalExecutor>::clone(&executor),
         audit: store.audit(),
-        approver,
+        file_log: store.file_log(),
+        queue: Queue::new(store.asks(), store.audit(), store.people(), Arc::clone(&redactor)),
+        asking: resolved.asking,
         members: Arc::new(Members::new(store.people(), Arc::clone(&clock))),
-        redactor: Arc::new(Redactor::new(
-            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
-        )),
+        redactor,
         clock,
+        ids: Arc::new(RandomIds),
         limits: toolhost_host::Limits::default(),
     });
-    Ok(Host { gate, store, project, user, ticket: None, ids: Arc::new(RandomIds) })
+    Ok(Host {
+        gate,
+        registry,
+        executor,
+        store,
+        project,
+        user,
+        ticket: None,
+        ids: Arc::new(RandomIds),
+        asking: resolved.asking,
+    })
+}
+
+/// What the environment calls a secret is shown nowhere.
+fn redactor() -> Redactor {
+    Redactor::new(std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))))
+}
+
+/// The queue of what people are asked, for whoever answers without a host.
+pub(crate) struct Answers {
+    pub(crate) queue: Queue,
+    pub(crate) store: Store,
+    pub(crate) person: Person,
+}
+
+pub(crate) async fn open_answers(settings: &Settings) -> anyhow::Result<Answers> {
+    let (store, project, user) = open_store(&settings.resolve()?, Arc::new(SystemClock::default())).await?;
+    need_role(&store, &project, &user, Role::Viewer).await?;
+    let queue = Queue::new(store.asks(), store.audit(), store.people(), Arc::new(redactor()));
+    let person = Person { user_id: user.id, project_id: project.id, name: user.name };
+    Ok(Answers { queue, store, person })
 }
 
 /// Opens the database, finds the project in it, and the user in whose name things are done.
@@ -208,6 +243,11 @@ pub(crate) fn who(project: &Project, user: &User) -> Who {
     Who { project_id: project.id, user_id: user.id, name: user.name.clone(), call_id }
 }
 
+/// The same person and the same number as a call's.
+pub(crate) fn who_calls(host: &Host, call: &Call) -> Who {
+    Who { call_id: call.id.to_string(), ..who(&host.project, &host.user) }
+}
+
 /// A user who may do what an owner, or a member, may.
 pub(crate) async fn need_role(store: &Store, project: &Project, user: &User, at_least: Role) -> anyhow::Result<()> {
     let role = store.people().role(project.id, user.id).await?;
@@ -224,6 +264,16 @@ pub(crate) async fn need_role(store: &Store, project: &Project, user: &User, at_
 }
 
 impl Host {
+    /// The user, as somebody who answers.
+    pub(crate) fn person(&self) -> Person {
+        Person { user_id: self.user.id, project_id: self.project.id, name: self.user.name.clone() }
+    }
+
+    /// The workspace's files, for what a person does without a tool.
+    pub(crate) fn executor(&self) -> Arc<dyn Executor> {
+        Arc::<LocalExecutor>::clone(&self.executor)
+    }
+
     pub(crate) fn scope(&self, session: Option<String>) -> Scope {
         Scope {
             user_id: self.user.id,
@@ -243,7 +293,7 @@ impl Host {
             scope: self.scope(None),
             caller: Caller {
                 kind: CallerKind::Person,
-                door: "cli",
+                door: "cli".into(),
                 profile: profile.to_owned(),
                 persona: self.user.name.clone(),
             },

@@ -1,12 +1,17 @@
 //! A request to run a tool.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::CallId;
 
 /// One request to run a tool, as a door hands it to the gate.
-#[derive(Debug, Clone)]
+///
+/// Its JSON is kept with what people are asked about it, so that another process can run it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Call {
     pub id: CallId,
     /// The name as it was asked for: canonical, wire or alias.
@@ -18,7 +23,8 @@ pub struct Call {
 }
 
 /// What the call is about. Ids are the store's; sessions are named by their door.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Scope {
     pub user_id: i64,
     pub project_id: i64,
@@ -29,11 +35,12 @@ pub struct Scope {
 }
 
 /// Who calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Caller {
     pub kind: CallerKind,
     /// The door the call came through: `mcp`, `cli`, …
-    pub door: &'static str,
+    pub door: Cow<'static, str>,
     /// The profile whose tools, rules and fence apply.
     pub profile: String,
     /// Name shown as author of what the call makes, such as commits.

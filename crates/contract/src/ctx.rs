@@ -5,6 +5,7 @@ use toolhost_sandbox::{Watch, Workspace};
 
 use crate::call::Call;
 use crate::clock::Clock;
+use crate::people::People;
 use crate::tool::Effect;
 
 /// Everything a tool may use besides its own fields.
@@ -13,6 +14,7 @@ pub struct Ctx<'a> {
     /// The workspace as the caller's profile may see it.
     pub workspace: &'a Workspace,
     pub catalog: &'a dyn Catalog,
+    pub people: &'a dyn People,
     pub grants: Grants,
     pub clock: &'a dyn Clock,
     /// Cancelled when the caller no longer wants the answer.

@@ -9,7 +9,9 @@ mod ctx;
 mod error;
 mod ids;
 mod outcome;
+mod people;
 mod tool;
+mod visible;
 
 pub use call::{Call, Caller, CallerKind, Scope};
 pub use clock::{Clock, SystemClock};
@@ -17,4 +19,7 @@ pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary}
 pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use ids::{CallId, IdSource, RandomIds};
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success};
+pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Tool, description_of, schema_of};
+pub use toolhost_sandbox::BoxFuture;
+pub use visible::{is_deceptive, visible};

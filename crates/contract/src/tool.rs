@@ -14,6 +14,7 @@ use toolhost_sandbox::BoxFuture;
 use crate::ctx::Ctx;
 use crate::error::{ErrorKind, ToolError};
 use crate::outcome::Success;
+use crate::people::Preview;
 
 /// What running a tool can do. There is no default: a tool that does not say does not compile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,6 +45,10 @@ pub trait Tool: Send + Sync + 'static {
     const EFFECT: Effect;
     /// A model that calls it is refused; the profile alone cannot grant it.
     const PEOPLE_ONLY: bool = false;
+    /// A person allows each call: no rule of policy and no standing permission does it instead.
+    const ALWAYS_ASKS: bool = false;
+    /// It may wait for a person for as long as people are waited for.
+    const WAITS: bool = false;
     /// Part of what an approval is bound to: raise it when the same arguments come to mean something else.
     const VERSION: u32 = 1;
 
@@ -61,6 +66,11 @@ pub trait Tool: Send + Sync + 'static {
     /// SHA-256 of the canonical JSON (RFC 8785) of the one object that the answer is about.
     fn revision(&self, _: &Self::Output) -> Option<String> {
         None
+    }
+
+    /// What the call would do, for the person who has to allow it; it changes nothing. `None`: what its arguments say.
+    fn preview(&self, _: &Ctx<'_>, _: Self::Input) -> impl Future<Output = Result<Option<Preview>, ToolError>> + Send {
+        std::future::ready(Ok(None))
     }
 
     fn run(&self, ctx: &Ctx<'_>, input: Self::Input) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
@@ -106,6 +116,8 @@ pub struct Facts {
     pub effect: Effect,
     pub version: u32,
     pub people_only: bool,
+    pub always_asks: bool,
+    pub waits: bool,
     pub aliases: Vec<Alias>,
     pub input_schema: Value,
     pub output_schema: Value,
@@ -115,6 +127,11 @@ pub struct Facts {
 /// A tool, erased. Every [`Tool`] is one; a tool from elsewhere may implement it by hand.
 pub trait AnyTool: Send + Sync {
     fn facts(&self) -> Facts;
+
+    /// As [`Tool::preview`], with arguments that have passed the published schema.
+    fn preview<'a>(&'a self, _: &'a Ctx<'a>, _: Value) -> BoxFuture<'a, Result<Option<Preview>, ToolError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
 
     /// Runs with arguments that have passed the published schema.
     fn run<'a>(&'a self, ctx: &'a Ctx<'a>, arguments: Value) -> BoxFuture<'a, Result<Success, ToolError>>;
@@ -130,6 +147,8 @@ impl<T: Tool> AnyTool for T {
             effect: T::EFFECT,
             version: T::VERSION,
             people_only: T::PEOPLE_ONLY,
+            always_asks: T::ALWAYS_ASKS,
+            waits: T::WAITS,
             aliases: self.aliases(),
             input_schema: without_description(input_schema),
             output_schema: without_description(schema_of::<T::Output>()),
@@ -137,16 +156,24 @@ impl<T: Tool> AnyTool for T {
         }
     }
 
+    fn preview<'a>(&'a self, ctx: &'a Ctx<'a>, arguments: Value) -> BoxFuture<'a, Result<Option<Preview>, ToolError>> {
+        Box::pin(async move { Tool::preview(self, ctx, input_of::<T>(arguments)?).await })
+    }
+
     fn run<'a>(&'a self, ctx: &'a Ctx<'a>, arguments: Value) -> BoxFuture<'a, Result<Success, ToolError>> {
         Box::pin(async move {
-            let input = serde_json::from_value(arguments)
-                .map_err(|error| ToolError::new(ErrorKind::Validation, format!("the arguments do not fit: {error}")))?;
+            let input = input_of::<T>(arguments)?;
             let output = Tool::run(self, ctx, input).await?;
             let (text, revision) = (self.render(&output), self.revision(&output));
             let data = serde_json::to_value(output).map_err(ToolError::internal)?;
             Ok(Success { data, text, revision })
         })
     }
+}
+
+fn input_of<T: Tool>(arguments: Value) -> Result<T::Input, ToolError> {
+    serde_json::from_value(arguments)
+        .map_err(|error| ToolError::new(ErrorKind::Validation, format!("the arguments do not fit: {error}")))
 }
 
 /// The JSON Schema (2020-12) of a type, whole in itself.

@@ -1,7 +1,7 @@
 //! The one function every call passes.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,22 +10,23 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost_contract::{
-    Call, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, Meta, Outcome, OutcomeError, ProgressSink,
-    Revision, Silent, Success, ToolError, ToolSummary,
+    Call, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, IdSource, Meta, Outcome, OutcomeError,
+    ProgressSink, Revision, Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Executor, Workspace};
-use toolhost_store::{Audit, Event};
+use toolhost_store::{AskChange, Audit, FileLog};
 
-use crate::approve::{ApprovalRequest, Approver, Decision};
+use crate::asking::{Counter, Passage};
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
 use crate::limits::{Limiter, Limits};
 use crate::members::Membership;
-use crate::policy::{Decide, Verdict};
 use crate::profile::{Profile, Profiles};
+use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended, refusal};
 use crate::record::{Record, keepable};
 use crate::redact::Redactor;
 use crate::registry::{Registered, Registry, with_presets};
+use crate::undo::Logged;
 use crate::validate::validate;
 
 /// How long a tool may take to end after its deadline or cancellation, before it is dropped.
@@ -33,6 +34,8 @@ const END_GRACE: Duration = Duration::from_secs(5);
 
 /// What a call may take besides its command.
 const COMMAND_MARGIN_MS: u64 = 10_000;
+/// Long enough for a person who looks at the queue, short enough for every client's patience.
+const HOLD_DEFAULT: Duration = Duration::from_secs(5);
 /// Calls that may be under way or waiting; further ones are refused.
 const CALLS_OPEN_MAX: usize = 1024;
 
@@ -42,16 +45,37 @@ pub struct GateConfig {
     pub profiles: Arc<Profiles>,
     pub executor: Arc<dyn Executor>,
     pub audit: Audit,
-    pub approver: Arc<dyn Approver>,
+    /// Where what file tools change is written down.
+    pub file_log: FileLog,
+    /// What people are asked.
+    pub queue: Queue,
+    pub asking: Asking,
     pub members: Arc<dyn Membership>,
     pub redactor: Arc<Redactor>,
     pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn IdSource>,
     pub limits: Limits,
+}
+
+/// How people are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asking {
+    /// How long an answer is waited for, and then for its use.
+    pub lives_ms: u64,
+    pub unattended: Unattended,
+    /// How long a call with nobody to show it to waits for an answer from elsewhere, before it is told to wait itself.
+    pub hold: Duration,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self { lives_ms: ASK_LIVES_MS_DEFAULT, unattended: Unattended::Wait, hold: HOLD_DEFAULT }
+    }
 }
 
 /// The gate of one host.
 pub struct Gate {
-    config: GateConfig,
+    pub(crate) config: GateConfig,
     limiter: Limiter,
     /// The fence of commands here as one word; probed once.
     fence: OnceCell<String>,
@@ -64,11 +88,15 @@ pub struct Gate {
 pub struct Hooks {
     pub cancel: CancellationToken,
     pub progress: Arc<dyn ProgressSink>,
+    /// Where a person can be asked while the call waits.
+    pub presenter: Option<Arc<dyn Presenter>>,
+    /// How long to wait for an answer from elsewhere; `None`: as the host does ([`Asking::hold`]).
+    pub hold: Option<Duration>,
 }
 
 impl Default for Hooks {
     fn default() -> Self {
-        Self { cancel: CancellationToken::new(), progress: Arc::new(Silent) }
+        Self { cancel: CancellationToken::new(), progress: Arc::new(Silent), presenter: None, hold: None }
     }
 }
 
@@ -80,6 +108,11 @@ impl Gate {
 
     pub fn registry(&self) -> &Registry {
         &self.config.registry
+    }
+
+    /// What people are asked.
+    pub fn queue(&self) -> &Queue {
+        &self.config.queue
     }
 
     pub fn profile(&self, name: &str) -> ConfigResult<&Profile> {
@@ -119,7 +152,7 @@ impl Gate {
         self.calls.reopen();
     }
 
-    async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
+    pub(crate) async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
         let began = self.config.clock.monotonic();
         let mut record = Record::new(&call, &self.config.redactor);
         let fence = self.fence().await;
@@ -134,6 +167,9 @@ impl Gate {
             if record.started { self.config.audit.append(row).await } else { self.config.audit.note(row).await };
         if let Err(error) = written {
             tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
+        }
+        if let Some(number) = record.answer {
+            self.keep_outcome(&call, number, &outcome).await;
         }
         outcome
     }
@@ -177,74 +213,29 @@ impl Gate {
         record.digest = Some(digest(&tool.facts, &arguments, call)?);
 
         // 7. Approve
-        self.approve(call, tool, &verdict, hooks, fence, record).await?;
+        let (arguments, answer) = match self.approve(call, tool, profile, &verdict, arguments, hooks, record).await? {
+            Passage::Go { arguments, answer } => (arguments, answer),
+            Passage::Pending(success) => return Ok(success),
+        };
 
         let _slot = tokio::select! {
             slot = self.limiter.slot() => slot?,
             () = hooks.cancel.cancelled() => return Err(cancelled()),
         };
 
-        // 8. Record "started"
-        if tool.facts.effect.may_change() {
+        // 8. Record "started"; a person's answer is used by the very same commit
+        if let Some(number) = answer {
+            let row = record.started(call, fence);
+            self.config.audit.append_with(row, AskChange::Use { number }).await.map_err(refusal)?;
+            record.answer = Some(number);
+            record.started = true;
+        } else if tool.facts.effect.may_change() {
             self.config.audit.append(record.started(call, fence)).await.map_err(ToolError::internal)?;
             record.started = true;
         }
 
         // 9. Run
-        self.run(call, tool, profile, arguments, hooks).await
-    }
-
-    async fn approve(
-        &self,
-        call: &Call,
-        tool: &Registered,
-        verdict: &Verdict,
-        hooks: &Hooks,
-        fence: &str,
-        record: &mut Record,
-    ) -> Result<(), ToolError> {
-        match verdict.decide {
-            Decide::Allow => return Ok(()),
-            Decide::Deny => {
-                let message = format!("policy denies this call of `{}`: {}", tool.facts.name, verdict.why);
-                return Err(ToolError::new(ErrorKind::Denied, message)
-                    .hint("do the task another way, or tell the person what you need"));
-            }
-            Decide::Ask => {}
-        }
-        let request = ApprovalRequest {
-            call_id: call.id.clone(),
-            tool: tool.facts.name.to_string(),
-            title: tool.facts.title.to_string(),
-            effect: tool.facts.effect,
-            arguments: record.arguments.clone(),
-            digest: record.digest.clone().unwrap_or_default(),
-            why: verdict.why.clone(),
-            persona: call.caller.persona.clone(),
-            profile: call.caller.profile.clone(),
-        };
-        let decision = tokio::select! {
-            decision = self.config.approver.decide(&request) => decision,
-            () = hooks.cancel.cancelled() => return Err(cancelled()),
-        };
-        let (allowed, comment) = match decision {
-            Decision::Allow => (true, None),
-            Decision::Deny { comment } => (false, comment),
-        };
-        let said = json!({
-            "policy": verdict, "place": self.config.approver.place(), "allowed": allowed, "comment": comment,
-        });
-        record.decision = Some(said.clone());
-        let mut row = record.row(Event::Decision, call, fence);
-        row.decision = Some(said);
-        // A yes that cannot be written down is not given.
-        self.config.audit.append(row).await.map_err(ToolError::internal)?;
-        if allowed {
-            return Ok(());
-        }
-        let because = comment.map(|comment| format!(": {comment}")).unwrap_or_default();
-        let message = format!("`{}` needs a person's approval and was not given it{because}", tool.facts.name);
-        Err(ToolError::new(ErrorKind::Denied, message).hint("go on without it, or tell the person what you need"))
+        self.run(call, tool, profile, arguments, hooks, record).await
     }
 
     async fn run(
@@ -254,19 +245,15 @@ impl Gate {
         profile: &Profile,
         arguments: Value,
         hooks: &Hooks,
+        record: &mut Record,
     ) -> Result<Success, ToolError> {
-        let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
+        let log = Arc::new(Logged::new(self.config.file_log.clone(), call));
+        let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone()).logged(log);
         let shelf = Shelf { gate: self, profile };
         let cancel = hooks.cancel.child_token();
-        let ctx = Ctx {
-            call,
-            workspace: &workspace,
-            catalog: &shelf,
-            grants: Grants { command_timeout_ms_max: profile.limits.command_timeout_ms },
-            clock: &*self.config.clock,
-            cancel: cancel.clone(),
-            progress: Arc::clone(&hooks.progress),
-        };
+        let digest = record.digest.clone().unwrap_or_default();
+        let people = Counter { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
+        let ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, cancel.clone());
         let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments)).catch_unwind();
         tokio::pin!(running);
         let mut deadline_ms = self.config.limits.call_timeout_ms;
@@ -274,12 +261,17 @@ impl Gate {
             // What the profile grants its commands they get, with time to tell how they ended.
             deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
         }
+        if tool.facts.effect == Effect::Asks || tool.facts.waits {
+            // A person takes their time, and has a limit of their own.
+            deadline_ms = deadline_ms.max(self.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
+        }
         let deadline = Duration::from_millis(deadline_ms);
         let (end, why) = tokio::select! {
             end = &mut running => (Some(end), None),
             () = tokio::time::sleep(deadline) => (None, Some(timed_out(deadline))),
             () = hooks.cancel.cancelled() => (None, Some(cancelled())),
         };
+        record.answer = record.answer.or(people.used.get().copied());
         let end = match end {
             Some(end) => end,
             None => {
@@ -297,6 +289,30 @@ impl Gate {
             Ok(Ok(success)) => self.within_limit(tool, success),
             Ok(Err(error)) => Err(error),
             Err(panic) => Err(ToolError::internal(format!("`{}` panicked: {}", tool.facts.name, panic_text(&*panic)))),
+        }
+    }
+
+    /// What a tool is handed, to run or to say what it would do.
+    #[expect(clippy::too_many_arguments, reason = "these are the parts of one value")]
+    pub(crate) fn ctx<'a>(
+        &'a self,
+        call: &'a Call,
+        workspace: &'a Workspace,
+        catalog: &'a Shelf<'a>,
+        people: &'a Counter<'a>,
+        profile: &Profile,
+        hooks: &Hooks,
+        cancel: CancellationToken,
+    ) -> Ctx<'a> {
+        Ctx {
+            call,
+            workspace,
+            catalog,
+            people,
+            grants: Grants { command_timeout_ms_max: profile.limits.command_timeout_ms },
+            clock: &*self.config.clock,
+            cancel,
+            progress: Arc::clone(&hooks.progress),
         }
     }
 
@@ -377,9 +393,9 @@ impl Gate {
 }
 
 /// The tools of one profile, for the tools that tell of them.
-struct Shelf<'a> {
-    gate: &'a Gate,
-    profile: &'a Profile,
+pub(crate) struct Shelf<'a> {
+    pub(crate) gate: &'a Gate,
+    pub(crate) profile: &'a Profile,
 }
 
 impl Catalog for Shelf<'_> {
@@ -389,10 +405,15 @@ impl Catalog for Shelf<'_> {
 }
 
 fn nobody() -> toolhost_contract::Caller {
-    toolhost_contract::Caller { kind: CallerKind::Model, door: "none", profile: String::new(), persona: String::new() }
+    toolhost_contract::Caller {
+        kind: CallerKind::Model,
+        door: "none".into(),
+        profile: String::new(),
+        persona: String::new(),
+    }
 }
 
-fn cancelled() -> ToolError {
+pub(crate) fn cancelled() -> ToolError {
     ToolError::new(ErrorKind::Cancelled, "the call was cancelled")
 }
 

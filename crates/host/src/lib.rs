@@ -3,7 +3,7 @@
 //! It refuses to know which tools there are, which model calls, which door it came through, and SQL. Start with
 //! [`Gate::call`].
 
-mod approve;
+mod asking;
 mod digest;
 mod error;
 mod gate;
@@ -11,19 +11,27 @@ mod limits;
 mod members;
 mod policy;
 mod profile;
+mod queue;
 mod record;
 mod redact;
 mod registry;
+mod shown;
 mod tighten;
+mod undo;
 mod validate;
 
-pub use approve::{ApprovalRequest, Approver, Decision, NobodyHere};
 pub use error::{Error, Result};
-pub use gate::{Gate, GateConfig, Hooks};
+pub use gate::{Asking, Gate, GateConfig, Hooks};
 pub use limits::{CallLimits, Limits};
 pub use members::{Members, Membership};
 pub use policy::{Decide, Rule, Verdict};
 pub use profile::{Profile, Profiles};
+pub use queue::{
+    ASK_LIVES_MS_DEFAULT, Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Presented, Presenter, Queue,
+    Standing, Unattended, ask_id, ask_number,
+};
 pub use redact::Redactor;
 pub use registry::{Registered, Registry, wire_name};
+pub use shown::{ANSWER_BYTES_MAX, Shown};
 pub use tighten::Tightening;
+pub use undo::{Undo, UndoConflict, UndoStep};

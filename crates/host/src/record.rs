@@ -18,6 +18,8 @@ pub(crate) struct Record {
     pub(crate) decision: Option<Value>,
     /// The "started" row is committed: the tool may have run.
     pub(crate) started: bool,
+    /// The ask whose answer this call used.
+    pub(crate) answer: Option<i64>,
 }
 
 impl Record {
@@ -27,7 +29,7 @@ impl Record {
         redactor.redact(&mut tool);
         // PostgreSQL keeps no text with a zero character in it, and a row that cannot be kept is tried for ever.
         let tool = tool.replace('\0', "\u{fffd}");
-        Self { tool, effect: None, arguments: Value::Null, digest: None, decision: None, started: false }
+        Self { tool, effect: None, arguments: Value::Null, digest: None, decision: None, started: false, answer: None }
     }
 
     pub(crate) fn row(&self, event: Event, call: &Call, fence: &str) -> Entry {

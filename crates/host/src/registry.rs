@@ -8,6 +8,7 @@ use serde_json::Value;
 use toolhost_contract::{Alias, AnyTool, ErrorCode, ErrorKind, Facts, ToolError, ToolSummary};
 
 use crate::error::{Error, Result};
+use crate::validate::validate;
 
 /// Most names shown when one was not found.
 const SUGGESTIONS_MAX: usize = 3;
@@ -118,6 +119,11 @@ impl Registered {
         }
         let compiled = compile(&self.facts).map_err(ToolError::internal)?;
         Ok(self.validator.get_or_init(|| compiled))
+    }
+
+    /// Whether these arguments pass the tool's published schema; every violation is named.
+    pub fn check(&self, arguments: &Value) -> std::result::Result<(), ToolError> {
+        validate(self, arguments)
     }
 
     pub fn summary(&self) -> ToolSummary {

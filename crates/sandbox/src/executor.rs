@@ -8,6 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use crate::command::{Command, CommandResult, Watch};
 use crate::error::{Error, Result};
 use crate::fence::FenceReport;
@@ -77,6 +79,8 @@ pub struct Content {
     pub bytes: Vec<u8>,
     /// Size of the whole file when it was opened, in bytes.
     pub size: u64,
+    /// Its permission bits.
+    pub mode: u32,
 }
 
 /// What must hold for a write to happen.
@@ -86,6 +90,8 @@ pub struct WriteGuard {
     pub expected_sha256: Option<String>,
     /// Refuse if anything is there.
     pub create_only: bool,
+    /// Permission bits of a file that is made; one that is replaced keeps its own.
+    pub mode: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,16 +181,59 @@ pub struct SearchPage {
     pub cut: bool,
 }
 
+/// What a change of a file is about to do, and what is there before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    pub path: WsPath,
+    pub moved_to: Option<WsPath>,
+    pub former: Present,
+    /// SHA-256 (hex) of what will be there; `None`: nothing.
+    pub after_sha256: Option<String>,
+}
+
+/// A file as it is before a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Former {
+    pub sha256: String,
+    pub mode: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Present {
+    Nothing,
+    Kept(Former),
+    /// Something that cannot be put back: a large file, a folder, a link.
+    Unkept,
+}
+
+/// Where changes of files are written down before they are made. What cannot be written down is not done.
+pub trait ChangeLog: Send + Sync {
+    fn before(&self, change: FileChange) -> BoxFuture<'_, Result<()>>;
+}
+
+/// Largest file whose former content is kept, bytes; a larger one can be changed, but not put back.
+pub const FORMER_BYTES_MAX: u64 = 8 << 20;
+/// How often a change is tried anew where somebody else changes the same file.
+const WRITE_TRIES: usize = 5;
+
 /// A workspace as one profile may see it. Tools hold this, never an executor.
 #[derive(Clone)]
 pub struct Workspace {
     executor: Arc<dyn Executor>,
     fence: Fence,
+    log: Option<Arc<dyn ChangeLog>>,
 }
 
 impl Workspace {
     pub fn new(executor: Arc<dyn Executor>, fence: Fence) -> Self {
-        Self { executor, fence }
+        Self { executor, fence, log: None }
+    }
+
+    /// The same, with each change of a file written down before it is made.
+    pub fn logged(self, log: Arc<dyn ChangeLog>) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     pub fn fence(&self) -> &Fence {
@@ -197,16 +246,56 @@ impl Workspace {
 
     pub async fn write(&self, path: &WsPath, bytes: Vec<u8>, guard: WriteGuard) -> Result<Written> {
         self.check_writable()?;
+        let Some(log) = &self.log else { return self.executor.write(path, bytes, guard).await };
+        let after = hex::encode(Sha256::digest(&bytes));
+        for _ in 1..WRITE_TRIES {
+            let former = self.former(path).await?;
+            // What is written down as the former content must be what is replaced.
+            let mut exact = guard.clone();
+            match &former {
+                Present::Kept(former) if guard.expected_sha256.is_none() => {
+                    exact.expected_sha256 = Some(former.sha256.clone());
+                }
+                Present::Nothing if guard.expected_sha256.is_none() => exact.create_only = true,
+                _ => {}
+            }
+            if guard.create_only && !matches!(former, Present::Nothing) {
+                return self.executor.write(path, bytes, guard).await;
+            }
+            let after_sha256 = Some(after.clone());
+            log.before(FileChange { path: path.clone(), moved_to: None, former, after_sha256 }).await?;
+            match self.executor.write(path, bytes.clone(), exact).await {
+                // Somebody was faster; unless the caller minds, their content is the former one now.
+                Err(Error::Changed { .. }) if guard.expected_sha256.is_none() => {}
+                Err(Error::Exists { .. }) if !guard.create_only => {}
+                done => return done,
+            }
+        }
         self.executor.write(path, bytes, guard).await
     }
 
     pub async fn rename(&self, from: &WsPath, to: &WsPath) -> Result<()> {
         self.check_writable()?;
+        if let Some(log) = &self.log
+            && let Present::Kept(former) = self.former(from).await?
+        {
+            let after_sha256 = Some(former.sha256.clone());
+            let moved_to = Some(to.clone());
+            log.before(FileChange { path: from.clone(), moved_to, former: Present::Kept(former), after_sha256 })
+                .await?;
+        }
         self.executor.rename(from, to).await
     }
 
     pub async fn remove(&self, path: &WsPath) -> Result<()> {
         self.check_writable()?;
+        if let Some(log) = &self.log
+            && let Present::Kept(former) = self.former(path).await?
+        {
+            let change =
+                FileChange { path: path.clone(), moved_to: None, former: Present::Kept(former), after_sha256: None };
+            log.before(change).await?;
+        }
         self.executor.remove(path).await
     }
 
@@ -227,6 +316,19 @@ impl Workspace {
     pub async fn run_reading(&self, command: Command, watch: Watch) -> Result<CommandResult> {
         let fence = Fence { workspace: Access::Read, network: Vec::new() };
         self.executor.run(command, &fence, watch).await
+    }
+
+    /// What is there now, as far as it can be put back.
+    async fn former(&self, path: &WsPath) -> Result<Present> {
+        match self.executor.read(path, ReadSpan { start: 0, bytes_max: FORMER_BYTES_MAX }).await {
+            Ok(content) if content.size > FORMER_BYTES_MAX => Ok(Present::Unkept),
+            Ok(Content { bytes, mode, .. }) => {
+                Ok(Present::Kept(Former { sha256: hex::encode(Sha256::digest(&bytes)), mode, bytes }))
+            }
+            Err(Error::NotFound { .. }) => Ok(Present::Nothing),
+            // A folder, a link or a file that may not be read: the change itself says whether it is possible.
+            Err(_) => Ok(Present::Unkept),
+        }
     }
 
     fn check_writable(&self) -> Result<()> {

@@ -54,6 +54,7 @@ impl Tree {
     pub(crate) fn read(&self, path: &WsPath, span: ReadSpan) -> Result<Content> {
         let (mut file, size) = self.open_regular(path)?;
         let io = |e| Error::from_io(path.as_str(), e);
+        let mode = file.metadata().map_err(io)?.mode() & 0o7777;
         if span.start > 0 {
             file.seek(SeekFrom::Start(span.start)).map_err(io)?;
         }
@@ -61,7 +62,7 @@ impl Tree {
         let hint = size.saturating_sub(span.start).min(span.bytes_max);
         let mut bytes = Vec::with_capacity(usize::try_from(hint).unwrap_or(0));
         file.take(span.bytes_max).read_to_end(&mut bytes).map_err(io)?;
-        Ok(Content { bytes, size })
+        Ok(Content { bytes, size, mode })
     }
 
     /// Opens a regular file for reading without ever blocking; tells its size.
@@ -97,7 +98,7 @@ impl Tree {
         if let Some(expected) = &guard.expected_sha256 {
             self.check_unchanged(path, expected)?;
         }
-        let mode = present.as_ref().map(|m| cap_std::fs::MetadataExt::mode(m) & 0o7777);
+        let mode = present.as_ref().map(|m| cap_std::fs::MetadataExt::mode(m) & 0o7777).or(guard.mode);
         self.replace(&place, bytes, mode, guard.create_only).map_err(io)?;
         Ok(Written {
             created: present.is_none(),

@@ -25,8 +25,9 @@ mod walk;
 pub use command::{Command, CommandResult, Progress, Signal, Watch};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{
-    Access, BoxFuture, Content, Entry, EntryKind, Executor, Fence, HostRule, ListQuery, Listing, MatchLine, ReadSpan,
-    SearchPage, SearchQuery, Workspace, WriteGuard, Written,
+    Access, BoxFuture, ChangeLog, Content, Entry, EntryKind, Executor, FORMER_BYTES_MAX, Fence, FileChange, Former,
+    HostRule, ListQuery, Listing, MatchLine, Present, ReadSpan, SearchPage, SearchQuery, Workspace, WriteGuard,
+    Written,
 };
 pub use fence::{FenceChoice, FenceReport, Probe, Tier};
 pub use local::{Limits, LocalConfig, LocalExecutor};

@@ -4,6 +4,7 @@
 //! within [`NOTE_DELAY`]. Whatever can change something waits until its row is committed, and all that wait share a
 //! commit.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use sqlx::error::DatabaseError;
 use tokio::sync::{mpsc, oneshot};
 use toolhost_contract::{CallId, Clock};
 
+use crate::asks::AskChange;
 use crate::chain;
 use crate::db::{Db, Tx, sql};
 use crate::error::{Error, Result};
@@ -69,9 +71,15 @@ pub struct Entry {
     pub fence: String,
 }
 
+/// A row, and what it brings about: both happen, or neither.
+struct Item {
+    entry: Entry,
+    change: Option<AskChange>,
+}
+
 enum Job {
     /// `Some`: the caller waits for the commit.
-    Append(Box<Entry>, Waiter),
+    Append(Box<Item>, Waiter),
     Flush(oneshot::Sender<Result<()>>),
 }
 
@@ -87,13 +95,21 @@ impl Audit {
     /// Appends a row and waits until it is committed.
     pub async fn append(&self, entry: Entry) -> Result<()> {
         let (done, committed) = oneshot::channel();
-        self.send(Job::Append(Box::new(writable(entry)), Some(done))).await?;
+        self.send(Job::Append(Box::new(Item { entry: writable(entry), change: None }), Some(done))).await?;
+        committed.await.map_err(|_| gone())?
+    }
+
+    /// Appends a row and changes an ask in the same transaction. Where the ask is no longer what the change needs, neither
+    /// happens, and the error says what it is.
+    pub async fn append_with(&self, entry: Entry, change: AskChange) -> Result<()> {
+        let (done, committed) = oneshot::channel();
+        self.send(Job::Append(Box::new(Item { entry: writable(entry), change: Some(change) }), Some(done))).await?;
         committed.await.map_err(|_| gone())?
     }
 
     /// Queues a row; it is committed within a moment.
     pub async fn note(&self, entry: Entry) -> Result<()> {
-        self.send(Job::Append(Box::new(writable(entry)), None)).await
+        self.send(Job::Append(Box::new(Item { entry: writable(entry), change: None }), None)).await
     }
 
     /// Waits until everything queued before is committed.
@@ -128,7 +144,7 @@ struct Writer {
     presence: Presence,
     clock: Arc<dyn Clock>,
     /// Rows that nobody waits for and no commit has taken yet.
-    notes: Vec<Entry>,
+    notes: Vec<Item>,
 }
 
 /// Who is told what became of a row.
@@ -137,7 +153,7 @@ type Waiter = Option<oneshot::Sender<Result<()>>>;
 /// What one commit takes.
 #[derive(Default)]
 struct Batch {
-    entries: Vec<Entry>,
+    entries: Vec<Item>,
     /// One for each of the entries.
     waiting: Vec<Waiter>,
     flushing: Vec<Waiter>,
@@ -186,9 +202,16 @@ impl Writer {
         // Nobody waits for what is left from before.
         waiting.splice(0..0, rows.iter().map(|_| None));
         rows.extend(entries);
-        let Err(error) = (if rows.is_empty() { Ok(()) } else { self.commit(&rows).await }) else {
-            waiting.into_iter().chain(flushing).for_each(|waiter| answer(waiter, Ok(())));
-            return;
+        let error = match if rows.is_empty() { Ok(Vec::new()) } else { self.commit(&rows).await } {
+            Ok(refused) => {
+                let mut refused: BTreeMap<usize, Error> = refused.into_iter().collect();
+                for (n, waiter) in waiting.into_iter().enumerate() {
+                    answer(waiter, refused.remove(&n).map_or(Ok(()), Err));
+                }
+                flushing.into_iter().for_each(|waiter| answer(waiter, Ok(())));
+                return;
+            }
+            Err(error) => error,
         };
         tracing::error!(%error, rows = rows.len(), "the audit could not be written");
         // One row that cannot be written must not keep the others from it: each is tried by itself.
@@ -199,8 +222,9 @@ impl Writer {
                 if is_gone(&error) { Err(Error::Audit(error.to_string())) } else { self.commit_one(&row).await };
             match tried {
                 Ok(()) => answer(waiter, Ok(())),
+                Err(error) if error.is_refusal() => answer(waiter, Err(error)),
                 Err(Error::Sql(sqlx::Error::Database(error))) if can_never_be_written(&*error) => {
-                    tracing::error!(%error, call = %row.call_id, "a row that can never be written was dropped");
+                    tracing::error!(%error, call = %row.entry.call_id, "a row that can never be written was dropped");
                     answer(waiter, Err(Error::Audit(error.to_string())));
                 }
                 Err(error) => {
@@ -218,38 +242,55 @@ impl Writer {
 
     /// For the next commit. A call that was about to start has been told and does not; what has happened must still be
     /// written down.
-    fn keep(&mut self, row: Entry, error: &Error) {
-        if row.event == Event::Started {
+    fn keep(&mut self, row: Item, error: &Error) {
+        // A decision that could not be written was told so, too.
+        if row.entry.event == Event::Started || row.change.is_some() {
             return;
         }
         if self.notes.len() < QUEUE_MAX {
             self.notes.push(row);
         } else {
-            tracing::error!(%error, call = %row.call_id, "a row was dropped: too many wait already");
+            tracing::error!(%error, call = %row.entry.call_id, "a row was dropped: too many wait already");
         }
     }
 
-    async fn commit(&mut self, rows: &[Entry]) -> Result<()> {
-        if rows.iter().any(|row| row.event == Event::Started) {
+    /// The rows that were refused because of what they would have brought about, by their place.
+    async fn commit(&mut self, rows: &[Item]) -> Result<Vec<(usize, Error)>> {
+        if rows.iter().any(|row| row.entry.event == Event::Started) {
             self.presence.hold().await?;
         }
         let mut tx = self.db.write().await?;
-        self.write(&mut tx, rows).await?;
-        tx.commit().await
+        let refused = self.write(&mut tx, rows).await?;
+        tx.commit().await?;
+        Ok(refused)
     }
 
-    async fn commit_one(&mut self, row: &Entry) -> Result<()> {
-        self.commit(std::slice::from_ref(row)).await
+    async fn commit_one(&mut self, row: &Item) -> Result<()> {
+        match self.commit(std::slice::from_ref(row)).await?.pop() {
+            Some((_, refusal)) => Err(refusal),
+            None => Ok(()),
+        }
     }
 
-    async fn write(&self, tx: &mut Tx, rows: &[Entry]) -> Result<()> {
+    async fn write(&self, tx: &mut Tx, rows: &[Item]) -> Result<Vec<(usize, Error)>> {
         let now = self.clock.unix_ms();
+        let mut refused = Vec::new();
         let mut heads = heads(tx, rows).await?;
-        for row in rows {
+        for (n, Item { entry: row, change }) in rows.iter().enumerate() {
             // Every project of the rows has its head.
             let Some((_, seq, hash)) = heads.iter_mut().find(|(project, ..)| *project == row.project_id) else {
                 return Err(Error::Audit(format!("project {} has no chain", row.project_id)));
             };
+            if let Some(change) = change {
+                match change.apply(tx, row.project_id, row.call_id.as_str(), now).await {
+                    Ok(()) => {}
+                    Err(error) if error.is_refusal() => {
+                        refused.push((n, error));
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
             *seq += 1;
             let body = body(row, *seq, now)?;
             let next = chain::link(hash, &body);
@@ -261,7 +302,7 @@ impl Writer {
             let update = "UPDATE audit_head SET seq = $2, hash = $3 WHERE project_id = $1";
             sql(update).bind(project).bind(seq).bind(hash).run(tx).await?;
         }
-        Ok(())
+        Ok(refused)
     }
 
     /// Gives every call that a dead host left open its last row.
@@ -288,7 +329,7 @@ impl Writer {
             if take.bind(project_id).bind(&call_id).bind(&host).run(&mut tx).await? == 0 {
                 continue;
             }
-            orphans.push(Entry {
+            let entry = Entry {
                 event: Event::Unknown,
                 call_id: CallId::new(call_id),
                 session_id: None,
@@ -303,7 +344,8 @@ impl Writer {
                 outcome: Some(serde_json::json!({ "unknown": "the host ended while the call ran" })),
                 duration_ms: None,
                 fence: String::new(),
-            });
+            };
+            orphans.push(Item { entry, change: None });
         }
         self.write(&mut tx, &orphans).await?;
         tx.commit().await
@@ -345,8 +387,8 @@ fn body(row: &Entry, seq: i64, at_ms: i64) -> Result<String> {
 }
 
 /// The end of each chain that the rows belong to, kept for this transaction.
-async fn heads(tx: &mut Tx, rows: &[Entry]) -> Result<Vec<(i64, i64, String)>> {
-    let projects: std::collections::BTreeSet<i64> = rows.iter().map(|row| row.project_id).collect();
+async fn heads(tx: &mut Tx, rows: &[Item]) -> Result<Vec<(i64, i64, String)>> {
+    let projects: BTreeSet<i64> = rows.iter().map(|row| row.entry.project_id).collect();
     let mut heads = Vec::new();
     // In one order everywhere, so that no two transactions wait for each other.
     for project in projects {

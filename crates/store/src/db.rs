@@ -39,6 +39,7 @@ macro_rules! bound {
                 Argument::Int(value) => query.bind(value),
                 Argument::Text(value) => query.bind(value),
                 Argument::Bool(value) => query.bind(value),
+                Argument::Bytes(value) => query.bind(value),
             };
         }
         query
@@ -69,6 +70,7 @@ pub(crate) enum Argument {
     Int(Option<i64>),
     Text(Option<String>),
     Bool(Option<bool>),
+    Bytes(Option<Vec<u8>>),
 }
 
 /// A row of an answer.
@@ -344,6 +346,12 @@ impl From<&Option<String>> for Argument {
 impl From<bool> for Argument {
     fn from(value: bool) -> Self {
         Self::Bool(Some(value))
+    }
+}
+
+impl From<Vec<u8>> for Argument {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Bytes(Some(value))
     }
 }
 

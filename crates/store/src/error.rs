@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::asks::AskState;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +30,14 @@ pub enum Error {
     Row(String),
     #[error("{place} has no connection left: raise its max_connections, or run fewer hosts")]
     Full { place: String },
+    #[error("there is no question {number} in this project")]
+    NoAsk { number: i64 },
+    #[error("{}", ended_text(*number, *state, by.as_deref()))]
+    AskEnded { number: i64, state: AskState, by: Option<String> },
+    #[error("there is no rule {number} that is in force")]
+    NoPermit { number: i64 },
+    #[error("{max} questions wait for a person already: let somebody answer them first")]
+    TooManyAsks { max: i64 },
     #[error("no database is open")]
     Closed,
     #[error("the database's tables could not be brought up to date: {0}")]
@@ -36,4 +46,22 @@ pub enum Error {
     Sql(#[from] sqlx::Error),
     #[error("the audit could not be written: {0}")]
     Audit(String),
+}
+
+impl Error {
+    /// Whether it is the caller who asks for what cannot be, and not the database that fails.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::NoAsk { .. } | Self::AskEnded { .. } | Self::NoPermit { .. } | Self::TooManyAsks { .. })
+    }
+}
+
+fn ended_text(number: i64, state: AskState, by: Option<&str>) -> String {
+    let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
+    match state {
+        AskState::Open => format!("question {number} has no answer yet"),
+        AskState::Answered => format!("question {number} has been answered{by}"),
+        AskState::Used => format!("question {number} was answered{by}, and the answer has been used"),
+        AskState::Withdrawn => format!("question {number} was withdrawn"),
+        AskState::Expired => format!("question {number} has expired"),
+    }
 }

@@ -1,13 +1,16 @@
 //! The only SQL: audit, people and records, on SQLite and on PostgreSQL.
 //!
 //! It refuses to know policy, HTTP and tools. Narrow handles are given out: [`Audit`] appends and is the host's alone,
-//! [`Reader`] reads it, [`Records`] is for tools, [`People`] says who may. Start with [`Store::open`].
+//! [`Reader`] reads it, [`Records`] is for tools, [`People`] says who may, [`Asks`] is
+//! what people are asked. Start with [`Store::open`].
 
+mod asks;
 mod audit;
 mod chain;
 mod db;
 mod dialect;
 mod error;
+mod file_log;
 pub mod foreign;
 mod open;
 mod people;
@@ -15,8 +18,10 @@ mod presence;
 mod reader;
 pub mod records;
 
+pub use asks::{Ask, AskChange, AskKind, AskState, Asks, NewAsk, NewPermit, OPEN_MAX as ASKS_OPEN_MAX, Permit};
 pub use audit::{Audit, Entry, Event};
 pub use error::{Error, Result};
+pub use file_log::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, FileLog, NewChange};
 pub use open::{Project, Store};
 pub use people::{Member, People, Role};
 pub use reader::{Filter, Problem, Reader, Row, Verdict};

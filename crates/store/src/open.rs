@@ -11,10 +11,12 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, SqlSafeStr, SqlStr};
 use toolhost_contract::Clock;
 
+use crate::asks::Asks;
 use crate::audit::Audit;
 use crate::db::{self, ACQUIRE_TIMEOUT, BUSY_TIMEOUT, Db, sql};
 use crate::dialect;
 use crate::error::{Error, Result};
+use crate::file_log::FileLog;
 use crate::people::{self, People};
 use crate::presence::Presence;
 use crate::reader::Reader;
@@ -39,6 +41,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "people", include_str!("../migrations/0003_people.sql")),
     (4, "record", include_str!("../migrations/0004_record.sql")),
     (5, "memory", include_str!("../migrations/0005_memory.sql")),
+    (6, "ask", include_str!("../migrations/0006_ask.sql")),
+    (7, "file_change", include_str!("../migrations/0007_file_change.sql")),
 ];
 
 /// A database, open.
@@ -100,7 +104,7 @@ impl Store {
         let pool = PgPoolOptions::new()
             .max_connections(SERVER_CONNECTIONS_MAX)
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            .after_connect(|connection, _| Box::pin(async move { limit_waits(connection).await }));
+            .after_connect(|connection, _| Box::pin(async move { prepare(connection).await }));
         let pool = pool.connect_lazy_with(options);
         Self::with(Db::Postgres(pool), presence, clock, place).await
     }
@@ -145,6 +149,14 @@ impl Store {
         Records::new(self.db.clone(), Arc::clone(&self.clock))
     }
 
+    pub fn asks(&self) -> Asks {
+        Asks::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
+    pub fn file_log(&self) -> FileLog {
+        FileLog::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
     pub fn people(&self) -> People {
         People::new(self.db.clone(), Arc::clone(&self.clock))
     }
@@ -169,11 +181,17 @@ impl Store {
     }
 }
 
-/// A host that hangs in the middle of a change must not stop all others for good.
-async fn limit_waits(connection: &mut PgConnection) -> std::result::Result<(), sqlx::Error> {
-    for (setting, limit) in [("lock_timeout", BUSY_TIMEOUT), ("idle_in_transaction_session_timeout", IDLE_CHANGE_MAX)] {
-        let set = sqlx::query("SELECT set_config($1, $2, false)").bind(setting).bind(limit.as_millis().to_string());
-        set.execute(&mut *connection).await?;
+/// How this host's connections to a server behave.
+async fn prepare(connection: &mut PgConnection) -> std::result::Result<(), sqlx::Error> {
+    let settings = [
+        // A host that hangs in the middle of a change must not stop all others for good.
+        ("lock_timeout", BUSY_TIMEOUT.as_millis().to_string()),
+        ("idle_in_transaction_session_timeout", IDLE_CHANGE_MAX.as_millis().to_string()),
+        // Every query walks an index made for it, whatever is bound; planning each call anew costs more than the walk.
+        ("plan_cache_mode", "force_generic_plan".to_owned()),
+    ];
+    for (setting, value) in settings {
+        sqlx::query("SELECT set_config($1, $2, false)").bind(setting).bind(value).execute(&mut *connection).await?;
     }
     Ok(())
 }

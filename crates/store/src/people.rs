@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolhost_contract::Clock;
+use toolhost_contract::{Clock, is_deceptive};
 
 use crate::db::{Db, Tx, sql};
 use crate::error::{Error, Result};
@@ -119,14 +119,8 @@ impl People {
 
 /// Two names that look the same should be the same.
 fn is_name(name: &str) -> bool {
-    let is_invisible = |c: char| {
-        let joins_or_turns = matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}');
-        c.is_control() || joins_or_turns
-    };
     let length = name.chars().count();
-    (1..=NAME_CHARS_MAX).contains(&length) && name.trim() == name && !name.chars().any(is_invisible)
+    (1..=NAME_CHARS_MAX).contains(&length) && name.trim() == name && !name.chars().any(is_deceptive)
 }
 
 /// A project without an owner could never be managed again.

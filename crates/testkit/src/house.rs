@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope};
 use toolhost_host::{
-    Approver, Gate, GateConfig, Hooks, Limits, Members, NobodyHere, Profiles, Redactor, Registry, Tightening,
+    Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
+    Tightening, Unattended,
 };
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Filter, Project, Records, Store, Verdict};
 
 use crate::clock::{CountingIds, FakeClock};
+use crate::people::{Speaking, Voice};
 use crate::workspace::TempWorkspace;
 
 /// The one person who owns the project: the first user of a new database.
@@ -31,7 +33,8 @@ pub struct HouseBuilder {
     helper: PathBuf,
     operator: String,
     project_policy: Option<String>,
-    approver: Arc<dyn Approver>,
+    voice: Option<Arc<dyn Voice>>,
+    asking: Asking,
     limits: Limits,
     secrets: Vec<(String, String)>,
     persona: String,
@@ -44,7 +47,8 @@ pub struct House {
     pub store: Store,
     pub project: Project,
     pub clock: Arc<FakeClock>,
-    ids: CountingIds,
+    ids: Arc<CountingIds>,
+    voice: Option<Arc<dyn Voice>>,
     profile: String,
     persona: String,
 }
@@ -66,7 +70,8 @@ impl HouseBuilder {
             helper: PathBuf::from("/usr/bin/false"),
             operator: String::new(),
             project_policy: None,
-            approver: Arc::new(NobodyHere),
+            voice: None,
+            asking: Asking { unattended: Unattended::Deny, ..Asking::default() },
             limits: Limits::default(),
             secrets: Vec::new(),
             persona: "Test Agent".to_owned(),
@@ -113,8 +118,15 @@ impl HouseBuilder {
         self
     }
 
-    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
-        self.approver = Arc::new(approver);
+    /// A person who is asked while a call waits.
+    pub fn person(mut self, voice: impl Voice) -> Self {
+        self.voice = Some(Arc::new(voice));
+        self
+    }
+
+    /// How people are asked; a house refuses what would need one, unless this says otherwise.
+    pub fn asking(mut self, asking: Asking) -> Self {
+        self.asking = asking;
         self
     }
 
@@ -151,15 +163,20 @@ impl HouseBuilder {
             toolchains: Vec::new(),
             limits: toolhost_sandbox::Limits::default(),
         });
+        let redactor = Arc::new(Redactor::new(self.secrets));
+        let ids = Arc::new(CountingIds::default());
         let gate = Gate::new(GateConfig {
             registry,
             profiles: Arc::new(profiles),
             executor: Arc::new(executor.unwrap()),
             audit: store.audit(),
-            approver: self.approver,
+            file_log: store.file_log(),
+            queue: Queue::new(store.asks(), store.audit(), store.people(), Arc::clone(&redactor)),
+            asking: self.asking,
             members: Arc::new(Members::new(store.people(), Arc::clone(&shared_clock))),
-            redactor: Arc::new(Redactor::new(self.secrets)),
+            redactor,
             clock: shared_clock,
+            ids: Arc::<CountingIds>::clone(&ids),
             limits: self.limits,
         });
         House {
@@ -168,7 +185,8 @@ impl HouseBuilder {
             store,
             project,
             clock,
-            ids: CountingIds::default(),
+            ids,
+            voice: self.voice,
             profile: self.profile,
             persona: self.persona,
         }
@@ -191,7 +209,7 @@ impl House {
             },
             caller: Caller {
                 kind: CallerKind::Model,
-                door: "test",
+                door: "test".into(),
                 profile: self.profile.clone(),
                 persona: self.persona.clone(),
             },
@@ -209,7 +227,21 @@ impl House {
     }
 
     pub async fn run(&self, call: Call) -> Outcome {
-        self.gate.call(call, Hooks::default()).await
+        self.gate.call(call, self.hooks()).await
+    }
+
+    /// As every call of the house has them.
+    pub fn hooks(&self) -> Hooks {
+        let presenter = self
+            .voice
+            .clone()
+            .map(|voice| -> Arc<dyn Presenter> { Arc::new(Speaking { voice, person: self.owner() }) });
+        Hooks { presenter, ..Hooks::default() }
+    }
+
+    /// The person who owns the project.
+    pub fn owner(&self) -> Person {
+        Person { user_id: USER, project_id: self.project.id, name: OWNER.to_owned() }
     }
 
     /// The data of a call that must succeed.

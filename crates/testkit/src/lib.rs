@@ -18,7 +18,7 @@ mod workspace;
 pub use clock::{CountingIds, FakeClock};
 pub use house::{House, HouseBuilder, USER};
 pub use mcp::{Era, McpProcess};
-pub use people::{SaysNo, SaysYes};
+pub use people::{SaysNo, SaysYes, Voice, said};
 pub use postgres::Postgres;
 pub use program::{Program, Ran, processes_named, until};
 pub use seed::Seed;

@@ -1,32 +1,63 @@
-//! People who answer at once.
+//! People who are asked.
 
-use toolhost_host::{ApprovalRequest, Approver, Decision};
-use toolhost_sandbox::BoxFuture;
+use std::sync::Arc;
 
-/// Allows whatever is asked.
-#[derive(Debug, Default)]
-pub struct SaysYes;
+use toolhost_contract::{Answer, BoxFuture};
+use toolhost_host::{Decision, Person, Presented, Presenter, Shown};
+use toolhost_store::Ask;
 
-impl Approver for SaysYes {
-    fn place(&self) -> &'static str {
-        "test"
-    }
+/// What a person says to what they are shown.
+pub trait Voice: Send + Sync + 'static {
+    fn say(&self, shown: &Shown) -> Presented;
+}
 
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        Box::pin(std::future::ready(Decision::Allow))
+impl<F: Fn(&Shown) -> Presented + Send + Sync + 'static> Voice for F {
+    fn say(&self, shown: &Shown) -> Presented {
+        self(shown)
     }
 }
 
-/// Denies whatever is asked, with a comment.
-#[derive(Debug)]
+/// Allows everything.
+pub struct SaysYes;
+
+impl Voice for SaysYes {
+    fn say(&self, _: &Shown) -> Presented {
+        said(Answer::Allow)
+    }
+}
+
+/// Allows nothing, with a comment.
 pub struct SaysNo(pub &'static str);
 
-impl Approver for SaysNo {
+impl Voice for SaysNo {
+    fn say(&self, _: &Shown) -> Presented {
+        said(Answer::Deny { comment: Some(self.0.to_owned()) })
+    }
+}
+
+/// An answer for this once.
+pub fn said(answer: Answer) -> Presented {
+    Presented::Decided(Decision { answer, rule: None })
+}
+
+/// A voice and whose it is.
+pub(crate) struct Speaking {
+    pub(crate) voice: Arc<dyn Voice>,
+    pub(crate) person: Person,
+}
+
+impl Presenter for Speaking {
     fn place(&self) -> &'static str {
         "test"
     }
 
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        Box::pin(std::future::ready(Decision::Deny { comment: Some(self.0.to_owned()) }))
+    fn person(&self) -> Person {
+        self.person.clone()
     }
+
+    fn present<'a>(&'a self, _: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
+        Box::pin(std::future::ready(self.voice.say(shown)))
+    }
+
+    fn ended(&self, _: &Ask) {}
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
-use toolhost_sandbox::{Command, WsPath};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_sandbox::{Access, Command, Parsed, WsPath, parse_command};
 
 use crate::interactive;
 
@@ -115,6 +115,29 @@ impl Tool for Bash {
             None => {}
         }
         text
+    }
+
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let programs = match parse_command(&input.command) {
+            Parsed::Commands(commands) => {
+                commands.iter().map(|command| format!("  runs: {}\n", command.text)).collect()
+            }
+            Parsed::Unclear => "  it cannot be taken apart: read it as it stands\n".to_owned(),
+        };
+        let fence = ctx.workspace.fence();
+        let access = match fence.workspace {
+            Access::Read => "read-only",
+            Access::Write => "writable",
+        };
+        let hosts: Vec<String> = fence.network.iter().map(ToString::to_string).collect();
+        let network = if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") };
+        let stdin = input.stdin.map(|text| format!("input:\n{text}\n")).unwrap_or_default();
+        let detail = format!(
+            "$ {}\n\n{programs}in {}, the workspace {access}, network: {network}\n{stdin}",
+            input.command, input.cwd
+        );
+        let summary = format!("run {}", input.command.lines().next().unwrap_or_default());
+        Ok(Some(Preview { summary, detail, rests_on: json!({ "workspace": access, "network": network }) }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

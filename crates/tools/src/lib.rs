@@ -3,6 +3,7 @@
 //! A tool knows what it does and refuses to know policy, audit and who may call. [`all`] answers the question "what
 //! can this host do?".
 
+mod approval;
 mod artifact;
 mod bash;
 mod check;
@@ -13,6 +14,7 @@ mod desk;
 mod feature;
 mod file;
 mod git;
+mod human;
 mod interactive;
 mod iteration;
 mod memory;
@@ -22,6 +24,7 @@ mod persona;
 mod plan;
 mod record;
 mod requirement;
+mod review;
 mod sheet;
 mod task;
 mod ticket;
@@ -105,6 +108,10 @@ pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
         Box::new(check::data_format::DataFormat(records.clone())),
         Box::new(check::feature_coverage::FeatureCoverage(records.clone())),
         Box::new(check::task_dependencies::TaskDependencies(records.clone())),
+        Box::new(review::file::File),
+        Box::new(review::content::Content),
+        Box::new(human::ask::Ask),
+        Box::new(approval::wait::Wait),
         Box::new(tool::list::List),
         Box::new(tool::describe::Describe),
     ]

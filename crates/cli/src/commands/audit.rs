@@ -124,7 +124,11 @@ fn one_line(row: &Row) -> String {
         ("unknown", _) => paint(WARN, "unknown: the host ended while it ran"),
         ("decision", _) => paint(
             WARN,
-            if body.pointer("/decision/allowed") == Some(&Value::Bool(true)) { "allowed" } else { "not allowed" },
+            format_args!(
+                "{} says {}",
+                visible(text("/caller/persona")),
+                visible(text("/decision/say")).replace('_', " ")
+            ),
         ),
         _ => paint(DIM, "started"),
     };

@@ -3,15 +3,16 @@
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
 use toolhost_contract::{ErrorKind, Outcome};
 use toolhost_host::Hooks;
 
-use crate::approver;
 use crate::print;
 use crate::settings::Settings;
+use crate::terminal::{self, Terminal};
 use crate::wire;
 use crate::{EXIT_DENIED, Usage};
 
@@ -29,18 +30,27 @@ pub(crate) struct Args {
     /// Whose tools, rules and fence apply
     #[arg(long, default_value = "all", env = "TOOLHOST_PROFILE")]
     profile: String,
+    /// Where a person has to agree and nobody is at this terminal: wait until somebody has answered elsewhere
+    #[arg(long)]
+    wait: bool,
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref())?;
-    let outcome = make(settings, &args.tool, arguments, &args.profile).await?;
+    let outcome = make(settings, &args.tool, arguments, &args.profile, args.wait).await?;
     show(&outcome, settings.json)?;
     Ok(exit_code(&outcome))
 }
 
 /// Makes one call as the person at the keyboard.
-pub(super) async fn make(settings: &Settings, tool: &str, arguments: Value, profile: &str) -> anyhow::Result<Outcome> {
-    let host = wire::open(settings, approver::here()).await?;
+pub(super) async fn make(
+    settings: &Settings,
+    tool: &str,
+    arguments: Value,
+    profile: &str,
+    wait: bool,
+) -> anyhow::Result<Outcome> {
+    let host = wire::open(settings).await?;
     host.gate.profile(profile)?;
     let mut hooks = Hooks::default();
     let watched = std::io::stderr().is_terminal();
@@ -48,6 +58,10 @@ pub(super) async fn make(settings: &Settings, tool: &str, arguments: Value, prof
         hooks.progress = Arc::new(print::Running);
     }
     hooks.cancel = wire::ended_by_signal();
+    if terminal::is_there() {
+        hooks.presenter = Some(Arc::new(Terminal::new(host.person(), Some(Arc::clone(&host.registry)))));
+    }
+    hooks.hold = Some(if wait { Duration::from_millis(host.asking.lives_ms) } else { Duration::ZERO });
     let outcome = host.gate.call(host.call(tool, arguments, profile), hooks).await;
     if watched {
         print::clear_line();
@@ -92,8 +106,15 @@ pub(super) fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
 
 pub(super) fn exit_code(outcome: &Outcome) -> ExitCode {
     match &outcome.error {
+        None if is_pending(outcome) => ExitCode::from(EXIT_DENIED),
         None => ExitCode::SUCCESS,
         Some(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Permission) => ExitCode::from(EXIT_DENIED),
         Some(_) => ExitCode::FAILURE,
     }
+}
+
+/// Whether the call waits for a person and has not run.
+fn is_pending(outcome: &Outcome) -> bool {
+    let status = outcome.data.get("status").and_then(Value::as_str);
+    status.is_some_and(|status| status.starts_with("pending_")) && outcome.data.get("approvalId").is_some()
 }

@@ -233,7 +233,7 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
     let registry = wire::registry(&toolhost_store::Records::nowhere())?;
     let facts = &registry.get(&tool).context("the command belongs to no tool")?.facts;
     let arguments = arguments(facts, matches)?;
-    let outcome = call::make(&settings, &tool, arguments, "all").await?;
+    let outcome = call::make(&settings, &tool, arguments, "all", false).await?;
     if settings.json || !outcome.ok {
         call::show(&outcome, settings.json)?;
     } else if !tables(family, &outcome.data) {

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use toolhost_contract::{IdSource, RandomIds};
-use toolhost_host::NobodyHere;
 use toolhost_sandbox::Access;
 use toolhost_server::mcp::{Door, Names, serve_stdio};
 
@@ -23,13 +22,16 @@ pub(crate) struct Args {
     /// The agent's name: the author of its commits
     #[arg(long, default_value = "agent", env = "TOOLHOST_PERSONA")]
     persona: String,
+    /// Do not ask people in the client: only `toolhost review` decides
+    #[arg(long, env = "TOOLHOST_NO_CLIENT_APPROVALS")]
+    no_client_approvals: bool,
     /// The ticket the work is about: tools for tickets take it where none is named
     #[arg(long, env = "TOOLHOST_TICKET")]
     ticket: Option<String>,
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let mut host = wire::open(settings, Arc::new(NobodyHere)).await?;
+    let mut host = wire::open(settings).await?;
     host.ticket = args.ticket;
     let profile = host.gate.profile(&args.profile)?;
     let may_write = match profile.fence.workspace {
@@ -50,6 +52,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         scope: host.scope(Some(session)),
         profile: args.profile,
         persona: args.persona,
+        user: host.user.name.clone(),
+        ask_in_client: !args.no_client_approvals,
         names: if args.dotted_names { Names::Dotted } else { Names::Wire },
         instructions,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod approvals;
 mod audit;
 mod call;
 mod completions;
@@ -13,7 +14,9 @@ mod mcp;
 mod member;
 mod policy;
 mod profiles;
+mod review;
 mod tools;
+mod undo;
 
 use std::process::ExitCode;
 
@@ -28,6 +31,9 @@ pub(crate) enum Command {
     Tools(tools::Args),
     Profiles(profiles::Args),
     Policy(policy::Args),
+    Review(review::Args),
+    Approvals(approvals::Args),
+    Undo(undo::Args),
     Audit(audit::Args),
     Import(import::Args),
     Export(export::Args),
@@ -45,6 +51,9 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Tools(args) => tools::run(args, settings).await,
         Command::Profiles(args) => profiles::run(args, settings).await,
         Command::Policy(args) => policy::run(args, settings).await,
+        Command::Review(args) => review::run(args, settings).await,
+        Command::Approvals(args) => approvals::run(args, settings).await,
+        Command::Undo(args) => undo::run(args, settings).await,
         Command::Audit(args) => audit::run(args, settings).await,
         Command::Import(args) => import::run(args, settings).await,
         Command::Export(args) => export::run(args, settings).await,

@@ -16,7 +16,7 @@ async fn every_example_comes_to_what_it_says() {
             for (path, content) in example.files {
                 workspace.write(path, content);
             }
-            let house = house(workspace).approver(SaysYes).build().await;
+            let house = house(workspace).person(SaysYes).build().await;
             for (tool, arguments) in example.before {
                 let mut call = house.request(tool, serde_json::from_str(arguments).unwrap());
                 call.caller.kind = CallerKind::Person;

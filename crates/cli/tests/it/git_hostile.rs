@@ -61,7 +61,7 @@ async fn check(settings: &[(&str, &str)], attributes: &str) {
             workspace.write(place, attributes);
         }
         configure(&workspace, settings);
-        let house = house(workspace).approver(SaysYes).build().await;
+        let house = house(workspace).person(SaysYes).build().await;
         let said = run_all(&house).await;
         let fired = house.workspace.has(FIRED).then(|| house.workspace.read(FIRED));
         assert_eq!(fired, None, "{settings:?} with {place}: {said:?}");
@@ -165,7 +165,7 @@ async fn included_files_arm_nothing() {
         workspace.write(".gitattributes", "* filter=x diff=x\n");
         let path = workspace.path("more.config").display().to_string();
         workspace.git(&["config", "--local", key, &path]);
-        let house = house(workspace).approver(SaysYes).build().await;
+        let house = house(workspace).person(SaysYes).build().await;
         let said = run_all(&house).await;
         assert!(!house.workspace.has(FIRED), "{key}: {said:?}");
     }
@@ -189,7 +189,7 @@ async fn hooks_do_not_run() {
     ] {
         workspace.write_script(&format!(".git/hooks/{hook}"), &script);
     }
-    let house = house(workspace).approver(SaysYes).build().await;
+    let house = house(workspace).person(SaysYes).build().await;
     let said = run_all(&house).await;
     assert!(!house.workspace.has(FIRED), "{}", house.workspace.read(FIRED));
     assert!(said.iter().all(|outcome| outcome["ok"] == true), "{said:?}");
@@ -215,7 +215,7 @@ async fn a_repository_elsewhere_is_not_followed() {
             _ => workspace.write(".git/commondir", &outside),
         }
         let before = other.snapshot();
-        let house = house(workspace).approver(SaysYes).build().await;
+        let house = house(workspace).person(SaysYes).build().await;
         if way == "link" {
             // There from the start it would be refused when the workspace is opened; an agent may put it there later.
             house.workspace.link(&outside, ".git");

@@ -169,7 +169,7 @@ async fn a_persona_cannot_pretend_to_be_a_header() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn options_are_no_revisions_remotes_or_files() {
-    let house = house(TempWorkspace::repository(&[("a.txt", "1\n")])).approver(SaysYes).build().await;
+    let house = house(TempWorkspace::repository(&[("a.txt", "1\n")])).person(SaysYes).build().await;
     house.workspace.write("-rf.txt", "dash\n");
     let before = house.workspace.snapshot();
     for base in ["--output=x", "-p", "HEAD..main", "@{1}; touch x", "HEAD --output=x", "", ":a.txt", "+main"] {
@@ -205,7 +205,7 @@ async fn a_push_needs_a_person() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allowed_push_arrives_and_is_never_forced() {
-    let house = house(TempWorkspace::repository(&[("a.txt", "1\n")])).approver(SaysYes).build().await;
+    let house = house(TempWorkspace::repository(&[("a.txt", "1\n")])).person(SaysYes).build().await;
     let none = error(&house, "git.push", json!({})).await;
     assert!(none.message.contains("there is no remote origin"), "{none:?}");
     house.workspace.git(&["init", "-q", "--bare", "-b", "main", "remote.git"]);

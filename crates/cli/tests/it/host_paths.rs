@@ -79,7 +79,7 @@ async fn no_failure_of_git_names_the_host_s_folders() {
         workspace.git(&["config", "filter.x.clean", "false"]);
         workspace.write("file.txt", "two\n");
         workspace.write(file, content);
-        let house = house(workspace).approver(SaysYes).build().await;
+        let house = house(workspace).person(SaysYes).build().await;
         for (tool, arguments) in [
             ("git.status", json!({})),
             ("git.diff", json!({})),

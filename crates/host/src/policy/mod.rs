@@ -3,6 +3,8 @@
 //! A rule over a shell command looks at the *parsed* command: to allow, every simple command in it must match; to ask
 //! or deny, one is enough, and so is a command that cannot be parsed. This is a convenience: the fence protects.
 
+mod permission;
+
 use std::collections::BTreeMap;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -11,6 +13,7 @@ use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
 use toolhost_sandbox::{Parsed, WsPath, parse_command};
 
+pub(crate) use self::permission::suggest;
 use crate::registry::{Registry, did_you_mean};
 
 /// The tool and argument whose text is a shell command.
@@ -180,6 +183,14 @@ fn check_names(raw: &RawRule, registry: &Registry) -> Result<String, String> {
 
 /// Step 6 of the gate.
 pub(crate) fn decide(rules: &[Rule], facts: &Facts, arguments: &Value) -> Verdict {
+    let verdict = by_rules(rules, facts, arguments);
+    if facts.always_asks && verdict.decide == Decide::Allow {
+        return Verdict { decide: Decide::Ask, why: "a person allows each of these".to_owned(), rule: None };
+    }
+    verdict
+}
+
+fn by_rules(rules: &[Rule], facts: &Facts, arguments: &Value) -> Verdict {
     let strictest = rules
         .iter()
         .filter(|rule| rule.matches(&facts.name, arguments))
@@ -227,6 +238,8 @@ mod tests {
                 effect: Effect::Executes,
                 version: 1,
                 people_only: false,
+                always_asks: false,
+                waits: false,
                 aliases: Vec::new(),
                 input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),
                 output_schema: serde_json::json!({}),

@@ -67,7 +67,7 @@ async fn a_rule_may_allow_what_the_effect_would_ask_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_asked_runs_only_when_somebody_says_yes() {
     let (builder, watched) = house();
-    let house = builder.operator(OPERATOR).profile("ruled").approver(SaysYes).build().await;
+    let house = builder.operator(OPERATOR).profile("ruled").person(SaysYes).build().await;
     let outcome = house.call("probe.put", json!({ "text": "ask me" })).await;
     assert!(outcome.ok, "{outcome:?}");
     assert_eq!((watched.runs(), house.workspace.read("made.txt").as_str()), (1, "ask me"));

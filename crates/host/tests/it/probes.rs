@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, AnyTool, Ctx, Effect, ErrorKind, Example, Tool, ToolError};
+use toolhost_contract::{Alias, AnyTool, Ctx, Effect, ErrorKind, Example, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath};
 use toolhost_store::{Filter, Reader};
 use toolhost_testkit::HouseBuilder;
@@ -121,6 +121,13 @@ impl Tool for Put {
 
     fn render(&self, output: &Said) -> String {
         output.text.clone()
+    }
+
+    async fn preview(&self, ctx: &Ctx<'_>, _: Text) -> Result<Option<Preview>, ToolError> {
+        let span = toolhost_sandbox::ReadSpan { start: 0, bytes_max: 100 };
+        let there = ctx.workspace.read(&WsPath::parse("made.txt")?, span).await.map(|content| content.bytes);
+        let rests_on = json!(there.ok());
+        Ok(Some(Preview { summary: "put".to_owned(), detail: String::new(), rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Text) -> Result<Said, ToolError> {

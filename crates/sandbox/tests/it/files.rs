@@ -27,7 +27,7 @@ async fn try_everything(room: &Room, place: &str) -> String {
         note("search", format!("{:?}", executor.search(look_for("secret", target.as_str())).await));
         note("list", format!("{:?}", executor.list(everything(target.as_str())).await));
         for create_only in [true, false] {
-            let guard = WriteGuard { expected_sha256: None, create_only };
+            let guard = WriteGuard { expected_sha256: None, create_only, ..WriteGuard::default() };
             note("write", format!("{:?}", executor.write(&target, b"written".to_vec(), guard).await));
         }
         note("rename to", format!("{:?}", executor.rename(&inside, &target).await));
@@ -483,8 +483,8 @@ async fn a_failed_write_leaves_nothing_behind() {
     for (place, guard) in [
         ("folder", WriteGuard::default()),
         ("file/below", WriteGuard::default()),
-        ("file", WriteGuard { create_only: true, expected_sha256: None }),
-        ("file", WriteGuard { create_only: false, expected_sha256: digest }),
+        ("file", WriteGuard { create_only: true, expected_sha256: None, ..WriteGuard::default() }),
+        ("file", WriteGuard { create_only: false, expected_sha256: digest, ..WriteGuard::default() }),
     ] {
         assert!(room.executor.write(&path(place), b"x".to_vec(), guard).await.is_err(), "{place}");
     }

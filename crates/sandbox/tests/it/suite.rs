@@ -68,8 +68,9 @@ async fn reads_and_writes(executor: &dyn Executor) {
 
 async fn guards_decide_whether_a_write_happens(executor: &dyn Executor) {
     let digest = |text: &str| hex::encode(Sha256::digest(text.as_bytes()));
-    let expecting = |text: &str| WriteGuard { expected_sha256: Some(digest(text)), create_only: false };
-    let creating = WriteGuard { expected_sha256: None, create_only: true };
+    let expecting =
+        |text: &str| WriteGuard { expected_sha256: Some(digest(text)), create_only: false, ..WriteGuard::default() };
+    let creating = WriteGuard { expected_sha256: None, create_only: true, ..WriteGuard::default() };
     let file = path("guard/file");
     executor.write(&file, b"one".to_vec(), creating.clone()).await.unwrap();
     assert_eq!(kind(executor.write(&file, b"two".to_vec(), creating).await), ErrorKind::Conflict);

@@ -1,5 +1,6 @@
 //! The Model Context Protocol, both eras (2025-11-25 with sessions, 2026-07-28 stateless) from one service.
 
+mod elicit;
 mod lines;
 mod render;
 mod service;

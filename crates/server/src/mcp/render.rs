@@ -43,7 +43,12 @@ fn envelope(data: &Value) -> Value {
         "type": "object",
         "properties": {
             "ok": { "type": "boolean" },
-            "data": { "anyOf": [data, { "type": "null" }] },
+            // Null where it failed; where a person has to agree first, how to wait for them.
+            "data": { "anyOf": [data, { "type": "null" }, {
+                "type": "object",
+                "properties": { "status": text(), "approvalId": text(), "expiresAt": { "type": "integer" } },
+                "required": ["status", "approvalId", "expiresAt"],
+            }] },
             "error": { "anyOf": [{ "type": "null" }, {
                 "type": "object",
                 "properties": { "code": text(), "kind": text(), "message": text(), "hint": text(), "details": {} },

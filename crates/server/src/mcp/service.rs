@@ -1,6 +1,7 @@
 //! The service behind every MCP transport: lists the profile's tools and puts calls through the gate.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
@@ -11,9 +12,9 @@ use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
-use toolhost_host::{Gate, Hooks};
+use toolhost_host::{Gate, Hooks, Person};
 
-use super::render;
+use super::{elicit, render};
 
 /// Tools of one page of `tools/list`.
 const PAGE_TOOLS: usize = 100;
@@ -35,6 +36,10 @@ pub struct Door {
     /// The profile of whoever is on the other side, set by the operator.
     pub profile: String,
     pub persona: String,
+    /// The user in whose name the agent works; who answers in the client is taken for them.
+    pub user: String,
+    /// Whether people may be asked in the client, where it can.
+    pub ask_in_client: bool,
     pub names: Names,
     pub instructions: String,
     pub version: String,
@@ -67,7 +72,7 @@ impl McpService {
             scope: self.door.scope.clone(),
             caller: Caller {
                 kind: CallerKind::Model,
-                door: "mcp",
+                door: "mcp".into(),
                 profile: self.door.profile.clone(),
                 persona: self.door.persona.clone(),
             },
@@ -114,7 +119,24 @@ impl ServerHandler for McpService {
             Some(token) => Arc::new(Notifier::new(context.peer.clone(), token)),
             None => Arc::new(toolhost_contract::Silent),
         };
-        let hooks = Hooks { cancel: cancel.clone(), progress };
+        let mut hooks = Hooks { cancel: cancel.clone(), progress, presenter: None, hold: None };
+        let forms = if self.door.ask_in_client { elicit::Forms::of(&context) } else { elicit::Forms::None };
+        let person = || Person {
+            user_id: self.door.scope.user_id,
+            project_id: self.door.scope.project_id,
+            name: self.door.user.clone(),
+        };
+        let mut answered = false;
+        match forms {
+            elicit::Forms::Asked => {
+                hooks.presenter = Some(Arc::new(elicit::Elicitation { peer: context.peer.clone(), person: person() }));
+            }
+            elicit::Forms::Returned => {
+                hooks.hold = Some(Duration::ZERO);
+                answered = elicit::answer(&self.door, &person(), &request).await;
+            }
+            elicit::Forms::None => {}
+        }
         let gate = &self.door.gate;
         let call = self.call(request);
         let running = gate.call(call, hooks);
@@ -126,6 +148,13 @@ impl ServerHandler for McpService {
                 running.await
             }
         };
+        // Who has just been asked and did not say is not asked again at once.
+        if forms == elicit::Forms::Returned
+            && !answered
+            && let Some(required) = elicit::required(&self.door, &outcome).await
+        {
+            return Ok(required.into());
+        }
         Ok(render::result(&outcome).into())
     }
 

@@ -30,6 +30,8 @@ impl AnyTool for Counts {
             effect: self.effect,
             version: 1,
             people_only: false,
+            always_asks: false,
+            waits: false,
             aliases: Vec::new(),
             input_schema: closed(),
             output_schema: closed(),
@@ -52,7 +54,7 @@ async fn house() -> (House, Arc<AtomicU64>) {
         tool("count.run", Effect::Executes),
         tool("count.send", Effect::Reaches),
     ];
-    (HouseBuilder::new(tools).approver(SaysYes).build().await, runs)
+    (HouseBuilder::new(tools).person(SaysYes).build().await, runs)
 }
 
 /// Runs a statement on the house's own file, as another process would.

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 use toolhost_sandbox::WsPath;
+
+use super::preview_of;
 
 pub(crate) struct Delete;
 
@@ -49,6 +51,15 @@ impl Tool for Delete {
 
     fn render(&self, output: &Output) -> String {
         format!("deleted {}", output.path)
+    }
+
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let path = WsPath::parse(&input.path)?;
+        match preview_of(ctx, &path, None, format!("delete {path}")).await {
+            // A folder or a link: what goes is its name.
+            Err(error) if error.kind != ErrorKind::Security => Ok(None),
+            preview => preview.map(Some),
+        }
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, encode};
 
 use super::{WHOLE_BYTES_MAX, as_text, check_marks, diff_of, read_whole};
@@ -102,45 +102,68 @@ impl Tool for Edit {
         format!("{did} {} ({places}, sha256 {})\n{}", output.path, output.sha256, output.diff)
     }
 
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let made = prepare(ctx, input).await?;
+        let summary = format!("edit {}, {} places", made.path, made.replacements);
+        Ok(Some(Preview { summary, detail: made.diff, rests_on: json!({ "sha256": made.before_sha256 }) }))
+    }
+
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let path = WsPath::parse(&input.path)?;
-        let content = read_whole(ctx, &path).await?;
-        let before_sha256 = hex::encode(Sha256::digest(&content.bytes));
-        if let Some(expected) = &input.expected_sha256
-            && !expected.eq_ignore_ascii_case(&before_sha256)
-        {
-            let (path, expected, actual) = (path.to_string(), expected.clone(), before_sha256);
-            return Err(toolhost_sandbox::Error::Changed { path, expected, actual }.into());
-        }
-        let before = as_text(&path, &content.bytes, content.size)?;
-        // Searching and comparing is work for the processor, where no deadline would reach it among the others.
-        let (place, edits) = (path.clone(), input.edits);
-        let applied = tokio::task::spawn_blocking(move || {
-            let applied = apply(&place, &before.text, &edits).map(|(after, replacements)| {
-                let diff = diff_of(place.as_str(), &before.text, &after);
-                (after, replacements, diff)
-            });
-            (before, applied)
-        });
-        let (before, applied) = applied.await.map_err(ToolError::internal)?;
-        let (after, replacements, diff) = applied?;
-        check_marks(&before.text, &after)?;
-        let bytes = encode(&after, before.encoding).ok_or_else(|| {
-            let message = format!(
-                "`{path}` is written in {}, which has no place for some of the new characters",
-                before.encoding.name()
-            );
-            ToolError::new(ErrorKind::Validation, message)
-                .hint("use characters of that encoding, or write the whole file anew as UTF-8")
-        })?;
-        let sha256 = hex::encode(Sha256::digest(&bytes));
-        if !input.dry_run {
+        let dry_run = input.dry_run;
+        let Prepared { path, bytes, before_sha256, sha256, diff, replacements } = prepare(ctx, input).await?;
+        if !dry_run {
             // Between the reading and this moment somebody else may have written.
-            let guard = WriteGuard { expected_sha256: Some(before_sha256), create_only: false };
+            let guard =
+                WriteGuard { expected_sha256: Some(before_sha256), create_only: false, ..WriteGuard::default() };
             ctx.workspace.write(&path, bytes, guard).await?;
         }
-        Ok(Output { path: path.to_string(), diff, replacements, written: !input.dry_run, sha256 })
+        Ok(Output { path: path.to_string(), diff, replacements, written: !dry_run, sha256 })
     }
+}
+
+/// The edits made, but not written.
+struct Prepared {
+    path: WsPath,
+    bytes: Vec<u8>,
+    before_sha256: String,
+    sha256: String,
+    diff: String,
+    replacements: usize,
+}
+
+async fn prepare(ctx: &Ctx<'_>, input: Input) -> Result<Prepared, ToolError> {
+    let path = WsPath::parse(&input.path)?;
+    let content = read_whole(ctx, &path).await?;
+    let before_sha256 = hex::encode(Sha256::digest(&content.bytes));
+    if let Some(expected) = &input.expected_sha256
+        && !expected.eq_ignore_ascii_case(&before_sha256)
+    {
+        let (path, expected, actual) = (path.to_string(), expected.clone(), before_sha256);
+        return Err(toolhost_sandbox::Error::Changed { path, expected, actual }.into());
+    }
+    let before = as_text(&path, &content.bytes, content.size)?;
+    // Searching and comparing is work for the processor, where no deadline would reach it among the others.
+    let (place, edits) = (path.clone(), input.edits);
+    let applied = tokio::task::spawn_blocking(move || {
+        let applied = apply(&place, &before.text, &edits).map(|(after, replacements)| {
+            let diff = diff_of(place.as_str(), &before.text, &after);
+            (after, replacements, diff)
+        });
+        (before, applied)
+    });
+    let (before, applied) = applied.await.map_err(ToolError::internal)?;
+    let (after, replacements, diff) = applied?;
+    check_marks(&before.text, &after)?;
+    let bytes = encode(&after, before.encoding).ok_or_else(|| {
+        let message = format!(
+            "`{path}` is written in {}, which has no place for some of the new characters",
+            before.encoding.name()
+        );
+        ToolError::new(ErrorKind::Validation, message)
+            .hint("use characters of that encoding, or write the whole file anew as UTF-8")
+    })?;
+    let sha256 = hex::encode(Sha256::digest(&bytes));
+    Ok(Prepared { path, bytes, before_sha256, sha256, diff, replacements })
 }
 
 /// Makes the edits in order; each sees what the ones before it made.

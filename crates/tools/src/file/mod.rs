@@ -9,8 +9,10 @@ pub(crate) mod read;
 pub(crate) mod search;
 pub(crate) mod write;
 
+use serde_json::json;
+use sha2::{Digest, Sha256};
 use similar::TextDiff;
-use toolhost_contract::{Ctx, ErrorKind, REDACTED, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError};
 use toolhost_sandbox::{Content, Decoded, ReadSpan, WsPath, decode};
 
 /// Largest file that is read whole, bytes.
@@ -20,7 +22,7 @@ const DIFF_CONTEXT_LINES: usize = 3;
 /// Longest diff shown, bytes.
 const DIFF_BYTES_MAX: usize = 64 * 1024;
 
-async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> {
+pub(crate) async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> {
     let content = ctx.workspace.read(path, ReadSpan { start: 0, bytes_max: WHOLE_BYTES_MAX }).await?;
     if content.size > WHOLE_BYTES_MAX {
         let message =
@@ -31,7 +33,7 @@ async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> 
     Ok(content)
 }
 
-fn as_text(path: &WsPath, bytes: &[u8], size: u64) -> Result<Decoded, ToolError> {
+pub(crate) fn as_text(path: &WsPath, bytes: &[u8], size: u64) -> Result<Decoded, ToolError> {
     decode(bytes).ok_or_else(|| {
         let message = format!("`{path}` is binary ({}, {size} bytes)", kind_of(bytes));
         ToolError::new(ErrorKind::Validation, message)
@@ -56,6 +58,26 @@ fn kind_of(bytes: &[u8]) -> &'static str {
         (b"\xfd7zXZ", "xz data"),
     ];
     known.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("unknown kind", |(_, name)| name)
+}
+
+/// What a person is shown of a file that would have other content, and the hash of what is there.
+async fn preview_of(ctx: &Ctx<'_>, path: &WsPath, after: Option<&str>, summary: String) -> Result<Preview, ToolError> {
+    let before = match read_whole(ctx, path).await {
+        Ok(content) => Some(content.bytes),
+        Err(error) if error.kind == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let text = |bytes: &[u8]| decode(bytes).map(|decoded| decoded.text);
+    let detail = match (&before, after) {
+        (None, None) => format!("there is no file `{path}`"),
+        (None, Some(after)) => diff_of(path.as_str(), "", after),
+        (Some(bytes), after) => match text(bytes) {
+            Some(before) => diff_of(path.as_str(), &before, after.unwrap_or("")),
+            None => format!("`{path}` is binary ({}, {} bytes)", kind_of(bytes), bytes.len()),
+        },
+    };
+    let rests_on = json!({ "sha256": before.map(|bytes| hex::encode(Sha256::digest(bytes))) });
+    Ok(Preview { summary, detail, rests_on })
 }
 
 fn diff_of(path: &str, before: &str, after: &str) -> String {

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, decode};
 
-use super::{check_marks, read_whole};
+use super::{check_marks, preview_of, read_whole};
 
 pub(crate) struct Write;
 
@@ -73,6 +73,12 @@ impl Tool for Write {
         format!("{did} {} ({} bytes, sha256 {})", output.path, output.bytes, output.sha256)
     }
 
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let path = WsPath::parse(&input.path)?;
+        let summary = format!("write {path}, {} bytes", input.content.len());
+        preview_of(ctx, &path, Some(&input.content), summary).await.map(Some)
+    }
+
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let path = WsPath::parse(&input.path)?;
         if input.content.contains(toolhost_contract::REDACTED) {
@@ -80,7 +86,11 @@ impl Tool for Write {
             let before = read_whole(ctx, &path).await.ok().and_then(|content| decode(&content.bytes));
             check_marks(before.as_ref().map_or("", |decoded| &decoded.text), &input.content)?;
         }
-        let guard = WriteGuard { expected_sha256: input.expected_sha256, create_only: input.create_only };
+        let guard = WriteGuard {
+            expected_sha256: input.expected_sha256,
+            create_only: input.create_only,
+            ..WriteGuard::default()
+        };
         let written = ctx.workspace.write(&path, input.content.into_bytes(), guard).await?;
         Ok(Output { path: path.to_string(), created: written.created, bytes: written.bytes, sha256: written.sha256 })
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 
 use super::Mode;
 
@@ -75,6 +75,19 @@ git log -1 --format=%s
 git diff-tree --root --no-commit-id --name-only -r -z HEAD
 "#;
 
+/// A hash of all that would be committed, then which files, and their diff. The paths are its arguments.
+const PREVIEW: &str = r#"
+git rev-parse --git-dir >/dev/null || exit
+base=HEAD; git rev-parse --quiet --verify HEAD >/dev/null || base=$(git hash-object -t tree /dev/null)
+new() { git ls-files --others --exclude-standard -z -- "$@"; }
+diff() { git diff "$base" --no-ext-diff --no-textconv -- "$@"; }
+{ diff "$@"; new "$@"; new "$@" | xargs -0 -r git hash-object --no-filters --; } | git hash-object --stdin
+git diff "$base" --no-ext-diff --name-status -- "$@"
+new "$@" | while IFS= read -r -d '' file; do printf 'A\t%s\n' "$file"; done
+echo
+diff "$@"
+"#;
+
 impl Tool for Commit {
     type Input = Input;
     type Output = Output;
@@ -105,6 +118,19 @@ impl Tool for Commit {
         let branch = output.branch.as_deref().unwrap_or("no branch");
         let hash = output.hash.get(..10).unwrap_or(&output.hash);
         format!("committed {hash} on {branch}: {}\n{}", output.subject, output.files.join("\n"))
+    }
+
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let files: Vec<_> = input.files.iter().flatten().map(|file| super::path(file)).collect::<Result<_, _>>()?;
+        let paths: Vec<&str> = files.iter().map(toolhost_sandbox::WsPath::as_str).collect();
+        let result = super::run(ctx, Mode::Read, PREVIEW, &paths, "", &[]).await?;
+        if result.exit_code != 0 {
+            return Err(super::refused("what would be committed cannot be told", &result));
+        }
+        let (hash, changes) = result.stdout.text.split_once('\n').unwrap_or_default();
+        let summary = format!("commit: {}", input.message.trim().lines().next().unwrap_or_default());
+        let detail = format!("{}\n\n{changes}", input.message.trim());
+        Ok(Some(Preview { summary, detail, rests_on: json!({ "changes": hash }) }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 
 use super::Mode;
 
@@ -29,7 +29,7 @@ pub(crate) struct Output {
 }
 
 /// `$1` is the remote or empty, `$2` the branch or empty.
-const SCRIPT: &str = r#"
+const RESOLVE: &str = r#"
 git rev-parse --git-dir >/dev/null || exit
 branch=$2
 [ -n "$branch" ] || branch=$(git symbolic-ref --quiet --short HEAD) || { echo "no branch is checked out" >&2; exit 70; }
@@ -38,7 +38,17 @@ remote=$1
 [ -n "$remote" ] || remote=$(git config --get "branch.$branch.remote") || remote=origin
 git remote | grep --fixed-strings --line-regexp --quiet -- "$remote" || { echo "there is no remote $remote" >&2; exit 70; }
 printf '%s\n%s\n' "$remote" "$branch"
+"#;
+
+const PUSH: &str = r#"
 exec git push --porcelain --no-verify --no-recurse-submodules --no-signed -- "$remote" "refs/heads/$branch:refs/heads/$branch" 2>&1
+"#;
+
+/// Where the branch stands, where the remote is, and the commits that go there.
+const PREVIEW: &str = r#"
+git rev-parse --verify "refs/heads/$branch" || exit
+git remote get-url --push -- "$remote" || exit
+git log --oneline --no-decorate --max-count=50 "refs/heads/$branch" --not --remotes="$remote"
 "#;
 
 /// Transports a push may use. What a fence without network cannot reach stays unreached.
@@ -66,11 +76,25 @@ impl Tool for Push {
         format!("pushed {} to {}\n{}", output.branch, output.remote, output.summary)
     }
 
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let (remote, branch) = names(&input)?;
+        let result = super::run(ctx, Mode::Read, &format!("{RESOLVE}{PREVIEW}"), &[&remote, &branch], "", &[]).await?;
+        if result.exit_code != 0 {
+            return Err(super::refused("nothing can be pushed", &result));
+        }
+        let mut lines = result.stdout.text.splitn(5, '\n');
+        let mut line = || lines.next().unwrap_or_default();
+        let (remote, branch, commit, address, commits) = (line(), line(), line(), line(), line());
+        let summary = format!("push {branch} to {remote}, {}", without_password(address));
+        let detail = format!("{branch} is at {commit}; what {remote} is not known to have:\n{commits}");
+        let rests_on = json!({ "remote": remote, "branch": branch, "commit": commit, "address": address });
+        Ok(Some(Preview { summary, detail, rests_on }))
+    }
+
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let name =
-            |what, text: &Option<String>| text.as_deref().map_or(Ok(String::new()), |text| super::name(what, text));
-        let (remote, branch) = (name("remote", &input.remote)?, name("branch", &input.branch)?);
-        let result = super::run(ctx, Mode::Write, SCRIPT, &[&remote, &branch], "", TRANSPORTS).await?;
+        let (remote, branch) = names(&input)?;
+        let script = format!("{RESOLVE}{PUSH}");
+        let result = super::run(ctx, Mode::Write, &script, &[&remote, &branch], "", TRANSPORTS).await?;
         if result.exit_code != 0 {
             return Err(super::refused("nothing was pushed", &result)
                 .hint("the remote must be configured and reached over https without credentials, its host granted by the profile; ssh is not possible from the fence: otherwise ask the person to push"));
@@ -78,5 +102,18 @@ impl Tool for Push {
         let mut lines = result.stdout.text.splitn(3, '\n').map(str::to_owned);
         let (remote, branch) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         Ok(Output { remote, branch, summary: lines.next().unwrap_or_default().trim().to_owned() })
+    }
+}
+
+fn names(input: &Input) -> Result<(String, String), ToolError> {
+    let name = |what, text: &Option<String>| text.as_deref().map_or(Ok(String::new()), |text| super::name(what, text));
+    Ok((name("remote", &input.remote)?, name("branch", &input.branch)?))
+}
+
+/// An address may carry a name and a password.
+fn without_password(address: &str) -> String {
+    match address.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+        Some((scheme, rest)) => format!("{scheme}://{rest}"),
+        None => address.to_owned(),
     }
 }

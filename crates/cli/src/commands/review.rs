@@ -1,0 +1,337 @@
+//! `toolhost review`
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standing, ask_id, ask_number};
+use toolhost_store::{Ask, AskState};
+
+use crate::settings::Settings;
+use crate::terminal::{self, Terminal};
+use crate::wire::Answers;
+use crate::{EXIT_FAILED, Usage, print, wire};
+
+/// Lines of a list.
+const SHOWN_MAX: i64 = 200;
+/// How often the queue is looked at.
+const WATCH_EVERY: Duration = Duration::from_millis(500);
+/// Longest text read from standard input, bytes.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+
+/// What waits for a person: approvals, reviews and questions
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// List what is open
+    List {
+        /// What has ended, too; the newest first
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show one, whole: the real effect, or the text
+    Show { id: String },
+    /// Answer; without an answer on the command line you are asked at the terminal
+    Decide(Decide),
+    /// Wait for what comes and answer one after the other; without a terminal, print each as a line of JSON
+    Watch,
+    /// Take an answer back that no call has used yet
+    Revoke { id: String },
+}
+
+#[derive(clap::Args)]
+struct Decide {
+    /// One or several, such as ask-7
+    #[arg(required_unless_present = "everything")]
+    ids: Vec<String>,
+    /// All that is open now
+    #[arg(long, conflicts_with = "ids")]
+    everything: bool,
+    #[command(flatten)]
+    answer: AnswerFlags,
+    /// With --allow: allow calls like this one, too
+    #[arg(long, requires = "allow")]
+    rule: bool,
+    /// With --rule: what of the arguments must match, instead of what is suggested
+    #[arg(long = "when", value_name = "ARGUMENT=GLOB", requires = "rule")]
+    conditions: Vec<String>,
+    /// With --rule: for how long, such as 8h or 30m
+    #[arg(long = "for", value_name = "TIME", requires = "rule")]
+    lives: Option<humantime::Duration>,
+}
+
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct AnswerFlags {
+    /// The call may run
+    #[arg(long)]
+    allow: bool,
+    /// The call may not run; the comment goes back to the model
+    #[arg(long, value_name = "COMMENT", num_args = 0..=1, default_missing_value = "")]
+    deny: Option<String>,
+    /// The call's arguments as JSON, or the text, instead; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT")]
+    edit: Option<String>,
+    /// The text is good as it is
+    #[arg(long)]
+    pass: bool,
+    /// What to do better; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT")]
+    feedback: Option<String>,
+    /// Do not answer this
+    #[arg(long)]
+    cancel: bool,
+    #[arg(long)]
+    yes: bool,
+    #[arg(long)]
+    no: bool,
+    /// The answer to a question; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT")]
+    answer: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let answers = wire::open_answers(settings).await?;
+    let code = match args.command {
+        Command::List { all } => list(&answers, all, settings.json).await?,
+        Command::Show { id } => {
+            let (ask, shown) = answers.queue.get(answers.person.project_id, number(&id)?).await?;
+            if settings.json {
+                print::json(&ask)?;
+            } else {
+                print::line(format_args!("{} is {}", ask_id(ask.number), state(&ask)));
+                print::line(shown.render());
+                if let Some(rule) = shown.rule_text() {
+                    print::line(format_args!("\nits rule would be: {rule}"));
+                }
+            }
+            ExitCode::SUCCESS
+        }
+        Command::Decide(decide) => decide_all(&answers, &decide, settings).await?,
+        Command::Watch => watch(&answers, settings).await?,
+        Command::Revoke { id } => {
+            answers.queue.take_back(&answers.person, number(&id)?, "cli").await?;
+            print::line(format_args!("the answer to {} is taken back", ask_id(number(&id)?)));
+            ExitCode::SUCCESS
+        }
+    };
+    answers.store.close().await?;
+    Ok(code)
+}
+
+async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let asks = answers.queue.asks().list(answers.person.project_id, !all, SHOWN_MAX).await?;
+    if json {
+        print::json(&asks)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if asks.is_empty() {
+        print::note("nothing waits for a person");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<Vec<String>> = asks
+        .iter()
+        .map(|ask| {
+            let text = |name: &str| ask.shown.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            vec![
+                ask_id(ask.number),
+                state(ask),
+                text("persona"),
+                ask.tool.clone(),
+                print::time(ask.expires_at_ms),
+                print::visible(text("summary").lines().next().unwrap_or_default()),
+            ]
+        })
+        .map(|row| row.iter().map(|cell| print::visible(cell)).collect())
+        .collect();
+    print::table(&["id", "state", "who", "tool", "until", "what"], &rows);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let numbers = if decide.everything {
+        let open = answers.queue.asks().list(answers.person.project_id, true, SHOWN_MAX).await?;
+        open.iter().map(|ask| ask.number).collect()
+    } else {
+        decide.ids.iter().map(|id| number(id)).collect::<anyhow::Result<Vec<i64>>>()?
+    };
+    let said = decide.answer.said()?;
+    let terminal =
+        Terminal::new(answers.person.clone(), Some(std::sync::Arc::new(wire::registry(&answers.store.records())?)));
+    let mut code = ExitCode::SUCCESS;
+    let mut told = Vec::new();
+    for number in numbers {
+        match decide_one(answers, decide, said.as_ref(), &terminal, number).await {
+            Ok(None) => print::note(format_args!("{} stays open", ask_id(number))),
+            Ok(Some(ask)) if settings.json => told.push(json!({ "id": ask_id(number), "answer": ask.answer })),
+            Ok(Some(ask)) => print::line(format_args!("{}: {}", ask_id(number), word(&ask))),
+            Err(error) => {
+                code = ExitCode::from(EXIT_FAILED);
+                print::failure(&error);
+            }
+        }
+    }
+    if settings.json {
+        print::json(&told)?;
+    }
+    Ok(code)
+}
+
+async fn decide_one(
+    answers: &Answers,
+    decide: &Decide,
+    said: Option<&(&'static str, Option<String>)>,
+    terminal: &Terminal,
+    number: i64,
+) -> anyhow::Result<Option<Ask>> {
+    let (ask, shown) = answers.queue.get(answers.person.project_id, number).await?;
+    let decision = match said {
+        Some((word, text)) => {
+            let answer = shown.answer(word, text.clone())?;
+            terminal.check(&shown, &answer)?;
+            Decision { answer, rule: decide.standing(&shown)? }
+        }
+        None if !terminal::is_there() => {
+            let words: Vec<String> = shown.answers().iter().map(|word| format!("--{word}")).collect();
+            return Err(Usage::error(format!("say the answer: {}", words.join(", "))));
+        }
+        None if ask.state != AskState::Open => anyhow::bail!("{} is {}", ask_id(number), state(&ask)),
+        None => match terminal.ask(&ask, &shown).await {
+            Presented::Decided(decision) => decision,
+            Presented::Gone => return Ok(None),
+        },
+    };
+    Ok(Some(answers.queue.decide(&answers.person, number, decision, "cli").await?))
+}
+
+async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let stop = wire::ended_by_signal();
+    let ask_here = terminal::is_there() && !settings.json;
+    let registry = wire::registry(&answers.store.records())?;
+    let terminal = Terminal::new(answers.person.clone(), Some(std::sync::Arc::new(registry)));
+    // What was shown once and left for later is not shown again.
+    let mut last = 0;
+    loop {
+        let open = answers.queue.asks().list(answers.person.project_id, true, SHOWN_MAX).await?;
+        for ask in open {
+            if ask.number <= last {
+                continue;
+            }
+            last = ask.number;
+            if !ask_here {
+                print::json_line(&ask)?;
+                continue;
+            }
+            let (ask, shown) = answers.queue.get(answers.person.project_id, ask.number).await?;
+            let presented = tokio::select! {
+                presented = terminal.ask(&ask, &shown) => presented,
+                () = ended(answers, ask.number) => {
+                    let (ask, _) = answers.queue.get(answers.person.project_id, ask.number).await?;
+                    print::note(format_args!("{} is {}", ask_id(ask.number), state(&ask)));
+                    continue;
+                }
+                () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+            };
+            if let Presented::Decided(decision) = presented {
+                match answers.queue.decide(&answers.person, ask.number, decision, "cli").await {
+                    Ok(ask) => print::note(format_args!("{}: {}", ask_id(ask.number), word(&ask))),
+                    Err(error) => print::failure(&error.into()),
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(WATCH_EVERY) => {}
+            () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+        }
+    }
+}
+
+/// Returns when the ask is no longer open.
+async fn ended(answers: &Answers, number: i64) {
+    loop {
+        tokio::time::sleep(WATCH_EVERY).await;
+        match answers.queue.asks().get(answers.person.project_id, number).await {
+            Ok(Some(ask)) if ask.state == AskState::Open => {}
+            _ => return,
+        }
+    }
+}
+
+impl AnswerFlags {
+    /// The word that was said, with its text.
+    fn said(&self) -> anyhow::Result<Option<(&'static str, Option<String>)>> {
+        let flags = [
+            ("allow", self.allow, None),
+            ("deny", self.deny.is_some(), self.deny.as_ref()),
+            ("edit", self.edit.is_some(), self.edit.as_ref()),
+            ("pass", self.pass, None),
+            ("feedback", self.feedback.is_some(), self.feedback.as_ref()),
+            ("cancel", self.cancel, None),
+            ("yes", self.yes, None),
+            ("no", self.no, None),
+            ("answer", self.answer.is_some(), self.answer.as_ref()),
+        ];
+        let Some((word, _, text)) = flags.into_iter().find(|(_, given, _)| *given) else { return Ok(None) };
+        let text = match text.map(String::as_str) {
+            Some("-") => {
+                let mut text = String::new();
+                std::io::stdin().take(TEXT_BYTES_MAX + 1).read_to_string(&mut text).context("standard input")?;
+                Some(text)
+            }
+            text => text.map(str::to_owned),
+        };
+        Ok(Some((word, text)))
+    }
+}
+
+impl Decide {
+    fn standing(&self, shown: &Shown) -> anyhow::Result<Option<Standing>> {
+        if !self.rule {
+            return Ok(None);
+        }
+        let conditions = if self.conditions.is_empty() {
+            let Some(suggested) = shown.rule.clone() else {
+                return Err(Usage::error("no rule is suggested for this; say one with --when ARGUMENT=GLOB"));
+            };
+            suggested
+        } else {
+            let pairs = self.conditions.iter().map(|pair| {
+                let (name, glob) = pair
+                    .split_once('=')
+                    .ok_or_else(|| Usage::error(format!("`{}` is not ARGUMENT=GLOB", print::visible(pair))))?;
+                Ok((name.to_owned(), glob.to_owned()))
+            });
+            pairs.collect::<anyhow::Result<BTreeMap<String, String>>>()?
+        };
+        let lives_ms =
+            self.lives.map_or(PERMIT_LIVES_MS_DEFAULT, |lives| u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
+        Ok(Some(Standing { conditions, lives_ms }))
+    }
+}
+
+fn number(id: &str) -> anyhow::Result<i64> {
+    ask_number(id).ok_or_else(|| Usage::error(format!("`{}` is not an id such as ask-7", print::visible(id))))
+}
+
+/// `answered: allow, by local`
+fn state(ask: &Ask) -> String {
+    let state = serde_json::to_value(ask.state).unwrap_or_default();
+    let state = state.as_str().unwrap_or_default().to_owned();
+    match &ask.answered_by {
+        Some(by) => format!("{state}: {}, by {}", word(ask), print::visible(by)),
+        None => state,
+    }
+}
+
+fn word(ask: &Ask) -> String {
+    let said = ask.answer.as_ref().and_then(|answer| answer.get("say")).and_then(Value::as_str);
+    said.unwrap_or("no answer").replace('_', " ")
+}

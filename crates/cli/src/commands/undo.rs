@@ -1,0 +1,122 @@
+//! `toolhost undo`
+
+use std::io::{BufRead, IsTerminal};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use toolhost_contract::Clock;
+use toolhost_host::Undo;
+use toolhost_sandbox::{Access, Fence, Workspace};
+use toolhost_store::{Changes, Role};
+
+use crate::settings::Settings;
+use crate::{EXIT_FAILED, Usage, print, wire};
+
+/// Put back what file tools have changed
+///
+/// Shows the diff and asks. What was changed since by somebody else stops it, and nothing is put back. Without an option
+/// it is about the last call that changed a file. An undo is a change like any other: undo it to have everything again.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Which {
+    /// What one session has changed
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// What one call has changed
+    #[arg(long, value_name = "ID")]
+    call: Option<String>,
+    /// All that was changed since, such as 30m or 2026-11-21T09:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<SystemTime>,
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let host = wire::open(settings).await?;
+    wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
+    let which = match (&args.which.session, &args.which.call, args.which.since) {
+        (Some(session), ..) => Changes::Session(session.clone()),
+        (_, Some(call), _) => Changes::Call(call.clone()),
+        (.., Some(since)) => Changes::SinceMs(unix_ms(since)),
+        _ => Changes::LastCall,
+    };
+    let workspace = Workspace::new(host.executor(), Fence { workspace: Access::Write, network: Vec::new() });
+    let (log, project) = (host.store.file_log(), host.project.id);
+    let undo = Undo::plan(&log, project, &workspace, &which).await?;
+    let code = if undo.steps.is_empty() && undo.conflicts.is_empty() {
+        print::note("there is nothing to undo");
+        ExitCode::SUCCESS
+    } else if undo.conflicts.is_empty() {
+        if !settings.json {
+            show(&undo);
+        }
+        if args.yes || agreed(undo.steps.len())? {
+            let call = host.call("undo", serde_json::json!({ "calls": undo.calls }), "all");
+            let who = wire::who_calls(&host, &call);
+            let work = async { Ok(undo.apply(&log, project, &call, workspace).await?) };
+            wire::deed(&host.store, &who, "undo", call.arguments.clone(), work).await?;
+            if settings.json {
+                print::json(&undo)?;
+            } else {
+                print::line(format_args!("{} files are as they were", undo.steps.len()));
+            }
+            ExitCode::SUCCESS
+        } else {
+            print::note("nothing was undone");
+            ExitCode::from(EXIT_FAILED)
+        }
+    } else {
+        if settings.json {
+            print::json(&undo)?;
+        }
+        for conflict in &undo.conflicts {
+            print::note(format_args!("{}: {}", print::visible(&conflict.path), print::visible(&conflict.why)));
+        }
+        print::note("nothing was undone; choose less with --call");
+        ExitCode::from(EXIT_FAILED)
+    };
+    host.store.close().await?;
+    Ok(code)
+}
+
+fn show(undo: &Undo) {
+    for step in &undo.steps {
+        for line in print::visible(&step.diff).lines() {
+            print::line(print::diff_line(line));
+        }
+    }
+}
+
+fn agreed(files: usize) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Usage::error("nobody is at the terminal to agree: look at it there, or say --yes"));
+    }
+    print::note(format_args!("put back {files} files? y = yes, anything else = no"));
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+fn since(text: &str) -> Result<SystemTime, String> {
+    if let Ok(at) = humantime::parse_rfc3339_weak(text) {
+        return Ok(at);
+    }
+    let ago =
+        humantime::parse_duration(text).map_err(|_| "it is neither a time nor a duration such as 30m".to_owned())?;
+    let now = u64::try_from(toolhost_contract::SystemClock::default().unix_ms()).unwrap_or(0);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now);
+    now.checked_sub(ago).ok_or_else(|| "that is too long ago".to_owned())
+}
+
+fn unix_ms(at: SystemTime) -> i64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

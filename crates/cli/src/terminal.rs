@@ -1,0 +1,261 @@
+//! Asking the person at this terminal.
+//!
+//! Line by line and not with a full-screen prompt: somebody else's answer, from another terminal or from the client, must
+//! be able to end the question without leaving the terminal in a mode of its own.
+
+use std::io::{BufRead, IsTerminal};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use toolhost_contract::{Answer, BoxFuture, ToolError};
+use toolhost_host::{
+    Decision, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Registry, Shown, Standing, ask_id,
+};
+use toolhost_store::{Ask, AskKind};
+
+use crate::editor;
+use crate::print::{self, BAD, BOLD, DIM, WARN, paint, visible};
+
+/// Lines typed ahead that wait for a question.
+const LINES_MAX: usize = 16;
+
+/// The terminal, if a person is at it.
+pub(crate) struct Terminal {
+    person: Person,
+    registry: Option<Arc<Registry>>,
+    /// Read by one thread of its own for as long as the process lives: a read cannot be taken back.
+    lines: tokio::sync::Mutex<Option<mpsc::Receiver<String>>>,
+}
+
+/// Whether somebody can be asked here.
+pub(crate) fn is_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+impl Terminal {
+    pub(crate) fn new(person: Person, registry: Option<Arc<Registry>>) -> Self {
+        Self { person, registry, lines: tokio::sync::Mutex::new(None) }
+    }
+
+    /// The next line; `None` when the terminal has gone.
+    async fn line(&self) -> Option<String> {
+        let mut lines = self.lines.lock().await;
+        lines.get_or_insert_with(read_lines).recv().await
+    }
+
+    /// Shows the ask and asks until something is understood. Nothing but a clear yes is a yes.
+    pub(crate) async fn ask(&self, ask: &Ask, shown: &Shown) -> Presented {
+        show(ask, shown);
+        loop {
+            print::note(menu(shown));
+            let Some(line) = self.line().await else { return Presented::Gone };
+            let line = line.trim();
+            let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
+            let rest = (!rest.is_empty()).then(|| rest.to_owned());
+            let word = whole_word(shown, word);
+            let said = match word {
+                "later" => return Presented::Gone,
+                "rule" => self.by_rule(shown).await,
+                "" => continue,
+                "answer" if shown.kind == AskKind::Question => shown.answer("answer", Some(line.to_owned())).map(plain),
+                _ => self.with_text(shown, word, rest).await,
+            };
+            let said = said.and_then(|said| match said {
+                Some(decision) => self.check(shown, &decision.answer).map(|()| Some(decision)),
+                None => Ok(None),
+            });
+            match said {
+                Ok(Some(decision)) => return Presented::Decided(decision),
+                Ok(None) => {}
+                Err(error) => print::note(format_args!("{} {}", paint(BAD, "not taken:"), visible(&error.message))),
+            }
+        }
+    }
+
+    async fn by_rule(&self, shown: &Shown) -> Result<Option<Decision>, ToolError> {
+        let Some(rule) = shown.rule_text() else {
+            print::note(paint(WARN, "this is allowed one call at a time, never by a rule"));
+            return Ok(None);
+        };
+        let hours = PERMIT_LIVES_MS_DEFAULT / 3_600_000;
+        print::note(format_args!("allow {} for {hours} hours? y = yes, anything else = no", paint(BOLD, &rule)));
+        let yes = self.line().await.is_some_and(|line| is_yes(&line));
+        let conditions = shown.rule.clone().filter(|_| yes);
+        let standing = conditions.map(|conditions| Standing { conditions, lives_ms: PERMIT_LIVES_MS_DEFAULT });
+        Ok(standing.map(|standing| Decision { answer: Answer::Allow, rule: Some(standing) }))
+    }
+
+    async fn with_text(&self, shown: &Shown, word: &str, rest: Option<String>) -> Result<Option<Decision>, ToolError> {
+        let text = match (word, rest) {
+            (_, Some(rest)) => Some(rest),
+            ("edit", None) => {
+                let before = match shown.kind {
+                    AskKind::Approval => pretty(&shown.arguments),
+                    _ => shown.detail.clone(),
+                };
+                let Some(after) = edited(before, if shown.kind == AskKind::Approval { "json" } else { "md" }).await
+                else {
+                    return Ok(None);
+                };
+                Some(after)
+            }
+            ("feedback", None) => {
+                let Some(text) = edited(String::new(), "md").await else { return Ok(None) };
+                Some(text)
+            }
+            _ => None,
+        };
+        shown.answer(word, text).map(plain)
+    }
+
+    /// Edited arguments must be such that the tool takes them.
+    pub(crate) fn check(&self, shown: &Shown, answer: &Answer) -> Result<(), ToolError> {
+        if let (Answer::AllowEdited { arguments }, Some(registry)) = (answer, &self.registry)
+            && let Some(tool) = registry.get(&shown.tool)
+        {
+            return tool.check(arguments);
+        }
+        Ok(())
+    }
+}
+
+impl Presenter for Terminal {
+    fn place(&self) -> &'static str {
+        "terminal"
+    }
+
+    fn person(&self) -> Person {
+        self.person.clone()
+    }
+
+    fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
+        Box::pin(self.ask(ask, shown))
+    }
+
+    fn ended(&self, ask: &Ask) {
+        let by = ask.answered_by.as_deref().unwrap_or("nobody");
+        print::note(format_args!(
+            "{} {}",
+            paint(DIM, format_args!("{} was answered elsewhere, by", ask_id(ask.number))),
+            visible(by)
+        ));
+    }
+}
+
+fn plain(answer: Answer) -> Option<Decision> {
+    Some(Decision { answer, rule: None })
+}
+
+fn read_lines() -> mpsc::Receiver<String> {
+    let (lines, received) = mpsc::channel(LINES_MAX);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    received
+}
+
+/// All there is to see of an ask.
+pub(crate) fn show(ask: &Ask, shown: &Shown) {
+    let what = match ask.kind {
+        AskKind::Approval => "approval needed",
+        AskKind::Review => "review wanted",
+        AskKind::Question => "question",
+    };
+    print::note(format_args!("\n{} {}", paint(WARN, what), paint(DIM, ask_id(ask.number))));
+    for line in shown.render().lines() {
+        print::note(print::diff_line(line));
+    }
+    if let Some(rule) = shown.rule_text() {
+        print::note(paint(DIM, format_args!("its rule would be: {rule}")));
+    }
+}
+
+fn menu(shown: &Shown) -> String {
+    let mut words = match shown.kind {
+        AskKind::Approval => vec!["[a]llow", "[e]dit", "[d]eny COMMENT"],
+        AskKind::Question if shown.answers().contains(&"yes") => vec!["[y]es", "[n]o", "[c]ancel"],
+        AskKind::Question => vec!["the answer in one line", "[c]ancel"],
+        AskKind::Review if shown.answers().contains(&"feedback") => {
+            vec!["[p]ass", "[e]dit", "[f]eedback TEXT", "[c]ancel"]
+        }
+        AskKind::Review => vec!["[p]ass", "[e]dit", "[c]ancel"],
+    };
+    if shown.rule.is_some() {
+        words.insert(1, "allow by [r]ule");
+    }
+    words.push("[l]ater");
+    words.join("  ")
+}
+
+/// The word that a letter stands for; whatever is none of them stands for itself.
+fn whole_word<'a>(shown: &Shown, typed: &'a str) -> &'a str {
+    let lower = typed.to_ascii_lowercase();
+    let approval = shown.kind == AskKind::Approval;
+    match lower.as_str() {
+        "a" | "allow" | "y" | "yes" if approval => "allow",
+        "d" | "deny" | "n" | "no" if approval => "deny",
+        "r" | "rule" if shown.rule.is_some() => "rule",
+        "e" | "edit" if shown.kind != AskKind::Question => "edit",
+        "l" | "later" => "later",
+        "p" | "pass" if shown.kind == AskKind::Review => "pass",
+        "f" | "feedback" if shown.kind == AskKind::Review => "feedback",
+        "c" | "cancel" if !approval => "cancel",
+        "y" | "yes" if shown.answers().contains(&"yes") => "yes",
+        "n" | "no" if shown.answers().contains(&"no") => "no",
+        _ if shown.answers().contains(&"answer") && !typed.is_empty() => "answer",
+        _ => typed,
+    }
+}
+
+fn is_yes(line: &str) -> bool {
+    matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// What the person makes of a text in their editor; `None`: they left it, or it did not start.
+async fn edited(before: String, extension: &'static str) -> Option<String> {
+    let made = tokio::task::spawn_blocking(move || editor::edit(&before, extension)).await;
+    match made {
+        Ok(Ok(text)) => text,
+        Ok(Err(error)) => {
+            print::failure(&error);
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn approval() -> Shown {
+        serde_json::from_value(serde_json::json!({
+            "kind": "approval", "title": "Push", "tool": "git.push", "effect": "reaches", "why": "w", "persona": "p",
+            "profile": "all", "summary": "s", "detail": "", "arguments": {}, "rule": null, "wanted": null, "round": 1,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        let shown = approval();
+        for yes in ["y", "Y", "yes", "a", "allow", "ALLOW"] {
+            assert_eq!(whole_word(&shown, yes), "allow", "{yes:?}");
+        }
+        for no in ["", "n", "no", "yess", "ok", "sure", "1", "al", "pass", "r"] {
+            assert_ne!(whole_word(&shown, no), "allow", "{no:?}");
+            let word = whole_word(&shown, no);
+            assert!(!matches!(shown.answer(word, None), Ok(Answer::Allow)), "{no:?}");
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! Step 7 of the gate, and what tools ask people: an ask is put into the queue, shown where a person may be, and waited
+//! for; its answer is used once.
+//!
+//! A call whose caller cannot wait ends as "pending", with its ask in the queue. `approval.wait` runs it later as it was
+//! stored, through the whole gate again: the gate then finds the answer by the call's digest. A client that simply
+//! repeats its call finds the same answer, and the two cannot both use it.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use toolhost_contract::{
+    Answer, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError, Waited, Wanted,
+};
+use toolhost_sandbox::{BoxFuture, Workspace};
+use toolhost_store::{Ask, AskKind, AskState, NewAsk};
+
+use crate::gate::{Gate, Hooks, Shelf};
+use crate::policy::{Decide, Verdict, suggest};
+use crate::profile::Profile;
+use crate::queue::{Presented, Unattended, answer_of, ask_id, ask_number, refusal};
+use crate::record::{Record, keepable};
+use crate::registry::Registered;
+use crate::shown::Shown;
+use crate::validate::validate;
+
+/// Outcomes larger than this, in bytes of JSON, are not kept with their ask; the audit says how they ended.
+const OUTCOME_BYTES_MAX: usize = 1 << 20;
+/// Longest preview a person is shown; what is longer is cut, with its hash in the digest all the same.
+const DETAIL_BYTES_MAX: usize = 256 * 1024;
+
+/// How a call goes on from step 7.
+pub(crate) enum Passage {
+    Go {
+        arguments: Value,
+        /// The ask whose answer it uses.
+        answer: Option<i64>,
+    },
+    /// Nobody has answered yet.
+    Pending(Success),
+}
+
+impl Gate {
+    #[expect(clippy::too_many_arguments, reason = "all that is known of a call by now")]
+    pub(crate) async fn approve(
+        &self,
+        call: &Call,
+        tool: &Registered,
+        profile: &Profile,
+        verdict: &Verdict,
+        arguments: Value,
+        hooks: &Hooks,
+        record: &mut Record,
+    ) -> Result<Passage, ToolError> {
+        match verdict.decide {
+            Decide::Allow => return Ok(Passage::Go { arguments, answer: None }),
+            Decide::Deny => return Err(denied_by_policy(tool, verdict)),
+            Decide::Ask => {}
+        }
+        let queue = &self.config.queue;
+        if !tool.facts.always_asks
+            && let Some(permit) = queue.permit_for(call, &tool.facts.name, &arguments).await?
+        {
+            record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));
+            return Ok(Passage::Go { arguments, answer: None });
+        }
+        let preview = self.preview(call, tool, profile, &arguments, hooks, record).await?;
+        let new = self.new_approval(call, tool, verdict, &arguments, &preview, record)?;
+        let ask = queue.asks().open(&new).await.map_err(refusal)?;
+        record.decision = Some(json!({ "policy": verdict, "ask": ask_id(ask.number) }));
+        let ask = self.put_to_people(ask, hooks).await?;
+        if ask.state != AskState::Answered {
+            return self.without_answer(&ask, tool).map(Passage::Pending);
+        }
+        record.decision = Some(json!({
+            "policy": verdict, "ask": ask_id(ask.number), "by": ask.answered_by, "answer": said(&ask),
+        }));
+        let arguments = match answer_of(&ask) {
+            Answer::Allow => arguments,
+            Answer::AllowEdited { arguments } => {
+                // What a person typed passes the same checks as what a model sent.
+                validate(tool, &arguments)?;
+                let verdict = profile.verdict(tool, &arguments);
+                if verdict.decide == Decide::Deny {
+                    return Err(denied_by_policy(tool, &verdict));
+                }
+                record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
+                return Ok(Passage::Go { arguments, answer: Some(ask.number) });
+            }
+            answer => {
+                // Told once; who asks the same again asks a person again.
+                record.answer = Some(ask.number);
+                queue.asks().take(call.scope.project_id, ask.number, call.id.as_str()).await.map_err(refusal)?;
+                let comment = if let Answer::Deny { comment } = answer { comment } else { None };
+                return Err(denied_by_person(tool, comment.as_deref()));
+            }
+        };
+        // A person may have looked long ago: what they allowed must still be what would happen.
+        let now = self.preview(call, tool, profile, &arguments, hooks, record).await?;
+        if effect_digest(&now) != ask.effect_digest {
+            record.answer = Some(ask.number);
+            queue.asks().take(call.scope.project_id, ask.number, call.id.as_str()).await.map_err(refusal)?;
+            let message = format!("what this call of `{}` would do has changed since it was allowed", tool.facts.name);
+            return Err(ToolError::new(ErrorKind::Conflict, message).hint("look at it anew and ask again"));
+        }
+        Ok(Passage::Go { arguments, answer: Some(ask.number) })
+    }
+
+    /// What a person is shown: what the tool says the call would do, or else its arguments.
+    async fn preview(
+        &self,
+        call: &Call,
+        tool: &Registered,
+        profile: &Profile,
+        arguments: &Value,
+        hooks: &Hooks,
+        record: &Record,
+    ) -> Result<Preview, ToolError> {
+        let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
+        let shelf = Shelf { gate: self, profile };
+        let people = Counter { gate: self, call, hooks, tool, digest: String::new(), used: OnceLock::new() };
+        let ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, hooks.cancel.child_token());
+        let made = tool.tool.preview(&ctx, arguments.clone()).await?;
+        Ok(made.unwrap_or_else(|| Preview {
+            summary: format!("{}: {}", tool.facts.name, tool.facts.title),
+            detail: serde_json::to_string_pretty(&record.arguments).unwrap_or_default(),
+            rests_on: Value::Null,
+        }))
+    }
+
+    fn new_approval(
+        &self,
+        call: &Call,
+        tool: &Registered,
+        verdict: &Verdict,
+        arguments: &Value,
+        preview: &Preview,
+        record: &Record,
+    ) -> Result<NewAsk, ToolError> {
+        let mut detail = preview.detail.clone();
+        self.config.redactor.redact(&mut detail);
+        if detail.len() > DETAIL_BYTES_MAX {
+            let cut = crate::record::clip(&detail, DETAIL_BYTES_MAX);
+            detail = format!("{cut}\n… {} bytes more", detail.len() - cut.len());
+        }
+        let mut summary = preview.summary.clone();
+        self.config.redactor.redact(&mut summary);
+        let shown = Shown {
+            kind: AskKind::Approval,
+            summary,
+            detail,
+            why: verdict.why.clone(),
+            arguments: record.arguments.clone(),
+            rule: suggest(&tool.facts, arguments),
+            ..blank(call, tool)
+        };
+        let mut stored = call.clone();
+        stored.arguments = arguments.clone();
+        self.new_ask(&stored, record.digest.clone().unwrap_or_default(), effect_digest(preview), None, 1, &shown)
+    }
+
+    fn new_ask(
+        &self,
+        call: &Call,
+        digest: String,
+        effect_digest: String,
+        subject: Option<String>,
+        round: i64,
+        shown: &Shown,
+    ) -> Result<NewAsk, ToolError> {
+        Ok(NewAsk {
+            project_id: call.scope.project_id,
+            kind: shown.kind,
+            digest,
+            effect_digest,
+            subject,
+            round,
+            user_id: call.scope.user_id,
+            session_id: call.scope.session_id.clone(),
+            tool: shown.tool.clone(),
+            call: serde_json::to_value(call).map_err(ToolError::internal)?,
+            shown: serde_json::to_value(shown).map_err(ToolError::internal)?,
+            lives_ms: self.config.asking.lives_ms,
+        })
+    }
+
+    /// Shows an open ask where a person may be, and waits for what comes first: an answer from there, one from anywhere
+    /// else, the end of its time or of the caller's wish.
+    async fn put_to_people(&self, ask: Ask, hooks: &Hooks) -> Result<Ask, ToolError> {
+        if ask.state != AskState::Open {
+            return Ok(ask);
+        }
+        let (queue, project, number) = (&self.config.queue, self.project_of(&ask), ask.number);
+        if let Some(presenter) = &hooks.presenter {
+            let shown = crate::queue::shown(&ask)?;
+            tokio::select! {
+                presented = presenter.present(&ask, &shown) => match presented {
+                    Presented::Decided(decision) => {
+                        match queue.decide(&presenter.person(), number, decision, presenter.place()).await {
+                            Ok(ask) => return Ok(ask),
+                            // Somebody was faster, or it is too late: what the row says holds.
+                            Err(error) if error.kind == ErrorKind::Conflict => {
+                                let (ask, _) = queue.get(project, number).await?;
+                                presenter.ended(&ask);
+                                return Ok(ask);
+                            }
+                            Err(error) => return Err(error),
+                        }
+                    }
+                    Presented::Gone => {}
+                },
+                ask = queue.settled(project, number, None, &hooks.cancel) => {
+                    let ask = self.or_withdrawn(ask, project, number).await?;
+                    presenter.ended(&ask);
+                    return Ok(ask);
+                }
+            }
+        }
+        if self.config.asking.unattended == Unattended::Deny {
+            queue.asks().withdraw(project, number).await.map_err(refusal)?;
+            return Ok(queue.get(project, number).await?.0);
+        }
+        let hold = match (hooks.hold, &hooks.presenter) {
+            (Some(hold), _) => hold,
+            // They have seen it and want to answer later.
+            (None, Some(_)) => Duration::ZERO,
+            (None, None) => self.config.asking.hold,
+        };
+        let ask = queue.settled(project, number, Some(hold), &hooks.cancel).await;
+        self.or_withdrawn(ask, project, number).await
+    }
+
+    /// A caller that has gone wants no answer any more.
+    async fn or_withdrawn(&self, ask: Result<Ask, ToolError>, project: i64, number: i64) -> Result<Ask, ToolError> {
+        if ask.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
+            self.config.queue.asks().withdraw(project, number).await.map_err(refusal)?;
+        }
+        ask
+    }
+
+    fn project_of(&self, ask: &Ask) -> i64 {
+        ask.call.pointer("/scope/projectId").and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    /// A call that has no answer: it waits, or it is refused.
+    fn without_answer(&self, ask: &Ask, tool: &Registered) -> Result<Success, ToolError> {
+        let name = &tool.facts.name;
+        let refused = |message: String| Err(ToolError::new(ErrorKind::Denied, message).hint(HINT_GO_ON));
+        match ask.state {
+            AskState::Open => {
+                let pending = self.config.queue.pending(ask);
+                let text = format!(
+                    "`{name}` waits for a person's approval as {}. It has not run. `approval.wait` with this approvalId \
+                     runs it as soon as it is allowed.",
+                    pending.approval_id
+                );
+                let data = json!({
+                    "status": "pending_approval", "approvalId": pending.approval_id, "expiresAt": pending.expires_at_ms,
+                });
+                Ok(Success { data, text, revision: None })
+            }
+            AskState::Expired => refused(format!("nobody allowed this call of `{name}` in time")),
+            AskState::Withdrawn => {
+                refused(format!("`{name}` needs a person's approval, and nobody is here to give it"))
+            }
+            // Another call of the same was faster.
+            AskState::Answered | AskState::Used => Err(ToolError::new(
+                ErrorKind::Conflict,
+                format!("{} has been used by another call", ask_id(ask.number)),
+            )),
+        }
+    }
+
+    pub(crate) async fn keep_outcome(&self, call: &Call, number: i64, outcome: &Outcome) {
+        let Ok(mut kept) = serde_json::to_value(outcome) else { return };
+        if kept.to_string().len() > OUTCOME_BYTES_MAX {
+            kept = json!({ "ok": outcome.ok, "data": null, "error": outcome.error, "meta": outcome.meta });
+        }
+        if let Value::Object(fields) = &mut kept {
+            fields
+                .insert("text".to_owned(), outcome.text.chars().take(OUTCOME_BYTES_MAX / 4).collect::<String>().into());
+        }
+        if let Err(error) = self.config.queue.asks().keep_outcome(call.scope.project_id, number, &kept).await {
+            tracing::error!(call = %call.id, %error, "the outcome of an approved call could not be kept with its ask");
+        }
+    }
+}
+
+const HINT_GO_ON: &str = "go on without it, or tell the person what you need";
+
+fn denied_by_policy(tool: &Registered, verdict: &Verdict) -> ToolError {
+    let message = format!("policy denies this call of `{}`: {}", tool.facts.name, verdict.why);
+    ToolError::new(ErrorKind::Denied, message).hint("do the task another way, or tell the person what you need")
+}
+
+fn denied_by_person(tool: &Registered, comment: Option<&str>) -> ToolError {
+    let because = comment.map(|comment| format!(": {comment}")).unwrap_or_default();
+    let message = format!("`{}` needs a person's approval and was not given it{because}", tool.facts.name);
+    ToolError::new(ErrorKind::Denied, message).hint(HINT_GO_ON)
+}
+
+/// The one word of an answer.
+fn said(ask: &Ask) -> Value {
+    ask.answer.as_ref().and_then(|answer| answer.get("say")).cloned().unwrap_or_default()
+}
+
+fn effect_digest(preview: &Preview) -> String {
+    let canonical = serde_json_canonicalizer::to_vec(preview).unwrap_or_default();
+    hex::encode(Sha256::digest(canonical))
+}
+
+fn blank(call: &Call, tool: &Registered) -> Shown {
+    Shown {
+        kind: AskKind::Question,
+        title: tool.facts.title.to_string(),
+        tool: tool.facts.name.to_string(),
+        effect: tool.facts.effect,
+        why: String::new(),
+        persona: call.caller.persona.clone(),
+        profile: call.caller.profile.clone(),
+        summary: String::new(),
+        detail: String::new(),
+        arguments: Value::Null,
+        rule: None,
+        wanted: None,
+        round: 1,
+    }
+}
+
+/// The people behind the host, as one call sees them.
+pub(crate) struct Counter<'a> {
+    pub(crate) gate: &'a Gate,
+    pub(crate) call: &'a Call,
+    pub(crate) hooks: &'a Hooks,
+    pub(crate) tool: &'a Registered,
+    /// Of the call: a review that is asked again by the same call is the same review.
+    pub(crate) digest: String,
+    /// The ask whose answer the call has used.
+    pub(crate) used: OnceLock<i64>,
+}
+
+impl People for Counter<'_> {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Asked, ToolError>> {
+        Box::pin(self.put(question))
+    }
+
+    fn wait<'a>(&'a self, approval_id: &'a str, timeout_ms: u64) -> BoxFuture<'a, Result<Waited, ToolError>> {
+        Box::pin(self.await_answer(approval_id, timeout_ms))
+    }
+}
+
+impl Counter<'_> {
+    async fn put(&self, question: &Question) -> Result<Asked, ToolError> {
+        let (queue, scope) = (&self.gate.config.queue, &self.call.scope);
+        let earlier = queue.asks().rounds(scope.project_id, &question.subject).await.map_err(ToolError::internal)?;
+        let round = round(&earlier);
+        let kind = match question.wanted {
+            Wanted::PassOrEdit | Wanted::PassEditOrFeedback => AskKind::Review,
+            Wanted::YesOrNo | Wanted::Text => AskKind::Question,
+        };
+        let shown = Shown {
+            kind,
+            title: question.title.clone(),
+            summary: question.title.clone(),
+            detail: question.text.clone(),
+            wanted: Some(question.wanted),
+            round,
+            ..blank(self.call, self.tool)
+        };
+        let text = hex::encode(Sha256::digest(question.text.as_bytes()));
+        let subject = Some(question.subject.clone());
+        let new = self.gate.new_ask(self.call, self.digest.clone(), text, subject, round, &shown)?;
+        let ask = queue.asks().open(&new).await.map_err(refusal)?;
+        let ask = self.gate.put_to_people(ask, self.hooks).await?;
+        match ask.state {
+            AskState::Open => Ok(Asked::Pending(queue.pending(&ask))),
+            AskState::Answered => {
+                let taken = queue.asks().take(scope.project_id, ask.number, self.call.id.as_str()).await;
+                if !taken.map_err(refusal)? {
+                    let message = format!("{} has been used by another call", ask_id(ask.number));
+                    return Err(ToolError::new(ErrorKind::Conflict, message));
+                }
+                // A tool that asks twice is known by its first answer.
+                let _ = self.used.set(ask.number);
+                let by = ask.answered_by.clone().unwrap_or_default();
+                Ok(Asked::Answered { answer: answer_of(&ask), by, round: ask.round })
+            }
+            AskState::Expired => Err(ToolError::new(ErrorKind::Denied, "nobody answered in time").hint(HINT_GO_ON)),
+            AskState::Withdrawn | AskState::Used => {
+                Err(ToolError::new(ErrorKind::Denied, "nobody is here to answer").hint(HINT_GO_ON))
+            }
+        }
+    }
+
+    async fn await_answer(&self, approval_id: &str, timeout_ms: u64) -> Result<Waited, ToolError> {
+        let (queue, project) = (&self.gate.config.queue, self.call.scope.project_id);
+        let unknown = || ToolError::new(ErrorKind::NotFound, format!("there is no `{approval_id}` of yours"));
+        let number = ask_number(approval_id).ok_or_else(unknown)?;
+        let found = queue.asks().get(project, number).await.map_err(ToolError::internal)?.ok_or_else(unknown)?;
+        let stored: Call = serde_json::from_value(found.call.clone()).map_err(ToolError::internal)?;
+        // What others wait for is as if it were not there.
+        let mine = stored.scope.user_id == self.call.scope.user_id
+            && stored.scope.project_id == project
+            && stored.caller.profile == self.call.caller.profile
+            && stored.caller.kind == self.call.caller.kind;
+        if !mine {
+            return Err(unknown());
+        }
+        let patience = Some(Duration::from_millis(timeout_ms));
+        let ask = queue.settled(project, number, patience, &self.hooks.cancel).await?;
+        match ask.state {
+            AskState::Open => Ok(Waited::Pending(queue.pending(&ask))),
+            AskState::Expired => Ok(Waited::Expired),
+            AskState::Withdrawn => Ok(Waited::Withdrawn),
+            AskState::Used => self.used(&ask).await,
+            AskState::Answered => {
+                let gate = self.gate;
+                let id = gate.config.ids.call_id();
+                // Nobody is shown anything anew: the answer is there.
+                let hooks = Hooks { presenter: None, ..self.hooks.clone() };
+                let outcome = gate.conduct(Call { id, ..stored }, hooks).await;
+                let mut finished = serde_json::to_value(&outcome).map_err(ToolError::internal)?;
+                if let Value::Object(fields) = &mut finished {
+                    fields.insert("text".to_owned(), outcome.text.into());
+                }
+                Ok(Waited::Finished { outcome: finished })
+            }
+        }
+    }
+
+    async fn used(&self, ask: &Ask) -> Result<Waited, ToolError> {
+        if let Some(outcome) = &ask.outcome {
+            return Ok(Waited::Finished { outcome: outcome.clone() });
+        }
+        let (asks, project) = (self.gate.config.queue.asks(), self.call.scope.project_id);
+        let by = ask.used_by.as_deref().unwrap_or_default();
+        if asks.is_running(project, by).await.map_err(ToolError::internal)? {
+            return Ok(Waited::Running);
+        }
+        // It may have ended between the two looks.
+        let again = asks.get(project, ask.number).await.map_err(ToolError::internal)?;
+        let outcome = again.and_then(|ask| ask.outcome);
+        Ok(outcome.map_or(Waited::Unknown, |outcome| Waited::Finished { outcome }))
+    }
+}
+
+/// Which round it is since the last one that settled the matter. The same question asked again is the same round.
+fn round(earlier: &[Ask]) -> i64 {
+    let settled = earlier.iter().rposition(|ask| {
+        ask.answer.is_some() && matches!(answer_of(ask), Answer::Pass | Answer::Edit { .. } | Answer::Cancel)
+    });
+    let since = &earlier[settled.map_or(0, |n| n + 1)..];
+    let answered = since.iter().filter(|ask| ask.answer.is_some()).count();
+    i64::try_from(answered).unwrap_or(i64::MAX).saturating_add(1)
+}

@@ -1,0 +1,72 @@
+//! Permissions by rule: what a person allows for a while, as a generalisation of the call before them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use toolhost_contract::Facts;
+use toolhost_sandbox::{Parsed, parse_command};
+
+use super::{Decide, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT, SHELL_TOOL, glob};
+
+/// Words of a command that its generalisation keeps: the program and what it is to do.
+const WORDS_KEPT: usize = 2;
+
+impl Rule {
+    /// A rule that allows one tool under conditions: argument name to glob.
+    pub(crate) fn permission(tool: &str, conditions: &BTreeMap<String, String>) -> Result<Self, String> {
+        let when =
+            conditions.iter().map(|(name, text)| Ok((name.clone(), glob(text)?))).collect::<Result<_, String>>()?;
+        let shown: Vec<String> = conditions.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
+        let text = if shown.is_empty() { tool.to_owned() } else { format!("{tool} when {}", shown.join(", ")) };
+        Ok(Self { tool: glob(&globset::escape(tool))?, when, decide: Decide::Allow, why: None, text })
+    }
+}
+
+/// The rule that would allow this call and its like. `None` for a tool that asks each time, and for a call that no rule
+/// would match, such as a command that is not a plain one.
+///
+/// A command keeps its first words, `cargo test *`; any other text must be the same, and what was left out stays out.
+pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<String, String>> {
+    if facts.always_asks {
+        return None;
+    }
+    let properties = facts.input_schema.get("properties")?.as_object()?;
+    let mut conditions = BTreeMap::new();
+    for (name, schema) in properties {
+        let pattern = match arguments.get(name) {
+            Some(Value::String(text)) if facts.name == SHELL_TOOL && name == SHELL_ARGUMENT => command(text)?,
+            Some(Value::String(text)) if PATH_ARGUMENTS.contains(&name.as_str()) => {
+                globset::escape(toolhost_sandbox::WsPath::parse(text).ok()?.as_str())
+            }
+            Some(Value::String(text)) => globset::escape(text),
+            // A list would need each of its items named.
+            Some(Value::Array(_) | Value::Object(_)) => return None,
+            // A limit that is given next time reaches no further.
+            Some(Value::Null) | None if is_number(schema) => continue,
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        conditions.insert(name.clone(), pattern);
+    }
+    Rule::permission(&facts.name, &conditions).ok()?.matches(&facts.name, arguments).then_some(conditions)
+}
+
+fn is_number(schema: &Value) -> bool {
+    let is = |word: &Value| matches!(word.as_str(), Some("integer" | "number"));
+    match schema.get("type") {
+        Some(Value::Array(words)) => words.iter().any(is),
+        Some(word) => is(word),
+        None => false,
+    }
+}
+
+fn command(text: &str) -> Option<String> {
+    let Parsed::Commands(commands) = parse_command(text) else { return None };
+    let [command] = commands.as_slice() else { return None };
+    let words: Vec<&str> = command.text.split(' ').collect();
+    if words.len() <= WORDS_KEPT {
+        // `git push` is not `git push --force`.
+        return Some(globset::escape(&command.text));
+    }
+    Some(format!("{} *", globset::escape(&words[..WORDS_KEPT].join(" "))))
+}

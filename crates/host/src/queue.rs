@@ -1,0 +1,312 @@
+//! The queue of what people are asked: putting in, waiting, deciding.
+//!
+//! Every place where a person can answer works on the same rows, also another process on another machine. The first
+//! answer wins; whoever comes later is told whose it was. Cancel, silence and an unknown answer never mean yes: the only
+//! way to a yes is a row that says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{Answer, Call, CallId, ErrorKind, Pending, ToolError, visible};
+use toolhost_sandbox::BoxFuture;
+use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
+
+use crate::policy::Rule;
+use crate::redact::Redactor;
+use crate::shown::Shown;
+
+/// How often a row is looked at that another process may answer.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a person has to answer, and a call to use the answer, unless the operator says otherwise (Cowork's limit).
+pub const ASK_LIVES_MS_DEFAULT: u64 = 3_000_000;
+/// How long a permission by rule may last.
+pub const PERMIT_LIVES_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// How long it lasts where nobody says.
+pub const PERMIT_LIVES_MS_DEFAULT: u64 = 8 * 3600 * 1000;
+
+/// An answer, and whether it is to hold for calls like this one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    pub answer: Answer,
+    pub rule: Option<Standing>,
+}
+
+/// A permission by rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// Argument name to glob.
+    pub conditions: BTreeMap<String, String>,
+    pub lives_ms: u64,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    pub user_id: i64,
+    pub project_id: i64,
+    pub name: String,
+}
+
+/// What came of showing an ask somewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Presented {
+    Decided(Decision),
+    /// Nobody is there any more, or they want to answer later and elsewhere.
+    Gone,
+}
+
+/// A place where a person can be asked while a call waits.
+pub trait Presenter: Send + Sync {
+    /// Where the answer comes from, for the audit.
+    fn place(&self) -> &'static str;
+
+    fn person(&self) -> Person;
+
+    fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented>;
+
+    /// Somebody else has answered first, or it is too late.
+    fn ended(&self, ask: &Ask);
+}
+
+/// What happens to a call that needs a person where none can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unattended {
+    /// It waits in the queue until somebody answers or it expires.
+    #[default]
+    Wait,
+    Deny,
+}
+
+/// The queue of one host.
+#[derive(Clone)]
+pub struct Queue {
+    pub(crate) asks: Asks,
+    audit: Audit,
+    people: People,
+    redactor: Arc<Redactor>,
+    /// Rung for every answer that this process gives.
+    answered: Arc<Notify>,
+}
+
+/// `ask-7`
+pub fn ask_id(number: i64) -> String {
+    format!("ask-{number}")
+}
+
+/// The number in `ask-7`, or in `7`.
+pub fn ask_number(id: &str) -> Option<i64> {
+    id.strip_prefix("ask-").unwrap_or(id).parse().ok().filter(|number| *number > 0)
+}
+
+impl Queue {
+    pub fn new(asks: Asks, audit: Audit, people: People, redactor: Arc<Redactor>) -> Self {
+        Self { asks, audit, people, redactor, answered: Arc::default() }
+    }
+
+    pub fn asks(&self) -> &Asks {
+        &self.asks
+    }
+
+    /// An ask of the project, with what a person is shown of it.
+    pub async fn get(&self, project: i64, number: i64) -> Result<(Ask, Shown), ToolError> {
+        let ask = self.asks.get(project, number).await.map_err(ToolError::internal)?.ok_or_else(|| no_ask(number))?;
+        let shown = shown(&ask)?;
+        Ok((ask, shown))
+    }
+
+    /// Waits until the ask is no longer open. Ends early, with the open ask, after `patience`.
+    pub(crate) async fn settled(
+        &self,
+        project: i64,
+        number: i64,
+        patience: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> Result<Ask, ToolError> {
+        let until = patience.map(|patience| tokio::time::Instant::now() + patience);
+        loop {
+            // Listened for before looking, so that an answer in between is not missed.
+            let answered = self.answered.notified();
+            let (ask, _) = self.get(project, number).await?;
+            let late = until.is_some_and(|until| tokio::time::Instant::now() >= until);
+            if ask.state != AskState::Open || late {
+                return Ok(ask);
+            }
+            let pause = tokio::time::Instant::now() + LOOK_EVERY;
+            tokio::select! {
+                () = answered => {}
+                () = tokio::time::sleep_until(until.map_or(pause, |until| until.min(pause))) => {}
+                () = cancel.cancelled() => return Err(ToolError::new(ErrorKind::Cancelled, "the call was cancelled")),
+            }
+        }
+    }
+
+    /// Writes down what a person says. The first answer stays.
+    pub async fn decide(
+        &self,
+        person: &Person,
+        number: i64,
+        decision: Decision,
+        place: &'static str,
+    ) -> Result<Ask, ToolError> {
+        self.need_editor(person).await?;
+        let (ask, shown) = self.get(person.project_id, number).await?;
+        shown.check(&decision.answer)?;
+        let permit = match &decision.rule {
+            Some(standing) => Some(permit(&ask, &shown, standing, &decision.answer)?),
+            None => None,
+        };
+        let mut said = serde_json::to_value(&decision.answer).map_err(ToolError::internal)?;
+        let mut kept = json!({
+            "ask": ask_id(number), "place": place, "effectDigest": ask.effect_digest,
+            "rule": decision.rule.as_ref().map(|standing| &standing.conditions),
+        });
+        if let (Value::Object(kept), Value::Object(said)) = (&mut kept, &said) {
+            kept.extend(said.clone());
+        }
+        // Edited arguments and texts are kept with the ask; the audit shows their beginning and their hash.
+        let kept = crate::record::keepable(&kept, &self.redactor, DECISION_STRING_BYTES_MAX);
+        let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
+        let change = AskChange::Answer { number, answer: said.take(), by: person.name.clone(), permit };
+        self.audit.append_with(row, change).await.map_err(refusal)?;
+        self.answered.notify_waiters();
+        Ok(self.get(person.project_id, number).await?.0)
+    }
+
+    /// Takes an answer back that no call has used.
+    pub async fn take_back(&self, person: &Person, number: i64, place: &'static str) -> Result<(), ToolError> {
+        self.need_editor(person).await?;
+        let (ask, _) = self.get(person.project_id, number).await?;
+        let kept = json!({ "ask": ask_id(number), "say": "take_back", "place": place });
+        let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
+        self.audit.append_with(row, AskChange::TakeBack { number }).await.map_err(refusal)
+    }
+
+    /// Ends a permission by rule.
+    pub async fn revoke(&self, person: &Person, number: i64, place: &'static str) -> Result<(), ToolError> {
+        self.need_editor(person).await?;
+        let kept = json!({ "rule": number, "say": "revoke", "place": place });
+        let row = self.row(person, &json!({ "id": format!("rule-{number}") }), "approvals.revoke", None, kept, place);
+        let change = AskChange::RevokePermit { number, by: person.name.clone() };
+        self.audit.append_with(row, change).await.map_err(refusal)
+    }
+
+    /// The permission by rule that allows this call, if there is one.
+    pub(crate) async fn permit_for(
+        &self,
+        call: &Call,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<Option<Permit>, ToolError> {
+        let permits = self.asks.permits_for(call.scope.project_id, tool, &call.caller.profile).await;
+        let permits = permits.map_err(ToolError::internal)?;
+        Ok(permits.into_iter().find(|permit| {
+            let conditions = serde_json::from_value(permit.conditions.clone()).unwrap_or_default();
+            Rule::permission(tool, &conditions).is_ok_and(|rule| rule.matches(tool, arguments))
+        }))
+    }
+
+    pub(crate) fn pending(&self, ask: &Ask) -> Pending {
+        Pending { approval_id: ask_id(ask.number), expires_at_ms: ask.expires_at_ms }
+    }
+
+    async fn need_editor(&self, person: &Person) -> Result<(), ToolError> {
+        let role = self.people.role(person.project_id, person.user_id).await.map_err(ToolError::internal)?;
+        if role.is_some_and(|role| role <= Role::Editor) {
+            return Ok(());
+        }
+        let message = format!("{} may not decide in this project: it takes the role editor", visible(&person.name));
+        Err(ToolError::new(ErrorKind::Permission, message).hint("an owner of the project can make you an editor"))
+    }
+
+    fn row(
+        &self,
+        person: &Person,
+        call: &Value,
+        tool: &str,
+        digest: Option<String>,
+        decision: Value,
+        place: &str,
+    ) -> Entry {
+        Entry {
+            event: Event::Decision,
+            call_id: CallId::new(call.get("id").and_then(Value::as_str).unwrap_or_default()),
+            session_id: None,
+            user_id: person.user_id,
+            project_id: person.project_id,
+            caller: json!({ "door": place, "kind": "person", "persona": person.name }),
+            tool: tool.to_owned(),
+            effect: None,
+            arguments: Value::Null,
+            digest,
+            decision: Some(decision),
+            outcome: None,
+            duration_ms: None,
+            fence: String::new(),
+        }
+    }
+}
+
+/// Longest text of a decision that the audit keeps whole, bytes.
+const DECISION_STRING_BYTES_MAX: usize = 4096;
+
+pub(crate) fn shown(ask: &Ask) -> Result<Shown, ToolError> {
+    serde_json::from_value(ask.shown.clone()).map_err(ToolError::internal)
+}
+
+/// What the row says was answered. What is not known is a no.
+pub(crate) fn answer_of(ask: &Ask) -> Answer {
+    let known = ask.answer.clone().and_then(|answer| serde_json::from_value(answer).ok());
+    known.unwrap_or(match ask.kind {
+        AskKind::Approval => Answer::Deny { comment: None },
+        AskKind::Review | AskKind::Question => Answer::Cancel,
+    })
+}
+
+/// A rule must allow the very call it was made for, and its reach is what the person was shown or has typed.
+fn permit(ask: &Ask, shown: &Shown, standing: &Standing, answer: &Answer) -> Result<NewPermit, ToolError> {
+    let invalid = |message: String| Err(ToolError::new(ErrorKind::Validation, message));
+    if *answer != Answer::Allow {
+        return invalid("a rule can only be saved with `allow`".to_owned());
+    }
+    if shown.rule.is_none() {
+        return invalid(format!("`{}` is allowed one call at a time, never by a rule", shown.tool));
+    }
+    if !(1..=PERMIT_LIVES_MS_MAX).contains(&standing.lives_ms) {
+        return invalid(format!("a rule lasts from 1 ms to {PERMIT_LIVES_MS_MAX} ms"));
+    }
+    let rule = Rule::permission(&ask.tool, &standing.conditions)
+        .map_err(|problem| ToolError::new(ErrorKind::Validation, format!("the rule is not valid: {problem}")))?;
+    let arguments = ask.call.get("arguments").cloned().unwrap_or_default();
+    if !rule.matches(&ask.tool, &arguments) {
+        return invalid(format!("the rule `{}` would not allow this very call", visible(&rule.text)));
+    }
+    Ok(NewPermit {
+        tool: ask.tool.clone(),
+        profile: shown.profile.clone(),
+        conditions: serde_json::to_value(&standing.conditions).map_err(ToolError::internal)?,
+        lives_ms: standing.lives_ms,
+    })
+}
+
+pub(crate) fn no_ask(number: i64) -> ToolError {
+    ToolError::new(ErrorKind::NotFound, format!("there is no `{}` in this project", ask_id(number)))
+        .hint("`toolhost review list` shows what waits for a person")
+}
+
+/// What the store refuses is the caller's to know; what fails in it is not.
+pub(crate) fn refusal(error: toolhost_store::Error) -> ToolError {
+    use toolhost_store::Error as E;
+    match error {
+        E::NoAsk { number } => no_ask(number),
+        E::AskEnded { .. } => ToolError::new(ErrorKind::Conflict, error.to_string()),
+        E::NoPermit { .. } => ToolError::new(ErrorKind::NotFound, error.to_string()),
+        E::TooManyAsks { .. } => ToolError::new(ErrorKind::Limit, error.to_string()),
+        error => ToolError::internal(error),
+    }
+}

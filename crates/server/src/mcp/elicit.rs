@@ -1,0 +1,157 @@
+//! Asking the person at the client: by a form that the server sends (up to MCP 2025-11-25), or that it returns and the
+//! client brings back filled in with the same call (from 2026-07-28).
+//!
+//! The form only carries an answer to the queue, where it is one of those that may come first. What the client sends back
+//! names an ask by its id, which is looked up and must be this caller's: nothing in it is believed.
+
+use rmcp::model::{
+    CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
+    InputRequest, InputRequests, InputRequiredResult, ProtocolVersion,
+};
+use rmcp::service::RequestContext;
+use rmcp::{Peer, RoleServer};
+use serde_json::{Value, json};
+use toolhost_contract::{Answer, BoxFuture, Outcome, visible};
+use toolhost_host::{Decision, Person, Presented, Presenter, Shown, ask_number};
+use toolhost_store::{Ask, AskKind};
+
+use super::service::Door;
+
+/// The one form of a call.
+const FORM: &str = "decision";
+/// Where an answer given in a client comes from, for the audit.
+const PLACE: &str = "mcp-client";
+/// Longest text of a form's message, characters: clients show it in a dialog.
+const MESSAGE_CHARS_MAX: usize = 8000;
+
+/// How this client can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forms {
+    None,
+    /// The server sends a request of its own while the call waits.
+    Asked,
+    /// The call comes back as "input required", and again with the input.
+    Returned,
+}
+
+impl Forms {
+    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let able = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
+        let Some(able) = able else { return Self::None };
+        // A client that names no kind of elicitation means forms.
+        if able.form.is_none() && able.url.is_some() {
+            return Self::None;
+        }
+        match context.protocol_version() {
+            Some(version) if version >= ProtocolVersion::V_2026_07_28 => Self::Returned,
+            _ => Self::Asked,
+        }
+    }
+}
+
+/// Asks by a request of the server's.
+pub(crate) struct Elicitation {
+    pub(crate) peer: Peer<RoleServer>,
+    pub(crate) person: Person,
+}
+
+impl Presenter for Elicitation {
+    fn place(&self) -> &'static str {
+        PLACE
+    }
+
+    fn person(&self) -> Person {
+        self.person.clone()
+    }
+
+    fn present<'a>(&'a self, _: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
+        Box::pin(async move {
+            let Some(form) = form(shown) else { return Presented::Gone };
+            match self.peer.create_elicitation(form).await {
+                Ok(result) => decision(shown, result).map_or(Presented::Gone, Presented::Decided),
+                Err(error) => {
+                    tracing::warn!(%error, "the client could not ask");
+                    Presented::Gone
+                }
+            }
+        })
+    }
+
+    // The form stays open in the client; its answer comes too late and changes nothing.
+    fn ended(&self, _: &Ask) {}
+}
+
+/// Takes the answer that a repeated call brings. Says whether it brought one at all.
+pub(crate) async fn answer(door: &Door, person: &Person, request: &CallToolRequestParams) -> bool {
+    let (Some(state), Some(responses)) = (&request.request_state, &request.input_responses) else { return false };
+    let Some(number) = ask_number(state) else { return true };
+    let Ok((ask, shown)) = door.gate.queue().get(person.project_id, number).await else { return true };
+    // An ask of another session is another person's to answer, as far as this client is concerned.
+    if ask.user_id != person.user_id || ask.session_id != door.scope.session_id {
+        return true;
+    }
+    let result = responses.get(FORM).and_then(|result| serde_json::from_value::<ElicitResult>(result.clone()).ok());
+    if let Some(decision) = result.and_then(|result| decision(&shown, result)) {
+        // Too late, or somebody was faster: the call finds what the row says.
+        if let Err(error) = door.gate.queue().decide(person, number, decision, PLACE).await {
+            tracing::info!(ask = number, %error, "an answer from the client was not taken");
+        }
+    }
+    true
+}
+
+/// What to return for a call that waits for a person, to a client that can ask.
+pub(crate) async fn required(door: &Door, outcome: &Outcome) -> Option<InputRequiredResult> {
+    let status = outcome.data.get("status").and_then(Value::as_str)?;
+    if !status.starts_with("pending_") {
+        return None;
+    }
+    let id = outcome.data.get("approvalId").and_then(Value::as_str)?;
+    let (_, shown) = door.gate.queue().get(door.scope.project_id, ask_number(id)?).await.ok()?;
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(&shown)?));
+    Some(InputRequiredResult::new(Some(InputRequests::from([(FORM.to_owned(), request)])), Some(id.to_owned())))
+}
+
+fn form(shown: &Shown) -> Option<ElicitRequestParams> {
+    let text = match (shown.kind, shown.wanted) {
+        (AskKind::Approval, _) => "Why not, or for `edit` the arguments as JSON",
+        _ => "The text of an edit, of feedback or of an answer",
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "decision": { "type": "string", "title": "Decision", "enum": shown.answers() },
+            "text": { "type": "string", "title": "Text", "description": text },
+        },
+        "required": ["decision"],
+    });
+    let mut message = shown.render();
+    if shown.kind == AskKind::Approval {
+        message.push_str(&format!("\n\narguments: {}", visible(&shown.arguments.to_string())));
+    }
+    if let Some((cut, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
+        message.truncate(cut);
+        message.push_str("\n… all of it: toolhost review show");
+    }
+    let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// What the form says. Dismissed: nothing. Declined, and whatever is no answer: no.
+fn decision(shown: &Shown, result: ElicitResult) -> Option<Decision> {
+    let no = || match shown.kind {
+        AskKind::Approval => Answer::Deny { comment: None },
+        AskKind::Review | AskKind::Question => Answer::Cancel,
+    };
+    let answer = match result.action {
+        ElicitationAction::Accept => {
+            let content = result.content.unwrap_or_default();
+            let text = content.get("text").and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+            let word = content.get("decision").and_then(Value::as_str).unwrap_or_default();
+            shown.answer(word, text).unwrap_or_else(|_| no())
+        }
+        ElicitationAction::Decline => no(),
+        _ => return None,
+    };
+    Some(Decision { answer, rule: None })
+}

@@ -1,0 +1,443 @@
+//! What people are asked, and what they answered: rows that any process may add, answer and use.
+//!
+//! The hard problem is that an answer is used once, whoever dies when. Opening, answering and using are each one
+//! compare-and-set in one transaction, and the last two share theirs with the audit's row about them (see
+//! [`Audit::append_with`](crate::Audit::append_with)): what the audit says is what happened.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolhost_contract::Clock;
+
+use crate::db::{Db, Row, Tx, sql};
+use crate::error::{Error, Result};
+
+/// The counter that numbers asks and permits; no kind of record.
+const COUNTER: &str = "ask";
+/// Asks of one project that may be open; beyond, further ones are refused.
+pub const OPEN_MAX: i64 = 1000;
+/// Ended asks that a project keeps; older ones go.
+const KEPT: i64 = 10_000;
+
+/// What a person is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskKind {
+    /// To allow one exact call.
+    Approval,
+    /// To look at a text.
+    Review,
+    /// To answer a question.
+    Question,
+}
+
+/// Where an ask stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskState {
+    Open,
+    /// A person has said something, and no call has used it yet.
+    Answered,
+    Used,
+    /// Its caller no longer wants it, or a person took the answer back.
+    Withdrawn,
+    /// Nobody answered in time, or nobody used the answer in time.
+    Expired,
+}
+
+/// An ask to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewAsk {
+    pub project_id: i64,
+    pub kind: AskKind,
+    /// Of the call that waits; an open ask with the same two digests is the same ask.
+    pub digest: String,
+    pub effect_digest: String,
+    pub subject: Option<String>,
+    pub round: i64,
+    pub user_id: i64,
+    pub session_id: Option<String>,
+    pub tool: String,
+    pub call: Value,
+    pub shown: Value,
+    pub lives_ms: u64,
+}
+
+/// An ask as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask {
+    pub number: i64,
+    pub kind: AskKind,
+    pub state: AskState,
+    pub digest: String,
+    pub effect_digest: String,
+    pub subject: Option<String>,
+    /// The how many-th ask about its subject since the last one that settled it, from 1.
+    pub round: i64,
+    pub user_id: i64,
+    pub session_id: Option<String>,
+    pub tool: String,
+    pub call: Value,
+    pub shown: Value,
+    pub answer: Option<Value>,
+    pub answered_by: Option<String>,
+    pub answered_at_ms: Option<i64>,
+    pub used_by: Option<String>,
+    pub outcome: Option<Value>,
+    pub created_at_ms: i64,
+    pub expires_at_ms: i64,
+}
+
+/// Calls that a person allows for a while.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewPermit {
+    pub tool: String,
+    pub profile: String,
+    /// Argument name to glob.
+    pub conditions: Value,
+    pub lives_ms: u64,
+}
+
+/// A permit as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Permit {
+    pub number: i64,
+    pub tool: String,
+    pub profile: String,
+    pub conditions: Value,
+    pub granted_by: String,
+    pub created_at_ms: i64,
+    pub expires_at_ms: i64,
+    pub revoked_at_ms: Option<i64>,
+    pub revoked_by: Option<String>,
+}
+
+/// What an audit row brings about, in its own transaction.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AskChange {
+    Answer {
+        number: i64,
+        answer: Value,
+        by: String,
+        permit: Option<NewPermit>,
+    },
+    /// The call of the row uses the answer.
+    Use {
+        number: i64,
+    },
+    /// An answer that no call has used is taken back.
+    TakeBack {
+        number: i64,
+    },
+    RevokePermit {
+        number: i64,
+        by: String,
+    },
+}
+
+/// The asks of all projects; every call names one.
+#[derive(Clone)]
+pub struct Asks {
+    db: Db,
+    clock: Arc<dyn Clock>,
+}
+
+macro_rules! columns {
+    () => {
+        "number, kind, state, digest, effect_digest, subject, round, account_id, session_id, tool, call, shown, answer,
+         answered_by, answered_at_ms, used_by, outcome, created_at_ms, expires_at_ms"
+    };
+}
+
+impl Asks {
+    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>) -> Self {
+        Self { db, clock }
+    }
+
+    /// Asks. Where the very same is asked already, and the answer not used, it is that ask.
+    pub async fn open(&self, new: &NewAsk) -> Result<Ask> {
+        let now = self.clock.unix_ms();
+        let mut tx = self.db.write().await?;
+        tx.lock_project(new.project_id).await?;
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM ask WHERE project_id = $1 AND digest = $2 AND effect_digest = $3 AND state IN ('open', 'answered')
+                 AND expires_at_ms > $4 ORDER BY number DESC LIMIT 1"
+        );
+        let same = sql(text).bind(new.project_id).bind(&new.digest).bind(&new.effect_digest).bind(now);
+        if let Some(row) = same.optional(&mut tx).await? {
+            return ask(&row, now);
+        }
+        let open =
+            sql("SELECT count(*) AS open FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2");
+        let open: i64 = open.bind(new.project_id).bind(now).one(&mut tx).await?.get("open")?;
+        if open >= OPEN_MAX {
+            return Err(Error::TooManyAsks { max: OPEN_MAX });
+        }
+        let number = next_number(&mut tx, new.project_id).await?;
+        let expires = now.saturating_add(i64::try_from(new.lives_ms).unwrap_or(i64::MAX));
+        let kind = word(new.kind);
+        sql("INSERT INTO ask (project_id, number, kind, state, digest, effect_digest, subject, round, account_id, session_id,
+                 tool, call, shown, created_at_ms, expires_at_ms)
+             VALUES ($1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)")
+        .bind(new.project_id)
+        .bind(number)
+        .bind(kind)
+        .bind(&new.digest)
+        .bind(&new.effect_digest)
+        .bind(&new.subject)
+        .bind(new.round)
+        .bind(new.user_id)
+        .bind(&new.session_id)
+        .bind(&new.tool)
+        .bind(text_of(&new.call))
+        .bind(text_of(&new.shown))
+        .bind(now)
+        .bind(expires)
+        .run(&mut tx)
+        .await?;
+        prune(&mut tx, new.project_id, number, now).await?;
+        let made = must_get(&mut tx, new.project_id, number, now).await?;
+        tx.commit().await?;
+        Ok(made)
+    }
+
+    pub async fn get(&self, project: i64, number: i64) -> Result<Option<Ask>> {
+        let text = concat!("SELECT ", columns!(), " FROM ask WHERE project_id = $1 AND number = $2");
+        let rows = sql(text).bind(project).bind(number).read(&self.db).await?;
+        rows.first().map(|row| ask(row, self.clock.unix_ms())).transpose()
+    }
+
+    /// The newest ones first; `open_only`: what a person can still answer, the oldest first.
+    pub async fn list(&self, project: i64, open_only: bool, limit: i64) -> Result<Vec<Ask>> {
+        let now = self.clock.unix_ms();
+        let query = if open_only {
+            let text = concat!(
+                "SELECT ",
+                columns!(),
+                " FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2 ORDER BY number LIMIT $3"
+            );
+            sql(text).bind(project).bind(now)
+        } else {
+            let text = concat!(
+                "SELECT ",
+                columns!(),
+                " FROM ask WHERE project_id = $1 AND number > $2 ORDER BY number DESC LIMIT $3"
+            );
+            sql(text).bind(project).bind(0)
+        };
+        query.bind(limit).read(&self.db).await?.iter().map(|row| ask(row, now)).collect()
+    }
+
+    /// Earlier rounds of one subject, the oldest first.
+    pub async fn rounds(&self, project: i64, subject: &str) -> Result<Vec<Ask>> {
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM ask WHERE project_id = $1 AND subject = $2 ORDER BY number LIMIT 1000"
+        );
+        let rows = sql(text).bind(project).bind(subject).read(&self.db).await?;
+        rows.iter().map(|row| ask(row, self.clock.unix_ms())).collect()
+    }
+
+    /// Uses the answer of a review or a question for a call whose "started" is written. Says whether it was there to use.
+    pub async fn take(&self, project: i64, number: i64, call_id: &str) -> Result<bool> {
+        let mut tx = self.db.write().await?;
+        let taken = take(&mut tx, project, number, call_id, self.clock.unix_ms()).await?;
+        tx.commit().await?;
+        Ok(taken)
+    }
+
+    /// Nobody waits for the answer any more. Says whether it was still open.
+    pub async fn withdraw(&self, project: i64, number: i64) -> Result<bool> {
+        let mut tx = self.db.write().await?;
+        let text = "UPDATE ask SET state = 'withdrawn' WHERE project_id = $1 AND number = $2 AND state = 'open'";
+        let done = sql(text).bind(project).bind(number).run(&mut tx).await? == 1;
+        tx.commit().await?;
+        Ok(done)
+    }
+
+    /// Keeps what became of the call that used the answer, for whoever asks again.
+    pub async fn keep_outcome(&self, project: i64, number: i64, outcome: &Value) -> Result<()> {
+        let mut tx = self.db.write().await?;
+        let text = "UPDATE ask SET outcome = $3 WHERE project_id = $1 AND number = $2 AND state = 'used'";
+        sql(text).bind(project).bind(number).bind(text_of(outcome)).run(&mut tx).await?;
+        tx.commit().await
+    }
+
+    /// Whether a call has started and not ended, and its host is not known to be dead.
+    pub async fn is_running(&self, project: i64, call_id: &str) -> Result<bool> {
+        let text = "SELECT call_id FROM open_call WHERE project_id = $1 AND call_id = $2";
+        Ok(!sql(text).bind(project).bind(call_id).read(&self.db).await?.is_empty())
+    }
+
+    /// What is allowed for calls of this tool by this profile, at this moment.
+    pub async fn permits_for(&self, project: i64, tool: &str, profile: &str) -> Result<Vec<Permit>> {
+        let text = "SELECT * FROM permit WHERE project_id = $1 AND tool = $2 AND expires_at_ms > $3 AND profile = $4
+             AND revoked_at_ms IS NULL ORDER BY number";
+        let query = sql(text).bind(project).bind(tool).bind(self.clock.unix_ms()).bind(profile);
+        query.read(&self.db).await?.iter().map(permit).collect()
+    }
+
+    /// The newest ones first, ended ones too.
+    pub async fn permits(&self, project: i64, limit: i64) -> Result<Vec<Permit>> {
+        let text = "SELECT * FROM permit WHERE project_id = $1 ORDER BY number DESC LIMIT $2";
+        sql(text).bind(project).bind(limit).read(&self.db).await?.iter().map(permit).collect()
+    }
+}
+
+impl AskChange {
+    /// What the row says has to be true, or the row is not written.
+    pub(crate) async fn apply(&self, tx: &mut Tx, project: i64, call_id: &str, now: i64) -> Result<()> {
+        let (number, done) = match self {
+            Self::Answer { number, answer, by, permit } => {
+                let text = "UPDATE ask SET state = 'answered', answer = $3, answered_by = $4, answered_at_ms = $5
+                     WHERE project_id = $1 AND number = $2 AND state = 'open' AND expires_at_ms > $5";
+                let update = sql(text).bind(project).bind(*number).bind(text_of(answer)).bind(by).bind(now);
+                let done = update.run(tx).await? == 1;
+                if let (true, Some(new)) = (done, permit) {
+                    grant(tx, project, *number, by, new, now).await?;
+                }
+                (number, done)
+            }
+            Self::Use { number } => (number, take(tx, project, *number, call_id, now).await?),
+            Self::TakeBack { number } => {
+                let text =
+                    "UPDATE ask SET state = 'withdrawn' WHERE project_id = $1 AND number = $2 AND state = 'answered'";
+                (number, sql(text).bind(project).bind(*number).run(tx).await? == 1)
+            }
+            Self::RevokePermit { number, by } => {
+                let text = "UPDATE permit SET revoked_at_ms = $3, revoked_by = $4 WHERE project_id = $1 AND number = $2
+                     AND revoked_at_ms IS NULL AND expires_at_ms > $3";
+                let done = sql(text).bind(project).bind(*number).bind(now).bind(by).run(tx).await? == 1;
+                return if done { Ok(()) } else { Err(Error::NoPermit { number: *number }) };
+            }
+        };
+        if done {
+            return Ok(());
+        }
+        let text = concat!("SELECT ", columns!(), " FROM ask WHERE project_id = $1 AND number = $2");
+        let Some(row) = sql(text).bind(project).bind(*number).optional(tx).await? else {
+            return Err(Error::NoAsk { number: *number });
+        };
+        let found = ask(&row, now)?;
+        Err(Error::AskEnded { number: *number, state: found.state, by: found.answered_by })
+    }
+}
+
+/// One of any number of racing calls gets it.
+async fn take(tx: &mut Tx, project: i64, number: i64, call_id: &str, now: i64) -> Result<bool> {
+    let text = "UPDATE ask SET state = 'used', used_by = $3, used_at_ms = $4
+         WHERE project_id = $1 AND number = $2 AND state = 'answered' AND expires_at_ms > $4";
+    Ok(sql(text).bind(project).bind(number).bind(call_id).bind(now).run(tx).await? == 1)
+}
+
+async fn grant(tx: &mut Tx, project: i64, ask: i64, by: &str, new: &NewPermit, now: i64) -> Result<()> {
+    let number = next_number(tx, project).await?;
+    let expires = now.saturating_add(i64::try_from(new.lives_ms).unwrap_or(i64::MAX));
+    sql("INSERT INTO permit (project_id, number, tool, profile, conditions, granted_by, ask_number, created_at_ms,
+             expires_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)")
+    .bind(project)
+    .bind(number)
+    .bind(&new.tool)
+    .bind(&new.profile)
+    .bind(text_of(&new.conditions))
+    .bind(by)
+    .bind(ask)
+    .bind(now)
+    .bind(expires)
+    .run(tx)
+    .await?;
+    Ok(())
+}
+
+/// Ended asks beyond the newest [`KEPT`] go; what is open, or answered and not used, stays.
+async fn prune(tx: &mut Tx, project: i64, newest: i64, now: i64) -> Result<()> {
+    if newest <= KEPT {
+        return Ok(());
+    }
+    let text = "DELETE FROM ask WHERE project_id = $1 AND number <= $2
+         AND (state IN ('used', 'withdrawn') OR expires_at_ms <= $3)";
+    sql(text).bind(project).bind(newest - KEPT).bind(now).run(tx).await?;
+    Ok(())
+}
+
+async fn next_number(tx: &mut Tx, project: i64) -> Result<i64> {
+    let text = "INSERT INTO counter (project_id, kind, value) VALUES ($1, $2, 1)
+         ON CONFLICT (project_id, kind) DO UPDATE SET value = counter.value + 1 RETURNING value";
+    sql(text).bind(project).bind(COUNTER).one(tx).await?.get("value")
+}
+
+async fn must_get(tx: &mut Tx, project: i64, number: i64, now: i64) -> Result<Ask> {
+    let text = concat!("SELECT ", columns!(), " FROM ask WHERE project_id = $1 AND number = $2");
+    ask(&sql(text).bind(project).bind(number).one(tx).await?, now)
+}
+
+fn ask(row: &Row, now: i64) -> Result<Ask> {
+    let expires_at_ms: i64 = row.get("expires_at_ms")?;
+    let stored: AskState = parsed(&row.get::<String>("state")?)?;
+    let waits = matches!(stored, AskState::Open | AskState::Answered);
+    Ok(Ask {
+        number: row.get("number")?,
+        kind: parsed(&row.get::<String>("kind")?)?,
+        state: if waits && expires_at_ms <= now { AskState::Expired } else { stored },
+        digest: row.get("digest")?,
+        effect_digest: row.get("effect_digest")?,
+        subject: row.get("subject")?,
+        round: row.get("round")?,
+        user_id: row.get("account_id")?,
+        session_id: row.get("session_id")?,
+        tool: row.get("tool")?,
+        call: json(row, "call")?.unwrap_or_default(),
+        shown: json(row, "shown")?.unwrap_or_default(),
+        answer: json(row, "answer")?,
+        answered_by: row.get("answered_by")?,
+        answered_at_ms: row.get("answered_at_ms")?,
+        used_by: row.get("used_by")?,
+        outcome: json(row, "outcome")?,
+        created_at_ms: row.get("created_at_ms")?,
+        expires_at_ms,
+    })
+}
+
+fn permit(row: &Row) -> Result<Permit> {
+    Ok(Permit {
+        number: row.get("number")?,
+        tool: row.get("tool")?,
+        profile: row.get("profile")?,
+        conditions: json(row, "conditions")?.unwrap_or_default(),
+        granted_by: row.get("granted_by")?,
+        created_at_ms: row.get("created_at_ms")?,
+        expires_at_ms: row.get("expires_at_ms")?,
+        revoked_at_ms: row.get("revoked_at_ms")?,
+        revoked_by: row.get("revoked_by")?,
+    })
+}
+
+fn json(row: &Row, column: &str) -> Result<Option<Value>> {
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| serde_json::from_str(&text).map_err(|error| Error::Row(error.to_string()))).transpose()
+}
+
+/// No column of PostgreSQL's holds a zero character; JSON writes it as an escape.
+fn text_of(value: &Value) -> String {
+    value.to_string()
+}
+
+/// The word that stands for a kind, in rows and in JSON.
+fn word(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Approval => "approval",
+        AskKind::Review => "review",
+        AskKind::Question => "question",
+    }
+}
+
+fn parsed<T: for<'de> Deserialize<'de>>(word: &str) -> Result<T> {
+    let json = Value::String(word.to_owned());
+    serde_json::from_value(json).map_err(|_| Error::Row(format!("`{word}` is not known")))
+}

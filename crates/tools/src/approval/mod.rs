@@ -1,0 +1,3 @@
+//! Waiting for what people decide.
+
+pub(crate) mod wait;

@@ -1,0 +1,104 @@
+//! `human.ask`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Answer, Asked, Ctx, Effect, ErrorKind, Example, Expect, Question, Tool, ToolError, Wanted};
+
+pub(crate) struct Ask;
+
+/// Asks a person one question. Goes on when they have answered.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The question, with all they need to know to answer it.
+    #[schemars(length(min = 1, max = 20000))]
+    question: String,
+    /// What kind of answer it takes.
+    #[serde(default)]
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// Any text.
+    #[default]
+    Text,
+    /// Yes or no.
+    YesNo,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    /// `answered`, or `pending_answer` while nobody has.
+    status: String,
+    /// `yes`, `no`, or the text.
+    answer: Option<String>,
+    by: Option<String>,
+    /// `pending_answer`: `approval.wait` takes this.
+    approval_id: Option<String>,
+    /// `pending_answer`: until when an answer is waited for, milliseconds since 1970.
+    expires_at: Option<i64>,
+}
+
+impl Tool for Ask {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "human.ask";
+    const TITLE: &'static str = "Ask a person";
+    const EFFECT: Effect = Effect::Asks;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![Example {
+            says: "a person has to be there",
+            arguments: json!({"question": "May the old API go?", "kind": "yes_no"}),
+            files: &[],
+            before: &[],
+            expect: Expect::Fails(ErrorKind::Denied),
+        }]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        match (&output.answer, &output.approval_id) {
+            (Some(answer), _) => answer.clone(),
+            (None, Some(id)) => {
+                format!("the question waits for a person as {id}; `approval.wait` with this approvalId goes on waiting")
+            }
+            (None, None) => "no answer".to_owned(),
+        }
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let wanted = match input.kind {
+            Kind::Text => Wanted::Text,
+            Kind::YesNo => Wanted::YesOrNo,
+        };
+        let subject = format!("question:{}", input.question);
+        let question = Question { wanted, subject, title: input.question, text: String::new() };
+        let mut output =
+            Output { status: "answered".to_owned(), answer: None, by: None, approval_id: None, expires_at: None };
+        match ctx.people.ask(&question).await? {
+            Asked::Pending(pending) => {
+                "pending_answer".clone_into(&mut output.status);
+                output.approval_id = Some(pending.approval_id);
+                output.expires_at = Some(pending.expires_at_ms);
+            }
+            Asked::Answered { answer, by, .. } => {
+                output.by = Some(by);
+                output.answer = Some(match answer {
+                    Answer::Yes => "yes".to_owned(),
+                    Answer::No => "no".to_owned(),
+                    Answer::Text { text } => text,
+                    // Whatever else was said is no answer.
+                    _ => {
+                        return Err(ToolError::new(ErrorKind::Cancelled, "the person did not want to answer this")
+                            .hint("go on without the answer, or ask something else"));
+                    }
+                });
+            }
+        }
+        Ok(output)
+    }
+}

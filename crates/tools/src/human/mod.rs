@@ -1,0 +1,3 @@
+//! Questions to people.
+
+pub(crate) mod ask;
