@@ -38,6 +38,19 @@ pub enum Error {
     /// The fence could not be built for this command; `detail` is for the log.
     #[error("the fence could not be built for this command")]
     FenceBuild { detail: String },
+    #[error("{why}")]
+    DeployFolders { why: &'static str },
+    #[error("the world has changed since the plan was made ({what}): plan again")]
+    PlanStale { what: String },
+    #[error("changed since the deploy, so it is not undone: {paths}")]
+    UndoBlocked { paths: String },
+    #[error("another deploy into this folder is under way: wait for its end")]
+    DeployBusy,
+    #[error("no deploy {what}")]
+    NoDeploy { what: String },
+    /// The folder that deploys keep their state in is not one to trust.
+    #[error("`{path}` {why}")]
+    DeployState { path: String, why: String },
     #[error("cancelled")]
     Cancelled,
     #[error("`{path}`: {source}")]
@@ -66,10 +79,17 @@ impl Error {
             | Self::GitInternal { .. }
             | Self::Policy { .. }
             | Self::ReadOnly
+            | Self::DeployState { .. }
             | Self::NoFence { .. } => ErrorKind::Security,
-            Self::NotFound { .. } => ErrorKind::NotFound,
-            Self::Exists { .. } | Self::Changed { .. } => ErrorKind::Conflict,
-            Self::NotRegular { .. } | Self::NotFolder { .. } | Self::Pattern { .. } => ErrorKind::Validation,
+            Self::NotFound { .. } | Self::NoDeploy { .. } => ErrorKind::NotFound,
+            Self::Exists { .. }
+            | Self::Changed { .. }
+            | Self::PlanStale { .. }
+            | Self::UndoBlocked { .. }
+            | Self::DeployBusy => ErrorKind::Conflict,
+            Self::NotRegular { .. } | Self::NotFolder { .. } | Self::Pattern { .. } | Self::DeployFolders { .. } => {
+                ErrorKind::Validation
+            }
             Self::Limit { .. } => ErrorKind::Limit,
             Self::Io { .. } => ErrorKind::Io,
             Self::Cancelled => ErrorKind::Cancelled,

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, FileType, OpenOptions, OpenOptionsExt};
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
@@ -44,7 +44,12 @@ impl Tree {
         let metadata = std::fs::metadata(root)?;
         let foreign = rustix::process::geteuid().is_root() && metadata.uid() != 0;
         let owner = foreign.then(|| (metadata.uid(), metadata.gid()));
-        Ok(Self { dir, owner, temp_count: AtomicU64::new(0), changing: std::sync::Mutex::new(()) })
+        Ok(Self { owner, ..Self::of_ours(dir) })
+    }
+
+    /// A folder that the host keeps for itself: what is written there stays the host's own.
+    pub(crate) fn of_ours(dir: Dir) -> Self {
+        Self { dir, owner: None, temp_count: AtomicU64::new(0), changing: std::sync::Mutex::new(()) }
     }
 
     pub(crate) fn dir(&self) -> &Dir {
@@ -73,7 +78,10 @@ impl Tree {
         let file = self.dir.open_with(path.as_str(), &options).map_err(|e| Error::from_io(path.as_str(), e))?;
         let metadata = file.metadata().map_err(|e| Error::from_io(path.as_str(), e))?;
         if !metadata.is_file() {
-            return Err(Error::NotRegular { path: path.to_string(), what: what_it_is(metadata.file_type()) });
+            return Err(Error::NotRegular {
+                path: path.to_string(),
+                what: what_it_is(cap_std::fs::MetadataExt::mode(&metadata)),
+            });
         }
         Ok((file.into_std(), metadata.len()))
     }
@@ -87,7 +95,10 @@ impl Tree {
         let present = match place.parent.symlink_metadata(&place.name) {
             Ok(metadata) if metadata.is_file() => Some(metadata),
             Ok(metadata) => {
-                return Err(Error::NotRegular { path: path.to_string(), what: what_it_is(metadata.file_type()) });
+                return Err(Error::NotRegular {
+                    path: path.to_string(),
+                    what: what_it_is(cap_std::fs::MetadataExt::mode(&metadata)),
+                });
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
             Err(e) => return Err(io(e)),
@@ -139,21 +150,12 @@ impl Tree {
     }
 
     fn check_unchanged(&self, path: &WsPath, expected: &str) -> Result<()> {
-        let (mut file, size) = self.open_regular(path)?;
+        let (file, size) = self.open_regular(path)?;
         if size > HASHED_BYTES_MAX {
             let what = format!("the size of `{path}` in bytes, of which the hash is asked,");
             return Err(Error::Limit { what, actual: size, limit: HASHED_BYTES_MAX });
         }
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0; 64 * 1024];
-        loop {
-            let n = file.read(&mut buffer).map_err(|e| Error::from_io(path.as_str(), e))?;
-            if n == 0 {
-                break;
-            }
-            hash.update(&buffer[..n]);
-        }
-        let actual = hex::encode(hash.finalize());
+        let actual = sha256_of(file, &mut vec![0; 64 * 1024]).map_err(|e| Error::from_io(path.as_str(), e))?;
         if actual == expected.to_ascii_lowercase() {
             return Ok(());
         }
@@ -312,7 +314,7 @@ impl Tree {
         format!(".toolhost-{}-{}-{n}.tmp", std::process::id(), since.as_nanos())
     }
 
-    fn give_to_owner(&self, file: &impl AsFd) -> std::io::Result<()> {
+    pub(crate) fn give_to_owner(&self, file: &impl AsFd) -> std::io::Result<()> {
         let Some((uid, gid)) = self.owner else { return Ok(()) };
         let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
         Ok(rustix::fs::fchown(file, Some(uid), Some(gid))?)
@@ -339,14 +341,26 @@ fn sync_folder(folder: &Dir) {
     let _ = sync_folder_or_fail(folder);
 }
 
-fn what_it_is(kind: FileType) -> &'static str {
-    use cap_std::fs::FileTypeExt;
-    match () {
-        () if kind.is_dir() => "a folder",
-        () if kind.is_symlink() => "a link",
-        () if kind.is_fifo() => "a FIFO",
-        () if kind.is_socket() => "a socket",
-        () if kind.is_char_device() || kind.is_block_device() => "a device",
-        () => "something special",
+/// What stands at a name, from its mode.
+pub(crate) fn what_it_is(mode: u32) -> &'static str {
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a folder",
+        FileType::Symlink => "a link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something special",
+    }
+}
+
+/// The SHA-256 of all that is still to be read.
+pub(crate) fn sha256_of(mut file: impl Read, buffer: &mut [u8]) -> std::io::Result<String> {
+    let mut hash = Sha256::new();
+    loop {
+        match file.read(buffer)? {
+            0 => return Ok(hex::encode(hash.finalize())),
+            n => hash.update(&buffer[..n]),
+        }
     }
 }

@@ -4,9 +4,11 @@
 //! here reads the environment or the configuration: the caller says where the workspace is and what may be reached.
 //!
 //! Start with [`Workspace`], what a caller is handed; then [`Executor`], the trait below it; [`LocalExecutor`], this
-//! machine; and the `fence` module, what the kernel is asked to hold around a command.
+//! machine; and the `fence` module, what the kernel is asked to hold around a command. [`Deployer`] carries a finished
+//! workspace into the user's own folder.
 
 mod command;
+mod deploy;
 mod error;
 mod executor;
 mod fence;
@@ -23,6 +25,11 @@ mod text;
 mod walk;
 
 pub use command::{Command, CommandResult, Progress, Signal, Watch};
+pub use deploy::{
+    DeployMark, DeployPlan, DeployRecord, DeployRules, DeployState, DeployStep, DeployWatch, Deployed, Deployer,
+    FormerFile, Orphans, PROTECT_DEFAULT, PlannedFile, PlannedRemoval, Reason, Recovered, SHIP_DEFAULT, UndoPlan,
+    Undone,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{
     Access, BoxFuture, ChangeLog, Content, Entry, EntryKind, Executor, FORMER_BYTES_MAX, Fence, FileChange, Former,

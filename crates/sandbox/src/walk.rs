@@ -27,7 +27,7 @@ pub(crate) const SEARCH_MATCHES_MAX: usize = 50_000;
 /// Most bytes of matching lines and their context that one search keeps.
 const SEARCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Largest ignore file that is respected.
-const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
+pub(crate) const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 /// Most bytes shown of one line.
 const LINE_BYTES_MAX: usize = 1_000;
 /// Longest line the searcher buffers.

@@ -4,6 +4,7 @@
 
 mod attacks;
 mod commands;
+mod deploy;
 mod files;
 mod git;
 mod network;

@@ -1,0 +1,301 @@
+//! Deploys: a finished workspace, copied into the user's own folder.
+//!
+//! A plan says what would happen, a person approves its digest, and a run does exactly that. Nothing of the user's is
+//! ever overwritten: files come into place by a rename and what stood there is moved aside, so that [`Deployer::undo`]
+//! can bring it back. A crash at any moment leaves a journal from which the next call finishes what was begun or takes
+//! it back; the target is never left between.
+//!
+//! All of this blocks: callers bring a thread where blocking is allowed. Who may deploy is decided elsewhere.
+
+mod ignored;
+mod journal;
+mod listing;
+mod plan;
+mod roll;
+mod root;
+mod rules;
+mod run;
+mod undo;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use self::journal::{Manifest, Stage, Work};
+use self::listing::Hashes;
+use self::root::Root;
+use crate::error::{Error, Result};
+
+pub use self::plan::{DeployPlan, FormerFile, PlannedFile, PlannedRemoval, Reason};
+pub use self::rules::{DeployRules, Orphans, PROTECT_DEFAULT, SHIP_DEFAULT};
+
+/// Where the target keeps the state of deploys.
+const WORK_FOLDER: &str = ".toolhost";
+/// Deploys that can be looked at and undone; what older ones replaced is given up.
+const DEPLOYS_KEPT: usize = 10;
+/// Paths that an error names.
+const PATHS_NAMED_MAX: usize = 5;
+
+/// A workspace and the folder it is deployed to, both held open.
+pub struct Deployer {
+    source: Root,
+    target: Root,
+    source_path: PathBuf,
+    target_path: PathBuf,
+    /// The workspace's path in the target, if it is in there.
+    own: Option<String>,
+    hashes: Hashes,
+    /// Whether two names can change places in one step here, for all that is known.
+    exchanges: bool,
+}
+
+/// What the caller knows of a deploy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeployMark {
+    /// Letters, digits, `-` and `_`; not used before.
+    pub id: String,
+    pub at_ms: i64,
+    pub who: String,
+}
+
+/// Told of each step, and of how far the long ones have come.
+pub trait DeployWatch: Send {
+    /// An error ends everything at once, as the end of the process would: the next call mends what is left.
+    fn step(&mut self, _step: DeployStep) -> Result<()> {
+        Ok(())
+    }
+
+    fn progress(&mut self, _done: usize, _total: usize, _doing: &'static str) {}
+}
+
+/// Watches nothing.
+impl DeployWatch for () {}
+
+/// What has just been done. Numbers count the files of the deploy's record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeployStep {
+    Planned,
+    Recorded,
+    Staged,
+    Verified,
+    Committed,
+    FolderMade(usize),
+    /// What stood at the file's place is out of the way, but not yet where it is kept.
+    MovedAside(usize),
+    Renamed(usize),
+    Deleted(usize),
+    Manifest,
+    Done,
+    UndoMarked,
+    Restored(usize),
+    FolderRemoved(usize),
+    FormerManifest,
+    Undone,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deployed {
+    /// `None` if there was nothing to do: then nothing was recorded either.
+    pub id: Option<String>,
+    pub new: usize,
+    pub changed: usize,
+    pub deleted: usize,
+    pub unchanged: usize,
+    pub bytes: u64,
+    /// What somebody changed at the last moment, and where it is now.
+    pub kept: Vec<Reason>,
+}
+
+/// What taking back the newest deploy would do, or has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UndoPlan {
+    pub id: String,
+    /// Files that get their former content back.
+    pub restored: Vec<String>,
+    /// Files that the deploy brought.
+    pub removed: Vec<String>,
+    /// Files that the deploy deleted.
+    pub returned: Vec<String>,
+    /// What was changed since; with any of these nothing is undone.
+    pub conflicts: Vec<Reason>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Undone {
+    pub id: String,
+    pub restored: usize,
+    pub removed: usize,
+    pub returned: usize,
+    /// What somebody changed at the last moment, and where it is now.
+    pub kept: Vec<Reason>,
+}
+
+/// What a crash had left, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "outcome")]
+pub enum Recovered {
+    /// It had not begun to change the target.
+    Discarded {
+        id: String,
+    },
+    Finished {
+        id: String,
+        kept: Vec<Reason>,
+    },
+    TakenBack {
+        id: String,
+        kept: Vec<Reason>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployRecord {
+    pub id: String,
+    pub at_ms: i64,
+    pub who: String,
+    pub new: usize,
+    pub changed: usize,
+    pub deleted: usize,
+    pub bytes: u64,
+    pub state: DeployState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeployState {
+    /// Under way, or left by a crash.
+    Unfinished,
+    Done,
+    Undone,
+}
+
+/// The caller's watch, and whether it has ended everything.
+struct Port<'a> {
+    watch: &'a mut dyn DeployWatch,
+    ended: bool,
+}
+
+impl<'a> Port<'a> {
+    fn new(watch: &'a mut dyn DeployWatch) -> Self {
+        Self { watch, ended: false }
+    }
+
+    fn step(&mut self, step: DeployStep) -> Result<()> {
+        let told = self.watch.step(step);
+        self.ended |= told.is_err();
+        told
+    }
+}
+
+impl Deployer {
+    /// Opens both folders. The workspace may be inside the target, but not the other way round.
+    pub fn open(source: &Path, target: &Path) -> Result<Self> {
+        let source_path = source.canonicalize().map_err(|e| Error::from_io("the workspace", e))?;
+        let target_path = target.canonicalize().map_err(|e| Error::from_io("the target of the deploy", e))?;
+        let (source, target) = (Root::open(&source_path)?, Root::open(&target_path)?);
+        if source_path == target_path || (source.device, source.inode) == (target.device, target.inode) {
+            return Err(Error::DeployFolders { why: "the workspace and the target of the deploy are the same folder" });
+        }
+        if target_path.starts_with(&source_path) {
+            return Err(Error::DeployFolders { why: "the target of the deploy is inside the workspace" });
+        }
+        let own = match source_path.strip_prefix(&target_path) {
+            Ok(below) => Some(below.to_str().map(str::to_owned).ok_or(Error::DeployFolders {
+                why: "the workspace is inside the target, and its path there is not UTF-8",
+            })?),
+            Err(_) => None,
+        };
+        if own.as_deref().is_some_and(|own| own.split('/').next() == Some(WORK_FOLDER)) {
+            return Err(Error::DeployFolders {
+                why: "the workspace is inside the folder that deploys keep their state in",
+            });
+        }
+        Ok(Self { source, target, source_path, target_path, own, hashes: Hashes::default(), exchanges: true })
+    }
+
+    /// Finishes or takes back what a crash left. Every other call that changes or plans something does this first.
+    pub fn recover(&self, watch: &mut dyn DeployWatch) -> Result<Vec<Recovered>> {
+        match Work::open(&self.target, &|| false)? {
+            Some(work) => self.mend(&work, &mut Port::new(watch)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What a run would do. Changes nothing but what a crash left.
+    pub fn plan(&self, rules: &DeployRules, stop: &(dyn Fn() -> bool + Sync)) -> Result<DeployPlan> {
+        let work = Work::open(&self.target, stop)?;
+        let manifest = match &work {
+            Some(work) => {
+                self.mend(work, &mut Port::new(&mut ()))?;
+                work.manifest()?
+            }
+            None => Manifest::default(),
+        };
+        Ok(plan::survey(self, rules, &manifest, stop)?.plan)
+    }
+
+    /// Does what a person has approved, if the world is still the one that the plan was made for.
+    pub fn run(
+        &self,
+        approved: &DeployPlan,
+        rules: &DeployRules,
+        mark: &DeployMark,
+        watch: &mut dyn DeployWatch,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Deployed> {
+        run::run(self, &run::Order { approved, rules, mark }, &mut Port::new(watch), stop)
+    }
+
+    /// What [`undo`](Self::undo) would do now; `None` if there is nothing to undo.
+    pub fn undo_plan(&self) -> Result<Option<UndoPlan>> {
+        undo::plan(self)
+    }
+
+    /// Takes back the newest deploy that is not yet undone. A name asks for that very one.
+    pub fn undo(&self, id: Option<&str>, watch: &mut dyn DeployWatch) -> Result<Undone> {
+        undo::undo(self, id, &mut Port::new(watch))
+    }
+
+    /// The deploys that are kept, newest first.
+    pub fn history(&self) -> Result<Vec<DeployRecord>> {
+        Work::look(&self.target)?.map_or(Ok(Vec::new()), |work| work.history())
+    }
+
+    fn mend(&self, work: &Work, port: &mut Port<'_>) -> Result<Vec<Recovered>> {
+        let mut mended = Vec::new();
+        for id in work.folders()? {
+            match work.stage(&id) {
+                Stage::Preparing => {
+                    work.remove(&id)?;
+                    mended.push(Recovered::Discarded { id });
+                }
+                Stage::Committed => {
+                    let deploy = work.load(&id)?;
+                    mended.push(match run::finish(self, work, &deploy, None, port)? {
+                        run::End::Done { kept } => Recovered::Finished { id, kept },
+                        run::End::TakenBack { kept, .. } => Recovered::TakenBack { id, kept },
+                    });
+                }
+                Stage::Undoing => {
+                    let deploy = work.load(&id)?;
+                    let kept = undo::take_back(self, work, &deploy, undo::Certainty::AfterCrash, port)?;
+                    mended.push(Recovered::TakenBack { id, kept });
+                }
+                Stage::Done | Stage::Undone => {}
+            }
+        }
+        Ok(mended)
+    }
+
+    /// Everything that was written so far is on disk when this returns.
+    fn sync(&self) -> Result<()> {
+        let io = |e: std::io::Error| Error::from_io(".", e);
+        let root = self.target.listed_folder("").map_err(io)?;
+        rustix::fs::syncfs(root).map_err(|e| io(e.into()))
+    }
+}
