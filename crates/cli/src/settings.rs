@@ -11,7 +11,7 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost_host::{Asking, Unattended};
-use toolhost_sandbox::FenceChoice;
+use toolhost_sandbox::{DeployRules, FenceChoice, Orphans};
 
 /// Toolchains that usually live below the home, which commands do not see otherwise. Read-only.
 const HOME_TOOLCHAINS: &[&str] = &[
@@ -67,6 +67,9 @@ pub(crate) struct Settings {
     /// What happens to a call that needs a person where nobody can be asked [default: wait]
     #[arg(long, global = true, value_name = "WHAT", env = "TOOLHOST_UNATTENDED", hide_possible_values = false)]
     unattended: Option<UnattendedFlag>,
+    /// Your project folder, which finished work is deployed to
+    #[arg(long, global = true, value_name = "DIR", env = "TOOLHOST_DEPLOY_TO")]
+    deploy_to: Option<PathBuf>,
     /// The fence around commands; `auto` takes the strongest that holds here
     #[arg(long, global = true, value_name = "TIER", env = "TOOLHOST_SANDBOX")]
     sandbox: Option<Sandbox>,
@@ -81,6 +84,25 @@ enum UnattendedFlag {
     /// It waits in the queue of `toolhost review`
     Wait,
     Deny,
+}
+
+/// Where finished work goes, and what of it.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Deploy {
+    /// As `--deploy-to`.
+    to: Option<PathBuf>,
+    /// Extensions (`.html`) and names (`Dockerfile`) that ship, instead of the usual ones.
+    ship: Option<Vec<String>>,
+    /// As `ship`, besides the usual ones.
+    #[serde(default)]
+    ship_also: Vec<String>,
+    /// Globs of paths that are never deleted, besides the usual ones.
+    #[serde(default)]
+    protect: Vec<String>,
+    /// Whether only what an earlier deploy brought is deleted, or everything that is not in the workspace.
+    orphans: Option<Orphans>,
+    files_max: Option<usize>,
 }
 
 /// How people are asked.
@@ -111,6 +133,8 @@ struct File {
     sandbox: Option<Sandbox>,
     #[serde(default)]
     approvals: Approvals,
+    #[serde(default)]
+    deploy: Deploy,
     /// As `--database`.
     database: Option<String>,
     /// As `--project`.
@@ -139,6 +163,7 @@ pub(crate) struct Resolved {
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
     pub(crate) asking: Asking,
+    pub(crate) deploy: Option<(PathBuf, DeployRules)>,
     pub(crate) home: PathBuf,
     pub(crate) path: String,
     pub(crate) toolchains: Vec<PathBuf>,
@@ -158,6 +183,7 @@ impl Settings {
             user: self.user.clone(),
             config: self.config.clone(),
             unattended: self.unattended,
+            deploy_to: self.deploy_to.clone(),
             sandbox: self.sandbox,
             json: self.json,
         }
@@ -221,6 +247,7 @@ impl Settings {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
             asking: asking(self.unattended, &file.approvals)?,
+            deploy: deploy(self.deploy_to.clone(), file.deploy)?,
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),
             project: self.project.clone().or(file.project),
@@ -233,6 +260,17 @@ impl Settings {
             env,
         })
     }
+}
+
+fn deploy(flag: Option<PathBuf>, file: Deploy) -> anyhow::Result<Option<(PathBuf, DeployRules)>> {
+    let Some(to) = flag.or(file.to) else { return Ok(None) };
+    let mut rules = DeployRules::default();
+    rules.ship = file.ship.unwrap_or(rules.ship);
+    rules.ship.extend(file.ship_also);
+    rules.protect.extend(file.protect);
+    rules.orphans = file.orphans.unwrap_or(rules.orphans);
+    rules.files_max = file.files_max.unwrap_or(rules.files_max);
+    Ok(Some((std::path::absolute(to)?, rules)))
 }
 
 fn asking(flag: Option<UnattendedFlag>, file: &Approvals) -> anyhow::Result<Asking> {

@@ -14,6 +14,7 @@ use toolhost_host::{
 };
 use toolhost_store::{Ask, AskKind};
 
+use crate::Usage;
 use crate::editor;
 use crate::print::{self, BAD, BOLD, DIM, WARN, paint, visible};
 
@@ -31,6 +32,17 @@ pub(crate) struct Terminal {
 /// Whether somebody can be asked here.
 pub(crate) fn is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Whether the person at the terminal says yes; where nobody is, `instead` says what to do.
+pub(crate) fn agreed(question: &str, instead: &str) -> anyhow::Result<bool> {
+    if !is_there() {
+        return Err(Usage::error(format!("nobody is at the terminal to agree: {instead}")));
+    }
+    print::note(format_args!("{question} y = yes, anything else = no"));
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(is_yes(&answer))
 }
 
 impl Terminal {

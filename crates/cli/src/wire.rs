@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, CallId, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
 use toolhost_host::{Asking, Gate, GateConfig, Members, Person, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
-    Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
+    Deployment, Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
 };
 use toolhost_store::records::Who;
 use toolhost_store::{Entry, Event, Project, Records, Role, Store};
@@ -167,6 +167,7 @@ fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
         temp: std::env::temp_dir(),
         env: resolved.env.clone(),
         toolchains: resolved.toolchains.clone(),
+        deploy: resolved.deploy.clone(),
         limits: Limits::default(),
     };
     LocalExecutor::open(config).with_context(|| format!("the workspace {}", resolved.root.display()))
@@ -267,6 +268,11 @@ impl Host {
     /// The user, as somebody who answers.
     pub(crate) fn person(&self) -> Person {
         Person { user_id: self.user.id, project_id: self.project.id, name: self.user.name.clone() }
+    }
+
+    /// Where the workspace is deployed to.
+    pub(crate) fn deployment(&self) -> Option<Deployment> {
+        self.executor.deployment().cloned()
     }
 
     /// The workspace's files, for what a person does without a tool.

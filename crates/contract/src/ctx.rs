@@ -16,6 +16,8 @@ pub struct Ctx<'a> {
     pub catalog: &'a dyn Catalog,
     pub people: &'a dyn People,
     pub grants: Grants,
+    /// What the effect rested on when a person allowed this call ([`Preview::rests_on`](crate::Preview)).
+    pub approved: Option<serde_json::Value>,
     pub clock: &'a dyn Clock,
     /// Cancelled when the caller no longer wants the answer.
     pub cancel: CancellationToken,

@@ -36,6 +36,8 @@ pub(crate) enum Passage {
         arguments: Value,
         /// The ask whose answer it uses.
         answer: Option<i64>,
+        /// What its effect rested on when it was allowed.
+        approved: Option<Value>,
     },
     /// Nobody has answered yet.
     Pending(Success),
@@ -54,7 +56,7 @@ impl Gate {
         record: &mut Record,
     ) -> Result<Passage, ToolError> {
         match verdict.decide {
-            Decide::Allow => return Ok(Passage::Go { arguments, answer: None }),
+            Decide::Allow => return Ok(Passage::Go { arguments, answer: None, approved: None }),
             Decide::Deny => return Err(denied_by_policy(tool, verdict)),
             Decide::Ask => {}
         }
@@ -63,7 +65,7 @@ impl Gate {
             && let Some(permit) = queue.permit_for(call, &tool.facts.name, &arguments).await?
         {
             record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));
-            return Ok(Passage::Go { arguments, answer: None });
+            return Ok(Passage::Go { arguments, answer: None, approved: None });
         }
         let preview = self.preview(call, tool, profile, &arguments, hooks, record).await?;
         let new = self.new_approval(call, tool, verdict, &arguments, &preview, record)?;
@@ -86,7 +88,7 @@ impl Gate {
                     return Err(denied_by_policy(tool, &verdict));
                 }
                 record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
-                return Ok(Passage::Go { arguments, answer: Some(ask.number) });
+                return Ok(Passage::Go { arguments, answer: Some(ask.number), approved: None });
             }
             answer => {
                 // Told once; who asks the same again asks a person again.
@@ -104,7 +106,7 @@ impl Gate {
             let message = format!("what this call of `{}` would do has changed since it was allowed", tool.facts.name);
             return Err(ToolError::new(ErrorKind::Conflict, message).hint("look at it anew and ask again"));
         }
-        Ok(Passage::Go { arguments, answer: Some(ask.number) })
+        Ok(Passage::Go { arguments, answer: Some(ask.number), approved: Some(now.rests_on) })
     }
 
     /// What a person is shown: what the tool says the call would do, or else its arguments.

@@ -213,10 +213,11 @@ impl Gate {
         record.digest = Some(digest(&tool.facts, &arguments, call)?);
 
         // 7. Approve
-        let (arguments, answer) = match self.approve(call, tool, profile, &verdict, arguments, hooks, record).await? {
-            Passage::Go { arguments, answer } => (arguments, answer),
-            Passage::Pending(success) => return Ok(success),
-        };
+        let (arguments, answer, approved) =
+            match self.approve(call, tool, profile, &verdict, arguments, hooks, record).await? {
+                Passage::Go { arguments, answer, approved } => (arguments, answer, approved),
+                Passage::Pending(success) => return Ok(success),
+            };
 
         let _slot = tokio::select! {
             slot = self.limiter.slot() => slot?,
@@ -235,7 +236,7 @@ impl Gate {
         }
 
         // 9. Run
-        self.run(call, tool, profile, arguments, hooks, record).await
+        self.run(call, tool, profile, (arguments, approved), hooks, record).await
     }
 
     async fn run(
@@ -243,7 +244,7 @@ impl Gate {
         call: &Call,
         tool: &Registered,
         profile: &Profile,
-        arguments: Value,
+        (arguments, approved): (Value, Option<Value>),
         hooks: &Hooks,
         record: &mut Record,
     ) -> Result<Success, ToolError> {
@@ -253,7 +254,8 @@ impl Gate {
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
         let people = Counter { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
-        let ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, cancel.clone());
+        let mut ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, cancel.clone());
+        ctx.approved = approved;
         let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments)).catch_unwind();
         tokio::pin!(running);
         let mut deadline_ms = self.config.limits.call_timeout_ms;
@@ -309,6 +311,7 @@ impl Gate {
             workspace,
             catalog,
             people,
+            approved: None,
             grants: Grants { command_timeout_ms_max: profile.limits.command_timeout_ms },
             clock: &*self.config.clock,
             cancel,

@@ -45,6 +45,7 @@ fn open(folder: &tempfile::TempDir, helper: &std::path::Path, fence: FenceChoice
         temp: PathBuf::from("/tmp"),
         env: Vec::new(),
         toolchains: Vec::new(),
+        deploy: None,
         limits: Limits::default(),
     })
     .unwrap()

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::command::{Command, CommandResult, Watch};
+use crate::deployment::Deployment;
 use crate::error::{Error, Result};
 use crate::fence::FenceReport;
 use crate::path::WsPath;
@@ -39,6 +40,11 @@ pub trait Executor: Send + Sync {
 
     /// Runs a command in the fence until it ends, times out or is cancelled; then its whole process tree is gone.
     fn run<'a>(&'a self, command: Command, fence: &'a Fence, watch: Watch) -> BoxFuture<'a, Result<CommandResult>>;
+
+    /// Where the workspace is deployed to, if the operator has said so.
+    fn deployment(&self) -> Option<&Deployment> {
+        None
+    }
 
     /// Which fence holds here; probed once.
     fn report(&self) -> BoxFuture<'_, FenceReport>;
@@ -305,6 +311,11 @@ impl Workspace {
 
     pub async fn search(&self, query: SearchQuery) -> Result<SearchPage> {
         self.executor.search(query).await
+    }
+
+    /// Where it is deployed to, if the operator has said so.
+    pub fn deployment(&self) -> Option<&Deployment> {
+        self.executor.deployment()
     }
 
     /// Runs a command in this profile's fence.

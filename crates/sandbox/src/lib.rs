@@ -9,6 +9,7 @@
 
 mod command;
 mod deploy;
+mod deployment;
 mod error;
 mod executor;
 mod fence;
@@ -30,6 +31,7 @@ pub use deploy::{
     FormerFile, Orphans, PROTECT_DEFAULT, PlannedFile, PlannedRemoval, Reason, Recovered, SHIP_DEFAULT, UndoPlan,
     Undone,
 };
+pub use deployment::{DeployProgress, Deployment};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{
     Access, BoxFuture, ChangeLog, Content, Entry, EntryKind, Executor, FORMER_BYTES_MAX, Fence, FileChange, Former,

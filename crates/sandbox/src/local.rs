@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::OnceCell;
 
 use crate::command::{Command, CommandResult, Progress, Signal, Watch};
+use crate::deploy::DeployRules;
+use crate::deployment::Deployment;
 use crate::error::{Error, Result};
 use crate::executor::{
     Access, BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, WriteGuard,
@@ -47,6 +49,8 @@ pub struct LocalConfig {
     pub env: Vec<(String, String)>,
     /// Folders that commands may read besides the system's: toolchains.
     pub toolchains: Vec<PathBuf>,
+    /// Where the workspace is deployed to, and by which rules.
+    pub deploy: Option<(PathBuf, DeployRules)>,
     pub limits: Limits,
 }
 
@@ -173,6 +177,7 @@ pub struct LocalExecutor {
     spawner: Spawner,
     fence: OnceCell<(Option<Method>, FenceReport)>,
     guard: GitGuard,
+    deployment: Option<Deployment>,
 }
 
 impl LocalExecutor {
@@ -180,7 +185,10 @@ impl LocalExecutor {
     pub fn open(config: LocalConfig) -> std::io::Result<Self> {
         let room = Arc::new(Room::new(config)?);
         let tree = Arc::new(Tree::open(&room.root)?);
-        Ok(Self { room, tree, spawner: Spawner::start()?, fence: OnceCell::new(), guard: GitGuard::default() })
+        let to = room.config.deploy.clone();
+        let deployment = to.map(|(target, rules)| Deployment::new(room.root.clone(), target, rules));
+        let (spawner, guard) = (Spawner::start()?, GitGuard::default());
+        Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, deployment })
     }
 
     async fn fence(&self) -> &(Option<Method>, FenceReport) {
@@ -290,6 +298,10 @@ impl Executor for LocalExecutor {
             let restored = self.on_files(move |_| Ok(lease.restore())).await?;
             result.map(|result| CommandResult { restored, ..result })
         })
+    }
+
+    fn deployment(&self) -> Option<&Deployment> {
+        self.deployment.as_ref()
     }
 
     fn report(&self) -> BoxFuture<'_, FenceReport> {

@@ -9,7 +9,7 @@ use toolhost_host::{
     Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
     Tightening, Unattended,
 };
-use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
+use toolhost_sandbox::{DeployRules, FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Filter, Project, Records, Store, Verdict};
 
 use crate::clock::{CountingIds, FakeClock};
@@ -38,6 +38,7 @@ pub struct HouseBuilder {
     limits: Limits,
     secrets: Vec<(String, String)>,
     persona: String,
+    deploy: Option<(PathBuf, DeployRules)>,
 }
 
 /// A gate, open, with its workspace and its store.
@@ -75,6 +76,7 @@ impl HouseBuilder {
             limits: Limits::default(),
             secrets: Vec::new(),
             persona: "Test Agent".to_owned(),
+            deploy: None,
         }
     }
 
@@ -97,6 +99,12 @@ impl HouseBuilder {
 
     pub fn persona(mut self, name: &str) -> Self {
         name.clone_into(&mut self.persona);
+        self
+    }
+
+    /// Where the workspace is deployed to, and by which rules.
+    pub fn deploy(mut self, target: PathBuf, rules: DeployRules) -> Self {
+        self.deploy = Some((target, rules));
         self
     }
 
@@ -161,6 +169,7 @@ impl HouseBuilder {
             temp: std::env::temp_dir(),
             env: Vec::new(),
             toolchains: Vec::new(),
+            deploy: self.deploy,
             limits: toolhost_sandbox::Limits::default(),
         });
         let redactor = Arc::new(Redactor::new(self.secrets));

@@ -9,6 +9,7 @@ mod bash;
 mod check;
 mod comment;
 mod component;
+mod deploy;
 mod design;
 mod desk;
 mod feature;
@@ -112,6 +113,7 @@ pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
         Box::new(review::content::Content),
         Box::new(human::ask::Ask),
         Box::new(approval::wait::Wait),
+        Box::new(deploy::copy::Copy),
         Box::new(tool::list::List),
         Box::new(tool::describe::Describe),
     ]

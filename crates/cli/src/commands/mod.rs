@@ -5,6 +5,7 @@ mod audit;
 mod call;
 mod completions;
 mod demo;
+mod deploy;
 mod doctor;
 mod export;
 pub(crate) mod families;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     Policy(policy::Args),
     Review(review::Args),
     Approvals(approvals::Args),
+    Deploy(deploy::Args),
     Undo(undo::Args),
     Audit(audit::Args),
     Import(import::Args),
@@ -53,6 +55,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Policy(args) => policy::run(args, settings).await,
         Command::Review(args) => review::run(args, settings).await,
         Command::Approvals(args) => approvals::run(args, settings).await,
+        Command::Deploy(args) => deploy::run(args, settings).await,
         Command::Undo(args) => undo::run(args, settings).await,
         Command::Audit(args) => audit::run(args, settings).await,
         Command::Import(args) => import::run(args, settings).await,

@@ -1,6 +1,5 @@
 //! `toolhost undo`
 
-use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +9,7 @@ use toolhost_sandbox::{Access, Fence, Workspace};
 use toolhost_store::{Changes, Role};
 
 use crate::settings::Settings;
-use crate::{EXIT_FAILED, Usage, print, wire};
+use crate::{EXIT_FAILED, print, terminal, wire};
 
 /// Put back what file tools have changed
 ///
@@ -58,7 +57,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         if !settings.json {
             show(&undo);
         }
-        if args.yes || agreed(undo.steps.len())? {
+        if args.yes || terminal::agreed(&format!("put back {} files?", undo.steps.len()), "say --yes")? {
             let call = host.call("undo", serde_json::json!({ "calls": undo.calls }), "all");
             let who = wire::who_calls(&host, &call);
             let work = async { Ok(undo.apply(&log, project, &call, workspace).await?) };
@@ -93,16 +92,6 @@ fn show(undo: &Undo) {
             print::line(print::diff_line(line));
         }
     }
-}
-
-fn agreed(files: usize) -> anyhow::Result<bool> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Usage::error("nobody is at the terminal to agree: look at it there, or say --yes"));
-    }
-    print::note(format_args!("put back {files} files? y = yes, anything else = no"));
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 fn since(text: &str) -> Result<SystemTime, String> {

@@ -124,6 +124,7 @@ pub(crate) fn config(root: PathBuf, fence: FenceChoice) -> LocalConfig {
         temp: PathBuf::from("/tmp"),
         env: Vec::new(),
         toolchains: Vec::new(),
+        deploy: None,
         limits: Limits::default(),
     }
 }

@@ -1,0 +1,277 @@
+//! `toolhost deploy`
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use toolhost_contract::{Clock, SystemClock};
+use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reason, Recovered};
+use toolhost_store::Role;
+
+use crate::settings::Settings;
+use crate::{EXIT_FAILED, Usage, print, terminal, wire};
+
+/// Paths of one kind that are shown unless all are wanted.
+const SHOWN_MAX: usize = 40;
+/// How often the progress bar is drawn.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+
+/// Copy the workspace into your project folder: planned, agreed to, whole or not at all, and undoable
+///
+/// The folder is set by --deploy-to, or `to` below [deploy] in the configuration; `ship` there lists the extensions and
+/// names that ship, `ship_also` adds to the usual ones, `protect` lists globs that are never deleted.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Show what a deploy would do
+    Plan {
+        /// Every path
+        #[arg(long)]
+        all: bool,
+    },
+    /// Deploy, after you have agreed to the plan
+    Run {
+        /// Do not ask
+        #[arg(long, short, conflicts_with = "digest")]
+        yes: bool,
+        /// Agree to the plan with this digest and no other
+        #[arg(long, value_name = "SHA256")]
+        digest: Option<String>,
+    },
+    /// Put everything back as it was before the newest deploy
+    Undo {
+        /// Its id; the newest one otherwise
+        id: Option<String>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// List the deploys
+    History,
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let host = wire::open(settings).await?;
+    let role =
+        if matches!(args.command, Command::Plan { .. } | Command::History) { Role::Viewer } else { Role::Editor };
+    wire::need_role(&host.store, &host.project, &host.user, role).await?;
+    let Some(deployment) = host.deployment() else {
+        return Err(Usage::error(
+            "this workspace is deployed nowhere: say --deploy-to DIR, or set `to` below [deploy]",
+        ));
+    };
+    tell_mended(&deployment.recover().await?);
+    let code = match args.command {
+        Command::Plan { all } => {
+            let plan = planned(&deployment).await?;
+            if settings.json {
+                print::json(&json!({ "digest": plan.digest(), "plan": plan }))?;
+            } else {
+                show(&plan, if all { usize::MAX } else { SHOWN_MAX });
+                print::line(format_args!("digest {}", plan.digest()));
+            }
+            ExitCode::SUCCESS
+        }
+        Command::Run { yes, digest } => deploy(&host, &deployment, yes, digest.as_deref(), settings.json).await?,
+        Command::Undo { id, yes } => undo(&host, &deployment, id, yes, settings.json).await?,
+        Command::History => {
+            let history = deployment.history().await?;
+            if settings.json {
+                print::json(&history)?;
+            } else {
+                let rows: Vec<Vec<String>> = history
+                    .iter()
+                    .map(|one| {
+                        let state = serde_json::to_value(one.state).unwrap_or_default();
+                        vec![
+                            one.id.clone(),
+                            print::time(one.at_ms),
+                            print::visible(&one.who),
+                            state.as_str().unwrap_or_default().to_owned(),
+                            one.new.to_string(),
+                            one.changed.to_string(),
+                            one.deleted.to_string(),
+                        ]
+                    })
+                    .collect();
+                print::table(&["id", "at", "who", "state", "new", "changed", "deleted"], &rows);
+            }
+            ExitCode::SUCCESS
+        }
+    };
+    host.store.close().await?;
+    Ok(code)
+}
+
+async fn planned(deployment: &Deployment) -> anyhow::Result<DeployPlan> {
+    Ok(deployment.plan(&wire::ended_by_signal()).await?)
+}
+
+async fn deploy(
+    host: &wire::Host,
+    deployment: &Deployment,
+    yes: bool,
+    digest: Option<&str>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let plan = planned(deployment).await?;
+    if plan.is_empty() {
+        print::note("there is nothing to deploy");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if digest.is_some_and(|digest| !plan.digest().eq_ignore_ascii_case(digest)) {
+        anyhow::bail!("the plan is another one now, with the digest {}: look at it again", plan.digest());
+    }
+    if !json {
+        show(&plan, SHOWN_MAX);
+    }
+    if !yes
+        && digest.is_none()
+        && !terminal::agreed(
+            &format!("deploy to {}?", deployment.target().display()),
+            "look at the plan, then say --digest or --yes",
+        )?
+    {
+        print::note("nothing was deployed");
+        return Ok(ExitCode::from(EXIT_FAILED));
+    }
+    let who = wire::who(&host.project, &host.user);
+    let mark =
+        DeployMark { id: who.call_id.clone(), at_ms: SystemClock::default().unix_ms(), who: host.user.name.clone() };
+    let arguments = json!({ "digest": plan.digest(), "to": deployment.name() });
+    let (bar, progress) = bar();
+    let work = async { Ok(deployment.run(plan, mark, progress, &wire::ended_by_signal()).await?) };
+    let deployed = wire::deed(&host.store, &who, "deploy.run", arguments, work).await;
+    bar.finish_and_clear();
+    let deployed = deployed?;
+    if json {
+        print::json(&deployed)?;
+    } else {
+        print::line(format_args!(
+            "deployed {} new, {} changed, {} deleted; undo it with `toolhost deploy undo`",
+            deployed.new, deployed.changed, deployed.deleted
+        ));
+        tell("kept", &deployed.kept);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn undo(
+    host: &wire::Host,
+    deployment: &Deployment,
+    id: Option<String>,
+    yes: bool,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let Some(plan) = deployment.undo_plan().await? else {
+        print::note("there is no deploy to undo");
+        return Ok(ExitCode::SUCCESS);
+    };
+    if id.as_ref().is_some_and(|id| *id != plan.id) {
+        anyhow::bail!("only the newest deploy can be undone, and that is {}", plan.id);
+    }
+    if !plan.conflicts.is_empty() {
+        tell("changed since", &plan.conflicts);
+        anyhow::bail!("nothing was undone: {} files were changed since the deploy", plan.conflicts.len());
+    }
+    if !json {
+        for (what, paths) in
+            [("back as it was", &plan.restored), ("removed", &plan.removed), ("comes back", &plan.returned)]
+        {
+            some(what, paths.iter().map(String::as_str), SHOWN_MAX);
+        }
+    }
+    if !yes && !terminal::agreed(&format!("undo the deploy {}?", plan.id), "say --yes")? {
+        print::note("nothing was undone");
+        return Ok(ExitCode::from(EXIT_FAILED));
+    }
+    let who = wire::who(&host.project, &host.user);
+    let (bar, progress) = bar();
+    let work = async { Ok(deployment.undo(plan.id.clone(), progress).await?) };
+    let undone = wire::deed(&host.store, &who, "deploy.undo", json!({ "deploy": plan.id }), work).await;
+    bar.finish_and_clear();
+    let undone = undone?;
+    if json {
+        print::json(&undone)?;
+    } else {
+        print::line(format_args!(
+            "{} restored, {} removed, {} returned",
+            undone.restored, undone.removed, undone.returned
+        ));
+        tell("kept", &undone.kept);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bar() -> (ProgressBar, DeployProgress) {
+    let bar = ProgressBar::new(0);
+    bar.set_style(
+        ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    bar.enable_steady_tick(DRAW_EVERY);
+    let drawn = bar.clone();
+    let tell = move |done: usize, total: usize, doing: &'static str| {
+        drawn.set_message(doing);
+        drawn.set_length(total as u64);
+        drawn.set_position(done as u64);
+    };
+    (bar, Arc::new(tell))
+}
+
+fn show(plan: &DeployPlan, most: usize) {
+    some("new", plan.new.iter().map(|file| file.path.as_str()), most);
+    some("changed", plan.changed.iter().map(|file| file.path.as_str()), most);
+    some("deleted", plan.orphans.iter().map(|file| file.path.as_str()), most);
+    for (what, reasons) in [("stays", &plan.protected), ("not shipped", &plan.refused)] {
+        let lines: Vec<String> = reasons.iter().map(|one| format!("{} ({})", one.path, one.why)).collect();
+        some(what, lines.iter().map(String::as_str), most);
+    }
+    print::line(format_args!(
+        "{} new, {} changed, {} deleted, {} as they were, {} bytes, to {}",
+        plan.new.len(),
+        plan.changed.len(),
+        plan.orphans.len(),
+        plan.unchanged,
+        plan.bytes,
+        print::visible(&plan.target)
+    ));
+}
+
+fn some<'a>(what: &str, lines: impl Iterator<Item = &'a str>, most: usize) {
+    let mut more = 0;
+    for (n, line) in lines.enumerate() {
+        if n < most {
+            print::line(format_args!("{what}: {}", print::visible(line)));
+        } else {
+            more += 1;
+        }
+    }
+    if more > 0 {
+        print::line(format_args!("{what}: {more} more"));
+    }
+}
+
+fn tell(what: &str, reasons: &[Reason]) {
+    for one in reasons {
+        print::note(format_args!("{what}: {} ({})", print::visible(&one.path), print::visible(&one.why)));
+    }
+}
+
+fn tell_mended(mended: &[Recovered]) {
+    for one in mended {
+        let (id, what, kept) = match one {
+            Recovered::Discarded { id } => (id, "had not begun and was discarded", &[][..]),
+            Recovered::Finished { id, kept } => (id, "was interrupted and is finished now", kept.as_slice()),
+            Recovered::TakenBack { id, kept } => (id, "was interrupted and is taken back", kept.as_slice()),
+        };
+        print::note(format_args!("the deploy {id} {what}"));
+        tell("kept", kept);
+    }
+}

@@ -1,0 +1,102 @@
+//! Where a workspace is deployed to, as the operator says it: [`Deployer`] for those who do not
+//! block.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::deploy::{
+    DeployMark, DeployPlan, DeployRecord, DeployRules, DeployWatch, Deployed, Deployer, Recovered, UndoPlan, Undone,
+};
+use crate::error::{Error, Result};
+
+/// Told how far a deploy has come: files done, files in all, what is being done.
+pub type DeployProgress = Arc<dyn Fn(usize, usize, &'static str) + Send + Sync>;
+
+/// A workspace, the folder it is deployed to, and by which rules.
+#[derive(Debug, Clone)]
+pub struct Deployment {
+    source: PathBuf,
+    target: PathBuf,
+    rules: DeployRules,
+}
+
+struct Told(DeployProgress);
+
+impl DeployWatch for Told {
+    fn progress(&mut self, done: usize, total: usize, doing: &'static str) {
+        (self.0)(done, total, doing);
+    }
+}
+
+impl Deployment {
+    pub fn new(source: PathBuf, target: PathBuf, rules: DeployRules) -> Self {
+        Self { source, target, rules }
+    }
+
+    /// A host path: for people on this machine.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The folder's name, for everybody else.
+    pub fn name(&self) -> String {
+        self.target.file_name().map_or_else(|| "the project".to_owned(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// What a deploy would do now. What a crash left of an earlier one is mended first.
+    pub async fn plan(&self, cancel: &CancellationToken) -> Result<DeployPlan> {
+        let (this, cancel) = (self.clone(), cancel.clone());
+        self.blocking(move || this.open()?.plan(&this.rules, &|| cancel.is_cancelled())).await
+    }
+
+    /// Does what the plan says, if nothing has changed since it was made. It can be cancelled until it begins to change
+    /// the target.
+    pub async fn run(
+        &self,
+        plan: DeployPlan,
+        mark: DeployMark,
+        progress: DeployProgress,
+        cancel: &CancellationToken,
+    ) -> Result<Deployed> {
+        let (this, cancel) = (self.clone(), cancel.clone());
+        self.blocking(move || {
+            let mut told = Told(progress);
+            this.open()?.run(&plan, &this.rules, &mark, &mut told, &|| cancel.is_cancelled())
+        })
+        .await
+    }
+
+    /// Finishes or takes back what a crash left.
+    pub async fn recover(&self) -> Result<Vec<Recovered>> {
+        let this = self.clone();
+        self.blocking(move || this.open()?.recover(&mut ())).await
+    }
+
+    /// What undoing the newest deploy would do; `None`: there is none.
+    pub async fn undo_plan(&self) -> Result<Option<UndoPlan>> {
+        let this = self.clone();
+        self.blocking(move || this.open()?.undo_plan()).await
+    }
+
+    pub async fn undo(&self, id: String, progress: DeployProgress) -> Result<Undone> {
+        let this = self.clone();
+        self.blocking(move || this.open()?.undo(Some(&id), &mut Told(progress))).await
+    }
+
+    /// The newest first.
+    pub async fn history(&self) -> Result<Vec<DeployRecord>> {
+        let this = self.clone();
+        self.blocking(move || this.open()?.history()).await
+    }
+
+    fn open(&self) -> Result<Deployer> {
+        Deployer::open(&self.source, &self.target)
+    }
+
+    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| Error::Io { path: "the deploy".to_owned(), source: std::io::Error::other(error) })?
+    }
+}

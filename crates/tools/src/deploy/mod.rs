@@ -1,0 +1,3 @@
+//! From the workspace to the user's own folder.
+
+pub(crate) mod copy;
