@@ -53,6 +53,7 @@ pub(crate) struct Client {
     /// From before the start of the process until the tools were listed.
     pub(crate) ready_after: Duration,
     last_id: u64,
+    allows: bool,
     /// Dropped with the client, which tells the watchdog to stop.
     _alive: Sender<()>,
 }
@@ -66,6 +67,15 @@ struct Line {
 impl Client {
     /// Starts the server, shakes hands and lists its tools.
     pub(crate) fn start(server: &Server) -> Result<Self> {
+        Self::start_as(server, false)
+    }
+
+    /// A client that can be asked, and allows everything at once.
+    pub(crate) fn start_allowing(server: &Server) -> Result<Self> {
+        Self::start_as(server, true)
+    }
+
+    fn start_as(server: &Server, allows: bool) -> Result<Self> {
         let complaints = tempfile::tempfile().context("cannot make a temporary file")?;
         let began = Instant::now();
         let mut child = Command::new(&server.program)
@@ -89,6 +99,7 @@ impl Client {
             complaints,
             tools: Value::Null,
             ready_after: Duration::ZERO,
+            allows,
             last_id: 0,
             _alive: alive,
         };
@@ -155,8 +166,12 @@ impl Client {
     }
 
     fn shake_hands(&mut self) -> Result<()> {
+        let capabilities = if self.allows { json!({"elicitation": {}}) } else { json!({}) };
         let client = json!({"name": "toolhost-bench", "version": env!("CARGO_PKG_VERSION")});
-        self.request("initialize", json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}))?;
+        self.request(
+            "initialize",
+            json!({"protocolVersion": PROTOCOL, "capabilities": capabilities, "clientInfo": client}),
+        )?;
         self.send(&line(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})))
     }
 
@@ -195,7 +210,10 @@ impl Client {
             let line_read = self.receive()?;
             let mut message = parse(&line_read.text)?;
             if message.get("method").is_some() {
-                if let Some(asked) = message.get("id") {
+                if let Some(asked) = message.get("id").filter(|_| self.allows) {
+                    let result = json!({"action": "accept", "content": {"decision": "allow"}});
+                    self.send(&line(&json!({"jsonrpc": "2.0", "id": asked, "result": result})))?;
+                } else if let Some(asked) = message.get("id") {
                     let error = json!({"code": METHOD_NOT_FOUND, "message": "this client only calls tools"});
                     self.send(&line(&json!({"jsonrpc": "2.0", "id": asked, "error": error})))?;
                 }

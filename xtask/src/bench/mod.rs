@@ -6,6 +6,7 @@
 
 mod client;
 mod peers;
+mod people;
 mod playground;
 mod records;
 mod rows;

@@ -68,7 +68,7 @@ fn page() -> String {
     text
 }
 
-fn write_tree(root: &Path, files: usize) -> Result<()> {
+pub(crate) fn write_tree(root: &Path, files: usize) -> Result<()> {
     for index in 0..files {
         let folder = root.join(format!("folder-{:03}", index / FILES_PER_FOLDER));
         if index % FILES_PER_FOLDER == 0 {

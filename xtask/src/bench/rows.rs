@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::bench::client::{Client, Server};
 use crate::bench::peers::Peers;
+use crate::bench::people;
 use crate::bench::playground::{PAGE, Playground, RARE_WORD, TREE_FILES};
 use crate::bench::records::{Engine, Shelves, word};
 use crate::bench::table::{Budget, Measured, Row, Unit};
@@ -66,7 +67,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 20] = [
+const PLANS: [Plan; 22] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -105,6 +106,10 @@ const PLANS: [Plan; 20] = [
         budgets: &[Budget::OursMax(5.0)] },
     Plan { what: "cycle check, 500,000 edges, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| cycle_check(stage, Engine::Postgres),
         budgets: &[Budget::OursMax(300.0)] },
+    Plan { what: "file_write that a person allows", unit: Unit::Milliseconds, measure: people::approval,
+        budgets: &[Budget::AddedMax(2.0)] },
+    Plan { what: "deploy of 50,000 files", unit: Unit::Milliseconds, measure: people::deploy,
+        budgets: &[Budget::RatioMax(2.0)] },
     Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
         budgets: &[Budget::OursMax(25.0)] },
     Plan { what: "memory for 10 GB of output", unit: Unit::Mebibytes, measure: flood_memory,
@@ -319,7 +324,7 @@ fn run(client: &mut Client, arguments: &Value) -> Result<Duration> {
 }
 
 /// Runs a program by itself and takes all it prints, as somebody who calls it would.
-fn spawn(command: &mut Command) -> Result<Duration> {
+pub(crate) fn spawn(command: &mut Command) -> Result<Duration> {
     let began = Instant::now();
     let output = command.stdin(Stdio::null()).output().context("cannot start the peer")?;
     let took = began.elapsed();
@@ -328,7 +333,7 @@ fn spawn(command: &mut Command) -> Result<Duration> {
 }
 
 /// Measures both sides in turns and takes the medians, in milliseconds.
-fn take_turns(
+pub(crate) fn take_turns(
     turns: usize,
     mut ours: impl FnMut() -> Result<Duration>,
     mut peer: Option<(&'static str, impl FnMut() -> Result<Duration>)>,
@@ -344,7 +349,7 @@ fn take_turns(
     Ok(Measured { ours: median_ms(our_times)?, peer })
 }
 
-fn median_ms(mut times: Vec<Duration>) -> Result<f64> {
+pub(crate) fn median_ms(mut times: Vec<Duration>) -> Result<f64> {
     times.sort_unstable();
     let median = times.get(times.len() / 2).context("nothing was measured")?;
     Ok(median.as_secs_f64() * 1000.0)
