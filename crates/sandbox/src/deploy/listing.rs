@@ -221,7 +221,7 @@ fn one(job: &Job<'_>, known: &HashMap<Stat, String>, buffer: &mut [u8]) -> Resul
         Ok(opened) => opened,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => return Ok(None),
         Err(Error::Io { path, source }) => return Err(Error::Io { path, source }),
-        Err(_) => return Err(Error::PlanStale { what: job.path.to_owned() }),
+        Err(_) => return Err(Error::PlanStale { what: format!("`{}`", job.path) }),
     };
     if let Some(sha256) = known.get(&stat) {
         return Ok(Some(Hashed { sha256: sha256.clone(), stat }));

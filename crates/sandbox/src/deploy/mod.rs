@@ -299,3 +299,90 @@ impl Deployer {
         rustix::fs::syncfs(root).map_err(|e| io(e.into()))
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    struct EndAfter(usize);
+
+    impl DeployWatch for EndAfter {
+        fn step(&mut self, _: DeployStep) -> Result<()> {
+            self.0 = self.0.checked_sub(1).ok_or(Error::Cancelled)?;
+            Ok(())
+        }
+    }
+
+    /// Three small files on each side: one new, one changed, one deleted.
+    struct Small(tempfile::TempDir);
+
+    impl Small {
+        fn new() -> Self {
+            let small = Self(tempfile::tempdir().unwrap());
+            for (path, text) in [("s/changed.html", "former"), ("s/gone.html", "gone")] {
+                small.write(path, text);
+            }
+            std::fs::create_dir(small.0.path().join("t")).unwrap();
+            small.run("first", usize::MAX).unwrap();
+            small.write("s/changed.html", "brought");
+            small.write("s/folder/new.html", "new");
+            std::fs::remove_file(small.0.path().join("s/gone.html")).unwrap();
+            small
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+
+        /// As on a file system where two names cannot change places in one step.
+        fn deployer(&self) -> Deployer {
+            let deployer = Deployer::open(&self.0.path().join("s"), &self.0.path().join("t")).unwrap();
+            Deployer { exchanges: false, ..deployer }
+        }
+
+        fn run(&self, id: &str, steps: usize) -> Result<Deployed> {
+            let deployer = self.deployer();
+            let plan = deployer.plan(&DeployRules::default(), &|| false)?;
+            let mark = DeployMark { id: id.to_owned(), at_ms: 0, who: String::new() };
+            deployer.run(&plan, &plan.rules, &mark, &mut EndAfter(steps), &|| false)
+        }
+
+        fn tree(&self) -> BTreeMap<&'static str, String> {
+            let read = |path: &'static str| Some((path, std::fs::read_to_string(self.0.path().join(path)).ok()?));
+            ["t/changed.html", "t/gone.html", "t/folder/new.html"].into_iter().filter_map(read).collect()
+        }
+    }
+
+    #[test]
+    fn where_names_cannot_change_places_a_crash_is_mended_all_the_same() {
+        let small = Small::new();
+        let former = small.tree();
+        small.run("second", usize::MAX).unwrap();
+        let complete = small.tree();
+        assert_eq!(complete.get("t/gone.html"), None);
+        small.deployer().undo(None, &mut ()).unwrap();
+        assert_eq!(small.tree(), former);
+        for steps in 0.. {
+            let small = Small::new();
+            let ended = small.run("second", steps);
+            small.deployer().recover(&mut EndAfter(steps % 3)).ok();
+            small.deployer().recover(&mut ()).unwrap();
+            let tree = small.tree();
+            assert!(tree == complete || (tree == former && ended.is_err()), "{steps} steps: {tree:?}");
+            if tree == complete {
+                let undone = small.deployer().undo(None, &mut EndAfter(steps % 7)).is_ok();
+                let mended = small.deployer().recover(&mut ()).unwrap();
+                let marked = undone || !mended.is_empty();
+                assert_eq!(small.tree(), if marked { former.clone() } else { complete.clone() }, "{steps} steps");
+            }
+            if ended.is_ok() {
+                break;
+            }
+        }
+    }
+}

@@ -103,6 +103,7 @@ pub(super) fn lineage(path: &str) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

@@ -108,6 +108,31 @@ fn what_stands_in_the_way_after_the_commit_takes_everything_back() {
     trees.deploy("third").unwrap();
 }
 
+#[test]
+fn a_folder_that_goes_away_after_a_crash_is_no_dead_end() {
+    for steps in 5.. {
+        for link in [false, true] {
+            let trees = Trees::lively();
+            fill(&trees.at("source"), &[("old/more.css", "more")]);
+            if trees.deploy_by("second", &DeployRules::default(), &mut EndAfter { steps }).is_ok() {
+                assert!(steps > 10);
+                return;
+            }
+            for folder in ["new", "old", "a"] {
+                // Some are not there yet.
+                let gone = std::fs::rename(trees.at("target").join(folder), trees.folder.path().join(folder)).is_ok();
+                if gone && link {
+                    std::os::unix::fs::symlink(trees.at("outside"), trees.at("target").join(folder)).unwrap();
+                }
+            }
+            trees.deployer().recover(&mut ()).unwrap();
+            trees.outside_is_untouched();
+            trees.deploy("third").unwrap();
+            trees.outside_is_untouched();
+        }
+    }
+}
+
 /// Two states of a workspace with enough in it that a kill hits every part of the work.
 fn crowd(trees: &Trees, state: &str) {
     for n in 0..120 {

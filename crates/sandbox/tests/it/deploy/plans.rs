@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use toolhost_sandbox::{DeployPlan, DeployRules, Deployer, ErrorKind, Orphans, Reason};
 
 use super::{Trees, everything, fill, mode};
+use crate::room::is_root;
 
 fn find<'a>(reasons: &'a [Reason], path: &str) -> Option<&'a str> {
     reasons.iter().find(|reason| reason.path == path).map(|reason| reason.why.as_str())
@@ -248,4 +249,40 @@ fn a_plan_can_be_stopped() {
     let trees = Trees::new(&[("a.html", "")], &[]);
     let stopped = trees.deployer().plan(&DeployRules::default(), &|| true);
     assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
+}
+
+#[test]
+fn what_may_not_be_touched_is_told_and_left() {
+    if is_root() {
+        // Who may do everything learns nothing here; these tests run for an ordinary user too.
+        return;
+    }
+    let trees = Trees::new(
+        &[("closed.html", "x"), ("shut/x.html", "x"), ("fixed/x.html", "x"), ("fixed/new.html", "x"), ("ok.html", "x")],
+        &[("fixed/x.html", "y"), ("fixed/z.py", "y"), ("secret/z.py", "y"), ("sealed.html", "y")],
+    );
+    fill(&trees.at("source"), &[("sealed.html", "x")]);
+    mode(&trees.at("source/closed.html"), 0o000);
+    mode(&trees.at("source/shut"), 0o000);
+    mode(&trees.at("target/sealed.html"), 0o000);
+    mode(&trees.at("target/fixed"), 0o555);
+    mode(&trees.at("target/secret"), 0o000);
+    let plan = trees.plan(&everything());
+    assert_eq!(paths(&plan.new, |file| &file.path), ["ok.html"]);
+    assert!(plan.changed.is_empty() && plan.orphans.is_empty(), "{plan:?}");
+    for (path, why) in [
+        ("closed.html", "it, or what stands at its place, cannot be read"),
+        ("sealed.html", "it, or what stands at its place, cannot be read"),
+        ("shut/", "it cannot be read"),
+        ("fixed/x.html", "its folder in the target cannot be written to"),
+        ("fixed/new.html", "its folder in the target cannot be written to"),
+    ] {
+        assert_eq!(find(&plan.refused, path), Some(why), "{path}");
+    }
+    assert_eq!(find(&plan.protected, "fixed/z.py"), Some("its folder in the target cannot be written to"));
+    assert_eq!(find(&plan.protected, "secret/"), Some("it cannot be read"));
+    trees.run(&plan, "one", &mut ()).unwrap();
+    for path in ["source/shut", "target/fixed", "target/secret"] {
+        mode(&trees.at(path), 0o755);
+    }
 }
