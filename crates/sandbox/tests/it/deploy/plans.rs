@@ -227,6 +227,20 @@ fn the_digest_is_the_same_for_the_same_world_and_for_no_other() {
 }
 
 #[test]
+fn a_hurried_change_of_the_same_length_is_seen() {
+    let trees = Trees::new(&[("a.html", "0000")], &[]);
+    // One that remembers what it has hashed.
+    let deployer = trees.deployer();
+    let mut last = String::new();
+    for n in 0..300 {
+        fill(&trees.at("source"), &[("a.html", &format!("{n:04}"))]);
+        let next = deployer.plan(&DeployRules::default(), &|| false).unwrap().digest();
+        assert_ne!(next, last);
+        last = next;
+    }
+}
+
+#[test]
 fn a_plan_is_the_same_after_a_journey_as_json() {
     let trees = Trees::lively();
     let plan = trees.plan(&everything());
