@@ -32,19 +32,23 @@ struct Soak {
 
 /// Stops at the first round that fails, with its exit code.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
+    let crashes = |name, cargo| Soak {
+        name,
+        cargo,
+        rounds: u32::from(arguments.crashes > 0),
+        environment: vec![("TOOLHOST_CRASH_ROUNDS", arguments.crashes.to_string())],
+    };
     let soaks = [
-        Soak {
-            name: "kill -9",
-            cargo: &["test", "--locked", "-p", "toolhost-cli", "--test", "it", "--", "crash::", "--nocapture"],
-            rounds: u32::from(arguments.crashes > 0),
-            environment: vec![("TOOLHOST_CRASH_ROUNDS", arguments.crashes.to_string())],
-        },
-        Soak {
-            name: "kill -9 of writers of records",
-            cargo: &["test", "--locked", "-p", "toolhost-store", "--test", "it", "--", "killed::", "--nocapture"],
-            rounds: u32::from(arguments.crashes > 0),
-            environment: vec![("TOOLHOST_CRASH_ROUNDS", arguments.crashes.to_string())],
-        },
+        // Of hosts, and of hosts with approved calls.
+        crashes("kill -9", &["test", "--locked", "-p", "toolhost-cli", "--test", "it", "--", "crash::", "--nocapture"]),
+        crashes(
+            "kill -9 of writers of records",
+            &["test", "--locked", "-p", "toolhost-store", "--test", "it", "--", "killed::", "--nocapture"],
+        ),
+        crashes(
+            "kill -9 of deploys",
+            &["test", "--locked", "-p", "toolhost-sandbox", "--test", "it", "--", "killed", "--nocapture"],
+        ),
         Soak {
             name: "races",
             cargo: &["test", "--locked", "-p", "toolhost-sandbox", "--test", "it", "--", "races"],

@@ -30,6 +30,9 @@ const OUTCOME_BYTES_MAX: usize = 1 << 20;
 /// Longest preview a person is shown; what is longer is cut, with its hash in the digest all the same.
 const DETAIL_BYTES_MAX: usize = 256 * 1024;
 
+/// Longest subject that is kept as it is.
+const SUBJECT_BYTES_MAX: usize = 1024;
+
 /// How a call goes on from step 7.
 pub(crate) enum Passage {
     Go {
@@ -355,7 +358,8 @@ impl People for Counter<'_> {
 impl Counter<'_> {
     async fn put(&self, question: &Question) -> Result<Asked, ToolError> {
         let (queue, scope) = (&self.gate.config.queue, &self.call.scope);
-        let earlier = queue.asks().rounds(scope.project_id, &question.subject).await.map_err(ToolError::internal)?;
+        let subject = subject_key(&question.subject);
+        let earlier = queue.asks().rounds(scope.project_id, &subject).await.map_err(ToolError::internal)?;
         let round = round(&earlier);
         let kind = match question.wanted {
             Wanted::PassOrEdit | Wanted::PassEditOrFeedback => AskKind::Review,
@@ -371,8 +375,7 @@ impl Counter<'_> {
             ..blank(self.call, self.tool)
         };
         let text = hex::encode(Sha256::digest(question.text.as_bytes()));
-        let subject = Some(question.subject.clone());
-        let new = self.gate.new_ask(self.call, self.digest.clone(), text, subject, round, &shown)?;
+        let new = self.gate.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
         let ask = self.gate.put_to_people(ask, self.hooks).await?;
         match ask.state {
@@ -445,6 +448,14 @@ impl Counter<'_> {
         let outcome = again.and_then(|ask| ask.outcome);
         Ok(outcome.map_or(Waited::Unknown, |outcome| Waited::Finished { outcome }))
     }
+}
+
+/// A subject as it is looked up by: no database's index takes a text of any length, nor any character.
+fn subject_key(subject: &str) -> String {
+    if subject.len() <= SUBJECT_BYTES_MAX && !subject.contains('\0') {
+        return subject.to_owned();
+    }
+    format!("sha256:{}", hex::encode(Sha256::digest(subject.as_bytes())))
 }
 
 /// Which round it is since the last one that settled the matter. The same question asked again is the same round.

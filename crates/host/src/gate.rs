@@ -219,9 +219,13 @@ impl Gate {
                 Passage::Pending(success) => return Ok(success),
             };
 
-        let _slot = tokio::select! {
-            slot = self.limiter.slot() => slot?,
-            () = hooks.cancel.cancelled() => return Err(cancelled()),
+        // Who waits for a person keeps nobody from running.
+        let _slot = match waits(tool) {
+            true => None,
+            false => tokio::select! {
+                slot = self.limiter.slot() => Some(slot?),
+                () = hooks.cancel.cancelled() => return Err(cancelled()),
+            },
         };
 
         // 8. Record "started"; a person's answer is used by the very same commit
@@ -263,7 +267,7 @@ impl Gate {
             // What the profile grants its commands they get, with time to tell how they ended.
             deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
         }
-        if tool.facts.effect == Effect::Asks || tool.facts.waits {
+        if waits(tool) {
             // A person takes their time, and has a limit of their own.
             deadline_ms = deadline_ms.max(self.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
         }
@@ -418,6 +422,11 @@ fn nobody() -> toolhost_contract::Caller {
 
 pub(crate) fn cancelled() -> ToolError {
     ToolError::new(ErrorKind::Cancelled, "the call was cancelled")
+}
+
+/// Whether the tool may wait for a person.
+fn waits(tool: &Registered) -> bool {
+    tool.facts.effect == Effect::Asks || tool.facts.waits
 }
 
 fn timed_out(deadline: Duration) -> ToolError {

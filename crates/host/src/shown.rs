@@ -56,7 +56,7 @@ impl Shown {
         visible(&text)
     }
 
-    /// A rule as people read it: `bash when command = cargo test *`.
+    /// A rule as people read it: `bash when command = cargo test *, and no other` argument of a kind that reaches further.
     pub fn rule_text(&self) -> Option<String> {
         let conditions: Vec<String> = self
             .rule
@@ -66,7 +66,9 @@ impl Shown {
             .map(|(name, pattern)| format!("{name} = {pattern}"))
             .collect();
         let when = if conditions.is_empty() { String::new() } else { format!(" when {}", conditions.join(", ")) };
-        Some(visible(&format!("{}{when}", self.tool)))
+        let others =
+            if self.rule.iter().flatten().any(|(_, pattern)| pattern.is_empty()) { ", and no other" } else { "" };
+        Some(visible(&format!("{}{when}{others}", self.tool)))
     }
 
     /// The words a person can answer with.

@@ -17,6 +17,8 @@ CREATE TABLE file_change (
 );
 CREATE INDEX file_change_call ON file_change (project_id, call_id, number);
 CREATE INDEX file_change_session ON file_change (project_id, session_id, number) WHERE session_id IS NOT NULL;
+-- A content goes with the last change that knows it.
+CREATE INDEX file_change_former ON file_change (project_id, former_sha256) WHERE former_sha256 IS NOT NULL;
 
 -- Former contents, each once.
 CREATE TABLE file_content (
@@ -26,3 +28,5 @@ CREATE TABLE file_content (
     content    BLOB    NOT NULL,
     PRIMARY KEY (project_id, sha256)
 );
+-- Their sum without a look at the contents.
+CREATE INDEX file_content_bytes ON file_content (project_id, bytes);

@@ -79,6 +79,8 @@ pub struct Ask {
     pub user_id: i64,
     pub session_id: Option<String>,
     pub tool: String,
+    /// With its arguments as they are, secrets included: not for showing.
+    #[serde(skip_serializing)]
     pub call: Value,
     pub shown: Value,
     pub answer: Option<Value>,
@@ -233,15 +235,15 @@ impl Asks {
         query.bind(limit).read(&self.db).await?.iter().map(|row| ask(row, now)).collect()
     }
 
-    /// Earlier rounds of one subject, the oldest first.
+    /// Earlier rounds of one subject, the newest thousand, the oldest first.
     pub async fn rounds(&self, project: i64, subject: &str) -> Result<Vec<Ask>> {
         let text = concat!(
             "SELECT ",
             columns!(),
-            " FROM ask WHERE project_id = $1 AND subject = $2 ORDER BY number LIMIT 1000"
+            " FROM ask WHERE project_id = $1 AND subject = $2 ORDER BY number DESC LIMIT 1000"
         );
         let rows = sql(text).bind(project).bind(subject).read(&self.db).await?;
-        rows.iter().map(|row| ask(row, self.clock.unix_ms())).collect()
+        rows.iter().rev().map(|row| ask(row, self.clock.unix_ms())).collect()
     }
 
     /// Uses the answer of a review or a question for a call whose "started" is written. Says whether it was there to use.

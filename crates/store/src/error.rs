@@ -30,7 +30,7 @@ pub enum Error {
     Row(String),
     #[error("{place} has no connection left: raise its max_connections, or run fewer hosts")]
     Full { place: String },
-    #[error("there is no question {number} in this project")]
+    #[error("there is no ask-{number} in this project")]
     NoAsk { number: i64 },
     #[error("{}", ended_text(*number, *state, by.as_deref()))]
     AskEnded { number: i64, state: AskState, by: Option<String> },
@@ -58,10 +58,10 @@ impl Error {
 fn ended_text(number: i64, state: AskState, by: Option<&str>) -> String {
     let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
     match state {
-        AskState::Open => format!("question {number} has no answer yet"),
-        AskState::Answered => format!("question {number} has been answered{by}"),
-        AskState::Used => format!("question {number} was answered{by}, and the answer has been used"),
-        AskState::Withdrawn => format!("question {number} was withdrawn"),
-        AskState::Expired => format!("question {number} has expired"),
+        AskState::Open => format!("ask-{number} has no answer yet"),
+        AskState::Answered => format!("ask-{number} has been answered{by}"),
+        AskState::Used => format!("ask-{number} was answered{by}, and the answer has been used"),
+        AskState::Withdrawn => format!("ask-{number} was withdrawn"),
+        AskState::Expired => format!("ask-{number} has expired"),
     }
 }

@@ -3,6 +3,7 @@
 //! A row is written before the change and never after it: a host that dies in between leaves a row about something that
 //! did not happen, which the file itself tells. Contents are kept once each, and the oldest go when there are too many.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -140,12 +141,15 @@ impl FileLog {
 async fn prune(tx: &mut Tx, project: i64, newest: i64) -> Result<()> {
     let mut oldest = newest - CHANGES_MAX;
     loop {
-        let text = "DELETE FROM file_change WHERE project_id = $1 AND number <= $2";
-        sql(text).bind(project).bind(oldest).run(tx).await?;
-        let text = "DELETE FROM file_content WHERE project_id = $1 AND NOT EXISTS (SELECT 1 FROM file_change c
-             WHERE c.project_id = file_content.project_id AND c.former_sha256 = file_content.sha256)";
-        sql(text).bind(project).run(tx).await?;
-        let sums = "SELECT CAST(COALESCE(sum(bytes), 0) AS INTEGER) AS bytes FROM file_content WHERE project_id = $1";
+        let text = "DELETE FROM file_change WHERE project_id = $1 AND number <= $2 RETURNING former_sha256";
+        let gone = sql(text).bind(project).bind(oldest).all(tx).await?;
+        let hashes: Vec<Option<String>> = gone.iter().map(|row| row.get("former_sha256")).collect::<Result<_>>()?;
+        for sha256 in hashes.into_iter().flatten().collect::<BTreeSet<String>>() {
+            let text = "DELETE FROM file_content WHERE project_id = $1 AND sha256 = $2 AND NOT EXISTS (SELECT 1
+                 FROM file_change WHERE project_id = $1 AND former_sha256 = $2)";
+            sql(text).bind(project).bind(sha256).run(tx).await?;
+        }
+        let sums = "SELECT CAST(COALESCE(sum(bytes), 0) AS BIGINT) AS bytes FROM file_content WHERE project_id = $1";
         let kept: i64 = sql(sums).bind(project).one(tx).await?.get("bytes")?;
         let first = "SELECT COALESCE(min(number), 0) AS number FROM file_change WHERE project_id = $1";
         let first: i64 = sql(first).bind(project).one(tx).await?.get("number")?;

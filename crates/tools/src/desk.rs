@@ -2,7 +2,7 @@
 
 use toolhost_contract::{CallerKind, Ctx, ErrorKind, ToolError};
 use toolhost_store::Records;
-use toolhost_store::records::{AuthorKind, Claimant, Desk, Edit, Kind, Who};
+use toolhost_store::records::{AuthorKind, Claimant, Desk, Edit, Kind, Removed, Who};
 
 /// Records of one page unless more or fewer are asked for.
 pub(crate) const LIMIT_DEFAULT: i64 = 100;
@@ -76,4 +76,14 @@ pub(crate) fn set_or_clear(place: &mut Option<String>, new: Option<String>) {
 
 pub(crate) fn limit_default() -> i64 {
     LIMIT_DEFAULT
+}
+
+/// What a delete took, as a text.
+pub(crate) fn removed(output: &Removed) -> String {
+    let deleted = output.deleted.join(", ");
+    if output.unlinked.is_empty() {
+        format!("deleted {deleted}")
+    } else {
+        format!("deleted {deleted}; no longer named by {}", output.unlinked.join(", "))
+    }
 }

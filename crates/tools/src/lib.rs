@@ -15,6 +15,7 @@ mod desk;
 mod feature;
 mod file;
 mod git;
+mod given;
 mod human;
 mod interactive;
 mod iteration;

@@ -176,7 +176,7 @@ async fn an_answer_after_the_expiry_is_refused_and_so_is_a_yes_that_was_not_used
     let (house, watched, _) = with_an_open_ask().await;
     house.clock.advance(Duration::from_secs(3000));
     let late = decide(&house, Answer::Allow).await.unwrap_err();
-    assert_eq!((late.kind, late.message.as_str()), (ErrorKind::Conflict, "question 1 has expired"));
+    assert_eq!((late.kind, late.message.as_str()), (ErrorKind::Conflict, "ask-1 has expired"));
 
     let (house, watched_2, call_2) = with_an_open_ask().await;
     decide(&house, Answer::Allow).await.unwrap();
@@ -300,7 +300,7 @@ async fn what_changed_since_it_was_shown_needs_a_new_yes() {
 async fn a_rule_allows_its_like_until_it_ends_or_is_revoked() {
     let (house, watched, call) = with_an_open_ask().await;
     let (_, shown) = house.gate.queue().get(house.project.id, 1).await.unwrap();
-    assert_eq!(shown.rule_text().unwrap(), "probe.send when text = x");
+    assert_eq!(shown.rule_text().unwrap(), "probe.send when text = x, and no other");
     let rule = |pattern: &str| {
         let conditions = [("text".to_owned(), pattern.to_owned())].into();
         Decision { answer: Answer::Allow, rule: Some(Standing { conditions, lives_ms: 60_000 }) }

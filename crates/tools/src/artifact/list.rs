@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Artifact, ArtifactKind, Query, Saved};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::sheet::listed;
 
 pub(crate) struct List(pub(crate) Records);
@@ -39,7 +40,7 @@ impl Tool for List {
             says: "one of them",
             arguments: json!({}),
             files: &[],
-            before: &[("artifact.save", r#"{"kind":"prd","content":"Todo List\nA list of things to do."}"#)],
+            before: &[given::ARTIFACT],
             expect: Expect::Data(&[("/items/0/kind", r#""prd""#)]),
         }]
     }

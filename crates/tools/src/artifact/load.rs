@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Artifact, ArtifactKind, Query};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 
 pub(crate) struct Load(pub(crate) Records);
 
@@ -58,7 +59,7 @@ impl Tool for Load {
                 says: "the latest",
                 arguments: json!({"kind":"prd"}),
                 files: &[],
-                before: &[("artifact.save", r#"{"kind":"prd","content":"Todo List\nA list of things to do."}"#)],
+                before: &[given::ARTIFACT],
                 expect: Expect::Data(&[("/version", r#"1"#), ("/content", r#""Todo List\nA list of things to do.""#)]),
             },
             Example {

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Artifact, ArtifactKind, Query, Saved};
 
 use crate::desk::{desk, edit, iteration_of};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Save(pub(crate) Records);
@@ -62,7 +63,7 @@ impl Tool for Save {
                 says: "its next version",
                 arguments: json!({"kind":"prd","content":"Todo List, two"}),
                 files: &[],
-                before: &[("artifact.save", r#"{"kind":"prd","content":"Todo List\nA list of things to do."}"#)],
+                before: &[given::ARTIFACT],
                 expect: Expect::Data(&[("/version", r#"2"#)]),
             },
         ]

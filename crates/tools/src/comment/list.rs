@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Comment, Query, Saved, Ticket};
 
 use crate::desk::{desk, ticket_id};
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::sheets;
 
@@ -48,13 +49,7 @@ impl Tool for List {
             says: "all of it",
             arguments: json!({"ticketId":"TKT-001"}),
             files: &[],
-            before: &[
-                (
-                    "ticket.create",
-                    r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                ),
-                ("comment.post", r#"{"ticketId":"TKT-001","content":"I begin"}"#),
-            ],
+            before: &[given::TICKET, ("comment.post", r#"{"ticketId":"TKT-001","content":"I begin"}"#)],
             expect: Expect::Data(&[("/items/0/content", r#""I begin""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Comment, Saved, Ticket};
 
 use crate::desk::{author_kind, desk, ticket_id};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Post(pub(crate) Records);
@@ -35,10 +36,7 @@ impl Tool for Post {
             says: "a word",
             arguments: json!({"ticketId":"TKT-001","content":"I begin"}),
             files: &[],
-            before: &[(
-                "ticket.create",
-                r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-            )],
+            before: &[given::TICKET],
             expect: Expect::Data(&[("/author", r#""Test Agent""#), ("/authorKind", r#""agent""#)]),
         }]
     }

@@ -7,7 +7,8 @@ use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Removed};
 
-use crate::desk::{desk, edit};
+use crate::desk::{desk, edit, removed};
+use crate::given;
 
 pub(crate) struct Delete(pub(crate) Records);
 
@@ -41,45 +42,21 @@ impl Tool for Delete {
                 says: "nobody names it",
                 arguments: json!({"id":"COMP-001"}),
                 files: &[],
-                before: &[(
-                    "component.add",
-                    r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                )],
+                before: &[given::COMPONENT],
                 expect: Expect::Data(&[("/deleted/0", r#""COMP-001""#)]),
             },
             Example {
                 says: "while it is used",
                 arguments: json!({"id":"COMP-001"}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]
     }
 
     fn render(&self, output: &Self::Output) -> String {
-        if output.unlinked.is_empty() {
-            format!("deleted {}", output.deleted.join(", "))
-        } else {
-            format!("deleted {}; no longer named by {}", output.deleted.join(", "), output.unlinked.join(", "))
-        }
+        removed(output)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Component, ComponentType, Interface, Saved};
 
 use crate::desk::{desk, edit, set, set_or_clear};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Update(pub(crate) Records);
@@ -53,20 +54,7 @@ impl Tool for Update {
             says: "what it serves",
             arguments: json!({"id":"COMP-001","relatedFeatures":["FEAT-001"],"interfaces":[{"name":"GET /login"}]}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-                (
-                    "component.add",
-                    r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                ),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT],
             expect: Expect::Data(&[("/relatedFeatures/0", r#""FEAT-001""#), ("/interfaces/0/name", r#""GET /login""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Component, Design, Query, Saved};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::{sheet, sheets};
 
@@ -55,13 +56,7 @@ impl Tool for Get {
             says: "with its components",
             arguments: json!({}),
             files: &[],
-            before: &[
-                (
-                    "component.add",
-                    r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                ),
-                ("design.update", r#"{"architectureStyle":"one page"}"#),
-            ],
+            before: &[given::COMPONENT, ("design.update", r#"{"architectureStyle":"one page"}"#)],
             expect: Expect::Data(&[("/components/0/name", r#""web""#), ("/design/architectureStyle", r#""one page""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Feature, Saved, Status};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Add(pub(crate) Records);
@@ -52,10 +53,7 @@ impl Tool for Add {
                 says: "for a requirement",
                 arguments: json!({"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}),
                 files: &[],
-                before: &[(
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                )],
+                before: &[given::REQUIREMENT],
                 expect: Expect::Data(&[("/id", r#""FEAT-001""#), ("/status", r#""pending""#)]),
             },
             Example {

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Feature, Kind, Query, RecordId, Saved, Status};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::sheets;
 
@@ -52,24 +53,7 @@ impl Tool for List {
             says: "with their tasks",
             arguments: json!({}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-                (
-                    "component.add",
-                    r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                ),
-                (
-                    "task.create",
-                    r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                ),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK],
             expect: Expect::Data(&[("/items/0/assignedToTasks/0", r#""TASK-001""#)]),
         }]
     }

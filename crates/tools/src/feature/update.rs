@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Feature, Saved};
 
 use crate::desk::{desk, edit, set, set_or_clear};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Update(pub(crate) Records);
@@ -55,16 +56,7 @@ impl Tool for Update {
             says: "its name",
             arguments: json!({"id":"FEAT-001","name":"Sign-in form"}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE],
             expect: Expect::Data(&[("/name", r#""Sign-in form""#), ("/version", r#"2"#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Feature, Saved, Status};
 
 use crate::desk::{desk, edit};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct UpdateStatus(pub(crate) Records);
@@ -45,32 +46,14 @@ impl Tool for UpdateStatus {
                 says: "it is complete",
                 arguments: json!({"id":"FEAT-001","newStatus":"completed"}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE],
                 expect: Expect::Data(&[("/status", r#""completed""#)]),
             },
             Example {
                 says: "an unknown state",
                 arguments: json!({"id":"FEAT-001","newStatus":"done"}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE],
                 expect: Expect::Fails(ErrorKind::Validation),
             },
         ]

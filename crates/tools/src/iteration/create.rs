@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Inheritance, Iteration, NewIteration, Saved};
 
 use crate::desk::desk;
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Create(pub(crate) Records);
@@ -54,7 +55,7 @@ impl Tool for Create {
                 says: "on another",
                 arguments: json!({"title":"More","base":1,"inheritance":"full"}),
                 files: &[],
-                before: &[("iteration.create", r#"{"title":"Basics"}"#)],
+                before: &[given::ITERATION],
                 expect: Expect::Data(&[("/id", r#""ITER-002""#), ("/inheritance", r#""full""#)]),
             },
         ]

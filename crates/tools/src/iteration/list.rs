@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Iteration, Query, Saved};
 
 use crate::desk::desk;
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::sheets;
 
@@ -48,7 +49,7 @@ impl Tool for List {
             says: "one",
             arguments: json!({}),
             files: &[],
-            before: &[("iteration.create", r#"{"title":"Basics"}"#)],
+            before: &[given::ITERATION],
             expect: Expect::Data(&[("/current", r#"1"#), ("/items/0/title", r#""Basics""#)]),
         }]
     }

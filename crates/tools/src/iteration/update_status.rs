@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Iteration, IterationStatus, Kind, RecordError, RecordId, Saved};
 
 use crate::desk::{desk, edit};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct UpdateStatus(pub(crate) Records);
@@ -44,14 +45,14 @@ impl Tool for UpdateStatus {
                 says: "it runs",
                 arguments: json!({"id":"ITER-001","newStatus":"running"}),
                 files: &[],
-                before: &[("iteration.create", r#"{"title":"Basics"}"#)],
+                before: &[given::ITERATION],
                 expect: Expect::Data(&[("/status", r#""running""#)]),
             },
             Example {
                 says: "not from the start",
                 arguments: json!({"id":"ITER-001","newStatus":"completed"}),
                 files: &[],
-                before: &[("iteration.create", r#"{"title":"Basics"}"#)],
+                before: &[given::ITERATION],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Decision, Saved};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct PromoteToDecision(pub(crate) Records);
@@ -51,10 +52,7 @@ impl Tool for PromoteToDecision {
                 says: "of an insight",
                 arguments: json!({"title":"Database","context":"one machine","decision":"SQLite","sourceId":"INS-001"}),
                 files: &[],
-                before: &[(
-                    "memory.save_insight",
-                    r#"{"stage":"design","content":"SQLite is fast enough","importance":"critical"}"#,
-                )],
+                before: &[given::INSIGHT],
                 expect: Expect::Data(&[("/id", r#""DEC-001""#), ("/sourceId", r#""INS-001""#)]),
             },
             Example {
@@ -62,10 +60,7 @@ impl Tool for PromoteToDecision {
                 arguments: json!({"title":"Database","context":"","decision":"SQLite, really","sourceId":"INS-001"}),
                 files: &[],
                 before: &[
-                    (
-                        "memory.save_insight",
-                        r#"{"stage":"design","content":"SQLite is fast enough","importance":"critical"}"#,
-                    ),
+                    given::INSIGHT,
                     (
                         "memory.promote_to_decision",
                         r#"{"title":"Database","context":"one machine","decision":"SQLite","sourceId":"INS-001"}"#,

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Pattern, Saved};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct PromoteToPattern(pub(crate) Records);
@@ -53,10 +54,7 @@ impl Tool for PromoteToPattern {
             says: "of an insight",
             arguments: json!({"name":"One writer","description":"write through one connection","tags":["sqlite"],"sourceId":"INS-001"}),
             files: &[],
-            before: &[(
-                "memory.save_insight",
-                r#"{"stage":"design","content":"SQLite is fast enough","importance":"critical"}"#,
-            )],
+            before: &[given::INSIGHT],
             expect: Expect::Data(&[("/id", r#""PAT-001""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Importance, Insight, Saved};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct SaveInsight(pub(crate) Records);
@@ -63,10 +64,7 @@ impl Tool for SaveInsight {
                 says: "the same again",
                 arguments: json!({"stage":"design","content":"sqlite is fast enough!"}),
                 files: &[],
-                before: &[(
-                    "memory.save_insight",
-                    r#"{"stage":"design","content":"SQLite is fast enough","importance":"critical"}"#,
-                )],
+                before: &[given::INSIGHT],
                 expect: Expect::Data(&[("/id", r#""INS-001""#), ("/duplicate", r#"true"#)]),
             },
         ]

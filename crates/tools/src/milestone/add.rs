@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Milestone, Saved};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Add(pub(crate) Records);
@@ -42,16 +43,7 @@ impl Tool for Add {
             says: "with a date",
             arguments: json!({"name":"Beta","features":["FEAT-001"],"deadline":"2026-12-24"}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE],
             expect: Expect::Data(&[("/id", r#""MILE-001""#)]),
         }]
     }

@@ -7,7 +7,8 @@ use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Removed};
 
-use crate::desk::{desk, edit};
+use crate::desk::{desk, edit, removed};
+use crate::given;
 
 pub(crate) struct Delete(pub(crate) Records);
 
@@ -37,27 +38,13 @@ impl Tool for Delete {
             says: "nobody names it",
             arguments: json!({"id":"MILE-001"}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-                ("milestone.add", r#"{"name":"Beta","features":["FEAT-001"],"deadline":"2026-12-24"}"#),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE, given::MILESTONE],
             expect: Expect::Data(&[("/deleted/0", r#""MILE-001""#)]),
         }]
     }
 
     fn render(&self, output: &Self::Output) -> String {
-        if output.unlinked.is_empty() {
-            format!("deleted {}", output.deleted.join(", "))
-        } else {
-            format!("deleted {}; no longer named by {}", output.deleted.join(", "), output.unlinked.join(", "))
-        }
+        removed(output)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {

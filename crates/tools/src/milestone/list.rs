@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Milestone, Query, Saved};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::sheets;
 
@@ -49,17 +50,7 @@ impl Tool for List {
             says: "all of them",
             arguments: json!({}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-                ("milestone.add", r#"{"name":"Beta","features":["FEAT-001"],"deadline":"2026-12-24"}"#),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE, given::MILESTONE],
             expect: Expect::Data(&[("/items/0/deadline", r#""2026-12-24""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Milestone, Saved};
 
 use crate::desk::{desk, edit, set, set_or_clear};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Update(pub(crate) Records);
@@ -46,17 +47,7 @@ impl Tool for Update {
             says: "no date any more",
             arguments: json!({"id":"MILE-001","deadline":""}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-                ("milestone.add", r#"{"name":"Beta","features":["FEAT-001"],"deadline":"2026-12-24"}"#),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE, given::MILESTONE],
             expect: Expect::Data(&[("/version", r#"2"#), ("/name", r#""Beta""#)]),
         }]
     }

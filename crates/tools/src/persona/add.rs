@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Persona, Saved};
 
 use crate::desk::desk;
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Add(pub(crate) Records);
@@ -47,7 +48,7 @@ impl Tool for Add {
                 says: "the same name again",
                 arguments: json!({"name":"Ada","role":"reviewer"}),
                 files: &[],
-                before: &[("persona.add", r#"{"name":"Ada","role":"developer"}"#)],
+                before: &[given::PERSONA],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]

@@ -7,7 +7,8 @@ use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Removed};
 
-use crate::desk::{desk, edit};
+use crate::desk::{desk, edit, removed};
+use crate::given;
 
 pub(crate) struct Delete(pub(crate) Records);
 
@@ -37,17 +38,13 @@ impl Tool for Delete {
             says: "nobody names it",
             arguments: json!({"id":"PERS-001"}),
             files: &[],
-            before: &[("persona.add", r#"{"name":"Ada","role":"developer"}"#)],
+            before: &[given::PERSONA],
             expect: Expect::Data(&[("/deleted/0", r#""PERS-001""#)]),
         }]
     }
 
     fn render(&self, output: &Self::Output) -> String {
-        if output.unlinked.is_empty() {
-            format!("deleted {}", output.deleted.join(", "))
-        } else {
-            format!("deleted {}; no longer named by {}", output.deleted.join(", "), output.unlinked.join(", "))
-        }
+        removed(output)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {

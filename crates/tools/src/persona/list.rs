@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Persona, Query, Saved};
 
 use crate::desk::desk;
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::sheets;
 
@@ -46,7 +47,7 @@ impl Tool for List {
             says: "one",
             arguments: json!({}),
             files: &[],
-            before: &[("persona.add", r#"{"name":"Ada","role":"developer"}"#)],
+            before: &[given::PERSONA],
             expect: Expect::Data(&[("/items/0/name", r#""Ada""#)]),
         }]
     }

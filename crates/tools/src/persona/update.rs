@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Persona, Saved};
 
 use crate::desk::{desk, edit, set};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Update(pub(crate) Records);
@@ -45,7 +46,7 @@ impl Tool for Update {
             says: "its role",
             arguments: json!({"id":"PERS-001","role":"reviewer"}),
             files: &[],
-            before: &[("persona.add", r#"{"name":"Ada","role":"developer"}"#)],
+            before: &[given::PERSONA],
             expect: Expect::Data(&[("/role", r#""reviewer""#)]),
         }]
     }

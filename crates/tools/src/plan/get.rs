@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Milestone, Query, Saved, Status, Task};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::{listed, sheets};
 
@@ -55,25 +56,7 @@ impl Tool for Get {
             says: "with its tasks",
             arguments: json!({"statusFilter":"pending"}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-                (
-                    "component.add",
-                    r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                ),
-                (
-                    "task.create",
-                    r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                ),
-                ("milestone.add", r#"{"name":"Beta","features":["FEAT-001"],"deadline":"2026-12-24"}"#),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK, given::MILESTONE],
             expect: Expect::Data(&[("/tasks/0/id", r#""TASK-001""#), ("/milestones/0/name", r#""Beta""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{RecordId, Version};
 
 use crate::desk::desk;
+use crate::given;
 use crate::sheet::listed;
 
 pub(crate) struct History(pub(crate) Records);
@@ -47,10 +48,7 @@ impl Tool for History {
             arguments: json!({"id":"REQ-001"}),
             files: &[],
             before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
+                given::REQUIREMENT,
                 ("requirement.update", r#"{"id":"REQ-001","title":"Log in","why":"shorter"}"#),
             ],
             expect: Expect::Data(&[

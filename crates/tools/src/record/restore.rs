@@ -7,6 +7,7 @@ use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError
 use toolhost_store::Records;
 
 use crate::desk::{desk, edit};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Restore(pub(crate) Records);
@@ -49,23 +50,14 @@ impl Tool for Restore {
                 says: "after a delete",
                 arguments: json!({"id":"REQ-001","version":1}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    ("requirement.delete", r#"{"id":"REQ-001"}"#),
-                ],
+                before: &[given::REQUIREMENT, ("requirement.delete", r#"{"id":"REQ-001"}"#)],
                 expect: Expect::Data(&[("/version", r#"3"#), ("/content/title", r#""Sign in""#)]),
             },
             Example {
                 says: "a version that never was",
                 arguments: json!({"id":"REQ-001","version":9}),
                 files: &[],
-                before: &[(
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                )],
+                before: &[given::REQUIREMENT],
                 expect: Expect::Fails(ErrorKind::NotFound),
             },
         ]

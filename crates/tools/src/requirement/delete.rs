@@ -7,7 +7,8 @@ use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, To
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Removed};
 
-use crate::desk::{desk, edit};
+use crate::desk::{desk, edit, removed};
+use crate::given;
 
 pub(crate) struct Delete(pub(crate) Records);
 
@@ -45,37 +46,21 @@ impl Tool for Delete {
                 says: "nobody names it",
                 arguments: json!({"id":"REQ-001"}),
                 files: &[],
-                before: &[(
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                )],
+                before: &[given::REQUIREMENT],
                 expect: Expect::Data(&[("/deleted/0", r#""REQ-001""#)]),
             },
             Example {
                 says: "while it is used",
                 arguments: json!({"id":"REQ-001"}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]
     }
 
     fn render(&self, output: &Self::Output) -> String {
-        if output.unlinked.is_empty() {
-            format!("deleted {}", output.deleted.join(", "))
-        } else {
-            format!("deleted {}; no longer named by {}", output.deleted.join(", "), output.unlinked.join(", "))
-        }
+        removed(output)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {

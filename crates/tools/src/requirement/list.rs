@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Category, Feature, Kind, Priority, Query, RecordError, Requirement, Saved};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::{listed, sheets};
 
@@ -58,16 +59,7 @@ impl Tool for List {
             says: "with their features",
             arguments: json!({}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE],
             expect: Expect::Data(&[
                 ("/requirements/0/id", r#""REQ-001""#),
                 ("/requirements/0/relatedFeatures/0", r#""FEAT-001""#),

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Category, Priority, Requirement, Saved};
 
 use crate::desk::{desk, edit, set};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Update(pub(crate) Records);
@@ -54,20 +55,14 @@ impl Tool for Update {
                 says: "its priority",
                 arguments: json!({"id":"REQ-001","priority":"low"}),
                 files: &[],
-                before: &[(
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                )],
+                before: &[given::REQUIREMENT],
                 expect: Expect::Data(&[("/priority", r#""low""#), ("/version", r#"2"#), ("/title", r#""Sign in""#)]),
             },
             Example {
                 says: "somebody else was faster",
                 arguments: json!({"id":"REQ-001","priority":"low","expectedVersion":7}),
                 files: &[],
-                before: &[(
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                )],
+                before: &[given::REQUIREMENT],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Saved, Task};
 
 use crate::desk::{claimant, desk, iteration_of};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Claim(pub(crate) Records);
@@ -50,24 +51,7 @@ impl Tool for Claim {
                 says: "the first that is ready",
                 arguments: json!({}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK],
                 expect: Expect::Data(&[
                     ("/task/id", r#""TASK-001""#),
                     ("/task/status", r#""in_progress""#),
@@ -78,28 +62,7 @@ impl Tool for Claim {
                 says: "one that waits for another",
                 arguments: json!({"id":"TASK-002"}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Test the form","description":"In a browser","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it passes"],"dependencies":["TASK-001"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK, given::WAITING_TASK],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]

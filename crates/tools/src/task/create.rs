@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Saved, Status, Task};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Create(pub(crate) Records);
@@ -60,40 +61,14 @@ impl Tool for Create {
                 says: "for a feature",
                 arguments: json!({"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT],
                 expect: Expect::Data(&[("/id", r#""TASK-001""#), ("/status", r#""pending""#)]),
             },
             Example {
                 says: "after a task that is not there",
                 arguments: json!({"title":"x","description":"","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":[],"dependencies":["TASK-009"]}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT],
                 expect: Expect::Fails(ErrorKind::Validation),
             },
         ]

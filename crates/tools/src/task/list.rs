@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Kind, Query, RecordId, Saved, Status, Task};
 
 use crate::desk::{desk, iteration_of};
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::sheets;
 
@@ -53,24 +54,7 @@ impl Tool for List {
             says: "pending ones",
             arguments: json!({"status":"pending"}),
             files: &[],
-            before: &[
-                (
-                    "requirement.create",
-                    r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                ),
-                (
-                    "feature.add",
-                    r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                ),
-                (
-                    "component.add",
-                    r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                ),
-                (
-                    "task.create",
-                    r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                ),
-            ],
+            before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK],
             expect: Expect::Data(&[("/items/0/id", r#""TASK-001""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Saved, Task};
 
 use crate::desk::{desk, edit, set, set_or_clear};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Update(pub(crate) Records);
@@ -58,56 +59,14 @@ impl Tool for Update {
                 says: "what it waits for",
                 arguments: json!({"id":"TASK-002","dependencies":[]}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Test the form","description":"In a browser","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it passes"],"dependencies":["TASK-001"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK, given::WAITING_TASK],
                 expect: Expect::Data(&[("/dependencies", r#"[]"#)]),
             },
             Example {
                 says: "in a circle",
                 arguments: json!({"id":"TASK-001","dependencies":["TASK-002"]}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Test the form","description":"In a browser","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it passes"],"dependencies":["TASK-001"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK, given::WAITING_TASK],
                 expect: Expect::Fails(ErrorKind::Validation),
             },
         ]

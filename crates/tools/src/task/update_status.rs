@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Saved, Status, Task};
 
 use crate::desk::{claimant, desk, edit};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct UpdateStatus(pub(crate) Records);
@@ -47,48 +48,14 @@ impl Tool for UpdateStatus {
                 says: "it begins",
                 arguments: json!({"id":"TASK-001","newStatus":"in_progress"}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK],
                 expect: Expect::Data(&[("/status", r#""in_progress""#)]),
             },
             Example {
                 says: "not at once",
                 arguments: json!({"id":"TASK-001","newStatus":"completed"}),
                 files: &[],
-                before: &[
-                    (
-                        "requirement.create",
-                        r#"{"title":"Sign in","description":"Users sign in","priority":"high","category":"functional","acceptanceCriteria":["a form"]}"#,
-                    ),
-                    (
-                        "feature.add",
-                        r#"{"name":"Login","description":"A login form","requirementIds":["REQ-001"],"completionCriteria":["works"]}"#,
-                    ),
-                    (
-                        "component.add",
-                        r#"{"name":"web","componentType":"frontend_component","responsibilities":["shows pages"],"technology":"HTML"}"#,
-                    ),
-                    (
-                        "task.create",
-                        r#"{"title":"Build the form","description":"With two fields","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":["it sends"]}"#,
-                    ),
-                ],
+                before: &[given::REQUIREMENT, given::FEATURE, given::COMPONENT, given::TASK],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{RecordError, Saved, Ticket};
 
 use crate::desk::{desk, edit, ticket_id};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct CheckCriterion(pub(crate) Records);
@@ -45,10 +46,7 @@ impl Tool for CheckCriterion {
                 says: "the second",
                 arguments: json!({"ticketId":"TKT-001","number":2}),
                 files: &[],
-                before: &[(
-                    "ticket.create",
-                    r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                )],
+                before: &[given::TICKET],
                 expect: Expect::Data(&[
                     ("/acceptanceCriteria/1/done", r#"true"#),
                     ("/acceptanceCriteria/0/done", r#"false"#),
@@ -58,10 +56,7 @@ impl Tool for CheckCriterion {
                 says: "one that is not there",
                 arguments: json!({"ticketId":"TKT-001","number":3}),
                 files: &[],
-                before: &[(
-                    "ticket.create",
-                    r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                )],
+                before: &[given::TICKET],
                 expect: Expect::Fails(ErrorKind::Validation),
             },
         ]

@@ -7,7 +7,8 @@ use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Removed};
 
-use crate::desk::{desk, edit};
+use crate::desk::{desk, edit, removed};
+use crate::given;
 
 pub(crate) struct Delete(pub(crate) Records);
 
@@ -41,34 +42,21 @@ impl Tool for Delete {
                 says: "nobody names it",
                 arguments: json!({"id":"TKT-001"}),
                 files: &[],
-                before: &[(
-                    "ticket.create",
-                    r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                )],
+                before: &[given::TICKET],
                 expect: Expect::Data(&[("/deleted/0", r#""TKT-001""#)]),
             },
             Example {
                 says: "while it is used",
                 arguments: json!({"id":"TKT-001"}),
                 files: &[],
-                before: &[
-                    (
-                        "ticket.create",
-                        r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                    ),
-                    ("comment.post", r#"{"ticketId":"TKT-001","content":"hm"}"#),
-                ],
+                before: &[given::TICKET, ("comment.post", r#"{"ticketId":"TKT-001","content":"hm"}"#)],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]
     }
 
     fn render(&self, output: &Self::Output) -> String {
-        if output.unlinked.is_empty() {
-            format!("deleted {}", output.deleted.join(", "))
-        } else {
-            format!("deleted {}; no longer named by {}", output.deleted.join(", "), output.unlinked.join(", "))
-        }
+        removed(output)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Query, Saved, Ticket, TicketState};
 
 use crate::desk::desk;
+use crate::given;
 use crate::page::{after_number, number_cursor};
 use crate::sheet::sheets;
 
@@ -48,10 +49,7 @@ impl Tool for List {
             says: "the backlog",
             arguments: json!({"state":"backlog"}),
             files: &[],
-            before: &[(
-                "ticket.create",
-                r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-            )],
+            before: &[given::TICKET],
             expect: Expect::Data(&[("/items/0/id", r#""TKT-001""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Comment, Document, DocumentType, Query, Saved, Ticket};
 
 use crate::desk::{LIMIT_DEFAULT, desk, ticket_id};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Read(pub(crate) Records);
@@ -43,13 +44,7 @@ impl Tool for Read {
                 says: "with what was said",
                 arguments: json!({"ticketId":"TKT-001"}),
                 files: &[],
-                before: &[
-                    (
-                        "ticket.create",
-                        r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                    ),
-                    ("comment.post", r#"{"ticketId":"TKT-001","content":"I begin"}"#),
-                ],
+                before: &[given::TICKET, ("comment.post", r#"{"ticketId":"TKT-001","content":"I begin"}"#)],
                 expect: Expect::Data(&[
                     ("/title", r#""Dark mode""#),
                     ("/comments/0/content", r#""I begin""#),

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Document, DocumentType, Query, Ticket};
 
 use crate::desk::{desk, ticket_id};
+use crate::given;
 
 pub(crate) struct ReadDocument(pub(crate) Records);
 
@@ -50,10 +51,7 @@ impl Tool for ReadDocument {
                 arguments: json!({"ticketId":"TKT-001","type":"research"}),
                 files: &[],
                 before: &[
-                    (
-                        "ticket.create",
-                        r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                    ),
+                    given::TICKET,
                     ("ticket.save_document", r#"{"ticketId":"TKT-001","type":"research","content":"found it"}"#),
                 ],
                 expect: Expect::Data(&[("/content", r#""found it""#)]),
@@ -62,10 +60,7 @@ impl Tool for ReadDocument {
                 says: "none yet",
                 arguments: json!({"ticketId":"TKT-001","type":"research"}),
                 files: &[],
-                before: &[(
-                    "ticket.create",
-                    r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                )],
+                before: &[given::TICKET],
                 expect: Expect::Fails(ErrorKind::NotFound),
             },
         ]

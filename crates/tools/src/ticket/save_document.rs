@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Document, DocumentType, Query, RecordError, Saved, Ticket, loses_most};
 
 use crate::desk::{desk, edit, ticket_id};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct SaveDocument(pub(crate) Records);
@@ -49,10 +50,7 @@ impl Tool for SaveDocument {
                 says: "a plan",
                 arguments: json!({"ticketId":"TKT-001","type":"implementation_plan","content":"Plan\nFirst this, then that."}),
                 files: &[],
-                before: &[(
-                    "ticket.create",
-                    r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                )],
+                before: &[given::TICKET],
                 expect: Expect::Data(&[("/version", r#"1"#), ("/id", r#""DOC-001""#)]),
             },
             Example {
@@ -60,10 +58,7 @@ impl Tool for SaveDocument {
                 arguments: json!({"ticketId":"TKT-001","type":"design","content":"short"}),
                 files: &[],
                 before: &[
-                    (
-                        "ticket.create",
-                        r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                    ),
+                    given::TICKET,
                     (
                         "ticket.save_document",
                         r#"{"ticketId":"TKT-001","type":"design","content":"a long text that says all there is to say about it"}"#,

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Criterion, Priority, Saved, Ticket, TicketType};
 
 use crate::desk::{desk, edit, set, set_or_clear, ticket_id};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct Update(pub(crate) Records);
@@ -52,10 +53,7 @@ impl Tool for Update {
             says: "who does it",
             arguments: json!({"ticketId":"TKT-001","assignee":"Ada"}),
             files: &[],
-            before: &[(
-                "ticket.create",
-                r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-            )],
+            before: &[given::TICKET],
             expect: Expect::Data(&[("/assignee", r#""Ada""#)]),
         }]
     }

@@ -8,6 +8,7 @@ use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordError, RecordId, Saved, Ticket, TicketState};
 
 use crate::desk::{desk, edit, ticket_id};
+use crate::given;
 use crate::sheet::sheet;
 
 pub(crate) struct UpdateState(pub(crate) Records);
@@ -43,20 +44,14 @@ impl Tool for UpdateState {
                 says: "it is looked into",
                 arguments: json!({"ticketId":"TKT-001","newState":"research","expectedState":"backlog"}),
                 files: &[],
-                before: &[(
-                    "ticket.create",
-                    r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                )],
+                before: &[given::TICKET],
                 expect: Expect::Data(&[("/state", r#""research""#)]),
             },
             Example {
                 says: "not at once",
                 arguments: json!({"ticketId":"TKT-001","newState":"done"}),
                 files: &[],
-                before: &[(
-                    "ticket.create",
-                    r#"{"title":"Dark mode","description":"For the night","acceptanceCriteria":["pages are dark","it is remembered"]}"#,
-                )],
+                before: &[given::TICKET],
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]

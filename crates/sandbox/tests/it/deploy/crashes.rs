@@ -8,7 +8,7 @@ use toolhost_sandbox::{DeployRules, DeployStep, Deployer, Recovered};
 use super::runs::Dice;
 use super::{EndAfter, Snapshot, Trees, fill, mode};
 
-/// How often a process is killed at a random moment.
+/// How often a process is killed at a random moment; `TOOLHOST_CRASH_ROUNDS` asks for more.
 const KILL_ROUNDS: u64 = 30;
 /// The process that is killed finds its folder here.
 const KILLED_IN: &str = "TOOLHOST_TEST_DEPLOY_KILLED_IN";
@@ -157,7 +157,8 @@ fn a_deploy_that_is_killed_leaves_one_tree_or_the_other() {
     trees.undo().unwrap();
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     let (mut finished, mut discarded) = (0, 0);
-    for round in 0..KILL_ROUNDS {
+    let rounds = std::env::var("TOOLHOST_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok());
+    for round in 0..rounds.unwrap_or(KILL_ROUNDS) {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "deploy::crashes::deploys_until_it_is_killed", "--nocapture"])
             .env(KILLED_IN, trees.folder.path())
