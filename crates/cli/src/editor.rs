@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use crate::print;
 
 /// What the person makes of a text. `None`: they changed nothing.
+#[expect(clippy::disallowed_methods, reason = "the person's own program at their own terminal, not an agent's")]
 pub(crate) fn edit(before: &str, extension: &str) -> anyhow::Result<Option<String>> {
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".to_owned());

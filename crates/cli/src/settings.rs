@@ -274,11 +274,11 @@ fn deploy(flag: Option<PathBuf>, file: Deploy) -> anyhow::Result<Option<(PathBuf
 }
 
 fn asking(flag: Option<UnattendedFlag>, file: &Approvals) -> anyhow::Result<Asking> {
-    let mut asking = Asking::default();
-    asking.unattended = match flag.or(file.unattended) {
+    let unattended = match flag.or(file.unattended) {
         None | Some(UnattendedFlag::Wait) => Unattended::Wait,
         Some(UnattendedFlag::Deny) => Unattended::Deny,
     };
+    let mut asking = Asking { unattended, ..Asking::default() };
     if let Some(seconds) = file.expire_seconds {
         if !(1..=EXPIRE_SECONDS_MAX).contains(&seconds) {
             bail!("the configuration's approvals.expire_seconds is {seconds}; it goes from 1 to {EXPIRE_SECONDS_MAX}");

@@ -37,6 +37,10 @@ use toolhost_store::Records;
 
 /// Every built-in tool, in the order lists show them. Those for records keep them in `records`.
 pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
+    [of_the_workspace(), of_records(records), of_people(), of_the_host()].into_iter().flatten().collect()
+}
+
+fn of_the_workspace() -> Vec<Box<dyn AnyTool>> {
     vec![
         Box::new(file::list::List),
         Box::new(file::read::Read),
@@ -51,6 +55,11 @@ pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
         Box::new(git::log::Log),
         Box::new(git::commit::Commit),
         Box::new(git::push::Push),
+    ]
+}
+
+fn of_records(records: &Records) -> Vec<Box<dyn AnyTool>> {
+    vec![
         Box::new(iteration::create::Create(records.clone())),
         Box::new(iteration::list::List(records.clone())),
         Box::new(iteration::update_status::UpdateStatus(records.clone())),
@@ -110,12 +119,20 @@ pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
         Box::new(check::data_format::DataFormat(records.clone())),
         Box::new(check::feature_coverage::FeatureCoverage(records.clone())),
         Box::new(check::task_dependencies::TaskDependencies(records.clone())),
+    ]
+}
+
+/// What takes a person.
+fn of_people() -> Vec<Box<dyn AnyTool>> {
+    vec![
         Box::new(review::file::File),
         Box::new(review::content::Content),
         Box::new(human::ask::Ask),
         Box::new(approval::wait::Wait),
         Box::new(deploy::copy::Copy),
-        Box::new(tool::list::List),
-        Box::new(tool::describe::Describe),
     ]
+}
+
+fn of_the_host() -> Vec<Box<dyn AnyTool>> {
+    vec![Box::new(tool::list::List), Box::new(tool::describe::Describe)]
 }
