@@ -85,18 +85,20 @@ impl Gate {
             Answer::Allow => arguments,
             Answer::AllowEdited { arguments } => {
                 // What a person typed passes the same checks as what a model sent.
-                validate(tool, &arguments)?;
                 let verdict = profile.verdict(tool, &arguments);
-                if verdict.decide == Decide::Deny {
-                    return Err(denied_by_policy(tool, &verdict));
+                let refused = match validate(tool, &arguments) {
+                    Ok(()) => (verdict.decide == Decide::Deny).then(|| denied_by_policy(tool, &verdict)),
+                    Err(error) => Some(error),
+                };
+                if let Some(error) = refused {
+                    self.told(call, ask.number, record).await?;
+                    return Err(error);
                 }
                 record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
                 return Ok(Passage::Go { arguments, answer: Some(ask.number), approved: None });
             }
             answer => {
-                // Told once; who asks the same again asks a person again.
-                record.answer = Some(ask.number);
-                queue.asks().take(call.scope.project_id, ask.number, call.id.as_str()).await.map_err(refusal)?;
+                self.told(call, ask.number, record).await?;
                 let comment = if let Answer::Deny { comment } = answer { comment } else { None };
                 return Err(denied_by_person(tool, comment.as_deref()));
             }
@@ -104,12 +106,20 @@ impl Gate {
         // A person may have looked long ago: what they allowed must still be what would happen.
         let now = self.preview(call, tool, profile, &arguments, hooks, record).await?;
         if effect_digest(&now) != ask.effect_digest {
-            record.answer = Some(ask.number);
-            queue.asks().take(call.scope.project_id, ask.number, call.id.as_str()).await.map_err(refusal)?;
+            self.told(call, ask.number, record).await?;
             let message = format!("what this call of `{}` would do has changed since it was allowed", tool.facts.name);
             return Err(ToolError::new(ErrorKind::Conflict, message).hint("look at it anew and ask again"));
         }
         Ok(Passage::Go { arguments, answer: Some(ask.number), approved: Some(now.rests_on) })
+    }
+
+    /// An answer that lets nothing run is told once: who asks the same again asks a person again.
+    async fn told(&self, call: &Call, number: i64, record: &mut Record) -> Result<(), ToolError> {
+        // Where another call has used it, what became of that one stays with it.
+        if self.config.queue.asks().take(call.scope.project_id, number, call.id.as_str()).await.map_err(refusal)? {
+            record.answer = Some(number);
+        }
+        Ok(())
     }
 
     /// What a person is shown: what the tool says the call would do, or else its arguments.

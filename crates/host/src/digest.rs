@@ -25,3 +25,67 @@ pub(crate) fn digest(facts: &Facts, arguments: &Value, call: &Call) -> Result<St
     let canonical = serde_json_canonicalizer::to_vec(&bound).map_err(ToolError::internal)?;
     Ok(hex::encode(Sha256::digest(canonical)))
 }
+
+#[cfg(test)]
+mod tests {
+    use toolhost_contract::{CallId, Caller, CallerKind, Effect, Scope};
+
+    use super::*;
+
+    fn facts(name: &'static str, version: u32) -> Facts {
+        Facts {
+            name: name.into(),
+            title: "".into(),
+            description: String::new(),
+            effect: Effect::Writes,
+            version,
+            people_only: false,
+            always_asks: false,
+            waits: false,
+            aliases: Vec::new(),
+            input_schema: Value::Null,
+            output_schema: Value::Null,
+            examples: Vec::new(),
+        }
+    }
+
+    fn call() -> Call {
+        let caller = Caller {
+            kind: CallerKind::Model,
+            door: "mcp".into(),
+            profile: "developer".to_owned(),
+            persona: "agent".to_owned(),
+        };
+        let scope = Scope { user_id: 1, project_id: 1, ..Scope::default() };
+        Call { id: CallId::new("c"), tool: "t".to_owned(), arguments: Value::Null, scope, caller }
+    }
+
+    #[test]
+    fn another_tool_version_user_or_project_is_another_call() {
+        let arguments = json!({ "a": 1, "b": [1, 2] });
+        let of = |facts: &Facts, arguments: &Value, call: &Call| digest(facts, arguments, call).unwrap();
+        let same = of(&facts("t", 1), &arguments, &call());
+        assert_eq!(
+            of(&facts("t", 1), &json!({ "b": [1, 2], "a": 1 }), &call()),
+            same,
+            "the order of names says nothing"
+        );
+        let other_id = Call { id: CallId::new("d"), tool: "alias".to_owned(), ..call() };
+        assert_eq!(of(&facts("t", 1), &arguments, &other_id), same, "the same call, asked again by another name");
+        let mut other_user = call();
+        other_user.scope.user_id = 2;
+        let mut other_project = call();
+        other_project.scope.project_id = 2;
+        let flipped = [
+            of(&facts("u", 1), &arguments, &call()),
+            of(&facts("t", 2), &arguments, &call()),
+            of(&facts("t", 1), &json!({ "a": 1, "b": [2, 1] }), &call()),
+            of(&facts("t", 1), &json!({ "a": "1", "b": [1, 2] }), &call()),
+            of(&facts("t", 1), &arguments, &other_user),
+            of(&facts("t", 1), &arguments, &other_project),
+        ];
+        for (n, other) in flipped.iter().enumerate() {
+            assert_ne!(*other, same, "{n}");
+        }
+    }
+}

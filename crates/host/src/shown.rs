@@ -127,6 +127,11 @@ impl Shown {
             let message = format!("`{word}` is no answer to this: it takes {}", allowed.join(", "));
             return Err(ToolError::new(ErrorKind::Validation, message));
         }
+        if let Answer::Feedback { text } | Answer::Text { text } = answer
+            && text.trim().is_empty()
+        {
+            return Err(ToolError::new(ErrorKind::Validation, format!("`{word}` needs a text, and this one is empty")));
+        }
         let text = match answer {
             Answer::Edit { text } | Answer::Feedback { text } | Answer::Text { text } => text.len(),
             Answer::Deny { comment: Some(comment) } => comment.len(),
@@ -138,5 +143,61 @@ impl Shown {
             return Err(ToolError::new(ErrorKind::Limit, message));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_shown_can_deceive() {
+        let trick = "ls\u{202e}gpj.exe\u{1b}[2K\u{200b}\r$ rm";
+        let shown = Shown {
+            kind: AskKind::Approval,
+            title: "Run".to_owned(),
+            tool: "bash".to_owned(),
+            effect: Effect::Executes,
+            why: trick.to_owned(),
+            persona: trick.to_owned(),
+            profile: "all".to_owned(),
+            summary: trick.to_owned(),
+            detail: format!("+{trick}\n second line"),
+            arguments: Value::Null,
+            rule: Some([("command".to_owned(), trick.to_owned())].into()),
+            wanted: None,
+            round: 1,
+        };
+        for text in [shown.render(), shown.rule_text().unwrap()] {
+            assert!(text.contains("\\u{202e}gpj.exe\\u{1b}[2K\\u{200b}\\u{d}$ rm"), "{text}");
+            assert!(!text.chars().any(|c| toolhost_contract::is_deceptive(c) && c != '\n'), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_an_answer_only_where_it_was_asked_for() {
+        let mut shown: Shown = serde_json::from_value(serde_json::json!({
+            "kind": "review", "title": "PRD", "tool": "review.content", "effect": "asks", "why": "", "persona": "p",
+            "profile": "all", "summary": "PRD", "detail": "x", "arguments": null, "rule": null,
+            "wanted": "pass_or_edit", "round": 1,
+        }))
+        .unwrap();
+        for (word, text, fits) in [
+            ("pass", None, true),
+            ("edit", Some("y"), true),
+            ("edit", None, false),
+            ("cancel", None, true),
+            ("feedback", Some("more"), false),
+            ("allow", None, false),
+            ("yes", None, false),
+            ("", None, false),
+            ("PASS", None, false),
+        ] {
+            assert_eq!(shown.answer(word, text.map(str::to_owned)).is_ok(), fits, "{word} {text:?}");
+        }
+        shown.wanted = Some(Wanted::PassEditOrFeedback);
+        assert!(shown.answer("feedback", Some("more".to_owned())).is_ok());
+        let long = "x".repeat(ANSWER_BYTES_MAX + 1);
+        assert_eq!(shown.answer("feedback", Some(long)).unwrap_err().kind, ErrorKind::Limit);
     }
 }

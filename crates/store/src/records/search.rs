@@ -22,9 +22,9 @@ const MEANINGS_MAX: i64 = 12;
 /// Terms that all words of a question together may stand for.
 const MEANINGS_TOTAL_MAX: usize = 100;
 /// How well a longer word fits, where the word itself fits with 1.
-const FIT_LONGER: f64 = 0.7;
+const FIT_LONGER: f32 = 0.7;
 /// As [`FIT_LONGER`], for a word that is a letter away.
-const FIT_MISSPELT: f64 = 0.5;
+const FIT_MISSPELT: f32 = 0.5;
 /// Words of a question.
 const QUESTIONS_MAX: usize = 24;
 /// Records whose content is read and ranked, for each one that is answered.
@@ -69,15 +69,15 @@ pub struct Found {
 /// How well one term of the dictionary stands for a word of the question.
 struct Meaning {
     question: usize,
-    fit: f64,
+    fit: f32,
 }
 
 type Scores = BTreeMap<RecordId, Candidate>;
 
 struct Candidate {
     at_ms: i64,
-    /// For each word of the question, the best fit.
-    fits: Vec<f64>,
+    /// For each word of the question, the best fit. In place: there are thousands of candidates.
+    fits: [f32; QUESTIONS_MAX],
 }
 
 impl Desk {
@@ -104,7 +104,7 @@ impl Desk {
             }
             for (id, at_ms) in found {
                 let entry = candidates.entry(id);
-                let candidate = entry.or_insert_with(|| Candidate { at_ms, fits: vec![0.0; asked.len()] });
+                let candidate = entry.or_insert_with(|| Candidate { at_ms, fits: [0.0; QUESTIONS_MAX] });
                 for meaning in means {
                     let fit = &mut candidate.fits[meaning.question];
                     *fit = fit.max(meaning.fit);
@@ -115,11 +115,9 @@ impl Desk {
         let weights: Vec<f64> = places_of.iter().map(|count| 1.0 + 8.0 / (1.0 + *count as f64).ln_1p()).collect();
         let now = self.now_ms();
         let keep = search.limit.saturating_mul(RANKED_PER_ANSWER).max(1);
-        let mut best = rank(&candidates, &weights, now);
-        best.truncate(keep);
-        self.complete(&mut tx, &mut candidates, &best, &meanings).await?;
-        let mut best = rank(&candidates, &weights, now);
-        best.truncate(keep);
+        let best = rank(&candidates, &weights, now, keep);
+        self.complete(&mut tx, &mut candidates, &best, &meanings, asked.len()).await?;
+        let best = rank(&candidates, &weights, now, keep);
         self.read_ranked(&mut tx, best, search).await
     }
 
@@ -144,7 +142,7 @@ impl Desk {
     }
 
     /// Terms that begin with a word of the question.
-    async fn longer(&self, tx: &mut Tx, words: &[(usize, &(String, String))]) -> Result<Vec<(usize, String, f64)>> {
+    async fn longer(&self, tx: &mut Tx, words: &[(usize, &(String, String))]) -> Result<Vec<(usize, String, f32)>> {
         if words.is_empty() {
             return Ok(Vec::new());
         }
@@ -171,7 +169,7 @@ impl Desk {
     }
 
     /// Terms that are one letter away from a word of the question, or from its stem.
-    async fn misspelt(&self, tx: &mut Tx, words: &[(usize, &(String, String))]) -> Result<Vec<(usize, String, f64)>> {
+    async fn misspelt(&self, tx: &mut Tx, words: &[(usize, &(String, String))]) -> Result<Vec<(usize, String, f32)>> {
         let wanted: BTreeSet<String> =
             words.iter().flat_map(|(_, (term, word))| nears(term).into_iter().chain(nears(word))).collect();
         if wanted.is_empty() {
@@ -268,8 +266,10 @@ impl Desk {
         candidates: &mut Scores,
         best: &[(RecordId, f64)],
         meanings: &BTreeMap<String, Vec<Meaning>>,
+        questions: usize,
     ) -> Result<()> {
-        let short = |id: &RecordId| candidates.get(id).is_some_and(|candidate| candidate.fits.contains(&0.0));
+        let short =
+            |id: &RecordId| candidates.get(id).is_some_and(|candidate| candidate.fits[..questions].contains(&0.0));
         let asked: Vec<RecordId> = best.iter().map(|(id, _)| *id).filter(short).collect();
         if asked.is_empty() {
             return Ok(());
@@ -365,16 +365,23 @@ fn best_first(mut found: Vec<Found>, limit: usize) -> Vec<Found> {
     found
 }
 
-/// The candidates by score, best first.
-fn rank(candidates: &Scores, weights: &[f64], now_ms: i64) -> Vec<(RecordId, f64)> {
+/// The best candidates by score, at most `keep` of them.
+fn rank(candidates: &Scores, weights: &[f64], now_ms: i64, keep: usize) -> Vec<(RecordId, f64)> {
     let mut ranked: Vec<(RecordId, f64, i64)> = candidates
         .iter()
         .map(|(id, candidate)| {
-            let fit: f64 = candidate.fits.iter().zip(weights).map(|(fit, weight)| fit * weight).sum();
+            let fit: f64 = candidate.fits.iter().zip(weights).map(|(fit, weight)| f64::from(*fit) * weight).sum();
             (*id, fit * (1.0 + RECENCY_WEIGHT * recency(now_ms, candidate.at_ms)), candidate.at_ms)
         })
         .collect();
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.cmp(&a.2)).then(b.0.number.cmp(&a.0.number)));
+    let better = |a: &(RecordId, f64, i64), b: &(RecordId, f64, i64)| {
+        b.1.total_cmp(&a.1).then(b.2.cmp(&a.2)).then(b.0.cmp(&a.0))
+    };
+    if ranked.len() > keep {
+        ranked.select_nth_unstable_by(keep, better);
+        ranked.truncate(keep);
+    }
+    ranked.sort_unstable_by(better);
     ranked.into_iter().map(|(id, score, _)| (id, score)).collect()
 }
 
