@@ -16,7 +16,7 @@ use crate::db::{Tx, places, sql, sql_of};
 /// Places of a word of the question that are looked at, the newest ones.
 const PLACES_MAX: i64 = 400;
 /// As [`PLACES_MAX`], of each other term it may stand for.
-const PLACES_OF_OTHERS_MAX: i64 = 100;
+const PLACES_OF_OTHERS_MAX: i64 = 60;
 /// Terms of the dictionary that one word of a question may stand for.
 const MEANINGS_MAX: i64 = 12;
 /// Terms that all words of a question together may stand for.
@@ -129,8 +129,8 @@ impl Desk {
         }
         let long = |min: usize| move |(_, (_, word)): &(usize, &(String, String))| word.chars().count() >= min;
         let begun: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN - 1)).collect();
-        let mut found = self.longer(tx, &begun).await?;
         let misspelt: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN)).collect();
+        let mut found = self.longer(tx, &begun).await?;
         found.extend(self.misspelt(tx, &misspelt).await?);
         for (question, term, fit) in found {
             let all = meanings.len() >= MEANINGS_TOTAL_MAX && !meanings.contains_key(&term);

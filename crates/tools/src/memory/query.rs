@@ -145,11 +145,16 @@ impl Tool for Query {
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
-        let scope = match input.scope {
-            Scope::Project => SearchScope::Project,
-            Scope::Iteration => SearchScope::Iteration(iteration),
-            Scope::Smart => SearchScope::Smart(iteration),
+        let scope = match (input.scope, input.iteration) {
+            (Scope::Project, None) => SearchScope::Project,
+            (scope, iteration) => {
+                let iteration = iteration_of(&desk, iteration).await?;
+                match scope {
+                    Scope::Project => SearchScope::Project,
+                    Scope::Iteration => SearchScope::Iteration(iteration),
+                    Scope::Smart => SearchScope::Smart(iteration),
+                }
+            }
         };
         let kinds = match input.category {
             Category::All => Vec::new(),
@@ -162,7 +167,11 @@ impl Tool for Query {
         let search = Search { scope, kinds, keywords: input.keywords, limit: input.limit };
         let found = desk.search(&search).await?;
         let total = found.len();
-        let items = within(found.into_iter().map(item), input.max_tokens.unwrap_or(usize::MAX));
+        let items = found.into_iter().map(item);
+        let items = match input.max_tokens {
+            Some(most) => within(items, most),
+            None => items.collect(),
+        };
         Ok(Output { left_out: total - items.len(), items })
     }
 }
