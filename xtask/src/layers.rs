@@ -15,16 +15,17 @@ use crate::finding::Finding;
 use crate::shell;
 
 /// A crate, and which of ours it may import. A row without a crate is a plan; a crate without a row is a finding.
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     Row { name: "sandbox", may_import: &[] },
     Row { name: "contract", may_import: &["sandbox"] },
-    Row { name: "store", may_import: &["contract"] },
+    Row { name: "builder", may_import: &["contract"] },
+    Row { name: "store", may_import: &["contract", "builder"] },
     Row { name: "host", may_import: &["contract", "sandbox", "store"] },
-    Row { name: "tools", may_import: &["contract", "sandbox", "store"] },
-    Row { name: "agent", may_import: &["contract", "host"] },
-    Row { name: "server", may_import: &["contract", "host", "agent", "store"] },
-    Row { name: "cli", may_import: &["sandbox", "contract", "store", "host", "tools", "agent", "server"] },
-    Row { name: "testkit", may_import: &["sandbox", "contract", "store", "host", "tools", "agent", "server"] },
+    Row { name: "tools", may_import: &["contract", "sandbox", "builder", "store"] },
+    Row { name: "agent", may_import: &["contract", "builder", "host"] },
+    Row { name: "server", may_import: &["contract", "builder", "host", "agent", "store"] },
+    Row { name: "cli", may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent", "server"] },
+    Row { name: "testkit", may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent", "server"] },
     Row { name: "xtask", may_import: &[] },
 ];
 
@@ -313,13 +314,13 @@ mod tests {
             "store",
             "toolhost-sandbox",
             Kind::Build,
-            "toolhost-store: may not import `sandbox`, only contract",
+            "toolhost-store: may not import `sandbox`, only contract, builder",
         );
         check_import(
             "server",
             "toolhost-cli",
             Kind::Normal,
-            "toolhost-server: may not import `cli`, only contract, host, agent, store",
+            "toolhost-server: may not import `cli`, only contract, builder, host, agent, store",
         );
     }
 

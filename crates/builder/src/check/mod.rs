@@ -1,0 +1,166 @@
+//! Whether a package is right: first each file for itself, then what they say of each other.
+
+mod manifest;
+mod steps;
+mod workflows;
+
+use std::collections::BTreeSet;
+
+use crate::assets;
+use crate::files::{self, case_twins};
+use crate::finding::{Finding, Findings};
+use crate::limits::{EDGES_MAX, FILE_BYTES_MAX, FILES_MAX, NODES_MAX, PACKAGE_BYTES_MAX};
+use crate::package::{MANIFEST, Package, Workflow};
+use crate::schema;
+
+/// All that is wrong with a package, in an order that depends on nothing but the package. Empty: it can be used.
+#[must_use]
+pub fn validate(package: &Package) -> Vec<Finding> {
+    let mut findings = Findings::default();
+    check_files(package, &mut findings);
+    findings.extend(package.problems().iter().cloned());
+    check_schemas(package, &mut findings);
+    manifest::check(package, &mut findings);
+    let mut seen = BTreeSet::new();
+    for workflow in package.workflows() {
+        if seen.insert(&workflow.graph_path) {
+            workflows::check(package, workflow, &mut findings);
+            steps::check(package, workflow, &mut findings);
+        }
+    }
+    check_assets(package, &mut findings);
+    check_unused(package, &mut findings);
+    findings.finish()
+}
+
+fn check_files(package: &Package, findings: &mut Findings) {
+    let files = package.files();
+    let bytes: usize = files.values().map(Vec::len).sum();
+    if files.len() > FILES_MAX {
+        let message = format!("the package has {} files; {FILES_MAX} are the most", files.len());
+        findings.add(Finding::error("too-many-files", "", "", message).hint("split it into several packages"));
+    }
+    if bytes > PACKAGE_BYTES_MAX {
+        let message = format!("the package has {bytes} bytes; {PACKAGE_BYTES_MAX} are the most");
+        findings.add(Finding::error("package-too-large", "", "", message).hint("split it into several packages"));
+    }
+    for (path, bytes) in files {
+        if bytes.len() > FILE_BYTES_MAX {
+            findings.add(too_large(path, bytes.len()));
+        }
+        // Assets have rules of their own, which include these.
+        if let Some(problem) = files::problem(path).filter(|_| !path.starts_with(assets::FOLDER)) {
+            findings.add(unsafe_path(path, problem));
+        }
+    }
+    for (first, second) in case_twins(files.keys().map(String::as_str)) {
+        findings.add(twins(first, second));
+    }
+}
+
+pub(crate) fn too_large(path: &str, bytes: usize) -> Finding {
+    let message = format!("`{path}` has more than {FILE_BYTES_MAX} bytes");
+    Finding::error("file-too-large", path, "", message)
+        .expected(format!("at most {FILE_BYTES_MAX} bytes"))
+        .actual(format!("{bytes} bytes or more"))
+        .hint("split the file")
+}
+
+pub(crate) fn unsafe_path(path: &str, problem: &str) -> Finding {
+    let shown = path.escape_debug().to_string();
+    Finding::error("path-unsafe", path, "", format!("the path `{shown}` {problem}"))
+        .expected("a path below the package, such as `steps/a.md`")
+        .actual(shown)
+        .hint("rename the file")
+}
+
+pub(crate) fn twins(first: &str, second: &str) -> Finding {
+    let message = format!("`{first}` and `{second}` differ only in case, and are one file on some systems");
+    Finding::warning("path-case-duplicate", second, "", message)
+        .expected("paths that differ in more than case")
+        .actual(second)
+        .hint("rename one of them")
+}
+
+fn check_schemas(package: &Package, findings: &mut Findings) {
+    if let Some(manifest) = package.manifest() {
+        findings.extend(schema::PACKAGE.compiled().findings(MANIFEST, manifest));
+    }
+    if let (Some(path), Some(agents)) = (package.agents_path(), package.agents_json()) {
+        findings.extend(schema::AGENTS.compiled().findings(path, agents));
+    }
+    let (document, graph, step) = (
+        schema::WORKFLOW_FRONT_MATTER.compiled(),
+        schema::GRAPH.compiled(),
+        schema::STEP_FRONT_MATTER.compiled(),
+    );
+    let mut seen = BTreeSet::new();
+    for workflow in package.workflows() {
+        if let Some(front) = workflow.document.as_ref().filter(|_| seen.insert(&workflow.path)) {
+            findings.extend(document.findings(&workflow.path, front.front()));
+        }
+        let value = workflow.graph.as_ref().filter(|_| seen.insert(&workflow.graph_path));
+        if let Some(value) = value.filter(|_| !is_too_large(workflow)) {
+            findings.extend(graph.findings(&workflow.graph_path, value));
+        }
+        for one in &workflow.steps {
+            if let Some(front) = one.document.as_ref().filter(|_| seen.insert(&one.path)) {
+                findings.extend(step.findings(&one.path, front.front()));
+            }
+        }
+    }
+}
+
+/// A graph beyond the limits gets one finding, and no further look.
+fn is_too_large(workflow: &Workflow) -> bool {
+    let count = |list| workflow.graph.as_ref().and_then(|graph| graph.get(list)?.as_array()).map_or(0, Vec::len);
+    count("nodes") > NODES_MAX || count("edges") > EDGES_MAX
+}
+
+fn check_assets(package: &Package, findings: &mut Findings) {
+    for asset in package.assets() {
+        if let Some((code, problem)) = assets::problem(asset.path) {
+            let shown = asset.path.escape_debug();
+            let finding = Finding::error(code, asset.path, "", format!("the path of the asset `{shown}` {problem}"));
+            findings.add(
+                finding
+                    .expected(format!("letters, digits and `._-`, ending in {}", assets::EXTENSIONS.join(" ")))
+                    .actual(asset.path)
+                    .hint("rename the asset, and what refers to it"),
+            );
+        } else if asset.text.is_none() {
+            let message = format!("the asset `{}` is not UTF-8 text", asset.path);
+            findings.add(Finding::error("not-utf8", asset.path, "", message).expected("UTF-8 text"));
+        }
+    }
+}
+
+/// Files that nothing in the package leads to. Those that people put beside any work are no surprise.
+fn check_unused(package: &Package, findings: &mut Findings) {
+    if package.manifest().is_none() {
+        return;
+    }
+    let mut used: BTreeSet<&str> = BTreeSet::from([MANIFEST]);
+    used.extend(package.agents_path());
+    let mut step_folders = BTreeSet::new();
+    for workflow in package.workflows() {
+        used.extend([workflow.path.as_str(), workflow.graph_path.as_str()]);
+        used.extend(workflow.nodes.iter().filter_map(|node| node.path.as_deref()));
+        step_folders.insert(format!("{}steps/", workflow.folder()));
+    }
+    for path in package.files().keys().map(String::as_str) {
+        let is_usual = path.starts_with("README") || path.starts_with("LICENSE") || path.starts_with("CHANGELOG");
+        if used.contains(path) || path.starts_with(assets::FOLDER) || is_usual {
+            continue;
+        }
+        let is_step = path.ends_with(".md") && step_folders.contains(files::folder_of(path));
+        let finding = if is_step {
+            let message = format!("no node names the step file `{path}`");
+            Finding::warning("orphan-step-file", path, "", message).expected("a node whose `file` is this one")
+        } else {
+            Finding::warning("unused-file", path, "", format!("nothing in the package uses `{path}`"))
+                .expected("a file that the manifest or a graph names")
+        };
+        findings.add(finding.actual("none").hint("name it, or take it out"));
+    }
+}

@@ -1,0 +1,125 @@
+//! A Markdown file with YAML front matter.
+
+use serde_json::{Map, Value};
+
+use crate::finding::Finding;
+use crate::json;
+use crate::yaml;
+
+/// The parts of a document. The text is kept whole, so nothing of it is lost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    text: String,
+    front: Value,
+    body_at: usize,
+}
+
+impl Document {
+    /// Takes a file apart.
+    ///
+    /// # Errors
+    /// What is wrong with the text or its front matter.
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Finding> {
+        let text = std::str::from_utf8(bytes).map_err(|error| json::not_utf8(file, error))?;
+        let (yaml, body_at) = split(text).ok_or_else(|| no_front_matter(file))?;
+        let front = yaml::parse(yaml).map_err(|problem| {
+            let message = format!("the front matter of `{file}`: {}", problem.message);
+            // The opening line comes before the text that was parsed.
+            Finding::error(problem.code, file, "", message)
+                .line(problem.line + 1)
+                .expected("YAML that has a JSON form, without bombs")
+                .hint("mend the front matter at this line")
+        })?;
+        if !front.is_object() {
+            let message = format!("the front matter of `{file}` is not a set of fields");
+            return Err(Finding::error("front-matter-not-object", file, "", message).expected("`name: value` lines"));
+        }
+        Ok(Self { text: text.to_owned(), front, body_at })
+    }
+
+    /// The whole text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The fields of the front matter.
+    #[must_use]
+    pub fn front(&self) -> &Value {
+        &self.front
+    }
+
+    /// What stands below the front matter.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.text[self.body_at..]
+    }
+
+    /// The line of the file on which the body begins, from 1.
+    #[must_use]
+    pub fn body_line(&self) -> usize {
+        self.text[..self.body_at].matches('\n').count() + 1
+    }
+
+    /// A text of the front matter.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.front.get(name).and_then(Value::as_str)
+    }
+
+    /// Whether the body has a heading of this text, outside of code blocks.
+    #[must_use]
+    pub fn has_section(&self, heading: &str) -> bool {
+        let mut fence: Option<&str> = None;
+        for line in self.body().lines() {
+            let trimmed = line.trim_start();
+            let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+            match (fence, mark) {
+                (None, Some(mark)) => fence = Some(mark),
+                (Some(open), Some(mark)) if open == mark => fence = None,
+                (None, None) if line.trim_end() == heading => return true,
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+/// A document of these fields and this body. Each field is one line of JSON, which YAML reads as it is.
+#[must_use]
+pub fn render(front: &Map<String, Value>, body: &str) -> String {
+    let mut text = String::from("---\n");
+    for (name, value) in front {
+        text.push_str(&format!("{}: {value}\n", Value::String(name.clone())));
+    }
+    text.push_str("---\n");
+    text.push_str(body);
+    text
+}
+
+/// The YAML, and where the body begins.
+fn split(text: &str) -> Option<(&str, usize)> {
+    let bom = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut lines = text[bom..].split_inclusive('\n');
+    let first = lines.next()?;
+    if first.trim_end() != "---" || !first.ends_with('\n') {
+        return None;
+    }
+    let start = bom + first.len();
+    let mut at = start;
+    for line in lines {
+        let end = at + line.len();
+        if line.trim_end() == "---" {
+            return Some((&text[start..at], end));
+        }
+        at = end;
+    }
+    None
+}
+
+fn no_front_matter(file: &str) -> Finding {
+    let message = format!("`{file}` does not begin with front matter between two lines of `---`");
+    Finding::error("front-matter-missing", file, "", message)
+        .expected("a first line `---`, YAML, and a line `---`")
+        .hint("begin the file with `---`")
+}

@@ -1,0 +1,52 @@
+//! The files of a package, and which paths they may have.
+
+use std::collections::BTreeMap;
+
+use crate::limits::PATH_CHARS_MAX;
+
+/// Path to bytes. Paths are relative to the package, with `/` between their parts.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// What is wrong with a path, if anything. A path that passes names one place below the package on every system.
+#[must_use]
+pub fn problem(path: &str) -> Option<&'static str> {
+    let bytes = path.as_bytes();
+    let is_drive = bytes.len() >= 2 && bytes[1] == b':' && bytes[0].is_ascii_alphabetic();
+    if path.is_empty() {
+        Some("is empty")
+    } else if path.chars().count() > PATH_CHARS_MAX {
+        Some("is too long")
+    } else if path.chars().any(char::is_control) {
+        Some("contains a control character")
+    } else if path.contains('\\') {
+        Some("contains a backslash")
+    } else if path.starts_with('/') || is_drive {
+        Some("is absolute")
+    } else if path.split('/').any(|part| part == ".." || part == ".") {
+        Some("contains `.` or `..`")
+    } else if path.split('/').any(str::is_empty) {
+        Some("has an empty part")
+    } else {
+        None
+    }
+}
+
+/// The folder a file is in, with a `/` at its end; empty for the package's own.
+pub(crate) fn folder_of(path: &str) -> &str {
+    path.rfind('/').map_or("", |at| &path[..=at])
+}
+
+/// Paths that differ only in case: on some systems, one of them would overwrite the other.
+pub(crate) fn case_twins<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, &'a str)> {
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    let mut twins = Vec::new();
+    for path in paths {
+        match seen.get(&path.to_lowercase()) {
+            Some(first) => twins.push((*first, path)),
+            None => {
+                seen.insert(path.to_lowercase(), path);
+            }
+        }
+    }
+    twins
+}

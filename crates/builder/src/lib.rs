@@ -1,0 +1,33 @@
+//! Workflow packages: what they consist of, whether they are right, what refers to what, and what a model is told of
+//! them.
+//!
+//! It works on files held in memory and refuses to know where they come from: no file system, no SQL, no session, no
+//! user. Start with [`Package::read`], which never fails and never loses a byte; then [`validate`], which says what is
+//! wrong with it, [`refs::Index`], [`revision`] and [`envelope`].
+
+mod archive;
+mod assets;
+mod check;
+mod document;
+pub mod envelope;
+mod files;
+mod finding;
+mod graph;
+mod json;
+pub mod limits;
+mod package;
+pub mod refs;
+pub mod revision;
+pub mod schema;
+mod yaml;
+
+pub use archive::{from_zip, to_zip};
+pub use assets::{EXTENSIONS as ASSET_EXTENSIONS, FOLDER as ASSETS_FOLDER, problem as asset_path_problem};
+pub use check::validate;
+pub use document::{Document, render};
+pub use files::{Files, problem as path_problem};
+pub use finding::{Finding, Severity};
+pub use package::{
+    Agent, Asset, Edge, MAIN_WORKFLOW, MANIFEST, Node, NodeKind, Package, SECTIONS_REQUIRED, SECTION_RECOMMENDED, Step,
+    Workflow,
+};

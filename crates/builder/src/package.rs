@@ -1,0 +1,403 @@
+//! A package: its bytes, and what they say.
+//!
+//! The bytes are the truth. The view is made of them as far as they can be understood; what cannot be is left out of
+//! the view and told as a finding, so that a broken package can still be looked at, mended and exported unchanged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::assets;
+use crate::document::Document;
+use crate::files::{Files, folder_of};
+use crate::finding::Finding;
+use crate::json;
+use crate::limits::FILE_BYTES_MAX;
+
+/// The file that says what a package consists of.
+pub const MANIFEST: &str = "bmad.json";
+/// The id of the entry workflow of a package that does not list it under an id of its own.
+pub const MAIN_WORKFLOW: &str = "main";
+/// The headings that each step must have.
+pub const SECTIONS_REQUIRED: [&str; 2] = ["## Goal", "## Instructions"];
+/// The heading that says when a step is done; without it, nobody can tell from the document.
+pub const SECTION_RECOMMENDED: &str = "## Completion (Document-as-State)";
+
+/// What a node of a graph does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Work.
+    Step,
+    /// A choice between edges.
+    Decision,
+    /// Where branches meet.
+    Merge,
+    /// The last of a path.
+    End,
+    /// Another workflow.
+    Subworkflow,
+}
+
+impl NodeKind {
+    /// As it is written in a graph.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "step" => Self::Step,
+            "decision" => Self::Decision,
+            "merge" => Self::Merge,
+            "end" => Self::End,
+            "subworkflow" => Self::Subworkflow,
+            _ => return None,
+        })
+    }
+}
+
+/// A node of a graph.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Its place in `nodes`.
+    pub index: usize,
+    /// Unique within its graph.
+    pub id: String,
+    /// What it does; none if the graph does not say it rightly.
+    pub kind: Option<NodeKind>,
+    /// The step file as the graph names it.
+    pub file: Option<String>,
+    /// The step file within the package.
+    pub path: Option<String>,
+    /// Who does it.
+    pub agent_id: Option<String>,
+    /// As it stands in the graph.
+    pub value: Value,
+}
+
+/// An edge of a graph.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    /// Its place in `edges`.
+    pub index: usize,
+    /// The node it leaves.
+    pub from: String,
+    /// The node it leads to.
+    pub to: String,
+    /// Whether it is taken when no other is.
+    pub is_default: bool,
+    /// As it stands in the graph.
+    pub value: Value,
+}
+
+/// A step file that a node names.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The node.
+    pub node_id: String,
+    /// Within the package.
+    pub path: String,
+    /// Its parts, if it can be understood. Nodes that share a file share it.
+    pub document: Option<Arc<Document>>,
+}
+
+/// A workflow of a package.
+#[derive(Debug, Clone)]
+pub struct Workflow {
+    /// Unique within its package.
+    pub id: String,
+    /// Where the manifest names it: a JSON pointer.
+    pub pointer: String,
+    /// The path of its document.
+    pub path: String,
+    /// The path of its graph.
+    pub graph_path: String,
+    /// Its document, if it can be understood.
+    pub document: Option<Document>,
+    /// Its graph, if it is JSON.
+    pub graph: Option<Value>,
+    /// The node it begins with, as the graph says.
+    pub entry_node_id: Option<String>,
+    /// The nodes that have an id, in the graph's order.
+    pub nodes: Vec<Node>,
+    /// The edges that have two ends, in the graph's order.
+    pub edges: Vec<Edge>,
+    /// The steps whose file is there, in the order of the nodes.
+    pub steps: Vec<Step>,
+}
+
+impl Workflow {
+    /// The folder that the graph's file names start from, with a `/` at its end.
+    #[must_use]
+    pub fn folder(&self) -> &str {
+        folder_of(&self.graph_path)
+    }
+
+    /// The node of this id.
+    #[must_use]
+    pub fn node(&self, id: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    /// The step of this node.
+    #[must_use]
+    pub fn step(&self, node_id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.node_id == node_id)
+    }
+}
+
+/// An agent of a package.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// Its place in `agents`.
+    pub index: usize,
+    /// Unique within its package.
+    pub id: String,
+    /// As it stands in the file.
+    pub value: Value,
+}
+
+/// An asset of a package.
+#[derive(Debug, Clone, Copy)]
+pub struct Asset<'a> {
+    /// Within the package, from `assets/` on.
+    pub path: &'a str,
+    /// Its content, if it is text.
+    pub text: Option<&'a str>,
+}
+
+/// A package.
+#[derive(Debug, Clone)]
+pub struct Package {
+    files: Files,
+    manifest: Option<Value>,
+    agents_path: Option<String>,
+    agents_json: Option<Value>,
+    workflows: Vec<Workflow>,
+    agents: Vec<Agent>,
+    problems: Vec<Finding>,
+}
+
+impl Package {
+    /// Looks at files. Never fails: what cannot be understood is what [`crate::validate`] tells.
+    #[must_use]
+    pub fn read(files: Files) -> Self {
+        let mut problems = Vec::new();
+        let manifest = read_json(&files, MANIFEST, &mut problems);
+        let entry = |name| text_at(manifest.as_ref()?, &["entry", name]);
+        let agents_path = entry("agents");
+        let agents_json = agents_path.as_deref().and_then(|path| read_json(&files, path, &mut problems));
+        let agents = items(agents_json.as_ref(), "agents").filter_map(agent).collect();
+        let mut reader = Reader { files: &files, problems: &mut problems, graphs: BTreeSet::new() };
+        let workflows = places(manifest.as_ref()).into_iter().map(|place| reader.workflow(place)).collect();
+        Self { manifest, agents_path, agents_json, workflows, agents, problems, files }
+    }
+
+    /// The files, byte for byte as they came.
+    #[must_use]
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// The files, byte for byte as they came.
+    #[must_use]
+    pub fn into_files(self) -> Files {
+        self.files
+    }
+
+    /// The manifest, if it is JSON.
+    #[must_use]
+    pub fn manifest(&self) -> Option<&Value> {
+        self.manifest.as_ref()
+    }
+
+    /// The name in the manifest.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.manifest.as_ref()?.get("name")?.as_str()
+    }
+
+    /// The path of the file with the agents.
+    #[must_use]
+    pub fn agents_path(&self) -> Option<&str> {
+        self.agents_path.as_deref()
+    }
+
+    /// The file with the agents, if it is JSON.
+    #[must_use]
+    pub fn agents_json(&self) -> Option<&Value> {
+        self.agents_json.as_ref()
+    }
+
+    /// The agents that have an id.
+    #[must_use]
+    pub fn agents(&self) -> &[Agent] {
+        &self.agents
+    }
+
+    /// The agent of this id.
+    #[must_use]
+    pub fn agent(&self, id: &str) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.id == id)
+    }
+
+    /// The workflows, the entry first.
+    #[must_use]
+    pub fn workflows(&self) -> &[Workflow] {
+        &self.workflows
+    }
+
+    /// The workflow of this id.
+    #[must_use]
+    pub fn workflow(&self, id: &str) -> Option<&Workflow> {
+        self.workflows.iter().find(|workflow| workflow.id == id)
+    }
+
+    /// The assets, in the order of their paths.
+    pub fn assets(&self) -> impl Iterator<Item = Asset<'_>> {
+        let from = self.files.range(assets::FOLDER.to_owned()..);
+        from.take_while(|(path, _)| path.starts_with(assets::FOLDER))
+            .map(|(path, bytes)| Asset { path, text: std::str::from_utf8(bytes).ok() })
+    }
+
+    /// The asset at this path.
+    #[must_use]
+    pub fn asset(&self, path: &str) -> Option<Asset<'_>> {
+        let (path, bytes) = self.files.get_key_value(path).filter(|_| path.starts_with(assets::FOLDER))?;
+        Some(Asset { path, text: std::str::from_utf8(bytes).ok() })
+    }
+
+    /// What could not be understood.
+    pub(crate) fn problems(&self) -> &[Finding] {
+        &self.problems
+    }
+}
+
+/// Where the manifest says that a workflow is.
+struct Place {
+    id: String,
+    pointer: String,
+    path: String,
+    graph_path: String,
+}
+
+/// The workflows of a manifest. The entry comes first, and counts once if it is listed too.
+fn places(manifest: Option<&Value>) -> Vec<Place> {
+    let listed = items(manifest, "workflows").filter_map(|(index, value)| {
+        let text = |name| text_at(value, &[name]);
+        Some(Place {
+            id: text("id")?,
+            pointer: format!("/workflows/{index}"),
+            path: text("workflow")?,
+            graph_path: text("graph")?,
+        })
+    });
+    let mut places: Vec<Place> = listed.collect();
+    let entry = |name| text_at(manifest?, &["entry", name]);
+    let (Some(path), Some(graph_path)) = (entry("workflow"), entry("graph")) else { return places };
+    match places.iter().position(|place| place.path == path && place.graph_path == graph_path) {
+        Some(at) => {
+            let place = places.remove(at);
+            places.insert(0, place);
+        }
+        None => {
+            places.insert(0, Place { id: MAIN_WORKFLOW.to_owned(), pointer: "/entry".to_owned(), path, graph_path });
+        }
+    }
+    places
+}
+
+struct Reader<'a> {
+    files: &'a Files,
+    problems: &'a mut Vec<Finding>,
+    /// Paths already parsed, so that a file two workflows share is told about once.
+    graphs: BTreeSet<String>,
+}
+
+impl Reader<'_> {
+    fn workflow(&mut self, place: Place) -> Workflow {
+        let Place { id, pointer, path, graph_path } = place;
+        let document = self.document(&path);
+        let graph = if self.graphs.insert(graph_path.clone()) {
+            read_json(self.files, &graph_path, self.problems)
+        } else {
+            read_json(self.files, &graph_path, &mut Vec::new())
+        };
+        let folder = folder_of(&graph_path);
+        let nodes: Vec<Node> = items(graph.as_ref(), "nodes").filter_map(|item| node(item, folder)).collect();
+        let edges = items(graph.as_ref(), "edges").filter_map(edge).collect();
+        let steps = self.steps(&nodes);
+        let entry_node_id = graph.as_ref().and_then(|graph| text_at(graph, &["entryNodeId"]));
+        Workflow { id, pointer, path, graph_path, document, graph, entry_node_id, nodes, edges, steps }
+    }
+
+    fn steps(&mut self, nodes: &[Node]) -> Vec<Step> {
+        let mut read: BTreeMap<&str, Option<Arc<Document>>> = BTreeMap::new();
+        let mut steps = Vec::new();
+        for node in nodes {
+            let Some(path) = node.path.as_deref().filter(|path| self.files.contains_key(*path)) else { continue };
+            let document = match read.get(path) {
+                Some(document) => document.clone(),
+                None => {
+                    let document = self.document(path).map(Arc::new);
+                    read.insert(path, document.clone());
+                    document
+                }
+            };
+            steps.push(Step { node_id: node.id.clone(), path: path.to_owned(), document });
+        }
+        steps
+    }
+
+    fn document(&mut self, path: &str) -> Option<Document> {
+        let bytes = small(self.files, path)?;
+        match Document::parse(path, bytes) {
+            Ok(document) => Some(document),
+            Err(problem) => {
+                if !self.problems.iter().rev().take(1).any(|known| known.file == path) {
+                    self.problems.push(problem);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// A file that is there and not too large to be parsed.
+fn small<'a>(files: &'a Files, path: &str) -> Option<&'a [u8]> {
+    files.get(path).map(Vec::as_slice).filter(|bytes| bytes.len() <= FILE_BYTES_MAX)
+}
+
+fn read_json(files: &Files, path: &str, problems: &mut Vec<Finding>) -> Option<Value> {
+    json::parse(path, small(files, path)?).map_err(|problem| problems.push(problem)).ok()
+}
+
+fn items<'a>(value: Option<&'a Value>, list: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+    value.and_then(|value| value.get(list)).and_then(Value::as_array).into_iter().flatten().enumerate()
+}
+
+fn text_at(value: &Value, path: &[&str]) -> Option<String> {
+    path.iter().try_fold(value, |value, name| value.get(name))?.as_str().map(str::to_owned)
+}
+
+fn agent((index, value): (usize, &Value)) -> Option<Agent> {
+    Some(Agent { index, id: text_at(value, &["id"])?, value: value.clone() })
+}
+
+fn node((index, value): (usize, &Value), folder: &str) -> Option<Node> {
+    let text = |name| text_at(value, &[name]);
+    let file = text("file");
+    Some(Node {
+        index,
+        id: text("id")?,
+        kind: text("type").as_deref().and_then(NodeKind::from_name),
+        path: file.as_deref().map(|file| format!("{folder}{file}")),
+        file,
+        agent_id: text("agentId"),
+        value: value.clone(),
+    })
+}
+
+fn edge((index, value): (usize, &Value)) -> Option<Edge> {
+    let text = |name| text_at(value, &[name]);
+    let is_default = value.get("isDefault").and_then(Value::as_bool).unwrap_or(false);
+    Some(Edge { index, from: text("from")?, to: text("to")?, is_default, value: value.clone() })
+}

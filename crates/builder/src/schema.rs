@@ -1,0 +1,151 @@
+//! The published JSON Schemas, and what they say about a value.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use crate::finding::{Finding, quoted, token};
+use crate::limits::FINDINGS_MAX;
+
+/// A published schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Its name, as in its file's.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+/// `bmad.json`
+pub const PACKAGE: Published = Published { name: "package", text: include_str!("../schemas/package.schema.json") };
+/// The front matter of `workflow.md`.
+pub const WORKFLOW_FRONT_MATTER: Published = Published {
+    name: "workflow-front-matter",
+    text: include_str!("../schemas/workflow-front-matter.schema.json"),
+};
+/// `workflow.graph.json`
+pub const GRAPH: Published = Published { name: "graph", text: include_str!("../schemas/graph.schema.json") };
+/// The front matter of a step file.
+pub const STEP_FRONT_MATTER: Published =
+    Published { name: "step-front-matter", text: include_str!("../schemas/step-front-matter.schema.json") };
+/// `agents.json`
+pub const AGENTS: Published = Published { name: "agents", text: include_str!("../schemas/agents.schema.json") };
+/// An asset as a path and its content.
+pub const ASSET: Published = Published { name: "asset", text: include_str!("../schemas/asset.schema.json") };
+/// A set of changes.
+pub const CHANGE_SET: Published =
+    Published { name: "change-set", text: include_str!("../schemas/change-set.schema.json") };
+
+/// All of them.
+pub const ALL: [Published; 7] =
+    [PACKAGE, WORKFLOW_FRONT_MATTER, GRAPH, STEP_FRONT_MATTER, AGENTS, ASSET, CHANGE_SET];
+
+impl Published {
+    /// The schema as a value.
+    #[must_use]
+    pub fn value(self) -> Value {
+        serde_json::from_str(self.text).expect("a test parses each published schema")
+    }
+
+    /// The schema, ready to check many values.
+    #[must_use]
+    pub fn compiled(self) -> Compiled {
+        let schema = self.value();
+        let validator = jsonschema::draft202012::new(&schema).expect("a test compiles each published schema");
+        Compiled { schema, validator }
+    }
+}
+
+/// A schema that can check values.
+pub struct Compiled {
+    schema: Value,
+    validator: Validator,
+}
+
+impl Compiled {
+    /// All that is wrong with a value that stands in this file.
+    #[must_use]
+    pub fn findings(&self, file: &str, value: &Value) -> Vec<Finding> {
+        if self.validator.is_valid(value) {
+            return Vec::new();
+        }
+        let mut findings = Vec::new();
+        for error in self.validator.iter_errors(value) {
+            self.explain(file, &error, &mut findings);
+            if findings.len() > FINDINGS_MAX {
+                break;
+            }
+        }
+        findings
+    }
+
+    fn explain(&self, file: &str, error: &ValidationError<'_>, into: &mut Vec<Finding>) {
+        let at = error.instance_path().to_string();
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected } => {
+                into.extend(unexpected.iter().map(|name| unknown_field(file, &at, name, &self.known(error))));
+            }
+            Kind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                let message = format!("`{name}` is missing in {}", place(file, &at));
+                let missing = Finding::error("schema-required", file, format!("{at}/{}", token(name)), message);
+                let what = self.describe(error, name);
+                into.push(missing.expected(what).actual("nothing").hint(format!("add `{name}`")));
+            }
+            kind => into.push(wrong_value(file, &at, kind, error)),
+        }
+    }
+
+    /// The names of the fields that the object of this error may have.
+    fn known(&self, error: &ValidationError<'_>) -> Vec<String> {
+        let fields = self.parent(error).and_then(|parent| parent.get("properties")).and_then(Value::as_object);
+        fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    fn describe(&self, error: &ValidationError<'_>, name: &str) -> String {
+        let field = self.parent(error).and_then(|parent| parent.get("properties")?.get(name)?.get("description"));
+        field.and_then(Value::as_str).unwrap_or("a value").to_owned()
+    }
+
+    /// The part of the schema that holds the broken word.
+    fn parent(&self, error: &ValidationError<'_>) -> Option<&Value> {
+        let path = error.schema_path().to_string();
+        self.schema.pointer(path.rsplit_once('/')?.0)
+    }
+}
+
+fn unknown_field(file: &str, at: &str, name: &str, known: &[String]) -> Finding {
+    let message = format!("{} has a field `{}` that nobody reads", place(file, at), quoted(name));
+    Finding::error("schema-unknown-field", file, format!("{at}/{}", token(name)), message)
+        .expected(if known.is_empty() { "no fields".to_owned() } else { format!("only {}", known.join(", ")) })
+        .actual(name)
+        .hint("take it out, or mend its name")
+}
+
+fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -> Finding {
+    let (code, expected) = match kind {
+        Kind::Type { kind } => ("schema-type", types(kind)),
+        Kind::Enum { options } => ("schema-enum", format!("one of {options}")),
+        Kind::Pattern { .. } if at.ends_with("/schemaVersion") => ("schema-version", "1.1 or 1.1.x".to_owned()),
+        Kind::Pattern { .. } if at == "/version" => ("version-not-semver", "a version such as 1.0.0".to_owned()),
+        Kind::Pattern { pattern } => ("schema-pattern", format!("a text that matches {pattern}")),
+        Kind::MinItems { limit } => ("schema-min-items", format!("at least {limit}")),
+        Kind::MinLength { limit } => ("schema-min-length", format!("a text of at least {limit} characters")),
+        _ => ("schema", error.to_string()),
+    };
+    let actual = error.instance().to_string();
+    let message = format!("{}: expected {expected}, got {}", place(file, at), quoted(&actual));
+    Finding::error(code, file, at, message).expected(expected).actual(actual).hint("change the value")
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => one.to_string(),
+        TypeKind::Multiple(several) => several.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+fn place(file: &str, at: &str) -> String {
+    let at = quoted(at);
+    if at.is_empty() { format!("`{file}`") } else { format!("`{file}` at `{at}`") }
+}

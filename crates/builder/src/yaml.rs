@@ -1,0 +1,271 @@
+//! YAML front matter as a JSON value.
+//!
+//! Built from the parser's events rather than by its loader, so that nesting, aliases and doubled names are decided
+//! here: an alias is filled in only as long as the whole stays below a limit.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use serde_json::{Map, Number, Value};
+
+use crate::limits::{DEPTH_MAX, YAML_EXPANDED_MAX};
+
+/// What a node weighs beside its text.
+const NODE_WEIGHT: usize = 32;
+
+/// Why a text is not the YAML we take.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    /// From 1, in the text that was parsed.
+    pub(crate) line: usize,
+}
+
+/// A node that is still open.
+enum Open {
+    List { items: Vec<Value>, anchor: usize },
+    Object { fields: Map<String, Value>, name: Option<String>, anchor: usize },
+}
+
+/// A node that an alias may stand for.
+#[derive(Clone)]
+struct Anchored {
+    value: Value,
+    weight: usize,
+    depth: usize,
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Anchored>,
+    weight: usize,
+    documents: usize,
+    root: Option<Value>,
+}
+
+/// The one document of a text; null if it is empty.
+pub(crate) fn parse(text: &str) -> Result<Value, Problem> {
+    let mut parser = Parser::new_from_str(text);
+    let mut builder = Builder::default();
+    while let Some(next) = parser.next_event() {
+        let (event, span) = next.map_err(|error| Problem {
+            code: "yaml-syntax",
+            message: error.info().to_owned(),
+            line: error.marker().line(),
+        })?;
+        let at = |(code, message): Refusal| Problem { code, message, line: line_of(&span) };
+        if matches!(event, Event::StreamEnd) {
+            break;
+        }
+        builder.take(event).map_err(at)?;
+    }
+    Ok(builder.root.unwrap_or(Value::Null))
+}
+
+fn line_of(span: &Span) -> usize {
+    span.start.line()
+}
+
+type Refusal = (&'static str, String);
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>) -> Result<(), Refusal> {
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(("yaml-syntax", "there is more than one document".to_owned()));
+                }
+                Ok(())
+            }
+            Event::SequenceStart(anchor, tag) => {
+                plain_tag(tag.as_deref(), "seq")?;
+                self.enter(Open::List { items: Vec::new(), anchor })
+            }
+            Event::MappingStart(anchor, tag) => {
+                plain_tag(tag.as_deref(), "map")?;
+                self.enter(Open::Object { fields: Map::new(), name: None, anchor })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.leave(),
+            Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, anchor, tag.as_deref()),
+            Event::Alias(anchor) => self.alias(anchor),
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    fn enter(&mut self, open: Open) -> Result<(), Refusal> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err(("too-deep", format!("nests deeper than {DEPTH_MAX} levels")));
+        }
+        if matches!(self.open.last(), Some(Open::Object { name: None, .. })) {
+            return Err(("yaml-key", "a name must be a text, not a list or an object".to_owned()));
+        }
+        self.weigh(NODE_WEIGHT)?;
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), Refusal> {
+        let (value, anchor) = match self.open.pop() {
+            Some(Open::List { items, anchor }) => (Value::Array(items), anchor),
+            Some(Open::Object { fields, anchor, .. }) => (Value::Object(fields), anchor),
+            None => return Err(("yaml-syntax", "an end without a start".to_owned())),
+        };
+        self.keep(anchor, &value)?;
+        self.put(value)
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, tag: Option<&Tag>) -> Result<(), Refusal> {
+        self.weigh(NODE_WEIGHT + text.len())?;
+        if let Some(Open::Object { name: name @ None, fields, .. }) = self.open.last_mut() {
+            if fields.contains_key(text) {
+                return Err(("yaml-duplicate-key", format!("the name `{text}` stands twice in one object")));
+            }
+            *name = Some(text.to_owned());
+            return self.keep(anchor, &Value::String(text.to_owned()));
+        }
+        let value = scalar(text, style, tag)?;
+        self.keep(anchor, &value)?;
+        self.put(value)
+    }
+
+    fn alias(&mut self, anchor: usize) -> Result<(), Refusal> {
+        let Some(meant) = self.anchors.get(&anchor) else {
+            return Err(("yaml-alias", "an alias for a node that is not complete".to_owned()));
+        };
+        if self.open.len() + meant.depth > DEPTH_MAX {
+            return Err(("too-deep", format!("nests deeper than {DEPTH_MAX} levels through an alias")));
+        }
+        // Before the copy is made: the bomb is in the copies.
+        let weight = meant.weight;
+        self.weigh(weight)?;
+        let Some(value) = self.anchors.get(&anchor).map(|meant| meant.value.clone()) else { return Ok(()) };
+        match (self.open.last_mut(), &value) {
+            (Some(Open::Object { name: name @ None, .. }), Value::String(text)) => *name = Some(text.clone()),
+            (Some(Open::Object { name: None, .. }), _) => {
+                return Err(("yaml-key", "a name must be a text".to_owned()));
+            }
+            _ => return self.put(value),
+        }
+        Ok(())
+    }
+
+    /// Puts a finished value where it belongs.
+    fn put(&mut self, value: Value) -> Result<(), Refusal> {
+        match self.open.last_mut() {
+            None => self.root = Some(value),
+            Some(Open::List { items, .. }) => items.push(value),
+            Some(Open::Object { fields, name, .. }) => match name.take() {
+                Some(name) => {
+                    if fields.insert(name, value).is_some() {
+                        return Err(("yaml-duplicate-key", "a name stands twice in one object".to_owned()));
+                    }
+                }
+                None => return Err(("yaml-key", "a name must be a text".to_owned())),
+            },
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, anchor: usize, value: &Value) -> Result<(), Refusal> {
+        if anchor != 0 {
+            let (weight, depth) = measure(value);
+            // The copy kept for the aliases is memory too.
+            self.weigh(weight)?;
+            self.anchors.insert(anchor, Anchored { value: value.clone(), weight, depth });
+        }
+        Ok(())
+    }
+
+    fn weigh(&mut self, weight: usize) -> Result<(), Refusal> {
+        self.weight = self.weight.saturating_add(weight);
+        if self.weight > YAML_EXPANDED_MAX {
+            return Err(("yaml-alias-bomb", format!("comes to more than {YAML_EXPANDED_MAX} bytes with its aliases")));
+        }
+        Ok(())
+    }
+}
+
+/// Weight and depth. The depth is bounded, so recursion is.
+fn measure(value: &Value) -> (usize, usize) {
+    match value {
+        Value::Array(items) => items.iter().map(measure).fold((NODE_WEIGHT, 1), |(weight, depth), (w, d)| {
+            (weight + w, depth.max(d + 1))
+        }),
+        Value::Object(fields) => fields.iter().fold((NODE_WEIGHT, 1), |(weight, depth), (name, value)| {
+            let (w, d) = measure(value);
+            (weight + NODE_WEIGHT + name.len() + w, depth.max(d + 1))
+        }),
+        Value::String(text) => (NODE_WEIGHT + text.len(), 0),
+        _ => (NODE_WEIGHT, 0),
+    }
+}
+
+fn plain_tag(tag: Option<&Tag>, kind: &str) -> Result<(), Refusal> {
+    match tag {
+        Some(tag) if !(tag.is_yaml_core_schema() && tag.suffix == kind) => Err(unknown_tag(tag)),
+        _ => Ok(()),
+    }
+}
+
+fn unknown_tag(tag: &Tag) -> Refusal {
+    ("yaml-tag", format!("the tag `{tag}` means nothing here"))
+}
+
+/// The core schema of YAML 1.2: `yes` is a text, `true` is not.
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Refusal> {
+    if let Some(tag) = tag {
+        let wrong = || ("yaml-tag", format!("`{text}` is not of the kind that its tag `{tag}` says"));
+        return match (tag.is_yaml_core_schema(), tag.suffix.as_str()) {
+            (true, "str") => Ok(Value::String(text.to_owned())),
+            (true, "null") => Ok(Value::Null),
+            (true, "bool") => Some(resolve(text)?).filter(Value::is_boolean).ok_or_else(wrong),
+            (true, "int") => Some(resolve(text)?).filter(|v| v.is_i64() || v.is_u64()).ok_or_else(wrong),
+            (true, "float") => Some(resolve(text)?).filter(Value::is_number).ok_or_else(wrong),
+            _ => Err(unknown_tag(tag)),
+        };
+    }
+    if style == ScalarStyle::Plain { resolve(text) } else { Ok(Value::String(text.to_owned())) }
+}
+
+fn resolve(text: &str) -> Result<Value, Refusal> {
+    Ok(match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ => return number(text),
+    })
+}
+
+fn number(text: &str) -> Result<Value, Refusal> {
+    let digits = text.trim_start_matches(['+', '-']);
+    let not_json = || ("yaml-number", format!("`{text}` cannot be written in JSON; put it in quotes"));
+    if matches!(digits, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") {
+        return Err(not_json());
+    }
+    let radix = |prefix: &str, radix| digits.strip_prefix(prefix).and_then(|d| u64::from_str_radix(d, radix).ok());
+    if text == digits && let Some(value) = radix("0x", 16).or_else(|| radix("0o", 8)) {
+        return Ok(Value::Number(value.into()));
+    }
+    let plain = text.strip_prefix('+').unwrap_or(text);
+    let is_number = digits.len() + 1 >= text.len()
+        && digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && digits.contains(|c: char| c.is_ascii_digit())
+        && digits.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'));
+    if !is_number {
+        return Ok(Value::String(text.to_owned()));
+    }
+    if let Ok(value) = plain.parse::<i64>() {
+        return Ok(Value::Number(value.into()));
+    }
+    if let Ok(value) = plain.parse::<u64>() {
+        return Ok(Value::Number(value.into()));
+    }
+    match plain.parse::<f64>() {
+        Ok(value) => Number::from_f64(value).map(Value::Number).ok_or_else(not_json),
+        // A version such as `1.2.3`, or a date.
+        Err(_) => Ok(Value::String(text.to_owned())),
+    }
+}
