@@ -119,8 +119,19 @@ mod tests {
         check("assets/a.md", None);
         check("assets/deep/er/A-1_b.v2.yaml", None);
         for path in [
-            "notes/a.md", "assets//a.md", "assets/../a.md", "assets/./a.md", "/assets/a.md", "assets/ä.md",
-            "assets/a b.md", "assets\\a.md", "assets/", "assets", "assets/a.md/", "C:assets/a.md", "assets/a\0.md",
+            "notes/a.md",
+            "assets//a.md",
+            "assets/../a.md",
+            "assets/./a.md",
+            "/assets/a.md",
+            "assets/ä.md",
+            "assets/a b.md",
+            "assets\\a.md",
+            "assets/",
+            "assets",
+            "assets/a.md/",
+            "C:assets/a.md",
+            "assets/a\0.md",
         ] {
             check(path, Some("asset-path"));
         }
@@ -138,11 +149,10 @@ mod tests {
         };
         check("See assets/a.md.", &[("assets/a.md", 0)]);
         check("`assets/a.md`\n(../assets/b/c.yml)", &[("assets/a.md", 0), ("assets/b/c.yml", 1)]);
-        check("@assets/a.md {project-root}/assets/b.md ./assets/c.md", &[
-            ("assets/a.md", 0),
-            ("assets/b.md", 0),
-            ("assets/c.md", 0),
-        ]);
+        check(
+            "@assets/a.md {project-root}/assets/b.md ./assets/c.md",
+            &[("assets/a.md", 0), ("assets/b.md", 0), ("assets/c.md", 0)],
+        );
         check("the folder assets/ and my/assets/x.md, myassets/x.md, https://x.org/assets/y.md", &[]);
     }
 }

@@ -330,7 +330,8 @@ fn find_step<'a>(request: &Request<'a>) -> Result<(&'a Workflow, &'a Node, &'a S
 }
 
 fn text<'a>(package: &'a Package, kind: &'static str, id: &str, path: &str) -> Result<&'a str> {
-    let bytes = package.files().get(path).ok_or_else(|| missing("file", path, &format!("the package of {kind} `{id}`")))?;
+    let bytes =
+        package.files().get(path).ok_or_else(|| missing("file", path, &format!("the package of {kind} `{id}`")))?;
     std::str::from_utf8(bytes).map_err(|_| EnvelopeError::NotText { kind, id: id.to_owned(), path: path.to_owned() })
 }
 
@@ -361,9 +362,7 @@ fn step_line(package: &Package, object: &Object) -> Option<Value> {
 }
 
 fn agents(package: &Package) -> Vec<Value> {
-    let line = |agent: &crate::package::Agent| {
-        json!({ "id": agent.id, "name": agent.value.pointer("/metadata/name"), "title": agent.value.pointer("/metadata/title") })
-    };
+    let line = |agent: &crate::package::Agent| json!({ "id": agent.id, "name": agent.value.pointer("/metadata/name"), "title": agent.value.pointer("/metadata/title") });
     package.agents().iter().map(line).collect()
 }
 

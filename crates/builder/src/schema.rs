@@ -19,10 +19,8 @@ pub struct Published {
 /// `bmad.json`
 pub const PACKAGE: Published = Published { name: "package", text: include_str!("../schemas/package.schema.json") };
 /// The front matter of `workflow.md`.
-pub const WORKFLOW_FRONT_MATTER: Published = Published {
-    name: "workflow-front-matter",
-    text: include_str!("../schemas/workflow-front-matter.schema.json"),
-};
+pub const WORKFLOW_FRONT_MATTER: Published =
+    Published { name: "workflow-front-matter", text: include_str!("../schemas/workflow-front-matter.schema.json") };
 /// `workflow.graph.json`
 pub const GRAPH: Published = Published { name: "graph", text: include_str!("../schemas/graph.schema.json") };
 /// The front matter of a step file.
@@ -37,8 +35,7 @@ pub const CHANGE_SET: Published =
     Published { name: "change-set", text: include_str!("../schemas/change-set.schema.json") };
 
 /// All of them.
-pub const ALL: [Published; 7] =
-    [PACKAGE, WORKFLOW_FRONT_MATTER, GRAPH, STEP_FRONT_MATTER, AGENTS, ASSET, CHANGE_SET];
+pub const ALL: [Published; 7] = [PACKAGE, WORKFLOW_FRONT_MATTER, GRAPH, STEP_FRONT_MATTER, AGENTS, ASSET, CHANGE_SET];
 
 impl Published {
     /// The schema as a value.

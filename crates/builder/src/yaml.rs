@@ -51,7 +51,8 @@ pub(crate) fn parse(text: &str) -> Result<Value, Problem> {
     let mut builder = Builder::default();
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| Problem {
-            code: "yaml-syntax",
+            // The scanner reads ahead, so its own limit may be met before ours.
+            code: if error.info().contains("recursion limit") { "too-deep" } else { "yaml-syntax" },
             message: error.info().to_owned(),
             line: error.marker().line(),
         })?;
@@ -191,9 +192,9 @@ impl Builder {
 /// Weight and depth. The depth is bounded, so recursion is.
 fn measure(value: &Value) -> (usize, usize) {
     match value {
-        Value::Array(items) => items.iter().map(measure).fold((NODE_WEIGHT, 1), |(weight, depth), (w, d)| {
-            (weight + w, depth.max(d + 1))
-        }),
+        Value::Array(items) => {
+            items.iter().map(measure).fold((NODE_WEIGHT, 1), |(weight, depth), (w, d)| (weight + w, depth.max(d + 1)))
+        }
         Value::Object(fields) => fields.iter().fold((NODE_WEIGHT, 1), |(weight, depth), (name, value)| {
             let (w, d) = measure(value);
             (weight + NODE_WEIGHT + name.len() + w, depth.max(d + 1))
@@ -246,7 +247,9 @@ fn number(text: &str) -> Result<Value, Refusal> {
         return Err(not_json());
     }
     let radix = |prefix: &str, radix| digits.strip_prefix(prefix).and_then(|d| u64::from_str_radix(d, radix).ok());
-    if text == digits && let Some(value) = radix("0x", 16).or_else(|| radix("0o", 8)) {
+    if text == digits
+        && let Some(value) = radix("0x", 16).or_else(|| radix("0o", 8))
+    {
         return Ok(Value::Number(value.into()));
     }
     let plain = text.strip_prefix('+').unwrap_or(text);

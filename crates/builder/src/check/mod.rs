@@ -89,11 +89,8 @@ fn check_schemas(package: &Package, findings: &mut Findings) {
     if let (Some(path), Some(agents)) = (package.agents_path(), package.agents_json()) {
         findings.extend(schema::AGENTS.compiled().findings(path, agents));
     }
-    let (document, graph, step) = (
-        schema::WORKFLOW_FRONT_MATTER.compiled(),
-        schema::GRAPH.compiled(),
-        schema::STEP_FRONT_MATTER.compiled(),
-    );
+    let (document, graph, step) =
+        (schema::WORKFLOW_FRONT_MATTER.compiled(), schema::GRAPH.compiled(), schema::STEP_FRONT_MATTER.compiled());
     let mut seen = BTreeSet::new();
     for workflow in package.workflows() {
         if let Some(front) = workflow.document.as_ref().filter(|_| seen.insert(&workflow.path)) {

@@ -112,12 +112,7 @@ fn check_shape(workflow: &Workflow, findings: &mut Findings) {
     }
 }
 
-fn check_entry(
-    workflow: &Workflow,
-    links: &Links,
-    number: &dyn Fn(&str) -> Option<usize>,
-    findings: &mut Findings,
-) {
+fn check_entry(workflow: &Workflow, links: &Links, number: &dyn Fn(&str) -> Option<usize>, findings: &mut Findings) {
     let (graph, at) = (&workflow.graph_path, "/entryNodeId");
     let Some(entry) = workflow.entry_node_id.as_deref() else { return };
     let id = |number: usize| workflow.nodes[number].id.as_str();
@@ -132,10 +127,15 @@ fn check_entry(
         [] => {}
         [only] if *only == entered => {}
         [only] => findings.add(
-            Finding::error("entry-mismatch", graph, at, format!("nothing leads to `{}`, so it must be the entry", id(*only)))
-                .expected(id(*only))
-                .actual(entry)
-                .hint("begin there, or add an edge that leads to it"),
+            Finding::error(
+                "entry-mismatch",
+                graph,
+                at,
+                format!("nothing leads to `{}`, so it must be the entry", id(*only)),
+            )
+            .expected(id(*only))
+            .actual(entry)
+            .hint("begin there, or add an edge that leads to it"),
         ),
         [first, ..] => findings.add(
             Finding::warning("entry-ambiguous", graph, at, format!("nothing leads to {} of the nodes", roots.len()))
@@ -163,13 +163,15 @@ fn check_cycle(workflow: &Workflow, links: &Links, members: &[usize], findings: 
     if !members.iter().any(|member| workflow.nodes[*member].kind == Some(NodeKind::Decision)) {
         let message = format!("the loop of {shown} has no decision, so nothing can end it");
         let finding = Finding::error("cycle-missing-decision", &workflow.graph_path, &pointer, message);
-        findings.add(finding.expected("a decision node in the loop").actual(&shown).hint("make one of them a decision"));
+        findings
+            .add(finding.expected("a decision node in the loop").actual(&shown).hint("make one of them a decision"));
     }
     let leaves = |member: &usize| links.out(*member).iter().any(|to| members.binary_search(to).is_err());
     if !members.iter().any(leaves) {
         let message = format!("no edge leads out of the loop of {shown}");
         let finding = Finding::error("cycle-missing-exit", &workflow.graph_path, &pointer, message);
-        findings.add(finding.expected("an edge that leaves the loop").actual(&shown).hint("add an edge that leaves it"));
+        findings
+            .add(finding.expected("an edge that leaves the loop").actual(&shown).hint("add an edge that leaves it"));
     }
 }
 

@@ -72,7 +72,9 @@ impl Builder<'_> {
 
     fn add(&mut self, from: &Object, to: Object, kind: Kind, place: (&str, String, Option<usize>)) {
         // What is set is there from then on, also without a declaration.
-        if kind == Kind::VariableWrite && let Object::Variable { name, .. } = &to {
+        if kind == Kind::VariableWrite
+            && let Object::Variable { name, .. } = &to
+        {
             let name = name.clone();
             self.named(to.clone(), &[&name], &[]);
         }

@@ -1,0 +1,121 @@
+//! Packages made up by chance: they come back as they were, and valid ones are valid.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toolhost_builder::{Files, Package, Severity, from_zip, render, to_zip, validate};
+
+use crate::small::agents;
+
+/// A name as an id may be.
+fn id() -> impl Strategy<Value = String> {
+    "[A-Za-z0-9][A-Za-z0-9._:-]{0,12}"
+}
+
+/// Text as people write it, and as they do not.
+fn words() -> impl Strategy<Value = String> {
+    prop_oneof!["[ -~\n]{0,200}", "\\PC{0,60}"].prop_map(|text| text.replace("assets/", "assets "))
+}
+
+/// Something that front matter may carry beside what we know.
+fn extra() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        words().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z]{1,6}", inner, 0..4).prop_map(|map| json!(map)),
+        ]
+    })
+}
+
+/// A chain of nodes with a loop back where there is a decision, in one to three workflows.
+fn package() -> impl Strategy<Value = Files> {
+    let node = (any::<bool>(), words(), extra());
+    let workflow = prop::collection::vec(node, 2..8);
+    (prop::collection::vec(workflow, 1..4), prop::collection::btree_set(id(), 8), "[0-9]{1,3}", any::<bool>()).prop_map(
+        |(workflows, ids, number, windows)| {
+            let ids: Vec<String> = ids.into_iter().collect();
+            let mut files = Files::new();
+            let mut listed = Vec::new();
+            for (index, nodes) in workflows.iter().enumerate() {
+                let folder = format!("workflows/w{index}/");
+                add_workflow(&mut files, &folder, nodes, &ids, windows);
+                listed.push(json!({ "id": format!("w{index}"), "workflow": format!("{folder}workflow.md"), "graph": format!("{folder}workflow.graph.json") }));
+            }
+            let manifest = json!({
+                "schemaVersion": "1.1", "name": "made up", "version": format!("1.0.{}", number.parse::<u32>().unwrap()),
+                "entry": { "workflow": listed[0]["workflow"], "graph": listed[0]["graph"], "agents": "agents.json" },
+                "workflows": listed,
+            });
+            files.insert("bmad.json".to_owned(), serde_json::to_vec_pretty(&manifest).unwrap());
+            files.insert("agents.json".to_owned(), serde_json::to_vec(&agents()).unwrap());
+            files.insert("assets/guide.md".to_owned(), b"x".to_vec());
+            files
+        },
+    )
+}
+
+fn add_workflow(files: &mut Files, folder: &str, nodes: &[(bool, String, Value)], ids: &[String], windows: bool) {
+    let last = nodes.len() - 1;
+    let (mut list, mut edges) = (Vec::new(), Vec::new());
+    for (index, (decides, body, extra)) in nodes.iter().enumerate() {
+        let kind = match (index, decides) {
+            (at, _) if at == last => "end",
+            (0, _) | (_, false) => "step",
+            _ => "decision",
+        };
+        list.push(json!({ "id": ids[index], "type": kind, "file": format!("steps/{index}.md"), "agentId": "ada" }));
+        if index < last {
+            edges.push(json!({ "from": ids[index], "to": ids[index + 1], "label": "on", "isDefault": true }));
+        }
+        if kind == "decision" && index > 1 {
+            edges.push(json!({ "from": ids[index], "to": ids[index - 1], "label": "back" }));
+        }
+        let front = json!({ "schemaVersion": "1.1.0", "nodeId": ids[index], "type": kind, "extra": extra });
+        let sections = "\n## Goal\n\n## Instructions\n\n## Completion (Document-as-State)\n\n";
+        let mut text = render(front.as_object().unwrap(), &format!("{sections}{body}"));
+        if windows {
+            text = text.replace('\n', "\r\n");
+        }
+        files.insert(format!("{folder}steps/{index}.md"), text.into_bytes());
+    }
+    let graph = json!({ "schemaVersion": "1.1", "entryNodeId": ids[0], "nodes": list, "edges": edges });
+    files.insert(format!("{folder}workflow.graph.json"), serde_json::to_vec(&graph).unwrap());
+    let front = json!({ "schemaVersion": "1.1", "workflowType": "w", "stepsCompleted": [], "currentNodeId": "", "variables": nodes[0].2 });
+    let mut front = front.as_object().unwrap().clone();
+    if !front["variables"].is_object() {
+        front.remove("variables");
+    }
+    files.insert(format!("{folder}workflow.md"), render(&front, "\nText\n").into_bytes());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_generated_package_is_valid_and_comes_back_byte_for_byte(files in package()) {
+        let package = Package::read(files.clone());
+        let errors: Vec<_> = validate(&package).into_iter().filter(|f| f.severity == Severity::Error).collect();
+        prop_assert!(errors.is_empty(), "{errors:#?}");
+        prop_assert_eq!(package.files(), &files);
+        let zip = to_zip(package.files());
+        let again = Package::read(from_zip(&zip).unwrap());
+        prop_assert_eq!(again.files(), &files);
+        prop_assert_eq!(to_zip(again.files()), zip);
+        prop_assert_eq!(again.workflows().len(), package.workflows().len());
+        prop_assert_eq!(again.into_files(), files);
+    }
+
+    #[test]
+    fn front_matter_that_we_write_is_read_as_it_was_meant(extra in extra(), body in words()) {
+        let front = json!({ "a": extra, "b: c": 1, "true": "no", "x": "2026-11-21", "1": "~" });
+        let text = render(front.as_object().unwrap(), &body);
+        let document = toolhost_builder::Document::parse("a.md", text.as_bytes()).unwrap();
+        prop_assert_eq!(document.front(), &front);
+        prop_assert_eq!(document.body(), body);
+    }
+}

@@ -1,0 +1,15 @@
+//! Packages from their bytes to what is said of them: the sample, each rule broken once, and whatever else may come.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod envelope;
+mod generated;
+mod hostile;
+mod large;
+mod refs;
+mod revisions;
+mod rules;
+mod sample;
+mod schemas;
+mod small;
+mod zips;
