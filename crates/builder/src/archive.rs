@@ -24,25 +24,25 @@ pub fn from_zip(bytes: &[u8]) -> Result<Files, Vec<Finding>> {
     }
     match open(bytes) {
         Ok(mut archive) => Unpack { inflated: 0, findings: &mut findings, files: &mut files }.all(&mut archive),
-        Err(finding) => findings.add(finding),
+        Err(finding) => findings.add(*finding),
     }
     if findings.is_empty() { Ok(files) } else { Err(findings.finish()) }
 }
 
 type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
-fn open(bytes: &[u8]) -> Result<Archive<'_>, Finding> {
+fn open(bytes: &[u8]) -> Result<Archive<'_>, Box<Finding>> {
     let archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| {
         Finding::error("zip-unreadable", "", "", format!("this is not a zip we can read: {error}"))
             .expected("a zip with stored or deflated entries")
             .hint("make the zip again")
     })?;
     if archive.len() > FILES_MAX {
-        return Err(bomb("too-many-files", "", format!("the zip has more than {FILES_MAX} entries")));
+        return Err(Box::new(bomb("too-many-files", "", format!("the zip has more than {FILES_MAX} entries"))));
     }
     if archive.has_duplicate_names() {
         let message = "the zip has two entries of one name, and readers disagree about which of them counts";
-        return Err(Finding::error("zip-duplicate-name", "", "", message).hint("make the zip again"));
+        return Err(Box::new(Finding::error("zip-duplicate-name", "", "", message).hint("make the zip again")));
     }
     Ok(archive)
 }
@@ -74,7 +74,7 @@ impl Unpack<'_> {
                 Ok(None) => {}
                 Err(finding) => {
                     let is_over = matches!(finding.code.as_str(), "package-too-large" | "zip-ratio");
-                    self.findings.add(finding);
+                    self.findings.add(*finding);
                     if is_over {
                         return;
                     }
@@ -84,7 +84,7 @@ impl Unpack<'_> {
     }
 
     /// Path and content of an entry; none for a folder.
-    fn entry(&mut self, archive: &mut Archive<'_>, index: usize) -> Result<Option<(String, Vec<u8>)>, Finding> {
+    fn entry(&mut self, archive: &mut Archive<'_>, index: usize) -> Result<Option<(String, Vec<u8>)>, Box<Finding>> {
         let unreadable = |file: &str, error: &dyn std::fmt::Display| {
             Finding::error("zip-unreadable", file, "", format!("entry {index} of the zip cannot be read: {error}"))
                 .expected("a stored or deflated entry")
@@ -94,17 +94,17 @@ impl Unpack<'_> {
         let path = String::from_utf8(raw).map_err(|error| unreadable("", &error))?;
         if entry.is_symlink() {
             let finding = Finding::error("zip-symlink", &path, "", format!("`{}` is a link", path.escape_debug()));
-            return Err(finding.expected("a file").hint("put the file itself into the zip"));
+            return Err(Box::new(finding.expected("a file").hint("put the file itself into the zip")));
         }
         let folder = path.strip_suffix('/');
         if let Some(problem) = problem(folder.unwrap_or(&path)) {
-            return Err(unsafe_path(&path, problem));
+            return Err(Box::new(unsafe_path(&path, problem)));
         }
         if folder.is_some() || entry.is_dir() {
             return Ok(None);
         }
         if entry.size() > FILE_BYTES_MAX as u64 {
-            return Err(too_large(&path, usize::try_from(entry.size()).unwrap_or(usize::MAX)));
+            return Err(Box::new(too_large(&path, usize::try_from(entry.size()).unwrap_or(usize::MAX))));
         }
         let compressed = entry.compressed_size();
         let mut content = Vec::new();
@@ -112,16 +112,16 @@ impl Unpack<'_> {
         self.inflated += content.len();
         read.map_err(|error| unreadable(&path, &error))?;
         if content.len() > FILE_BYTES_MAX {
-            return Err(too_large(&path, content.len()));
+            return Err(Box::new(too_large(&path, content.len())));
         }
         if self.inflated > PACKAGE_BYTES_MAX {
             let message = format!("the zip inflates to more than {PACKAGE_BYTES_MAX} bytes");
-            return Err(bomb("package-too-large", "", message));
+            return Err(Box::new(bomb("package-too-large", "", message)));
         }
         let size = content.len() as u64;
         if size >= ZIP_RATIO_FROM_BYTES && size / compressed.max(1) > ZIP_RATIO_MAX {
             let message = format!("`{path}` inflates to more than {ZIP_RATIO_MAX} times its size");
-            return Err(bomb("zip-ratio", &path, message));
+            return Err(Box::new(bomb("zip-ratio", &path, message)));
         }
         Ok(Some((path, content)))
     }

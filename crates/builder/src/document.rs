@@ -19,7 +19,7 @@ impl Document {
     ///
     /// # Errors
     /// What is wrong with the text or its front matter.
-    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Finding> {
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Box<Finding>> {
         let text = std::str::from_utf8(bytes).map_err(|error| json::not_utf8(file, error))?;
         let (yaml, body_at) = split(text).ok_or_else(|| no_front_matter(file))?;
         let front = yaml::parse(yaml).map_err(|problem| {
@@ -32,7 +32,8 @@ impl Document {
         })?;
         if !front.is_object() {
             let message = format!("the front matter of `{file}` is not a set of fields");
-            return Err(Finding::error("front-matter-not-object", file, "", message).expected("`name: value` lines"));
+            let finding = Finding::error("front-matter-not-object", file, "", message);
+            return Err(Box::new(finding.expected("`name: value` lines")));
         }
         Ok(Self { text: text.to_owned(), front, body_at })
     }

@@ -144,7 +144,9 @@ type Result<T> = std::result::Result<T, EnvelopeError>;
 /// # Errors
 /// If the target, or the workflow it belongs to, is not there.
 pub fn build_initial_context_envelope(request: &Request<'_>) -> Result<Value> {
-    let index = Index::of(request.package);
+    // Only these two ask who refers to them.
+    let asks = matches!(request.target_type, TargetType::Agent | TargetType::Asset);
+    let index = if asks { Index::of(request.package) } else { Index::default() };
     build_with(request, &index)
 }
 

@@ -8,12 +8,12 @@ use serde_json::{Map, Number, Value};
 use crate::finding::{Finding, token};
 
 /// Parses a file. `serde_json` itself refuses to go deeper than [`crate::limits::DEPTH_MAX`].
-pub(crate) fn parse(file: &str, bytes: &[u8]) -> Result<Value, Finding> {
+pub(crate) fn parse(file: &str, bytes: &[u8]) -> Result<Value, Box<Finding>> {
     let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(file, error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
-    value.map_err(|error| syntax(file, &error))
+    value.map_err(|error| Box::new(syntax(file, &error)))
 }
 
 pub(crate) fn not_utf8(file: &str, error: std::str::Utf8Error) -> Finding {

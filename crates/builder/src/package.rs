@@ -353,7 +353,7 @@ impl Reader<'_> {
             Ok(document) => Some(document),
             Err(problem) => {
                 if !self.problems.iter().rev().take(1).any(|known| known.file == path) {
-                    self.problems.push(problem);
+                    self.problems.push(*problem);
                 }
                 None
             }
@@ -367,7 +367,7 @@ fn small<'a>(files: &'a Files, path: &str) -> Option<&'a [u8]> {
 }
 
 fn read_json(files: &Files, path: &str, problems: &mut Vec<Finding>) -> Option<Value> {
-    json::parse(path, small(files, path)?).map_err(|problem| problems.push(problem)).ok()
+    json::parse(path, small(files, path)?).map_err(|problem| problems.push(*problem)).ok()
 }
 
 fn items<'a>(value: Option<&'a Value>, list: &str) -> impl Iterator<Item = (usize, &'a Value)> {

@@ -52,7 +52,7 @@ fn deep_nesting_is_a_finding() {
     assert_eq!(front(&format!("a: {}", deep("[", "]"))), ["too-deep"]);
     assert_eq!(front(&format!("a: {}", deep("{a: ", "}"))), ["too-deep"]);
     assert_eq!(front(&format!("a:\n  {}x", "- ".repeat(10_000))), ["too-deep"]);
-    assert_eq!(front(&(0..10_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect::<String>())[0], "too-deep");
+    assert_eq!(front(&(0..1_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect::<String>())[0], "too-deep");
     for path in ["bmad.json", "workflow.graph.json", "agents.json"] {
         assert_eq!(with(path, deep("[", "]"))[0], "too-deep", "{path}");
         assert_eq!(with(path, deep("{\"a\":", "}"))[0], "too-deep", "{path}");
