@@ -25,7 +25,10 @@ const ROWS: [Row; 11] = [
     Row { name: "agent", may_import: &["contract", "builder", "host"] },
     Row { name: "server", may_import: &["contract", "builder", "host", "agent", "store"] },
     Row { name: "cli", may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent", "server"] },
-    Row { name: "testkit", may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent", "server"] },
+    Row {
+        name: "testkit",
+        may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent", "server"],
+    },
     Row { name: "xtask", may_import: &[] },
 ];
 

@@ -11,7 +11,7 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost_host::{Asking, Unattended};
-use toolhost_sandbox::{DeployRules, FenceChoice, Orphans};
+use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Orphans};
 
 /// Toolchains that usually live below the home, which commands do not see otherwise. Read-only.
 const HOME_TOOLCHAINS: &[&str] = &[
@@ -38,6 +38,8 @@ const TOOLCHAIN_VARIABLES: &[&str] =
     &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "GOROOT"];
 /// Longest time that a person is waited for: thirty days.
 const EXPIRE_SECONDS_MAX: u64 = 30 * 24 * 3600;
+/// What seals the journals of deploys.
+const DEPLOY_KEY_FILE: &str = "deploy.key";
 /// The machine's user, who needs no name.
 const USER_DEFAULT: &str = "local";
 /// `PATH` of commands where the operator has none.
@@ -163,7 +165,7 @@ pub(crate) struct Resolved {
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
     pub(crate) asking: Asking,
-    pub(crate) deploy: Option<(PathBuf, DeployRules)>,
+    pub(crate) deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     pub(crate) home: PathBuf,
     pub(crate) path: String,
     pub(crate) toolchains: Vec<PathBuf>,
@@ -247,7 +249,7 @@ impl Settings {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
             asking: asking(self.unattended, &file.approvals)?,
-            deploy: deploy(self.deploy_to.clone(), file.deploy)?,
+            deploy: deploy(self.deploy_to.clone(), file.deploy, &folders.data_dir().join("toolhost"), &root)?,
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),
             project: self.project.clone().or(file.project),
@@ -262,7 +264,12 @@ impl Settings {
     }
 }
 
-fn deploy(flag: Option<PathBuf>, file: Deploy) -> anyhow::Result<Option<(PathBuf, DeployRules)>> {
+fn deploy(
+    flag: Option<PathBuf>,
+    file: Deploy,
+    data: &Path,
+    root: &Path,
+) -> anyhow::Result<Option<(PathBuf, DeployRules, DeployKey)>> {
     let Some(to) = flag.or(file.to) else { return Ok(None) };
     let mut rules = DeployRules::default();
     rules.ship = file.ship.unwrap_or(rules.ship);
@@ -270,7 +277,33 @@ fn deploy(flag: Option<PathBuf>, file: Deploy) -> anyhow::Result<Option<(PathBuf
     rules.protect.extend(file.protect);
     rules.orphans = file.orphans.unwrap_or(rules.orphans);
     rules.files_max = file.files_max.unwrap_or(rules.files_max);
-    Ok(Some((std::path::absolute(to)?, rules)))
+    Ok(Some((std::path::absolute(to)?, rules, deploy_key(data, root)?)))
+}
+
+/// One key for all projects of this user: several of them may be deployed to one folder.
+fn deploy_key(data: &Path, root: &Path) -> anyhow::Result<DeployKey> {
+    let file = data.join(DEPLOY_KEY_FILE);
+    if data.starts_with(root) {
+        bail!(
+            "the key of deploys {} would be inside the workspace: choose a project folder with --root",
+            file.display()
+        );
+    }
+    let read = || std::fs::read_to_string(&file).ok().and_then(|text| hex::decode(text.trim()).ok()?.try_into().ok());
+    if let Some(key) = read() {
+        return Ok(DeployKey::new(key));
+    }
+    std::fs::create_dir_all(data).with_context(|| data.display().to_string())?;
+    // Random enough: each id has 74 random bits. Whole before it has its name, and the first one stays.
+    let mut hash = Sha256::new();
+    for _ in 0..8 {
+        hash.update(toolhost_contract::IdSource::call_id(&toolhost_contract::RandomIds).as_str());
+    }
+    let made = tempfile::NamedTempFile::new_in(data).context("the key of deploys")?;
+    std::fs::write(made.path(), hex::encode(hash.finalize()))?;
+    // Somebody else's, made at the same moment, is as good.
+    let _ = made.persist_noclobber(&file);
+    read().map(DeployKey::new).with_context(|| format!("{} is not a key of deploys: move it away", file.display()))
 }
 
 fn asking(flag: Option<UnattendedFlag>, file: &Approvals) -> anyhow::Result<Asking> {

@@ -56,8 +56,15 @@ impl Terminal {
         lines.get_or_insert_with(read_lines).recv().await
     }
 
+    /// What was typed before a question was there is no answer to it.
+    async fn forget_typed(&self) {
+        let mut lines = self.lines.lock().await;
+        while lines.get_or_insert_with(read_lines).try_recv().is_ok() {}
+    }
+
     /// Shows the ask and asks until something is understood. Nothing but a clear yes is a yes.
     pub(crate) async fn ask(&self, ask: &Ask, shown: &Shown) -> Presented {
+        self.forget_typed().await;
         show(ask, shown);
         loop {
             print::note(menu(shown));
@@ -255,7 +262,7 @@ mod tests {
             "kind": "approval", "title": "Push", "tool": "git.push", "effect": "reaches", "why": "w", "persona": "p",
             "profile": "all", "summary": "s", "detail": "", "arguments": {}, "rule": null, "wanted": null, "round": 1,
         }))
-        .unwrap()
+        .expect("these are its fields")
     }
 
     #[test]

@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 use toolhost_contract::{
     Answer, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError, Waited, Wanted,
 };
 use toolhost_sandbox::{BoxFuture, Workspace};
 use toolhost_store::{Ask, AskKind, AskState, NewAsk};
 
-use crate::gate::{Gate, Hooks, Shelf};
+use crate::gate::{Gate, Hooks, Shelf, cancelled};
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
-use crate::queue::{Presented, Unattended, answer_of, ask_id, ask_number, refusal};
+use crate::queue::{LOOK_EVERY, Presented, Unattended, answer_of, ask_id, ask_number, refusal};
 use crate::record::{Record, keepable};
 use crate::registry::Registered;
 use crate::shown::Shown;
@@ -167,7 +168,14 @@ impl Gate {
             detail,
             why: verdict.why.clone(),
             arguments: record.arguments.clone(),
-            rule: suggest(&tool.facts, arguments),
+            // A rule is shown and kept as it is: one over a secret is not offered.
+            rule: suggest(&tool.facts, arguments).filter(|rule| {
+                rule.values().all(|pattern| {
+                    let mut shown = pattern.clone();
+                    self.config.redactor.redact(&mut shown);
+                    shown == *pattern
+                })
+            }),
             ..blank(call, tool)
         };
         let mut stored = call.clone();
@@ -422,13 +430,14 @@ impl Counter<'_> {
         if !mine {
             return Err(unknown());
         }
-        let patience = Some(Duration::from_millis(timeout_ms));
-        let ask = queue.settled(project, number, patience, &self.hooks.cancel).await?;
+        let patience = Duration::from_millis(timeout_ms);
+        let until = Instant::now() + patience;
+        let ask = queue.settled(project, number, Some(patience), &self.hooks.cancel).await?;
         match ask.state {
             AskState::Open => Ok(Waited::Pending(queue.pending(&ask))),
             AskState::Expired => Ok(Waited::Expired),
             AskState::Withdrawn => Ok(Waited::Withdrawn),
-            AskState::Used => self.used(&ask).await,
+            AskState::Used => self.used(&ask, until).await,
             AskState::Answered => {
                 let gate = self.gate;
                 let id = gate.config.ids.call_id();
@@ -444,19 +453,30 @@ impl Counter<'_> {
         }
     }
 
-    async fn used(&self, ask: &Ask) -> Result<Waited, ToolError> {
-        if let Some(outcome) = &ask.outcome {
-            return Ok(Waited::Finished { outcome: outcome.clone() });
-        }
+    /// What became of the call that used the answer; while it runs, it is waited for.
+    async fn used(&self, ask: &Ask, until: Instant) -> Result<Waited, ToolError> {
         let (asks, project) = (self.gate.config.queue.asks(), self.call.scope.project_id);
         let by = ask.used_by.as_deref().unwrap_or_default();
-        if asks.is_running(project, by).await.map_err(ToolError::internal)? {
-            return Ok(Waited::Running);
+        loop {
+            let running = asks.is_running(project, by).await.map_err(ToolError::internal)?;
+            // Looked at after that: its outcome is kept before it is known to have ended.
+            let now = asks.get(project, ask.number).await.map_err(ToolError::internal)?;
+            if let Some(outcome) = now.and_then(|ask| ask.outcome) {
+                return Ok(Waited::Finished { outcome });
+            }
+            if !running {
+                return Ok(Waited::Unknown);
+            }
+            if Instant::now() >= until {
+                return Ok(Waited::Running);
+            }
+            // Its host may have died since this one looked; else nobody would ever say so.
+            self.gate.config.audit.close_orphans().await.map_err(ToolError::internal)?;
+            tokio::select! {
+                () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)) => {}
+                () = self.hooks.cancel.cancelled() => return Err(cancelled()),
+            }
         }
-        // It may have ended between the two looks.
-        let again = asks.get(project, ask.number).await.map_err(ToolError::internal)?;
-        let outcome = again.and_then(|ask| ask.outcome);
-        Ok(outcome.map_or(Waited::Unknown, |outcome| Waited::Finished { outcome }))
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn digest(facts: &Facts, arguments: &Value, call: &Call) -> Result<St
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use toolhost_contract::{CallId, Caller, CallerKind, Effect, Scope};
 

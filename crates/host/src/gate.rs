@@ -161,15 +161,16 @@ impl Gate {
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
         let took = self.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
+        // Before the last row: whoever sees that the call has ended finds what became of it.
+        if let Some(number) = record.answer {
+            self.keep_outcome(&call, number, &outcome).await;
+        }
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
         let written =
             if record.started { self.config.audit.append(row).await } else { self.config.audit.note(row).await };
         if let Err(error) = written {
             tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
-        }
-        if let Some(number) = record.answer {
-            self.keep_outcome(&call, number, &outcome).await;
         }
         outcome
     }

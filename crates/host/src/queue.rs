@@ -21,7 +21,7 @@ use crate::redact::Redactor;
 use crate::shown::Shown;
 
 /// How often a row is looked at that another process may answer.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long a person has to answer, and a call to use the answer, unless the operator says otherwise (Cowork's limit).
 pub const ASK_LIVES_MS_DEFAULT: u64 = 3_000_000;
 /// How long a permission by rule may last.

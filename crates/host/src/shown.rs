@@ -147,6 +147,7 @@ impl Shown {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -197,6 +198,9 @@ mod tests {
         }
         shown.wanted = Some(Wanted::PassEditOrFeedback);
         assert!(shown.answer("feedback", Some("more".to_owned())).is_ok());
+        for empty in ["", " \n\t"] {
+            assert_eq!(shown.answer("feedback", Some(empty.to_owned())).unwrap_err().kind, ErrorKind::Validation);
+        }
         let long = "x".repeat(ANSWER_BYTES_MAX + 1);
         assert_eq!(shown.answer("feedback", Some(long)).unwrap_err().kind, ErrorKind::Limit);
     }

@@ -41,7 +41,7 @@ impl ChangeLog for Logged {
             let (former_sha256, former_mode, former) = match change.former {
                 Present::Nothing => (None, None, None),
                 Present::Kept(former) => (Some(former.sha256), Some(former.mode), Some(former.bytes)),
-                Present::Unkept => (Some(UNKEPT.to_owned()), None, None),
+                Present::TooLarge | Present::NoFile => (Some(UNKEPT.to_owned()), None, None),
             };
             let new = NewChange {
                 project_id: self.project_id,
@@ -180,12 +180,14 @@ fn changed(path: &str) -> ToolError {
 fn play_back(play: &mut BTreeMap<String, Held>, change: &Change) -> Result<(), String> {
     let place = change.moved_to.as_ref().unwrap_or(&change.path);
     let at = |path: &String| play.get(path).and_then(|held| held.sha256.clone());
-    if at(place) != change.after_sha256 {
+    let is_kept = change.former_sha256.as_deref() != Some(UNKEPT);
+    // A large file that was moved has no hash that is known.
+    if at(place) != change.after_sha256 && (is_kept || change.moved_to.is_none()) {
         let never =
             at(&change.path) == change.former_sha256 && change.moved_to.as_ref().is_none_or(|to| at(to).is_none());
         return if never { Ok(()) } else { Err("it was changed since".to_owned()) };
     }
-    if change.former_sha256.as_deref() == Some(UNKEPT) {
+    if !is_kept {
         return Err("what was there before was too large to be kept, or no plain file".to_owned());
     }
     if let Some(to) = &change.moved_to {

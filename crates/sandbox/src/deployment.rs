@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::deploy::{
-    DeployMark, DeployPlan, DeployRecord, DeployRules, DeployWatch, Deployed, Deployer, Recovered, UndoPlan, Undone,
+    DeployKey, DeployMark, DeployPlan, DeployRecord, DeployRules, DeployWatch, Deployed, Deployer, Recovered, UndoPlan,
+    Undone,
 };
 use crate::error::{Error, Result};
 
@@ -20,6 +21,7 @@ pub struct Deployment {
     source: PathBuf,
     target: PathBuf,
     rules: DeployRules,
+    key: DeployKey,
 }
 
 struct Told(DeployProgress);
@@ -31,8 +33,8 @@ impl DeployWatch for Told {
 }
 
 impl Deployment {
-    pub fn new(source: PathBuf, target: PathBuf, rules: DeployRules) -> Self {
-        Self { source, target, rules }
+    pub fn new(source: PathBuf, target: PathBuf, rules: DeployRules, key: DeployKey) -> Self {
+        Self { source, target, rules, key }
     }
 
     /// A host path: for people on this machine.
@@ -92,7 +94,7 @@ impl Deployment {
     }
 
     fn open(&self) -> Result<Deployer> {
-        Deployer::open(&self.source, &self.target)
+        Deployer::open(&self.source, &self.target, self.key.clone())
     }
 
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

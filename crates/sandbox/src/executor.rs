@@ -193,7 +193,7 @@ pub struct FileChange {
     pub path: WsPath,
     pub moved_to: Option<WsPath>,
     pub former: Present,
-    /// SHA-256 (hex) of what will be there; `None`: nothing.
+    /// SHA-256 (hex) of what will be there; `None`: nothing, or a file that was moved and is too large to be kept.
     pub after_sha256: Option<String>,
 }
 
@@ -210,8 +210,10 @@ pub struct Former {
 pub enum Present {
     Nothing,
     Kept(Former),
-    /// Something that cannot be put back: a large file, a folder, a link.
-    Unkept,
+    /// A file that is too large to be kept.
+    TooLarge,
+    /// No file that could be put back: a folder, a link, or what may not be read.
+    NoFile,
 }
 
 /// Where changes of files are written down before they are made. What cannot be written down is not done.
@@ -282,13 +284,16 @@ impl Workspace {
 
     pub async fn rename(&self, from: &WsPath, to: &WsPath) -> Result<()> {
         self.check_writable()?;
-        if let Some(log) = &self.log
-            && let Present::Kept(former) = self.former(from).await?
-        {
-            let after_sha256 = Some(former.sha256.clone());
-            let moved_to = Some(to.clone());
-            log.before(FileChange { path: from.clone(), moved_to, former: Present::Kept(former), after_sha256 })
-                .await?;
+        if let Some(log) = &self.log {
+            let former = self.former(from).await?;
+            let after_sha256 = match &former {
+                Present::Kept(former) => Some(former.sha256.clone()),
+                _ => None,
+            };
+            if let Present::Kept(_) | Present::TooLarge = former {
+                let moved_to = Some(to.clone());
+                log.before(FileChange { path: from.clone(), moved_to, former, after_sha256 }).await?;
+            }
         }
         self.executor.rename(from, to).await
     }
@@ -296,11 +301,9 @@ impl Workspace {
     pub async fn remove(&self, path: &WsPath) -> Result<()> {
         self.check_writable()?;
         if let Some(log) = &self.log
-            && let Present::Kept(former) = self.former(path).await?
+            && let former @ (Present::Kept(_) | Present::TooLarge) = self.former(path).await?
         {
-            let change =
-                FileChange { path: path.clone(), moved_to: None, former: Present::Kept(former), after_sha256: None };
-            log.before(change).await?;
+            log.before(FileChange { path: path.clone(), moved_to: None, former, after_sha256: None }).await?;
         }
         self.executor.remove(path).await
     }
@@ -332,13 +335,13 @@ impl Workspace {
     /// What is there now, as far as it can be put back.
     async fn former(&self, path: &WsPath) -> Result<Present> {
         match self.executor.read(path, ReadSpan { start: 0, bytes_max: FORMER_BYTES_MAX }).await {
-            Ok(content) if content.size > FORMER_BYTES_MAX => Ok(Present::Unkept),
+            Ok(content) if content.size > FORMER_BYTES_MAX => Ok(Present::TooLarge),
             Ok(Content { bytes, mode, .. }) => {
                 Ok(Present::Kept(Former { sha256: hex::encode(Sha256::digest(&bytes)), mode, bytes }))
             }
             Err(Error::NotFound { .. }) => Ok(Present::Nothing),
             // A folder, a link or a file that may not be read: the change itself says whether it is possible.
-            Err(_) => Ok(Present::Unkept),
+            Err(_) => Ok(Present::NoFile),
         }
     }
 

@@ -27,9 +27,9 @@ mod walk;
 
 pub use command::{Command, CommandResult, Progress, Signal, Watch};
 pub use deploy::{
-    DeployMark, DeployPlan, DeployRecord, DeployRules, DeployState, DeployStep, DeployWatch, Deployed, Deployer,
-    FormerFile, Orphans, PROTECT_DEFAULT, PlannedFile, PlannedRemoval, Reason, Recovered, SHIP_DEFAULT, UndoPlan,
-    Undone,
+    DeployKey, DeployMark, DeployPlan, DeployRecord, DeployRules, DeployState, DeployStep, DeployWatch, Deployed,
+    Deployer, FormerFile, Orphans, PROTECT_DEFAULT, PlannedFile, PlannedRemoval, Reason, Recovered, SHIP_DEFAULT,
+    UndoPlan, Undone,
 };
 pub use deployment::{DeployProgress, Deployment};
 pub use error::{Error, ErrorKind, Result};

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::OnceCell;
 
 use crate::command::{Command, CommandResult, Progress, Signal, Watch};
-use crate::deploy::DeployRules;
+use crate::deploy::{DeployKey, DeployRules};
 use crate::deployment::Deployment;
 use crate::error::{Error, Result};
 use crate::executor::{
@@ -49,8 +49,8 @@ pub struct LocalConfig {
     pub env: Vec<(String, String)>,
     /// Folders that commands may read besides the system's: toolchains.
     pub toolchains: Vec<PathBuf>,
-    /// Where the workspace is deployed to, and by which rules.
-    pub deploy: Option<(PathBuf, DeployRules)>,
+    /// Where the workspace is deployed to, by which rules, and what seals the journal there.
+    pub deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     pub limits: Limits,
 }
 
@@ -186,7 +186,7 @@ impl LocalExecutor {
         let room = Arc::new(Room::new(config)?);
         let tree = Arc::new(Tree::open(&room.root)?);
         let to = room.config.deploy.clone();
-        let deployment = to.map(|(target, rules)| Deployment::new(room.root.clone(), target, rules));
+        let deployment = to.map(|(target, rules, key)| Deployment::new(room.root.clone(), target, rules, key));
         let (spawner, guard) = (Spawner::start()?, GitGuard::default());
         Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, deployment })
     }

@@ -5,6 +5,40 @@ use tree_sitter::{Node, Parser};
 /// Longer commands are not parsed and count as unclear.
 const COMMAND_BYTES_MAX: usize = 64 * 1024;
 
+/// What a command may be made of and still run nothing but the simple commands in it.
+const PLAIN: &[&str] = &[
+    "program",
+    "list",
+    "pipeline",
+    "redirected_statement",
+    "subshell",
+    "compound_statement",
+    "command_name",
+    "word",
+    "raw_string",
+    "string",
+    "string_content",
+    "concatenation",
+    "number",
+    "comment",
+    "file_descriptor",
+    "heredoc_start",
+    "heredoc_end",
+    "heredoc_body",
+    "heredoc_redirect",
+    "herestring_redirect",
+    // Their own words say whether they are known.
+    "variable_name",
+    "command_substitution",
+    "process_substitution",
+    "if_statement",
+    "elif_clause",
+    "else_clause",
+    "while_statement",
+    "do_group",
+    "negated_command",
+];
+
 /// A shell command, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
@@ -73,6 +107,10 @@ fn simple_command(node: Node<'_>, text: &str) -> Option<SimpleCommand> {
             return Some(SimpleCommand::new(vec!["function".to_owned(), name.to_owned()], false, false));
         }
         "file_redirect" => return redirect(node, text),
+        // Whatever else there is in the language may run something, or change what a name means.
+        kind if node.is_named() && !PLAIN.contains(&kind) => {
+            return Some(SimpleCommand::new(vec![source(node, text).to_owned()], false, false));
+        }
         _ => return None,
     };
     let mut literal = true;
@@ -85,6 +123,8 @@ fn simple_command(node: Node<'_>, text: &str) -> Option<SimpleCommand> {
             })
         })
         .collect();
+    // A first word with a blank in it is another program than its words would be.
+    let literal = literal && !words.first().is_some_and(|first| first.contains(char::is_whitespace));
     Some(SimpleCommand::new(words, literal, is_fed(node)))
 }
 
@@ -114,7 +154,12 @@ fn is_fed(node: Node<'_>) -> bool {
 fn redirect(node: Node<'_>, text: &str) -> Option<SimpleCommand> {
     let operator = children(node).find(|child| !child.is_named()).map_or("", |child| source(child, text));
     let target = node.child_by_field_name("destination").map_or("", |target| source(target, text));
-    let harmless = operator.starts_with('<') || operator.ends_with('&') || target == "/dev/null";
+    // `>& name` writes a file of that name; only a number, or `-`, is a stream.
+    let stream = target == "-" || (!target.is_empty() && target.bytes().all(|byte| byte.is_ascii_digit()));
+    let harmless = match operator {
+        ">&" | "<&" => stream,
+        _ => operator.starts_with('<') || target == "/dev/null",
+    };
     (!harmless || operator == "<>").then(|| SimpleCommand::new(vec![">".to_owned(), target.to_owned()], true, false))
 }
 
@@ -127,7 +172,9 @@ fn value(word: Node<'_>, text: &str) -> Option<String> {
         "raw_string" => Some(raw.strip_prefix('\'')?.strip_suffix('\'')?.to_owned()),
         "string" => {
             let plain = children(word).all(|part| !part.is_named() || part.kind() == "string_content");
-            plain.then(|| unescape(raw.trim_start_matches('"').trim_end_matches('"')))
+            // A backslash in quotes means itself before most letters: such a text is not guessed at.
+            let plain = plain && !raw.contains('\\');
+            plain.then(|| raw.strip_prefix('"')?.strip_suffix('"').map(str::to_owned)).flatten()
         }
         "concatenation" => children(word).map(|part| value(part, text)).collect(),
         // The keyword of a declaration: `export`, `declare`, …

@@ -81,6 +81,7 @@ enum Job {
     /// `Some`: the caller waits for the commit.
     Append(Box<Item>, Waiter),
     Flush(oneshot::Sender<Result<()>>),
+    CloseOrphans(oneshot::Sender<Result<()>>),
 }
 
 impl Audit {
@@ -117,6 +118,13 @@ impl Audit {
         let (done, committed) = oneshot::channel();
         self.send(Job::Flush(done)).await?;
         committed.await.map_err(|_| gone())?
+    }
+
+    /// Gives the calls of hosts that have died since this one opened their last row, as opening does.
+    pub async fn close_orphans(&self) -> Result<()> {
+        let (done, closed) = oneshot::channel();
+        self.send(Job::CloseOrphans(done)).await?;
+        closed.await.map_err(|_| gone())?
     }
 
     async fn send(&self, job: Job) -> Result<()> {
@@ -157,6 +165,7 @@ struct Batch {
     /// One for each of the entries.
     waiting: Vec<Waiter>,
     flushing: Vec<Waiter>,
+    closing: Vec<Waiter>,
 }
 
 impl Batch {
@@ -167,11 +176,12 @@ impl Batch {
                 self.waiting.push(done);
             }
             Job::Flush(done) => self.flushing.push(Some(done)),
+            Job::CloseOrphans(done) => self.closing.push(Some(done)),
         }
     }
 
     fn is_waited_for(&self) -> bool {
-        !self.flushing.is_empty() || self.waiting.iter().any(Option::is_some)
+        !self.flushing.is_empty() || !self.closing.is_empty() || self.waiting.iter().any(Option::is_some)
     }
 }
 
@@ -191,13 +201,18 @@ impl Writer {
                 let Some(job) = next else { break };
                 batch.take(job);
             }
+            let closing = std::mem::take(&mut batch.closing);
             self.commit_batch(batch).await;
+            for waiter in closing {
+                let closed = self.close_orphans().await;
+                answer(waiter, closed);
+            }
         }
         self.commit_batch(Batch::default()).await;
     }
 
     async fn commit_batch(&mut self, batch: Batch) {
-        let Batch { entries, mut waiting, flushing } = batch;
+        let Batch { entries, mut waiting, flushing, closing: _ } = batch;
         let mut rows = std::mem::take(&mut self.notes);
         // Nobody waits for what is left from before.
         waiting.splice(0..0, rows.iter().map(|_| None));

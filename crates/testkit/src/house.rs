@@ -9,7 +9,7 @@ use toolhost_host::{
     Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
     Tightening, Unattended,
 };
-use toolhost_sandbox::{DeployRules, FenceChoice, LocalConfig, LocalExecutor};
+use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Filter, Project, Records, Store, Verdict};
 
 use crate::clock::{CountingIds, FakeClock};
@@ -38,7 +38,7 @@ pub struct HouseBuilder {
     limits: Limits,
     secrets: Vec<(String, String)>,
     persona: String,
-    deploy: Option<(PathBuf, DeployRules)>,
+    deploy: Option<(PathBuf, DeployRules, DeployKey)>,
 }
 
 /// A gate, open, with its workspace and its store.
@@ -104,7 +104,7 @@ impl HouseBuilder {
 
     /// Where the workspace is deployed to, and by which rules.
     pub fn deploy(mut self, target: PathBuf, rules: DeployRules) -> Self {
-        self.deploy = Some((target, rules));
+        self.deploy = Some((target, rules, DeployKey::new([7; 32])));
         self
     }
 

@@ -28,7 +28,11 @@ pub struct McpProcess {
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
     era: Era,
+    /// What the client says it is able to do.
+    capabilities: Value,
     last_id: u64,
+    /// Requests of the host's own that nobody has looked at.
+    asked: VecDeque<Value>,
     /// Read while something else was waited for.
     held: VecDeque<Value>,
     /// Notifications, in the order they came.
@@ -43,12 +47,28 @@ impl McpProcess {
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().map(BufReader::new);
-        Self { child, stdin, stdout, era, last_id: 0, held: VecDeque::new(), notifications: Vec::new() }
+        Self {
+            child,
+            stdin,
+            stdout,
+            era,
+            capabilities: json!({}),
+            last_id: 0,
+            asked: VecDeque::new(),
+            held: VecDeque::new(),
+            notifications: Vec::new(),
+        }
     }
 
     /// Starts it and opens a session, where the era has sessions.
     pub async fn open(program: &Program, arguments: &[&str], era: Era) -> Self {
+        Self::open_with(program, arguments, era, json!({})).await
+    }
+
+    /// As [`McpProcess::open`], by a client that says it is able to do this.
+    pub async fn open_with(program: &Program, arguments: &[&str], era: Era, capabilities: Value) -> Self {
         let mut process = Self::start(program, arguments, era);
+        process.capabilities = capabilities;
         if era == Era::Session {
             let answer = process.initialize().await;
             assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
@@ -58,7 +78,8 @@ impl McpProcess {
 
     pub async fn initialize(&mut self) -> Value {
         let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "testkit", "version": "1" },
+            "protocolVersion": "2025-11-25", "capabilities": self.capabilities,
+            "clientInfo": { "name": "testkit", "version": "1" },
         });
         let answer = self.request("initialize", params).await;
         self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
@@ -77,7 +98,7 @@ impl McpProcess {
             let meta = meta.as_object_mut().unwrap();
             for (name, value) in [
                 ("protocolVersion", json!("2026-07-28")),
-                ("clientCapabilities", json!({})),
+                ("clientCapabilities", self.capabilities.clone()),
                 ("clientInfo", json!({ "name": "testkit", "version": "1" })),
             ] {
                 meta.insert(format!("io.modelcontextprotocol/{name}"), value);
@@ -146,21 +167,10 @@ impl McpProcess {
     /// The next answer on the wire; `None` once the host has closed its side.
     pub async fn next_message(&mut self) -> Option<Value> {
         loop {
-            let mut line = String::new();
-            let stdout = self.stdout.as_mut().unwrap();
-            let read = tokio::time::timeout(PATIENCE, stdout.read_line(&mut line)).await;
-            assert!(read.is_ok(), "the host has been silent for a minute");
-            // A host that was killed may leave half a line.
-            if read.unwrap().unwrap() == 0 || !line.ends_with('\n') {
-                return None;
+            let message = self.read().await?;
+            if let Some(answer) = self.sort(message) {
+                return Some(answer);
             }
-            let parsed = serde_json::from_str(&line);
-            assert!(parsed.is_ok(), "not a message: {line}");
-            let message: Value = parsed.unwrap();
-            if message.get("id").is_some() {
-                return Some(message);
-            }
-            self.notifications.push(message);
         }
     }
 
@@ -170,17 +180,54 @@ impl McpProcess {
             if let Some(found) = self.notifications.iter().find(|note| fits(note)) {
                 return found.clone();
             }
-            let mut line = String::new();
-            let stdout = self.stdout.as_mut().unwrap();
-            let read = tokio::time::timeout(PATIENCE, stdout.read_line(&mut line)).await;
-            assert!(matches!(read, Ok(Ok(1..))), "the host ended or fell silent without such a notification");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if message.get("id").is_some() {
-                self.held.push_back(message);
-            } else {
-                self.notifications.push(message);
-            }
+            let message = self.read().await;
+            assert!(message.is_some(), "the host ended without such a notification");
+            let answer = self.sort(message.unwrap());
+            self.held.extend(answer);
         }
+    }
+
+    /// Reads until the host asks something of its own, and gives that request.
+    pub async fn until_asked(&mut self) -> Value {
+        loop {
+            if let Some(request) = self.asked.pop_front() {
+                return request;
+            }
+            let message = self.read().await;
+            assert!(message.is_some(), "the host ended without asking");
+            let answer = self.sort(message.unwrap());
+            assert!(answer.is_none(), "the host did not ask, and said: {answer:?}");
+        }
+    }
+
+    /// Answers a request of the host's.
+    pub async fn respond(&mut self, request: &Value, result: Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
+    }
+
+    /// The next line; `None` once the host has closed its side.
+    async fn read(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let stdout = self.stdout.as_mut().unwrap();
+        let read = tokio::time::timeout(PATIENCE, stdout.read_line(&mut line)).await;
+        assert!(read.is_ok(), "the host has been silent for a minute");
+        // A host that was killed may leave half a line.
+        if read.unwrap().unwrap() == 0 || !line.ends_with('\n') {
+            return None;
+        }
+        let parsed = serde_json::from_str(&line);
+        assert!(parsed.is_ok(), "not a message: {line}");
+        Some(parsed.unwrap())
+    }
+
+    /// Puts what the host says of itself where it is looked for, and gives back what is an answer.
+    fn sort(&mut self, message: Value) -> Option<Value> {
+        match (message.get("id").is_some(), message.get("method").is_some()) {
+            (true, false) => return Some(message),
+            (true, true) => self.asked.push_back(message),
+            (false, _) => self.notifications.push(message),
+        }
+        None
     }
 
     pub fn close_stdin(&mut self) {

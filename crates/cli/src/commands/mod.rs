@@ -13,6 +13,7 @@ mod import;
 mod init;
 mod mcp;
 mod member;
+mod package;
 mod policy;
 mod profiles;
 mod review;
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Approvals(approvals::Args),
     Deploy(deploy::Args),
     Undo(undo::Args),
+    Package(package::Args),
     Audit(audit::Args),
     Import(import::Args),
     Export(export::Args),
@@ -57,6 +59,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Approvals(args) => approvals::run(args, settings).await,
         Command::Deploy(args) => deploy::run(args, settings).await,
         Command::Undo(args) => undo::run(args, settings).await,
+        Command::Package(args) => package::run(args, settings).await,
         Command::Audit(args) => audit::run(args, settings).await,
         Command::Import(args) => import::run(args, settings).await,
         Command::Export(args) => export::run(args, settings).await,

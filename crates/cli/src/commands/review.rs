@@ -173,6 +173,8 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
             Ok(None) => print::note(format_args!("{} stays open", ask_id(number))),
             Ok(Some(ask)) if settings.json => told.push(json!({ "id": ask_id(number), "answer": ask.answer })),
             Ok(Some(ask)) => print::line(format_args!("{}: {}", ask_id(number), word(&ask))),
+            // What was said wrong is wrong for all of them.
+            Err(error) if error.is::<Usage>() => return Err(error),
             Err(error) => {
                 code = ExitCode::from(EXIT_FAILED);
                 print::failure(&error);

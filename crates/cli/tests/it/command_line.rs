@@ -12,6 +12,7 @@ fn call(program: &Program, tool: &str, arguments: &str) -> Ran {
 #[test]
 fn exit_codes_are_what_the_help_promises() {
     let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
+    workspace.git(&["remote", "add", "origin", "https://git.example.org/a.git"]);
     let program = program(&workspace);
     let ok = call(&program, "file.read", r#"{"path":"a.txt"}"#);
     assert_eq!((ok.code, ok.stdout.as_str(), ok.stderr.as_str()), (Some(0), "hello\n", ""));
@@ -23,7 +24,10 @@ fn exit_codes_are_what_the_help_promises() {
         let ran = program.run(usage);
         assert!(ran.code == Some(2) && ran.stdout.is_empty() && !ran.stderr.is_empty(), "{usage:?}: {ran:?}");
     }
-    assert_eq!(call(&program, "git.push", "{}").code, Some(3), "denied: nobody is here to allow it");
+    let waits = call(&program, "git.push", "{}");
+    assert!(waits.code == Some(3) && waits.stdout.contains("waits for a person's approval as ask-1"), "{waits:?}");
+    let denied = program.run(&["--unattended", "deny", "call", "git.push", "{\"branch\":\"main\"}"]);
+    assert!(denied.code == Some(3) && denied.stderr.contains("nobody is here to give it"), "{denied:?}");
     let absent = program.run(&["call", "file.write", r#"{"path":"x","content":"y"}"#, "--profile", "researcher"]);
     assert_eq!(absent.code, Some(3), "{absent:?}");
     let nobody = program.run(&["call", "file.list", "{}", "--profile", "nobody"]);

@@ -1,10 +1,17 @@
 //! Every example of every tool does what it says.
 
 use serde_json::Value;
-use toolhost_contract::{CallerKind, Example, Expect, Outcome};
-use toolhost_testkit::{SaysYes, TempWorkspace};
+use toolhost_contract::{Answer, CallerKind, Example, Expect, Outcome};
+use toolhost_host::{Presented, Shown};
+use toolhost_store::AskKind;
+use toolhost_testkit::{TempWorkspace, said};
 
 use crate::room::house;
+
+/// Allows every call, and is not there for anything else.
+fn allows_calls(shown: &Shown) -> Presented {
+    if shown.kind == AskKind::Approval { said(Answer::Allow) } else { Presented::Gone }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_example_comes_to_what_it_says() {
@@ -16,7 +23,7 @@ async fn every_example_comes_to_what_it_says() {
             for (path, content) in example.files {
                 workspace.write(path, content);
             }
-            let house = house(workspace).person(SaysYes).build().await;
+            let house = house(workspace).person(allows_calls).build().await;
             for (tool, arguments) in example.before {
                 let mut call = house.request(tool, serde_json::from_str(arguments).unwrap());
                 call.caller.kind = CallerKind::Person;

@@ -23,6 +23,7 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace);
     let reading = [
+        "approval.wait",
         "bash",
         "comment.post",
         "file.list",
@@ -55,9 +56,18 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     }
     let planner = profile(&program, "planner");
     let has = |tool: &str| tools(&planner).iter().any(|name| name == tool);
-    for tool in
-        ["requirement.create", "feature.add", "task.create", "artifact.save", "check.feature_coverage", "memory.query"]
-    {
+    for tool in [
+        "requirement.create",
+        "feature.add",
+        "task.create",
+        "artifact.save",
+        "check.feature_coverage",
+        "memory.query",
+        "review.file",
+        "review.content",
+        "human.ask",
+        "approval.wait",
+    ] {
         assert!(has(tool), "{tool}");
     }
     assert!(!has("bash") && !has("file.write") && !has("git.commit"), "{planner}");

@@ -6,7 +6,8 @@ use toolhost_store::Records;
 use toolhost_store::records::Kind;
 
 /// Families of tools that keep no records.
-const WITHOUT_RECORDS: [&str; 4] = ["file", "bash", "git", "tool"];
+const WITHOUT_RECORDS: [&str; 8] = ["file", "bash", "git", "tool", "approval", "review", "human", "deploy"];
+
 /// The tools that keep records.
 pub(crate) fn record_tools() -> Vec<Facts> {
     let all = toolhost_tools::all(&Records::nowhere()).into_iter().map(|tool| tool.facts());

@@ -304,6 +304,16 @@ mod tests {
             "",
             "echo cargo test",
             "eval cargo test",
+            "for PATH in .; do cargo test x; done",
+            "for ((x=0;;)); do cargo test a; done",
+            "cargo test a <<< ${x@P}",
+            "cargo test a << E\n${x@P}\nE",
+            "case ${x@P} in *) cargo test a;; esac",
+            "cargo test a >& important.txt",
+            "((x=1)); cargo test a",
+            "'cargo test x'",
+            "\"carg\\o\" test a",
+            "select x in a; do cargo test a; done",
         ] {
             assert!(!matches(&rule, no), "{no}");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use toolhost_contract::Facts;
+use toolhost_contract::{Effect, Facts};
 use toolhost_sandbox::{Parsed, parse_command};
 
 use super::{Decide, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT, SHELL_TOOL, glob};
@@ -42,7 +42,9 @@ pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<Strin
             // A list would need each of its items named.
             Some(Value::Array(_) | Value::Object(_)) => return None,
             // A limit that is given next time reaches no further.
-            Some(Value::Null) | None if is_number(schema) => continue,
+            Some(Value::Null) | None if is_of(schema, &["integer", "number"]) => continue,
+            // Which remote, which branch: what is left out is looked up anew each time, and may be another then.
+            Some(Value::Null) | None if facts.effect == Effect::Reaches && is_of(schema, &["string"]) => return None,
             Some(Value::Null) | None => String::new(),
             Some(other) => other.to_string(),
         };
@@ -51,8 +53,8 @@ pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<Strin
     Rule::permission(&facts.name, &conditions).ok()?.matches(&facts.name, arguments).then_some(conditions)
 }
 
-fn is_number(schema: &Value) -> bool {
-    let is = |word: &Value| matches!(word.as_str(), Some("integer" | "number"));
+fn is_of(schema: &Value, types: &[&str]) -> bool {
+    let is = |word: &Value| word.as_str().is_some_and(|word| types.contains(&word));
     match schema.get("type") {
         Some(Value::Array(words)) => words.iter().any(is),
         Some(word) => is(word),

@@ -273,6 +273,7 @@ async fn a_yes_holds_for_the_very_same_call_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "somebody beside the host changes the file")]
 async fn what_changed_since_it_was_shown_needs_a_new_yes() {
     let (builder, watched) = house();
     let rule = "[[profiles.all.rules]]\ntool = 'probe.put'\ndecide = 'ask'";

@@ -12,6 +12,7 @@ use cap_std::fs::{Dir, MetadataExt};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::plan::{MadeFolder, PlannedFile, PlannedRemoval};
 use super::root::{Root, Stop};
@@ -25,6 +26,8 @@ use crate::path::{POLICY_FILE, WsPath, is_git_internal};
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Largest file of the journal that is read.
+const NOT_OURS: &str = "was not written by a deploy of yours, so its word is not taken: move the folder away";
+const MARKER_BYTES_MAX: u64 = 100;
 const JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Begins the name of a deploy's folder that is being removed.
 const LEAVING: &str = ".leaving-";
@@ -96,6 +99,7 @@ impl Marker {
 /// The work folder, locked while this is held unless it was opened only to look.
 pub(super) struct Work {
     tree: Tree,
+    key: DeployKey,
     _lock: Option<OwnedFd>,
 }
 
@@ -109,20 +113,20 @@ pub(super) struct Deploy {
 
 impl Work {
     /// Opens and locks the work folder if there is one.
-    pub(super) fn open(root: &Root, stop: Stop<'_>) -> Result<Option<Self>> {
+    pub(super) fn open(root: &Root, key: &DeployKey, stop: Stop<'_>) -> Result<Option<Self>> {
         let Some(dir) = trusted(root)? else { return Ok(None) };
         let lock = lock(&dir, stop)?;
-        Ok(Some(Self { tree: Tree::of_ours(dir), _lock: Some(lock) }))
+        Ok(Some(Self { tree: Tree::of_ours(dir), key: key.clone(), _lock: Some(lock) }))
     }
 
     /// The same, made if need be.
-    pub(super) fn create(root: &Root, stop: Stop<'_>) -> Result<Self> {
+    pub(super) fn create(root: &Root, key: &DeployKey, stop: Stop<'_>) -> Result<Self> {
         let io = |e: std::io::Error| Error::from_io(WORK_FOLDER, e);
         match rustix::fs::mkdirat(root.tree().dir(), WORK_FOLDER, Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(e) => return Err(io(e.into())),
         }
-        let work = Self::open(root, stop)?.ok_or_else(|| Error::PlanStale { what: format!("`{WORK_FOLDER}`") })?;
+        let work = Self::open(root, key, stop)?.ok_or_else(|| Error::PlanStale { what: format!("`{WORK_FOLDER}`") })?;
         if !work.has(".gitignore") {
             work.write(".gitignore", b"*\n")?;
         }
@@ -131,8 +135,8 @@ impl Work {
     }
 
     /// Opens it without the lock, only to look.
-    pub(super) fn look(root: &Root) -> Result<Option<Self>> {
-        Ok(trusted(root)?.map(|dir| Self { tree: Tree::of_ours(dir), _lock: None }))
+    pub(super) fn look(root: &Root, key: &DeployKey) -> Result<Option<Self>> {
+        Ok(trusted(root)?.map(|dir| Self { tree: Tree::of_ours(dir), key: key.clone(), _lock: None }))
     }
 
     pub(super) fn manifest(&self) -> Result<Manifest> {
@@ -178,21 +182,32 @@ impl Work {
         Ok(names)
     }
 
-    pub(super) fn stage(&self, id: &str) -> Stage {
-        let has = |marker: Marker| self.has(&format!("deploys/{id}/{}", marker.name()));
-        match () {
-            () if id.starts_with(LEAVING) || !has(Marker::Commit) => Stage::Preparing,
-            () if has(Marker::Undone) => Stage::Undone,
-            () if has(Marker::Undo) => Stage::Undoing,
-            () if has(Marker::Done) => Stage::Done,
+    /// How far a deploy has come. A marker that was not written with our key is an error, and nothing is done about it: it
+    /// may be somebody's invention, or another user's deploy.
+    pub(super) fn stage(&self, id: &str) -> Result<Stage> {
+        let has = |marker: Marker| -> Result<bool> {
+            let path = format!("deploys/{id}/{}", marker.name());
+            let span = ReadSpan { start: 0, bytes_max: MARKER_BYTES_MAX };
+            match self.tree.read(&WsPath::parse(&path)?, span) {
+                Ok(found) if found.bytes == self.key.seal(&path, b"").as_bytes() => Ok(true),
+                Ok(_) => Err(damaged(&path, NOT_OURS)),
+                Err(Error::NotFound { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        };
+        Ok(match () {
+            () if id.starts_with(LEAVING) || !has(Marker::Commit)? => Stage::Preparing,
+            () if has(Marker::Undone)? => Stage::Undone,
+            () if has(Marker::Undo)? => Stage::Undoing,
+            () if has(Marker::Done)? => Stage::Done,
             () => Stage::Committed,
-        }
+        })
     }
 
     pub(super) fn mark(&self, id: &str, marker: Marker) -> Result<()> {
         let path = format!("deploys/{id}/{}", marker.name());
         // Already there: it was written before a crash.
-        if self.has(&path) { Ok(()) } else { self.write(&path, b"") }
+        if self.has(&path) { Ok(()) } else { self.write(&path, self.key.seal(&path, b"").as_bytes()) }
     }
 
     /// Writes down what a deploy sets out to do.
@@ -255,16 +270,16 @@ impl Work {
     }
 
     pub(super) fn history(&self) -> Result<Vec<DeployRecord>> {
-        let record = |about: About| {
-            let state = match self.stage(&about.id) {
+        let record = |about: About| -> Result<DeployRecord> {
+            let state = match self.stage(&about.id)? {
                 Stage::Preparing | Stage::Committed | Stage::Undoing => DeployState::Unfinished,
                 Stage::Done => DeployState::Done,
                 Stage::Undone => DeployState::Undone,
             };
             let About { id, sequence: _, at_ms, who, new, changed, deleted, bytes } = about;
-            DeployRecord { id, at_ms, who, new, changed, deleted, bytes, state }
+            Ok(DeployRecord { id, at_ms, who, new, changed, deleted, bytes, state })
         };
-        let mut all: Vec<_> = self.deploys()?.into_iter().map(record).collect();
+        let mut all: Vec<_> = self.deploys()?.into_iter().map(record).collect::<Result<_>>()?;
         all.reverse();
         Ok(all)
     }
@@ -278,7 +293,11 @@ impl Work {
     }
 
     fn write_json(&self, path: &str, value: &impl Serialize) -> Result<()> {
-        self.write(path, &serde_json::to_vec(value).expect("strings and numbers have a JSON form"))
+        let mut text = serde_json::to_vec(value).expect("strings and numbers have a JSON form");
+        let seal = self.key.seal(path, &text);
+        text.push(b'\n');
+        text.extend(seal.into_bytes());
+        self.write(path, &text)
     }
 
     /// `None` if there is no such file.
@@ -288,7 +307,35 @@ impl Work {
             Err(Error::NotFound { .. }) => return Ok(None),
             content => content?,
         };
-        serde_json::from_slice(&content.bytes).map(Some).map_err(|e| damaged(path, &format!("cannot be read: {e}")))
+        let sealed = content.bytes.iter().rposition(|byte| *byte == b'\n').map(|at| content.bytes.split_at(at));
+        let Some((text, seal)) = sealed.filter(|(text, seal)| self.key.seal(path, text).as_bytes() == &seal[1..])
+        else {
+            return Err(damaged(path, NOT_OURS));
+        };
+        debug_assert!(!seal.is_empty(), "it begins with the line break");
+        serde_json::from_slice(text).map(Some).map_err(|e| damaged(path, &format!("cannot be read: {e}")))
+    }
+}
+
+/// What tells a journal that deploys have written from one that came with the files: it is known to no agent.
+#[derive(Clone)]
+pub struct DeployKey([u8; 32]);
+
+impl DeployKey {
+    pub fn new(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+
+    /// A keyed hash over a file of the journal and its place (a key on both sides, as HMAC has it).
+    fn seal(&self, path: &str, content: &[u8]) -> String {
+        let inner = Sha256::new().chain_update(self.0).chain_update(path).chain_update([0]).chain_update(content);
+        hex::encode(Sha256::new().chain_update(self.0).chain_update(inner.finalize()).finalize())
+    }
+}
+
+impl std::fmt::Debug for DeployKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DeployKey(***)")
     }
 }
 

@@ -26,6 +26,7 @@ use self::listing::Hashes;
 use self::root::Root;
 use crate::error::{Error, Result};
 
+pub use self::journal::DeployKey;
 pub use self::plan::{DeployPlan, FormerFile, PlannedFile, PlannedRemoval, Reason};
 pub use self::rules::{DeployRules, Orphans, PROTECT_DEFAULT, SHIP_DEFAULT};
 
@@ -45,6 +46,7 @@ pub struct Deployer {
     /// The workspace's path in the target, if it is in there.
     own: Option<String>,
     hashes: Hashes,
+    key: DeployKey,
     /// Whether two names can change places in one step here, for all that is known.
     exchanges: bool,
 }
@@ -194,7 +196,7 @@ impl<'a> Port<'a> {
 
 impl Deployer {
     /// Opens both folders. The workspace may be inside the target, but not the other way round.
-    pub fn open(source: &Path, target: &Path) -> Result<Self> {
+    pub fn open(source: &Path, target: &Path, key: DeployKey) -> Result<Self> {
         let source_path = source.canonicalize().map_err(|e| Error::from_io("the workspace", e))?;
         let target_path = target.canonicalize().map_err(|e| Error::from_io("the target of the deploy", e))?;
         let (source, target) = (Root::open(&source_path)?, Root::open(&target_path)?);
@@ -215,12 +217,12 @@ impl Deployer {
                 why: "the workspace is inside the folder that deploys keep their state in",
             });
         }
-        Ok(Self { source, target, source_path, target_path, own, hashes: Hashes::default(), exchanges: true })
+        Ok(Self { source, target, source_path, target_path, own, hashes: Hashes::default(), key, exchanges: true })
     }
 
     /// Finishes or takes back what a crash left. Every other call that changes or plans something does this first.
     pub fn recover(&self, watch: &mut dyn DeployWatch) -> Result<Vec<Recovered>> {
-        match Work::open(&self.target, &|| false)? {
+        match Work::open(&self.target, &self.key, &|| false)? {
             Some(work) => self.mend(&work, &mut Port::new(watch)),
             None => Ok(Vec::new()),
         }
@@ -228,7 +230,7 @@ impl Deployer {
 
     /// What a run would do. Changes nothing but what a crash left.
     pub fn plan(&self, rules: &DeployRules, stop: &(dyn Fn() -> bool + Sync)) -> Result<DeployPlan> {
-        let work = Work::open(&self.target, stop)?;
+        let work = Work::open(&self.target, &self.key, stop)?;
         let manifest = match &work {
             Some(work) => {
                 self.mend(work, &mut Port::new(&mut ()))?;
@@ -263,13 +265,13 @@ impl Deployer {
 
     /// The deploys that are kept, newest first.
     pub fn history(&self) -> Result<Vec<DeployRecord>> {
-        Work::look(&self.target)?.map_or(Ok(Vec::new()), |work| work.history())
+        Work::look(&self.target, &self.key)?.map_or(Ok(Vec::new()), |work| work.history())
     }
 
     fn mend(&self, work: &Work, port: &mut Port<'_>) -> Result<Vec<Recovered>> {
         let mut mended = Vec::new();
         for id in work.folders()? {
-            match work.stage(&id) {
+            match work.stage(&id)? {
                 Stage::Preparing => {
                     work.remove(&id)?;
                     mended.push(Recovered::Discarded { id });
@@ -341,7 +343,8 @@ mod tests {
 
         /// As on a file system where two names cannot change places in one step.
         fn deployer(&self) -> Deployer {
-            let deployer = Deployer::open(&self.0.path().join("s"), &self.0.path().join("t")).unwrap();
+            let deployer =
+                Deployer::open(&self.0.path().join("s"), &self.0.path().join("t"), DeployKey::new([7; 32])).unwrap();
             Deployer { exchanges: false, ..deployer }
         }
 

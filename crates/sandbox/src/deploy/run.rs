@@ -45,7 +45,7 @@ pub(super) enum End {
 
 pub(super) fn run(deployer: &Deployer, order: &Order<'_>, port: &mut Port<'_>, stop: Stop<'_>) -> Result<Deployed> {
     check_id(&order.mark.id)?;
-    let work = Work::create(&deployer.target, stop)?;
+    let work = Work::create(&deployer.target, &deployer.key, stop)?;
     deployer.mend(&work, port)?;
     if work.folders()?.contains(&order.mark.id) {
         return Err(Error::Exists { path: order.mark.id.clone() });
@@ -254,7 +254,7 @@ fn manifest_after(work: &Work, deploy: &Deploy, roll: &Roll<'_>) -> Result<Manif
 
 fn prune(work: &Work) -> Result<()> {
     let ended =
-        work.deploys()?.into_iter().filter(|about| matches!(work.stage(&about.id), Stage::Done | Stage::Undone));
+        work.deploys()?.into_iter().filter(|about| matches!(work.stage(&about.id), Ok(Stage::Done | Stage::Undone)));
     let ended: Vec<_> = ended.collect();
     let most = ended.len().saturating_sub(DEPLOYS_KEPT);
     ended.iter().take(most).try_for_each(|about| work.remove(&about.id))

@@ -16,7 +16,7 @@ pub(super) enum Certainty {
 }
 
 pub(super) fn plan(deployer: &Deployer) -> Result<Option<UndoPlan>> {
-    let Some(work) = Work::open(&deployer.target, &|| false)? else { return Ok(None) };
+    let Some(work) = Work::open(&deployer.target, &deployer.key, &|| false)? else { return Ok(None) };
     deployer.mend(&work, &mut Port::new(&mut ()))?;
     let Some(id) = newest(&work)? else { return Ok(None) };
     plan_of(deployer, &work.load(&id)?).map(Some)
@@ -24,7 +24,7 @@ pub(super) fn plan(deployer: &Deployer) -> Result<Option<UndoPlan>> {
 
 pub(super) fn undo(deployer: &Deployer, id: Option<&str>, port: &mut Port<'_>) -> Result<Undone> {
     let none = || Error::NoDeploy { what: "is there to undo".to_owned() };
-    let work = Work::open(&deployer.target, &|| false)?.ok_or_else(none)?;
+    let work = Work::open(&deployer.target, &deployer.key, &|| false)?.ok_or_else(none)?;
     deployer.mend(&work, port)?;
     let newest = newest(&work)?.ok_or_else(none)?;
     if let Some(asked) = id.filter(|asked| *asked != newest) {
@@ -72,7 +72,7 @@ pub(super) fn take_back(
 }
 
 fn newest(work: &Work) -> Result<Option<String>> {
-    let done = work.deploys()?.into_iter().rfind(|about| work.stage(&about.id) == Stage::Done);
+    let done = work.deploys()?.into_iter().rfind(|about| matches!(work.stage(&about.id), Ok(Stage::Done)));
     Ok(done.map(|about| about.id))
 }
 

@@ -11,8 +11,14 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use toolhost_sandbox::{
-    DeployMark, DeployPlan, DeployRules, DeployStep, DeployWatch, Deployed, Deployer, Error, Orphans, Result, Undone,
+    DeployKey, DeployMark, DeployPlan, DeployRules, DeployStep, DeployWatch, Deployed, Deployer, Error, Orphans,
+    Result, Undone,
 };
+
+/// As a host would have it.
+fn key() -> DeployKey {
+    DeployKey::new([7; 32])
+}
 
 /// A workspace, a target, and a folder beside them that nobody may touch.
 pub(crate) struct Trees {
@@ -54,7 +60,7 @@ impl Trees {
     }
 
     pub(crate) fn deployer(&self) -> Deployer {
-        Deployer::open(&self.at("source"), &self.at("target")).unwrap()
+        Deployer::open(&self.at("source"), &self.at("target"), key()).unwrap()
     }
 
     pub(crate) fn plan(&self, rules: &DeployRules) -> DeployPlan {

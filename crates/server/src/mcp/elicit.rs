@@ -117,22 +117,25 @@ fn form(shown: &Shown) -> Option<ElicitRequestParams> {
         (AskKind::Approval, _) => "Why not, or for `edit` the arguments as JSON",
         _ => "The text of an edit, of feedback or of an answer",
     };
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "decision": { "type": "string", "title": "Decision", "enum": shown.answers() },
-            "text": { "type": "string", "title": "Text", "description": text },
-        },
-        "required": ["decision"],
-    });
     let mut message = shown.render();
     if shown.kind == AskKind::Approval {
         message.push_str(&format!("\n\narguments: {}", visible(&shown.arguments.to_string())));
     }
+    let mut answers = shown.answers().to_vec();
     if let Some((cut, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
         message.truncate(cut);
-        message.push_str("\n… all of it: toolhost review show");
+        message.push_str("\n… this is not all of it: `toolhost review` shows the rest, and is where to allow it");
+        // What was not seen whole is not allowed.
+        answers.retain(|answer| shown.kind != AskKind::Approval || *answer == "deny");
     }
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "decision": { "type": "string", "title": "Decision", "enum": answers },
+            "text": { "type": "string", "title": "Text", "description": text },
+        },
+        "required": ["decision"],
+    });
     let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
@@ -148,7 +151,9 @@ fn decision(shown: &Shown, result: ElicitResult) -> Option<Decision> {
             let content = result.content.unwrap_or_default();
             let text = content.get("text").and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
             let word = content.get("decision").and_then(Value::as_str).unwrap_or_default();
-            shown.answer(word, text).unwrap_or_else(|_| no())
+            let said = shown.answer(word, text).unwrap_or_else(|_| no());
+            let whole = shown.render().chars().count() <= MESSAGE_CHARS_MAX;
+            if shown.kind == AskKind::Approval && !whole { no() } else { said }
         }
         ElicitationAction::Decline => no(),
         _ => return None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use toolhost_contract::{Effect, Outcome};
+use toolhost_contract::{Effect, Facts, Outcome};
 use toolhost_host::Registered;
 
 use super::service::Names;
@@ -19,19 +19,22 @@ pub(crate) fn tool(registered: &Registered, names: Names) -> Tool {
     let mut tool = Tool::new(name, facts.description.clone(), object(facts.input_schema.clone()));
     tool.title = Some(facts.title.to_string());
     tool.output_schema = Some(object(envelope(&facts.output_schema)));
-    tool.annotations = Some(annotations(&facts.title, facts.effect));
+    tool.annotations = Some(annotations(facts));
     tool
 }
 
 /// The four hints, from the effect: a tool that only reads says so, and everything else is taken as it could be.
-fn annotations(title: &str, effect: Effect) -> ToolAnnotations {
-    let reads = effect == Effect::Reads;
+fn annotations(facts: &Facts) -> ToolAnnotations {
+    let effect = facts.effect;
+    // Whoever waits for a person may run what they allow, whatever it is.
+    let runs_others = effect == Effect::Reads && facts.waits;
+    let reads = effect == Effect::Reads && !runs_others;
     ToolAnnotations::from_raw(
-        Some(title.to_owned()),
+        Some(facts.title.to_string()),
         Some(reads),
-        Some(matches!(effect, Effect::Writes | Effect::Executes | Effect::Reaches)),
+        Some(runs_others || matches!(effect, Effect::Writes | Effect::Executes | Effect::Reaches)),
         Some(reads),
-        Some(effect == Effect::Reaches),
+        Some(runs_others || effect == Effect::Reaches),
     )
 }
 

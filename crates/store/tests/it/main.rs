@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod asks;
 mod both;
 mod chain;
 mod checkup;
 mod claims;
 mod crowd;
+mod file_log;
 mod hostile;
 mod killed;
 mod links;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, encode};
 
-use super::{WHOLE_BYTES_MAX, as_text, check_marks, diff_of, read_whole};
+use super::{WHOLE_BYTES_MAX, as_approved, as_text, check_marks, diff_of, read_whole};
 
 /// Lines shown when a text was not found.
 const NEAREST_LINES_MAX: usize = 3;
@@ -115,7 +115,7 @@ impl Tool for Edit {
             // Between the reading and this moment somebody else may have written.
             let guard =
                 WriteGuard { expected_sha256: Some(before_sha256), create_only: false, ..WriteGuard::default() };
-            ctx.workspace.write(&path, bytes, guard).await?;
+            ctx.workspace.write(&path, bytes, as_approved(ctx, guard)).await?;
         }
         Ok(Output { path: path.to_string(), diff, replacements, written: !dry_run, sha256 })
     }

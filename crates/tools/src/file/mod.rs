@@ -9,11 +9,11 @@ pub(crate) mod read;
 pub(crate) mod search;
 pub(crate) mod write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
 use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError};
-use toolhost_sandbox::{Content, Decoded, ReadSpan, WsPath, decode};
+use toolhost_sandbox::{Content, Decoded, ReadSpan, WriteGuard, WsPath, decode};
 
 /// Largest file that is read whole, bytes.
 const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -58,6 +58,15 @@ fn kind_of(bytes: &[u8]) -> &'static str {
         (b"\xfd7zXZ", "xz data"),
     ];
     known.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("unknown kind", |(_, name)| name)
+}
+
+/// What the file must still be: what the caller expects, or what a person saw when they allowed the call.
+fn as_approved(ctx: &Ctx<'_>, guard: WriteGuard) -> WriteGuard {
+    match ctx.approved.as_ref().and_then(|rests_on| rests_on.get("sha256")) {
+        None => guard,
+        Some(Value::String(seen)) => WriteGuard { expected_sha256: Some(seen.clone()), ..guard },
+        Some(_) => WriteGuard { create_only: true, ..guard },
+    }
 }
 
 /// What a person is shown of a file that would have other content, and the hash of what is there.

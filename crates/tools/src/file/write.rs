@@ -6,7 +6,7 @@ use serde_json::json;
 use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, decode};
 
-use super::{check_marks, preview_of, read_whole};
+use super::{as_approved, check_marks, preview_of, read_whole};
 
 pub(crate) struct Write;
 
@@ -91,7 +91,7 @@ impl Tool for Write {
             create_only: input.create_only,
             ..WriteGuard::default()
         };
-        let written = ctx.workspace.write(&path, input.content.into_bytes(), guard).await?;
+        let written = ctx.workspace.write(&path, input.content.into_bytes(), as_approved(ctx, guard)).await?;
         Ok(Output { path: path.to_string(), created: written.created, bytes: written.bytes, sha256: written.sha256 })
     }
 }

@@ -41,13 +41,18 @@ printf '%s\n%s\n' "$remote" "$branch"
 "#;
 
 const PUSH: &str = r#"
-exec git push --porcelain --no-verify --no-recurse-submodules --no-signed -- "$remote" "refs/heads/$branch:refs/heads/$branch" 2>&1
+[ -z "$4" ] || [ "$4" = "$(git remote get-url --push --all -- "$remote" | tr '\n' ' ')" ] \
+    || { echo "the address of $remote has changed since a person saw it" >&2; exit 70; }
+exec git push --porcelain --no-verify --no-recurse-submodules --no-signed --no-follow-tags -- "$remote" \
+    "${3:-refs/heads/$branch}:refs/heads/$branch" 2>&1
 "#;
 
 /// Where the branch stands, where the remote is, and the commits that go there.
 const PREVIEW: &str = r#"
 git rev-parse --verify "refs/heads/$branch" || exit
-git remote get-url --push -- "$remote" || exit
+git remote get-url --push --all -- "$remote" | tr '\n' ' ' || exit
+echo
+echo "$(git rev-list --count "refs/heads/$branch" --not --remotes="$remote") commits, as far as this repository knows:"
 git log --oneline --no-decorate --max-count=50 "refs/heads/$branch" --not --remotes="$remote"
 "#;
 
@@ -94,7 +99,11 @@ impl Tool for Push {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let (remote, branch) = names(&input)?;
         let script = format!("{RESOLVE}{PUSH}");
-        let result = super::run(ctx, Mode::Write, &script, &[&remote, &branch], "", TRANSPORTS).await?;
+        // What a person has seen is what goes, and where to: the branch may have moved since.
+        let seen = |name: &str| ctx.approved.as_ref().and_then(|rests_on| rests_on.get(name)?.as_str());
+        let (commit, address) = (seen("commit").unwrap_or_default(), seen("address").unwrap_or_default());
+        let result =
+            super::run(ctx, Mode::Write, &script, &[&remote, &branch, commit, address], "", TRANSPORTS).await?;
         if result.exit_code != 0 {
             return Err(super::refused("nothing was pushed", &result)
                 .hint("the remote must be configured and reached over https without credentials, its host granted by the profile; ssh is not possible from the fence: otherwise ask the person to push"));
@@ -112,8 +121,13 @@ fn names(input: &Input) -> Result<(String, String), ToolError> {
 
 /// An address may carry a name and a password.
 fn without_password(address: &str) -> String {
-    match address.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
-        Some((scheme, rest)) => format!("{scheme}://{rest}"),
-        None => address.to_owned(),
-    }
+    let without = |address: &str| {
+        let (scheme, rest) = address.split_once("://")?;
+        // Only before the path: an `@` in it is a part of its name.
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (_, host) = authority.rsplit_once('@')?;
+        Some(format!("{scheme}://{host}{path}"))
+    };
+    let addresses = address.split_whitespace().map(|one| without(one).unwrap_or_else(|| one.to_owned()));
+    addresses.collect::<Vec<_>>().join(" and ")
 }

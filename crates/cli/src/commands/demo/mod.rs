@@ -106,7 +106,8 @@ impl Stage {
             std::fs::write(stage.project().join(name), text)?;
         }
         std::fs::write(stage.folder.join(story::SECRET_FILE), story::SECRET)?;
-        std::fs::write(stage.config(), "")?;
+        // Nobody will answer here: a call that needs a person comes back as waiting at once.
+        std::fs::write(stage.config(), "[approvals]\nhold_seconds = 0\n")?;
         Ok(stage)
     }
 
@@ -160,6 +161,7 @@ async fn play(client: &Client, step: &'static Step, stage: &Stage) -> anyhow::Re
         Wanted::Exit(code) => outcome.ok && outcome.data.get("exitCode") == Some(&json!(code)),
         Wanted::ExitNonZero => outcome.ok && outcome.data.get("exitCode").is_some_and(|code| code != 0),
         Wanted::Refused(kind) => outcome.error.as_ref().is_some_and(|error| error.kind == kind),
+        Wanted::Waits => outcome.ok && outcome.data.get("status") == Some(&json!("pending_approval")),
     };
     Ok(Played { step, outcome, as_wanted })
 }
@@ -173,6 +175,7 @@ fn show(n: usize, played: &Played) {
     let mark = match (played.as_wanted, &step.wanted) {
         (false, _) => paint(BAD, "unexpected"),
         (true, Wanted::Refused(kind)) => paint(WARN, format_args!("refused ({})", kind.as_str())),
+        (true, Wanted::Waits) => paint(WARN, "waits for a person"),
         (true, Wanted::ExitNonZero) => paint(WARN, "stopped by the fence"),
         (true, Wanted::Exit(code)) => paint(WARN, format_args!("exit code {code}")),
         (true, Wanted::Ok) => paint(GOOD, "ok"),
@@ -227,6 +230,7 @@ fn timeline(played: &[Played], audit: &LookBack) {
             let outcome = &played.outcome;
             let ended = match (&outcome.error, outcome.data.get("exitCode")) {
                 (Some(error), _) => error.kind.as_str().to_owned(),
+                (None, None) if matches!(played.step.wanted, Wanted::Waits) => "waits".to_owned(),
                 (None, Some(code)) if code != 0 => format!("exit code {code}"),
                 _ => "ok".to_owned(),
             };
@@ -262,6 +266,11 @@ fn conclude(stage: &Stage, played: &[Played], verdict: &toolhost_store::Verdict,
     print::line(format_args!("the audit has {} rows and {chain}; it is in {}", verdict.rows, state.display()));
     print::line(format_args!(
         "\nlook at it:  toolhost audit show --root {} --state {}",
+        project.display(),
+        state.display()
+    ));
+    print::line(format_args!(
+        "what waits:  toolhost review list --root {} --state {}",
         project.display(),
         state.display()
     ));

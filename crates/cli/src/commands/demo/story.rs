@@ -35,6 +35,8 @@ pub(super) enum Wanted {
     ExitNonZero,
     /// The host refused the call.
     Refused(ErrorKind),
+    /// The call waits for a person, and has not run.
+    Waits,
 }
 
 const fn step(says: &'static str, tool: &'static str, arguments: &'static str, wanted: Wanted) -> Step {
@@ -51,7 +53,7 @@ pub(super) const STEPS: &[Step] = &[
         step(
             "make it a git repository",
             "bash",
-            r#"{"command": "git init --quiet --initial-branch main"}"#,
+            r#"{"command": "git init --quiet --initial-branch main && git remote add origin https://git.example.org/greeter.git"}"#,
             Wanted::Ok,
         ),
     ),
@@ -90,11 +92,6 @@ pub(super) const STEPS: &[Step] = &[
     ),
     chapter(
         "It asks for what a person must allow",
-        step(
-            "push: it leaves this machine, and nobody is here to say yes",
-            "git_push",
-            "{}",
-            Wanted::Refused(ErrorKind::Denied),
-        ),
+        step("push: it leaves this machine, so it waits until a person says yes", "git_push", "{}", Wanted::Waits),
     ),
 ];

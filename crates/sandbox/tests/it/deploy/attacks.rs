@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use toolhost_sandbox::{DeployRules, DeployStep, ErrorKind};
+use toolhost_sandbox::{DeployKey, DeployRules, DeployStep, Deployer, ErrorKind};
 
 use super::{At, Trees, everything, fill, mode};
 
@@ -124,4 +124,35 @@ fn an_invented_journal_cannot_reach_where_no_deploy_reaches() {
         assert_eq!(trees.target(), before);
         trees.outside_is_untouched();
     }
+}
+
+#[test]
+fn a_journal_that_was_not_written_with_our_key_is_not_believed() {
+    let trees = Trees::new(&[("a.html", "one")], &[(".env", "mine")]);
+    trees.deploy("first").unwrap();
+    fill(&trees.at("source"), &[("a.html", "two")]);
+    // Whoever writes the folder makes a deploy of its own that seems to be interrupted.
+    let work = trees.at("target/.toolhost/deploys");
+    let copy = |name: &str| std::fs::copy(work.join("first").join(name), work.join("planted").join(name)).unwrap();
+    std::fs::create_dir_all(work.join("planted/new")).unwrap();
+    std::fs::create_dir_all(work.join("planted/former")).unwrap();
+    for name in ["plan.json", "about.json", "manifest.json", "commit"] {
+        copy(name);
+    }
+    fill(&work, &[("planted/new/0", "planted")]);
+    let before = trees.target();
+    let stranger = Deployer::open(&trees.at("source"), &trees.at("target"), DeployKey::new([8; 32])).unwrap();
+    for deployer in [stranger, trees.deployer()] {
+        assert_eq!(deployer.recover(&mut ()).unwrap_err().kind(), ErrorKind::Security);
+        assert_eq!(deployer.plan(&DeployRules::default(), &|| false).unwrap_err().kind(), ErrorKind::Security);
+    }
+    assert_eq!(trees.target(), before);
+    assert!(work.join("first/commit").exists(), "nothing of what is there is given up");
+    std::fs::remove_dir_all(work.join("planted")).unwrap();
+    // And a plan changed by hand is no plan.
+    let plan = work.join("first/plan.json");
+    let text = std::fs::read_to_string(&plan).unwrap().replace("a.html", ".env");
+    std::fs::write(&plan, text).unwrap();
+    assert!(trees.deployer().undo(None, &mut ()).is_err());
+    assert_eq!(std::fs::read_to_string(trees.at("target/.env")).unwrap(), "mine");
 }

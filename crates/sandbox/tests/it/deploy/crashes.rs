@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolhost_sandbox::{DeployRules, DeployStep, Deployer, Recovered};
 
 use super::runs::Dice;
-use super::{EndAfter, Snapshot, Trees, fill, mode};
+use super::{EndAfter, Snapshot, Trees, fill, key, mode};
 
 /// How often a process is killed at a random moment; `TOOLHOST_CRASH_ROUNDS` asks for more.
 const KILL_ROUNDS: u64 = 30;
@@ -157,7 +157,7 @@ fn a_deploy_that_is_killed_leaves_one_tree_or_the_other() {
     trees.undo().unwrap();
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     let (mut finished, mut discarded) = (0, 0);
-    let rounds = std::env::var("TOOLHOST_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let rounds = std::env::var_os("TOOLHOST_CRASH_ROUNDS").and_then(|text| text.to_str()?.parse().ok());
     for round in 0..rounds.unwrap_or(KILL_ROUNDS) {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "deploy::crashes::deploys_until_it_is_killed", "--nocapture"])
@@ -209,7 +209,7 @@ fn a_deploy_that_is_killed_leaves_one_tree_or_the_other() {
 fn deploys_until_it_is_killed() {
     let Some(folder) = std::env::var_os(KILLED_IN) else { return };
     let folder = std::path::PathBuf::from(folder);
-    let deployer = Deployer::open(&folder.join("source"), &folder.join("target")).unwrap();
+    let deployer = Deployer::open(&folder.join("source"), &folder.join("target"), key()).unwrap();
     std::fs::write(folder.join("began"), "").unwrap();
     let mut watch = super::At(DeployStep::Committed, || std::fs::write(folder.join("committed"), "").unwrap());
     for n in 0.. {

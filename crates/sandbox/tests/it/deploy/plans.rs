@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use toolhost_sandbox::{DeployPlan, DeployRules, Deployer, ErrorKind, Orphans, Reason};
 
-use super::{Trees, everything, fill, mode};
+use super::{Trees, everything, fill, key, mode};
 use crate::room::is_root;
 
 fn find<'a>(reasons: &'a [Reason], path: &str) -> Option<&'a str> {
@@ -172,7 +172,7 @@ fn git_s_rules_count_from_the_repository_s_root_on() {
 #[test]
 fn a_workspace_inside_the_target_stays_out_of_it() {
     let trees = Trees::new(&[], &[("ws/index.html", "x"), ("ws/ws/page.html", "x"), ("other.py", "x")]);
-    let deployer = Deployer::open(&trees.at("target/ws"), &trees.at("target")).unwrap();
+    let deployer = Deployer::open(&trees.at("target/ws"), &trees.at("target"), key()).unwrap();
     let plan = deployer.plan(&everything(), &|| false).unwrap();
     assert_eq!(paths(&plan.new, |file| &file.path), ["index.html"]);
     assert_eq!(find(&plan.refused, "ws/"), Some("its place is the workspace itself"));
@@ -182,7 +182,7 @@ fn a_workspace_inside_the_target_stays_out_of_it() {
 #[test]
 fn refuses_folders_that_contain_each_other_the_wrong_way() {
     let trees = Trees::new(&[("sub/x.html", "x")], &[]);
-    let refused = |source: &str, target: &str| match Deployer::open(&trees.at(source), &trees.at(target)) {
+    let refused = |source: &str, target: &str| match Deployer::open(&trees.at(source), &trees.at(target), key()) {
         Ok(_) => None,
         Err(e) => Some(e.kind()),
     };

@@ -1,0 +1,380 @@
+//! People asked through a real MCP client: by a form that the host sends, by one that it returns, and where the client
+//! cannot ask, from another process. Nothing but a clear yes lets a call run, and it lets it run once.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace};
+
+use crate::room::program;
+
+/// Every command needs a person, and nobody is waited for unless the client asks them.
+const ASKING: &str = "[approvals]\nhold_seconds = 0\n[[profiles.developer.rules]]\ntool = 'bash'\ndecide = 'ask'\n";
+const FORMS: &str = r#"{ "elicitation": { "form": {} } }"#;
+
+/// A workspace whose commands need a person.
+fn asking(workspace: &TempWorkspace) -> Program {
+    configured(workspace, ASKING)
+}
+
+fn configured(workspace: &TempWorkspace, config: &str) -> Program {
+    workspace.write_beside("operator.toml", config);
+    program(workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"))
+}
+
+/// A host whose client can show forms.
+async fn able(program: &Program, era: Era) -> McpProcess {
+    McpProcess::open_with(program, &[], era, serde_json::from_str(FORMS).unwrap()).await
+}
+
+/// Its effect is a line in a file: how often it ran can be counted.
+fn mark(line: &str) -> Value {
+    json!({ "command": format!("echo {line} >> ran.txt") })
+}
+
+fn lines(workspace: &TempWorkspace) -> Vec<String> {
+    if !workspace.has("ran.txt") {
+        return Vec::new();
+    }
+    workspace.read("ran.txt").lines().map(str::to_owned).collect()
+}
+
+fn accept(content: Value) -> Value {
+    json!({ "action": "accept", "content": content })
+}
+
+/// Calls, answers the form the host sends, and gives the outcome.
+async fn answered(host: &mut McpProcess, tool: &str, arguments: Value, form: Value) -> Value {
+    let id = host.begin_call(tool, arguments).await;
+    let request = host.until_asked().await;
+    assert_eq!(request["method"], "elicitation/create", "{request}");
+    host.respond(&request, form).await;
+    host.answer_to(id).await["result"]["structuredContent"].clone()
+}
+
+/// The approval of a call that waits for one.
+#[track_caller]
+fn pending(outcome: &Value) -> String {
+    assert_eq!((&outcome["ok"], &outcome["data"]["status"]), (&json!(true), &json!("pending_approval")), "{outcome}");
+    assert!(outcome["data"]["expiresAt"].is_i64(), "{outcome}");
+    outcome["data"]["approvalId"].as_str().unwrap().to_owned()
+}
+
+/// What `toolhost review` says of an ask.
+fn state(program: &Program, id: &str) -> Value {
+    program.run(&["--json", "review", "show", id]).json()["state"].clone()
+}
+
+fn decide(program: &Program, id: &str, answer: &[&str]) {
+    let ran = program.run(&[&["review", "decide", id], answer].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+async fn wait(host: &mut McpProcess, id: &str) -> Value {
+    let result = host.call("approval_wait", json!({ "approvalId": id, "timeoutMs": 50 })).await;
+    result["structuredContent"]["data"].clone()
+}
+
+/// The events of the audit, each with the ask that it is about.
+fn started(program: &Program) -> Vec<Value> {
+    let export = program.run(&["audit", "export"]).stdout;
+    let rows = export.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.filter(|row| row["event"] == "started").map(|row| row["decision"]["ask"].clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_form_shows_the_effect_and_a_yes_runs_the_call_once() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Session).await;
+    let id = host.begin_call("bash", mark("yes")).await;
+    let request = host.until_asked().await;
+    let (message, schema) = (request["params"]["message"].as_str().unwrap(), &request["params"]["requestedSchema"]);
+    assert!(message.contains("runs: echo yes") && message.contains("network: none"), "{message}");
+    assert_eq!(schema["properties"]["decision"]["enum"], json!(["allow", "edit", "deny"]), "{request}");
+    assert!(lines(&workspace).is_empty(), "it ran before anybody said yes");
+    host.respond(&request, accept(json!({ "decision": "allow" }))).await;
+    let answer = host.answer_to(id).await;
+    assert_eq!(answer["result"]["structuredContent"]["data"]["exitCode"], 0, "{answer}");
+    assert_eq!(lines(&workspace), ["yes"]);
+    assert!(host.close().await.success());
+    assert_eq!(started(&program), [json!("ask-1")]);
+    let decision = program.run(&["--json", "audit", "show"]).stdout;
+    assert!(decision.contains("mcp-client"), "the audit says where it was said: {decision}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edited_arguments_run_instead_of_those_that_were_asked_for() {
+    let workspace = TempWorkspace::new();
+    let mut host = able(&asking(&workspace), Era::Session).await;
+    let form = accept(json!({ "decision": "edit", "text": mark("edited").to_string() }));
+    let outcome = answered(&mut host, "bash", mark("asked"), form).await;
+    assert_eq!((&outcome["ok"], lines(&workspace)), (&json!(true), vec!["edited".to_owned()]), "{outcome}");
+    // What a person types passes the same checks as what a model sends, and a slip does not stand in the way for good.
+    for text in [r#"{"command":5}"#, r#"{"command":"ls","more":1}"#, "[]"] {
+        let form = accept(json!({ "decision": "edit", "text": text }));
+        let outcome = answered(&mut host, "bash", mark("slip"), form).await;
+        assert_eq!((&outcome["ok"], &outcome["error"]["kind"]), (&json!(false), &json!("validation")), "{outcome}");
+    }
+    assert_eq!(lines(&workspace), ["edited"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_no_clear_yes_runs_nothing() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Session).await;
+    let noes = [
+        accept(json!({ "decision": "deny", "text": "not on a Friday" })),
+        json!({ "action": "decline" }),
+        accept(json!({ "decision": "yes" })),
+        accept(json!({ "decision": "ALLOW" })),
+        accept(json!({ "decision": " allow" })),
+        accept(json!({ "decision": true })),
+        accept(json!({ "decision": ["allow"] })),
+        accept(json!({ "allow": true })),
+        accept(json!({ "decision": "edit" })),
+        accept(json!({ "decision": "edit", "text": "{ no JSON" })),
+        accept(json!({})),
+        accept(json!("allow")),
+        json!({ "action": "accept" }),
+    ];
+    for (n, form) in noes.into_iter().enumerate() {
+        let outcome = answered(&mut host, "bash", mark(&format!("no{n}")), form.clone()).await;
+        assert_eq!((&outcome["ok"], &outcome["error"]["kind"]), (&json!(false), &json!("denied")), "{form}: {outcome}");
+        let told = outcome["error"]["message"].as_str().unwrap();
+        assert_eq!(n == 0, told.contains("not on a Friday"), "{told}");
+        assert_eq!(state(&program, &format!("ask-{}", n + 1)), "used");
+    }
+    let unsaid = [
+        json!({ "action": "cancel" }),
+        json!({ "action": "allow" }),
+        json!({ "action": 7 }),
+        json!({ "decision": "allow" }),
+        json!({}),
+    ];
+    for (n, form) in unsaid.into_iter().enumerate() {
+        let outcome = answered(&mut host, "bash", mark(&format!("unsaid{n}")), form.clone()).await;
+        let id = pending(&outcome);
+        assert_eq!(state(&program, &id), "open", "{form}: it can still be answered elsewhere");
+    }
+    let id = host.begin_call("bash", mark("error")).await;
+    let request = host.until_asked().await;
+    let error = json!({ "code": -32603, "message": "allow" });
+    host.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error })).await;
+    pending(&host.answer_to(id).await["result"]["structuredContent"]);
+    assert!(lines(&workspace).is_empty() && started(&program).is_empty(), "{:?}", lines(&workspace));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_answers_first_in_the_client_or_elsewhere_is_who_answered() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Session).await;
+    let id = host.begin_call("bash", mark("elsewhere")).await;
+    let late = host.until_asked().await;
+    decide(&program, "ask-1", &["--allow"]);
+    let answer = host.answer_to(id).await;
+    assert_eq!(answer["result"]["structuredContent"]["data"]["exitCode"], 0, "{answer}");
+    // The form is still on the screen; what it says now changes nothing.
+    host.respond(&late, accept(json!({ "decision": "deny" }))).await;
+    let dismissed = answered(&mut host, "bash", mark("later"), json!({ "action": "cancel" })).await;
+    let id = pending(&dismissed);
+    let late = program.run(&["review", "decide", "ask-1", "--deny", "too late"]);
+    assert!(late.code == Some(1) && late.stderr.contains("used"), "{late:?}");
+    decide(&program, &id, &["--allow"]);
+    assert_eq!(wait(&mut host, &id).await["status"], "finished");
+    assert_eq!(lines(&workspace), ["elsewhere", "later"]);
+}
+
+/// A call of the era that returns its form.
+async fn stateless(host: &mut McpProcess, arguments: Value, retry: Option<(&str, Value)>) -> Value {
+    let mut params = json!({ "name": "bash", "arguments": arguments });
+    if let Some((state, form)) = retry {
+        params["requestState"] = json!(state);
+        params["inputResponses"] = json!({ "decision": form });
+    }
+    host.request("tools/call", params).await["result"].clone()
+}
+
+/// The state that a call wants back with its input.
+#[track_caller]
+fn required(result: &Value) -> String {
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    assert_eq!(result["inputRequests"]["decision"]["method"], "elicitation/create", "{result}");
+    result["requestState"].as_str().unwrap().to_owned()
+}
+
+fn allow() -> Value {
+    accept(json!({ "decision": "allow" }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_returned_form_comes_back_with_the_call_which_then_runs_once() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Stateless).await;
+    let first = stateless(&mut host, mark("once"), None).await;
+    let form = &first["inputRequests"]["decision"]["params"];
+    assert!(form["message"].as_str().unwrap().contains("runs: echo once"), "{first}");
+    let state = required(&first);
+    assert!(lines(&workspace).is_empty());
+    let done = stateless(&mut host, mark("once"), Some((&state, allow()))).await;
+    assert_eq!(done["structuredContent"]["data"]["exitCode"], 0, "{done}");
+    for _ in 0..3 {
+        let replayed = stateless(&mut host, mark("once"), Some((&state, allow()))).await;
+        pending(&replayed["structuredContent"]);
+    }
+    assert_eq!((lines(&workspace), started(&program)), (vec!["once".to_owned()], vec![json!("ask-1")]));
+    // Many at once, with an answer nobody has used yet.
+    let state = required(&stateless(&mut host, mark("twice"), None).await);
+    let mut begun = Vec::new();
+    for _ in 0..8 {
+        let params = json!({
+            "name": "bash", "arguments": mark("twice"), "requestState": state, "inputResponses": { "decision": allow() },
+        });
+        begun.push(host.begin("tools/call", params).await);
+    }
+    let mut ran = 0;
+    for id in begun {
+        let answer = host.answer_to(id).await;
+        ran += usize::from(answer["result"]["structuredContent"]["data"]["exitCode"] == 0);
+    }
+    assert_eq!((ran, lines(&workspace)), (1, vec!["once".to_owned(), "twice".to_owned()]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_arguments_on_the_way_back_need_a_yes_of_their_own() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Stateless).await;
+    let state = required(&stateless(&mut host, mark("shown"), None).await);
+    let changed = stateless(&mut host, mark("changed"), Some((&state, allow()))).await;
+    assert_eq!(pending(&changed["structuredContent"]), "ask-2");
+    assert!(lines(&workspace).is_empty(), "{:?}", lines(&workspace));
+    // The yes was to the call that was shown, and holds for that one.
+    let shown = stateless(&mut host, mark("shown"), None).await;
+    assert_eq!(shown["structuredContent"]["data"]["exitCode"], 0, "{shown}");
+    assert_eq!(lines(&workspace), ["shown"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_denied_dismissed_or_garbled_runs_nothing() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Stateless).await;
+    let said = [
+        (accept(json!({ "decision": "deny", "text": "never" })), true),
+        (json!({ "action": "decline" }), true),
+        (accept(json!({ "decision": "ok" })), true),
+        (accept(json!({})), true),
+        (json!({ "action": "cancel" }), false),
+        (json!({ "action": "sure" }), false),
+        (json!("allow"), false),
+        (json!(null), false),
+    ];
+    for (n, (form, denies)) in said.into_iter().enumerate() {
+        let arguments = mark(&format!("no{n}"));
+        let state = required(&stateless(&mut host, arguments.clone(), None).await);
+        let result = stateless(&mut host, arguments, Some((&state, form.clone()))).await;
+        let outcome = &result["structuredContent"];
+        if denies {
+            assert_eq!(outcome["error"]["kind"], "denied", "{form}: {result}");
+        } else {
+            // A whole message that is no answer may be refused as such.
+            assert!(outcome.is_null() || pending(outcome) == state, "{form}: {result}");
+        }
+    }
+    assert!(lines(&workspace).is_empty() && started(&program).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_names_somebody_else_s_ask_changes_nothing() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut theirs = able(&program, Era::Stateless).await;
+    let state = required(&stateless(&mut theirs, mark("theirs"), None).await);
+    let mut mine = able(&program, Era::Stateless).await;
+    let forged = ["ask-999", "ask-0", "ask--1", "ask-1 ", "", "no", "ask-99999999999999999999", "ask-\u{0}", &state];
+    for (n, forged) in forged.into_iter().enumerate() {
+        let result = stateless(&mut mine, mark(&format!("mine{n}")), Some((forged, allow()))).await;
+        pending(&result["structuredContent"]);
+        assert_eq!(self::state(&program, &state), "open", "{forged:?}");
+    }
+    // The very same call of another session is another call.
+    let result = stateless(&mut mine, mark("theirs"), Some((&state, allow()))).await;
+    assert_ne!(pending(&result["structuredContent"]), state);
+    assert!(lines(&workspace).is_empty() && started(&program).is_empty(), "{:?}", lines(&workspace));
+    let done = stateless(&mut theirs, mark("theirs"), Some((&state, allow()))).await;
+    assert_eq!((&done["structuredContent"]["ok"], lines(&workspace)), (&json!(true), vec!["theirs".to_owned()]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_may_not_or_cannot_ask_decides_nothing() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let forms: Value = serde_json::from_str(FORMS).unwrap();
+    for (arguments, capabilities) in
+        [(&["--no-client-approvals"][..], forms), (&[], json!({})), (&[], json!({ "elicitation": { "url": {} } }))]
+    {
+        for era in [Era::Session, Era::Stateless] {
+            let mut host = McpProcess::open_with(&program, arguments, era, capabilities.clone()).await;
+            let id = pending(&host.call("bash", mark("no")).await["structuredContent"]);
+            let result = stateless(&mut host, mark("no"), Some((&id, allow()))).await;
+            assert_eq!(pending(&result["structuredContent"]), id, "{capabilities}");
+            assert_eq!(state(&program, &id), "open", "{capabilities}");
+        }
+    }
+    assert!(lines(&workspace).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_client_cannot_ask_another_process_decides_and_the_call_runs_when_it_is_waited_for() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    for era in [Era::Session, Era::Stateless] {
+        let mut host = McpProcess::open(&program, &[], era).await;
+        let id = pending(&host.call("bash", mark("allowed")).await["structuredContent"]);
+        assert_eq!(wait(&mut host, &id).await["status"], "pending");
+        let listed = program.run(&["review", "list"]).stdout;
+        assert!(listed.contains(&id) && listed.contains("run echo allowed >> ran.txt"), "{listed}");
+        let before = lines(&workspace).len();
+        decide(&program, &id, &["--allow"]);
+        assert_eq!(lines(&workspace).len(), before, "nobody has waited for it yet");
+        let first = wait(&mut host, &id).await;
+        assert_eq!(
+            (&first["status"], &first["outcome"]["data"]["exitCode"]),
+            (&json!("finished"), &json!(0)),
+            "{first}"
+        );
+        assert_eq!(wait(&mut host, &id).await, first, "whoever waits again is told the same");
+        assert_eq!(lines(&workspace).len(), before + 1);
+
+        let id = pending(&host.call("bash", mark("denied")).await["structuredContent"]);
+        decide(&program, &id, &["--deny", "use the other\nfile"]);
+        let denied = wait(&mut host, &id).await;
+        assert_eq!(denied["outcome"]["error"]["kind"], "denied", "{denied}");
+        assert!(denied["outcome"]["error"]["message"].as_str().unwrap().contains("use the other\nfile"), "{denied}");
+        let id = pending(&host.call("bash", mark("revoked")).await["structuredContent"]);
+        decide(&program, &id, &["--allow"]);
+        assert_eq!(program.run(&["review", "revoke", &id]).code, Some(0));
+        assert_eq!(wait(&mut host, &id).await["status"], "withdrawn");
+    }
+    assert_eq!(lines(&workspace), ["allowed", "allowed"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_answers_in_time_expires_and_is_never_a_yes() {
+    let workspace = TempWorkspace::new();
+    let program = configured(&workspace, &ASKING.replace("[approvals]", "[approvals]\nexpire_seconds = 1"));
+    let mut host = McpProcess::open(&program, &[], Era::Session).await;
+    let id = pending(&host.call("bash", mark("late")).await["structuredContent"]);
+    while wait(&mut host, &id).await["status"] == "pending" {}
+    assert_eq!(wait(&mut host, &id).await["status"], "expired");
+    let late = program.run(&["review", "decide", &id, "--allow"]);
+    assert!(late.code == Some(1) && late.stderr.contains("expired"), "{late:?}");
+    // An answer, too, has to be used in time.
+    let id = pending(&host.call("bash", mark("late")).await["structuredContent"]);
+    let said = program.run(&["review", "decide", &id, "--allow"]);
+    while state(&program, &id) != "expired" {}
+    assert_eq!(wait(&mut host, &id).await["status"], "expired", "{said:?}");
+    assert!(lines(&workspace).is_empty() && started(&program).is_empty());
+}

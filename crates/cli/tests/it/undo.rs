@@ -1,0 +1,208 @@
+//! `toolhost undo`: what file tools have changed is put back, all of it or nothing.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, Program, Ran, TempWorkspace};
+
+use crate::engines::engines;
+use crate::room::program;
+
+/// Too large to be kept.
+const NINE_MIB: usize = 9 << 20;
+
+/// Calls a tool; gives the call's id.
+#[track_caller]
+fn change(program: &Program, tool: &str, arguments: &Value) -> String {
+    let ran = program.run_with_input(&["--json", "call", tool, "-"], arguments.to_string().as_bytes());
+    assert_eq!(ran.code, Some(0), "{tool}: {ran:?}");
+    ran.json()["meta"]["callId"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn write(program: &Program, path: &str, content: &str) -> String {
+    change(program, "file.write", &json!({ "path": path, "content": content }))
+}
+
+/// Undoes without being asked.
+#[track_caller]
+fn undo(program: &Program, which: &[&str], code: i32) -> Ran {
+    let ran = program.run(&[&["undo", "--yes"], which].concat());
+    assert_eq!(ran.code, Some(code), "{which:?}: {ran:?}");
+    ran
+}
+
+#[test]
+fn every_kind_of_change_is_undone_and_an_undo_can_be_undone() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        workspace.write_script("run.sh", "#!/bin/sh\necho one\n");
+        workspace.write("edited.txt", "one\ntwo\n");
+        workspace.write("deleted.bin", b"\x00\xff\r\n");
+        workspace.write("moved.txt", "here\n");
+        let before = workspace.snapshot();
+        write(&program, "run.sh", "#!/bin/sh\necho two\n");
+        write(&program, "new/file.txt", "new\n");
+        change(&program, "file.edit", &json!({ "path": "edited.txt", "edits": [{ "search": "two", "replace": "2" }] }));
+        change(&program, "file.delete", &json!({ "path": "deleted.bin" }));
+        change(&program, "file.move", &json!({ "from": "moved.txt", "to": "there/moved.txt" }));
+        let after = workspace.snapshot();
+        let undone = undo(&program, &["--since", "1h"], 0);
+        assert!(undone.stdout.contains("-echo two") && undone.stdout.contains("+echo one"), "{engine}: {undone:?}");
+        assert_eq!(files(&workspace), without_folders(&before), "{engine}");
+        let mode = workspace.path("run.sh").metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o755, "{engine}: the script may still be run");
+        // What was undone last is the undo itself.
+        undo(&program, &[], 0);
+        assert_eq!(files(&workspace), without_folders(&after), "{engine}");
+        let mode = workspace.path("run.sh").metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o755, "{engine}");
+        undo(&program, &[], 0);
+        assert_eq!(files(&workspace), without_folders(&before), "{engine}");
+        assert_eq!(program.run(&["audit", "verify"]).code, Some(0), "{engine}");
+        let rows = program.run(&["--json", "audit", "show", "--tool", "undo"]).stdout;
+        assert_eq!(rows.lines().count(), 6, "{engine}: each undo has its two rows: {rows}");
+    }
+}
+
+type Files = Vec<(String, Vec<u8>)>;
+
+fn files(workspace: &TempWorkspace) -> Files {
+    without_folders(&workspace.snapshot())
+}
+
+/// A folder that was made on the way stays.
+fn without_folders(snapshot: &std::collections::BTreeMap<String, Vec<u8>>) -> Files {
+    let files = snapshot.iter().filter(|(path, _)| !path.ends_with('/'));
+    files.map(|(path, content)| (path.clone(), content.clone())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_call_one_session_or_all_since_then_is_undone() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        let first = write(&program, "a.txt", "1\n");
+        write(&program, "b.txt", "1\n");
+        let mut sessions = Vec::new();
+        for n in 2..4 {
+            let mut host = McpProcess::open(&program, &[], Era::Session).await;
+            for path in [format!("s{n}.txt"), "shared.txt".to_owned()] {
+                let arguments = json!({ "path": path, "content": format!("{n}\n") });
+                let outcome = host.call("file_write", arguments).await["structuredContent"].clone();
+                sessions.push(outcome["meta"]["sessionId"].as_str().unwrap().to_owned());
+            }
+            assert!(host.close().await.success());
+        }
+        undo(&program, &["--call", &first], 0);
+        assert!(!workspace.has("a.txt") && workspace.has("b.txt"), "{engine}");
+        // The later session has changed what the earlier one made.
+        let refused = undo(&program, &["--session", &sessions[0]], 1);
+        assert!(refused.stderr.contains("shared.txt: it was changed since"), "{engine}: {refused:?}");
+        assert!(workspace.has("s2.txt"), "{engine}: nothing else was touched");
+        undo(&program, &["--session", &sessions[2]], 0);
+        assert_eq!((workspace.has("s3.txt"), workspace.read("shared.txt")), (false, "2\n".to_owned()), "{engine}");
+        undo(&program, &["--session", &sessions[0]], 0);
+        assert_eq!(workspace.snapshot().len(), 1, "{engine}: b.txt is left");
+        assert!(undo(&program, &["--call", "no-such-call"], 0).stderr.contains("there is nothing to undo"));
+        assert!(undo(&program, &["--session", "no-such-session"], 0).stderr.contains("there is nothing to undo"));
+        undo(&program, &["--since", "2000-01-01T00:00:00Z"], 0);
+        assert!(workspace.snapshot().is_empty(), "{engine}: as it was before the first call");
+        undo(&program, &["--since", "0s"], 0);
+        undo(&program, &["--since", "yesterday"], 2);
+        undo(&program, &["--call", &first, "--session", "x"], 2);
+    }
+}
+
+#[test]
+fn what_was_changed_since_stops_it_all() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        workspace.write("z.txt", "before\n");
+        let began = "2000-01-01T00:00:00Z";
+        write(&program, "a.txt", "by the tool\n");
+        write(&program, "z.txt", "by the tool\n");
+        for meddle in [
+            (|workspace: &TempWorkspace| workspace.write("z.txt", "by a person\n")) as fn(&TempWorkspace),
+            |workspace| workspace.remove("z.txt"),
+            |workspace| workspace.write("a.txt", "by a person\n"),
+        ] {
+            meddle(&workspace);
+            let before = workspace.snapshot();
+            let refused = undo(&program, &["--since", began], 1);
+            assert!(refused.stderr.contains("changed since") && refused.stderr.contains("nothing was undone"));
+            assert_eq!(workspace.snapshot(), before, "{engine}: {refused:?}");
+            let json = program.run(&["--json", "undo", "--yes", "--since", began]);
+            assert_eq!(
+                (json.code, json.json()["conflicts"].as_array().unwrap().is_empty()),
+                (Some(1), false),
+                "{json:?}"
+            );
+            workspace.write("z.txt", "by the tool\n");
+            workspace.write("a.txt", "by the tool\n");
+        }
+        undo(&program, &["--since", began], 0);
+        assert_eq!((workspace.has("a.txt"), workspace.read("z.txt")), (false, "before\n".to_owned()), "{engine}");
+        // Something else stands where a file was moved from.
+        change(&program, "file.move", &json!({ "from": "z.txt", "to": "y.txt" }));
+        workspace.write("z.txt", "another\n");
+        let refused = undo(&program, &[], 1);
+        assert!(refused.stderr.contains("something else is in its place now"), "{engine}: {refused:?}");
+        assert_eq!((workspace.read("z.txt"), workspace.read("y.txt")), ("another\n".to_owned(), "before\n".to_owned()));
+    }
+}
+
+#[test]
+fn what_was_too_large_to_be_kept_is_said_and_left_alone() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        workspace.write("large.txt", "x".repeat(NINE_MIB));
+        let kept = "x".repeat(8 << 20);
+        workspace.write("fits.txt", &kept);
+        let large = write(&program, "large.txt", "small\n");
+        let refused = undo(&program, &[], 1);
+        assert!(
+            refused.stderr.contains("large.txt: what was there before was too large to be kept"),
+            "{engine}: {refused:?}"
+        );
+        assert_eq!(workspace.read("large.txt"), "small\n", "{engine}");
+        let gone = change(&program, "file.delete", &json!({ "path": "fits.txt" }));
+        undo(&program, &["--call", &gone], 0);
+        assert!(workspace.read("fits.txt") == kept, "{engine}: eight MiB are kept whole");
+        assert!(undo(&program, &["--call", &large], 1).stderr.contains("too large"), "{engine}");
+        // Moved or deleted it is not kept, either, and that is said rather than passed over.
+        workspace.write("large.txt", "x".repeat(NINE_MIB));
+        let moved = change(&program, "file.move", &json!({ "from": "large.txt", "to": "elsewhere.txt" }));
+        let refused = undo(&program, &["--call", &moved], 1);
+        assert!(refused.stderr.contains("too large"), "{engine}: {refused:?}");
+        assert_eq!(workspace.read_bytes("elsewhere.txt").len(), NINE_MIB, "{engine}");
+        change(&program, "file.delete", &json!({ "path": "elsewhere.txt" }));
+        let refused = undo(&program, &[], 1);
+        assert!(refused.stderr.contains("elsewhere.txt: what was there before was too large"), "{engine}: {refused:?}");
+    }
+}
+
+#[test]
+fn nothing_is_undone_unless_somebody_agrees() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    assert!(undo(&program, &[], 0).stderr.contains("there is nothing to undo"));
+    write(&program, "a.txt", "x\n");
+    for answer in ["", "n\n", "yes\n", "y\n"] {
+        let ran = program.run_with_input(&["undo"], answer.as_bytes());
+        assert!(ran.code == Some(2) && ran.stderr.contains("say --yes"), "a pipe is nobody: {answer:?}: {ran:?}");
+    }
+    assert!(workspace.has("a.txt"));
+    program.run(&["member", "add", "vera", "viewer"]);
+    let viewer = program.run(&["--user", "vera", "undo", "--yes"]);
+    assert!(viewer.code == Some(3) && workspace.has("a.txt"), "{viewer:?}");
+    // What a model may not change, a failed call has not changed either.
+    let failed = program.run(&["call", "file.write", r#"{"path":"../b.txt","content":"x"}"#]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let told = program.run(&["--json", "undo", "--yes"]).json();
+    assert_eq!(told["steps"][0]["path"], "a.txt", "{told}");
+    assert!(!workspace.has("a.txt"));
+}
