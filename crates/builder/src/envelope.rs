@@ -209,7 +209,7 @@ fn workflow_part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
         digest: json!({
             "agents": agents(package),
             "assets": asset_paths(package),
-            "workflows": package.workflows().iter().map(|other| &other.id).collect::<Vec<_>>(),
+            "workflows": package.workflow_ids(),
         }),
         revision: revision::workflow(package, workflow),
     })
@@ -369,7 +369,7 @@ fn agents(package: &Package) -> Vec<Value> {
 }
 
 fn asset_paths(package: &Package) -> Vec<&str> {
-    package.assets().map(|asset| asset.path).collect()
+    package.asset_hashes().into_keys().collect()
 }
 
 /// The rules that hold for a target: what its schema is called, and what a schema cannot say.

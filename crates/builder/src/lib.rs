@@ -28,6 +28,6 @@ pub use document::{Document, render};
 pub use files::{Files, problem as path_problem};
 pub use finding::{Finding, Severity};
 pub use package::{
-    Agent, Asset, Edge, MAIN_WORKFLOW, MANIFEST, Node, NodeKind, Package, SECTION_RECOMMENDED, SECTIONS_REQUIRED, Step,
-    Workflow,
+    Agent, Asset, Edge, Edits, Elsewhere, MAIN_WORKFLOW, MANIFEST, Node, NodeKind, Package, Place, SECTION_RECOMMENDED,
+    SECTIONS_REQUIRED, Step, Workflow,
 };

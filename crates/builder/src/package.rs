@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::assets;
 use crate::document::Document;
@@ -137,6 +138,17 @@ impl Workflow {
         self.nodes.iter().find(|node| node.id == id)
     }
 
+    /// Where the manifest says that it is.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place {
+            id: self.id.clone(),
+            pointer: self.pointer.clone(),
+            path: self.path.clone(),
+            graph_path: self.graph_path.clone(),
+        }
+    }
+
     /// The step of this node.
     #[must_use]
     pub fn step(&self, node_id: &str) -> Option<&Step> {
@@ -174,7 +186,21 @@ pub struct Package {
     workflows: Vec<Workflow>,
     agents: Vec<Agent>,
     problems: Vec<Finding>,
+    is_part: bool,
+    elsewhere: Elsewhere,
 }
+
+/// What belongs to a package without being at hand: a store reads only the part that a question is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The ids of the workflows, those at hand too.
+    pub workflows: BTreeSet<String>,
+    /// The paths of the assets, those at hand too, with the SHA-256 of their bytes.
+    pub assets: BTreeMap<String, String>,
+}
+
+/// Changes of files: new bytes, or none for a file that goes.
+pub type Edits = BTreeMap<String, Option<Vec<u8>>>;
 
 impl Package {
     /// Looks at files. Never fails: what cannot be understood is what [`crate::validate`] tells.
@@ -182,13 +208,70 @@ impl Package {
     pub fn read(files: Files) -> Self {
         let mut problems = Vec::new();
         let manifest = read_json(&files, MANIFEST, &mut problems);
+        let places = places(manifest.as_ref());
+        Self::with(manifest, files, places, None, problems)
+    }
+
+    /// Looks at a part of a package: some of its files, which need not hold the manifest. `head` is the manifest as far
+    /// as it does not list workflows.
+    #[must_use]
+    pub fn part(head: Value, files: Files, places: Vec<Place>, elsewhere: Elsewhere) -> Self {
+        Self::with(Some(head), files, places, Some(elsewhere), Vec::new())
+    }
+
+    /// The same with other files. Where the manifest is at hand and changes, workflows that it no longer lists are gone,
+    /// and those that it did not list before are read too.
+    #[must_use]
+    pub fn edited(&self, edits: &Edits) -> Self {
+        let (mut files, mut elsewhere) = (self.files.clone(), self.elsewhere.clone());
+        for (path, bytes) in edits {
+            match bytes {
+                Some(bytes) => drop(files.insert(path.clone(), bytes.clone())),
+                None => drop(files.remove(path)),
+            }
+            if path.starts_with(assets::FOLDER) {
+                match bytes {
+                    Some(bytes) => elsewhere.assets.insert(path.clone(), sha256(bytes)),
+                    None => elsewhere.assets.remove(path),
+                };
+            }
+        }
+        let mut problems = Vec::new();
+        if !self.is_part() {
+            return Self::read(files);
+        }
+        let mut manifest = self.manifest.clone();
+        let mut at_hand: Vec<Place> = self.workflows.iter().map(Workflow::place).collect();
+        if edits.contains_key(MANIFEST) {
+            manifest = read_json(&files, MANIFEST, &mut problems);
+            let listed = places(manifest.as_ref());
+            let before = std::mem::take(&mut elsewhere.workflows);
+            elsewhere.workflows = listed.iter().map(|place| place.id.clone()).collect();
+            let read: BTreeSet<&str> = self.workflows.iter().map(|workflow| workflow.id.as_str()).collect();
+            at_hand = listed
+                .into_iter()
+                .filter(|place| read.contains(place.id.as_str()) || !before.contains(&place.id))
+                .collect();
+        }
+        Self::with(manifest, files, at_hand, Some(elsewhere), problems)
+    }
+
+    fn with(
+        manifest: Option<Value>,
+        files: Files,
+        places: Vec<Place>,
+        elsewhere: Option<Elsewhere>,
+        mut problems: Vec<Finding>,
+    ) -> Self {
         let entry = |name| text_at(manifest.as_ref()?, &["entry", name]);
         let agents_path = entry("agents");
         let agents_json = agents_path.as_deref().and_then(|path| read_json(&files, path, &mut problems));
         let agents = items(agents_json.as_ref(), "agents").filter_map(agent).collect();
         let mut reader = Reader { files: &files, problems: &mut problems, graphs: BTreeSet::new() };
-        let workflows = places(manifest.as_ref()).into_iter().map(|place| reader.workflow(place)).collect();
-        Self { manifest, agents_path, agents_json, workflows, agents, problems, files }
+        let workflows = places.into_iter().map(|place| reader.workflow(place)).collect();
+        let is_part = elsewhere.is_some();
+        let elsewhere = elsewhere.unwrap_or_default();
+        Self { manifest, agents_path, agents_json, workflows, agents, problems, is_part, elsewhere, files }
     }
 
     /// The files, byte for byte as they came.
@@ -265,6 +348,45 @@ impl Package {
         Some(Asset { path, text: std::str::from_utf8(bytes).ok() })
     }
 
+    /// Whether there may be more than is at hand.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.is_part
+    }
+
+    /// The ids of all workflows, the paths of all assets: also of those that are not at hand.
+    #[must_use]
+    pub fn workflow_ids(&self) -> BTreeSet<&str> {
+        let at_hand = self.workflows.iter().map(|workflow| workflow.id.as_str());
+        at_hand.chain(self.elsewhere.workflows.iter().map(String::as_str)).collect()
+    }
+
+    /// Whether there is such a workflow, also where it is not at hand.
+    #[must_use]
+    pub fn has_workflow(&self, id: &str) -> bool {
+        self.elsewhere.workflows.contains(id) || self.workflow(id).is_some()
+    }
+
+    /// The paths of all assets with the SHA-256 of their bytes, also of those that are not at hand.
+    #[must_use]
+    pub fn asset_hashes(&self) -> BTreeMap<&str, String> {
+        let mut all: BTreeMap<&str, String> =
+            self.elsewhere.assets.iter().map(|(path, hash)| (path.as_str(), hash.clone())).collect();
+        for (path, bytes) in self.files.range(assets::FOLDER.to_owned()..) {
+            if !path.starts_with(assets::FOLDER) {
+                break;
+            }
+            all.entry(path).or_insert_with(|| sha256(bytes));
+        }
+        all
+    }
+
+    /// Whether there is such an asset, also where it is not at hand.
+    #[must_use]
+    pub fn has_asset(&self, path: &str) -> bool {
+        self.elsewhere.assets.contains_key(path) || self.asset(path).is_some()
+    }
+
     /// What could not be understood.
     pub(crate) fn problems(&self) -> &[Finding] {
         &self.problems
@@ -272,11 +394,21 @@ impl Package {
 }
 
 /// Where the manifest says that a workflow is.
-struct Place {
-    id: String,
-    pointer: String,
-    path: String,
-    graph_path: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its id.
+    pub id: String,
+    /// Into the manifest.
+    pub pointer: String,
+    /// Of its document.
+    pub path: String,
+    /// Of its graph.
+    pub graph_path: String,
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// The workflows of a manifest. The entry comes first, and counts once if it is listed too.

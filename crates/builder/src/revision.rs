@@ -56,12 +56,10 @@ pub fn agents(package: &Package) -> String {
     of(package.agents_json().unwrap_or(&file))
 }
 
-/// Of all assets of a package.
+/// Of all assets of a package: of the hashes of their bytes, so that a store need not read them all.
 #[must_use]
 pub fn assets(package: &Package) -> String {
-    let all: Map<String, Value> =
-        package.assets().map(|asset| (asset.path.to_owned(), content(package.files(), asset.path))).collect();
-    of(&Value::Object(all))
+    of(&json!(package.asset_hashes()))
 }
 
 /// A file as a value: its text, or the hash of what is no text.

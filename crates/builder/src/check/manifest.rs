@@ -16,13 +16,18 @@ pub(super) fn check(package: &Package, findings: &mut Findings) {
         }
         return;
     };
-    for name in ["workflow", "graph", "agents"] {
-        check_file(package, manifest, &format!("/entry/{name}"), findings);
-    }
-    let listed = manifest.get("workflows").and_then(Value::as_array).map_or(0, Vec::len);
-    for index in 0..listed {
+    check_file(package, manifest, "/entry/agents", findings);
+    let places: Vec<String> = if package.is_part() {
+        // Files of the others are not at hand.
+        package.workflows().iter().map(|workflow| workflow.pointer.clone()).collect()
+    } else {
+        let listed = manifest.get("workflows").and_then(Value::as_array).map_or(0, Vec::len);
+        let listed = (0..listed).map(|index| format!("/workflows/{index}"));
+        std::iter::once("/entry".to_owned()).chain(listed).collect()
+    };
+    for place in places {
         for name in ["workflow", "graph"] {
-            check_file(package, manifest, &format!("/workflows/{index}/{name}"), findings);
+            check_file(package, manifest, &format!("{place}/{name}"), findings);
         }
     }
     let mut ids = BTreeSet::new();
@@ -78,7 +83,7 @@ fn check_agents(package: &Package, findings: &mut Findings) {
             findings.add(twice(path, format!("{pointer}/id"), "agent", &agent.id));
         }
         for (inside, asset) in assets::mentions_in(&agent.value) {
-            if package.asset(&asset).is_none() {
+            if !package.has_asset(&asset) {
                 findings.add(asset_missing(path, format!("{pointer}{inside}"), &asset));
             }
         }

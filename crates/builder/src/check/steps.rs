@@ -103,7 +103,7 @@ fn check_subworkflow(package: &Package, file: &str, document: &Document, node: &
     if node.kind != Some(NodeKind::Subworkflow) {
         return;
     }
-    if let Some(id) = document.field("workflowId").filter(|id| package.workflow(id).is_none()) {
+    if let Some(id) = document.field("workflowId").filter(|id| !package.has_workflow(id)) {
         let message = format!("there is no workflow `{id}`");
         let finding = Finding::error("WORKFLOW_NOT_FOUND", file, "/workflowId", message);
         findings.add(finding.expected("the id of a workflow").actual(id).hint("add it, or name another one"));
@@ -112,12 +112,12 @@ fn check_subworkflow(package: &Package, file: &str, document: &Document, node: &
 
 fn check_assets(package: &Package, file: &str, document: &Document, findings: &mut Findings) {
     for (pointer, asset) in assets::mentions_in(document.front()) {
-        if package.asset(&asset).is_none() {
+        if !package.has_asset(&asset) {
             findings.add(asset_missing(file, pointer, &asset));
         }
     }
     for mention in assets::mentions(document.body()) {
-        if package.asset(&mention.path).is_none() {
+        if !package.has_asset(&mention.path) {
             let finding = asset_missing(file, String::new(), &mention.path);
             findings.add(finding.line(document.body_line() + mention.line));
         }

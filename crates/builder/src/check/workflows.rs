@@ -179,12 +179,12 @@ fn check_document(package: &Package, workflow: &Workflow, findings: &mut Finding
     let Some(document) = &workflow.document else { return };
     let file = &workflow.path;
     for (pointer, asset) in assets::mentions_in(document.front()) {
-        if package.asset(&asset).is_none() {
+        if !package.has_asset(&asset) {
             findings.add(asset_missing(file, pointer, &asset));
         }
     }
     for mention in assets::mentions(document.body()) {
-        if package.asset(&mention.path).is_none() {
+        if !package.has_asset(&mention.path) {
             let finding = asset_missing(file, String::new(), &mention.path);
             findings.add(finding.line(document.body_line() + mention.line));
         }

@@ -50,11 +50,14 @@ impl Builder<'_> {
                 self.named(variable(workflow, name), &[name], &[]);
             }
         }
+        for id in package.workflow_ids() {
+            self.named(Object::Workflow(id.to_owned()), &[id], &[]);
+        }
         for agent in package.agents() {
             self.named(Object::Agent(agent.id.clone()), &[&agent.id], package.agents_path().as_slice());
         }
-        for asset in package.assets() {
-            self.named(Object::Asset(asset.path.to_owned()), &[], &[asset.path]);
+        for path in package.asset_hashes().into_keys() {
+            self.named(Object::Asset(path.to_owned()), &[], &[path]);
         }
     }
 

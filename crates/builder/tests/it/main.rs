@@ -6,6 +6,7 @@ mod envelope;
 mod generated;
 mod hostile;
 mod large;
+mod parts;
 mod refs;
 mod revisions;
 mod rules;
