@@ -86,7 +86,7 @@ pub enum Unattended {
 /// The queue of one host.
 #[derive(Clone)]
 pub struct Queue {
-    pub(crate) asks: Asks,
+    asks: Asks,
     audit: Audit,
     people: People,
     redactor: Arc<Redactor>,
@@ -116,6 +116,10 @@ impl Queue {
     /// An ask of the project, with what a person is shown of it.
     pub async fn get(&self, project: i64, number: i64) -> Result<(Ask, Shown), ToolError> {
         let ask = self.asks.get(project, number).await.map_err(ToolError::internal)?.ok_or_else(|| no_ask(number))?;
+        if ask.state == AskState::Expired {
+            // Whoever is told so must not see it live again when a clock goes back.
+            self.asks.expire(project, number).await.map_err(ToolError::internal)?;
+        }
         let shown = shown(&ask)?;
         Ok((ask, shown))
     }

@@ -263,6 +263,15 @@ impl Asks {
         Ok(done)
     }
 
+    /// What has expired stays so, whatever the clock says later.
+    pub async fn expire(&self, project: i64, number: i64) -> Result<()> {
+        let mut tx = self.db.write().await?;
+        let text = "UPDATE ask SET state = 'expired' WHERE project_id = $1 AND number = $2
+             AND state IN ('open', 'answered') AND expires_at_ms <= $3";
+        sql(text).bind(project).bind(number).bind(self.clock.unix_ms()).run(&mut tx).await?;
+        tx.commit().await
+    }
+
     /// Keeps what became of the call that used the answer, for whoever asks again.
     pub async fn keep_outcome(&self, project: i64, number: i64, outcome: &Value) -> Result<()> {
         let mut tx = self.db.write().await?;

@@ -19,6 +19,11 @@ impl FakeClock {
     pub fn advance(&self, by: Duration) {
         *self.since_start.lock().unwrap() += by;
     }
+
+    /// As a machine's clock may be set.
+    pub fn turn_back(&self, by: Duration) {
+        *self.since_start.lock().unwrap() -= by;
+    }
 }
 
 impl Clock for FakeClock {

@@ -187,6 +187,18 @@ async fn an_answer_after_the_expiry_is_refused_and_so_is_a_yes_that_was_not_used
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_told_to_have_expired_does_not_live_again_when_the_clock_goes_back() {
+    let (house, watched, call) = with_an_open_ask().await;
+    decide(&house, Answer::Allow).await.unwrap();
+    house.clock.advance(Duration::from_secs(3000));
+    let (ask, _) = house.gate.queue().get(house.project.id, 1).await.unwrap();
+    assert_eq!(ask.state, AskState::Expired);
+    house.clock.turn_back(Duration::from_secs(2000));
+    let outcome = house.run(again(&house, &call)).await;
+    assert_eq!((&outcome.data["approvalId"], watched.runs()), (&json!("ask-2"), 0), "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_answer_is_a_no() {
     let (house, watched, call) = with_an_open_ask().await;
     // As a newer version, or a hand, might have written it.
