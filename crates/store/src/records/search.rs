@@ -14,9 +14,9 @@ use super::words::{MISSPELT_CHARS_MIN, TERMS_MAX, nears, questions, terms};
 use crate::db::{Tx, places, sql, sql_of};
 
 /// Places of a word of the question that are looked at, the newest ones.
-const PLACES_MAX: i64 = 400;
+const PLACES_MAX: i64 = 250;
 /// As [`PLACES_MAX`], of each other term it may stand for.
-const PLACES_OF_OTHERS_MAX: i64 = 60;
+const PLACES_OF_OTHERS_MAX: i64 = 40;
 /// Terms of the dictionary that one word of a question may stand for.
 const MEANINGS_MAX: i64 = 12;
 /// Terms that all words of a question together may stand for.
@@ -28,7 +28,7 @@ const FIT_MISSPELT: f32 = 0.5;
 /// Words of a question.
 const QUESTIONS_MAX: usize = 24;
 /// Records whose content is read and ranked, for each one that is answered.
-const RANKED_PER_ANSWER: usize = 3;
+const RANKED_PER_ANSWER: usize = 2;
 /// Rows written at once.
 const ROWS_BATCH: usize = 400;
 /// After so long a record counts half as new.
@@ -127,11 +127,7 @@ impl Desk {
         for (question, (term, _)) in asked.iter().enumerate() {
             meanings.entry(term.clone()).or_default().push(Meaning { question, fit: 1.0 });
         }
-        let long = |min: usize| move |(_, (_, word)): &(usize, &(String, String))| word.chars().count() >= min;
-        let begun: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN - 1)).collect();
-        let misspelt: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN)).collect();
-        let mut found = self.longer(tx, &begun).await?;
-        found.extend(self.misspelt(tx, &misspelt).await?);
+        let found = self.relatives(tx, asked).await?;
         for (question, term, fit) in found {
             let all = meanings.len() >= MEANINGS_TOTAL_MAX && !meanings.contains_key(&term);
             if !all && term != asked[question].0 {
@@ -141,66 +137,52 @@ impl Desk {
         Ok(meanings)
     }
 
-    /// Terms that begin with a word of the question.
-    async fn longer(&self, tx: &mut Tx, words: &[(usize, &(String, String))]) -> Result<Vec<(usize, String, f32)>> {
-        if words.is_empty() {
+    /// Terms that begin with a word of the question, and those that are one letter away from it or from its stem: one
+    /// question to the server, whose way there and back costs more than the answer.
+    async fn relatives(&self, tx: &mut Tx, asked: &[(String, String)]) -> Result<Vec<(usize, String, f32)>> {
+        let long = |min: usize| move |(_, (_, word)): &(usize, &(String, String))| word.chars().count() >= min;
+        let begun: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN - 1)).collect();
+        let misspelt: Vec<_> = asked.iter().enumerate().filter(long(MISSPELT_CHARS_MIN)).collect();
+        let wanted: BTreeSet<String> =
+            misspelt.iter().flat_map(|(_, (term, word))| nears(term).into_iter().chain(nears(word))).collect();
+        let mut bound: Vec<crate::db::Argument> = vec![self.who.project_id.into()];
+        let mut parts = Vec::new();
+        for (_, (_, word)) in &begun {
+            let from = bound.len() + 1;
+            // The last character there is, so that all words that begin alike are before it.
+            bound.extend([word.into(), format!("{word}\u{10ffff}").into()]);
+            parts.push(format!(
+                "SELECT * FROM (SELECT ${from} AS word, term FROM memory_near WHERE project_id = $1
+                 AND near >= ${from} AND near < ${} AND near = term ORDER BY near LIMIT {MEANINGS_MAX}) w{from}",
+                from + 1
+            ));
+        }
+        if !wanted.is_empty() {
+            parts.push(format!(
+                "SELECT * FROM (SELECT DISTINCT '' AS word, term FROM memory_near WHERE project_id = $1
+                 AND near IN ({}) ORDER BY term LIMIT {}) nears",
+                places(bound.len() + 1, wanted.len()),
+                MEANINGS_MAX * 8
+            ));
+            bound.extend(wanted.iter().map(Into::into));
+        }
+        if parts.is_empty() {
             return Ok(Vec::new());
         }
-        let each = (0..words.len()).map(|n| {
-            let (from, to) = (3 + 2 * n, 4 + 2 * n);
-            format!(
-                "SELECT * FROM (SELECT ${from} AS word, term FROM memory_near
-                 WHERE project_id = $1 AND near >= ${from} AND near < ${to} AND near = term ORDER BY near LIMIT $2) w{n}"
-            )
-        });
-        let mut query =
-            sql_of(each.collect::<Vec<_>>().join(" UNION ALL ")).bind(self.who.project_id).bind(MEANINGS_MAX);
-        for (_, (_, word)) in words {
-            // The last character there is, so that all words that begin alike are before it.
-            query = query.bind(word).bind(format!("{word}\u{10ffff}"));
+        let mut query = sql_of(parts.join(" UNION ALL "));
+        for value in bound {
+            query = query.bind(value);
         }
-        let mut found = Vec::new();
+        let (mut longer, mut near) = (Vec::new(), Vec::new());
         for row in query.all(tx).await? {
             let (word, term): (String, String) = (row.get("word")?, row.get("term")?);
-            let question = words.iter().find(|(_, (_, one))| *one == word);
-            found.extend(question.map(|(question, _)| (*question, term, FIT_LONGER)));
-        }
-        Ok(found)
-    }
-
-    /// Terms that are one letter away from a word of the question, or from its stem.
-    async fn misspelt(&self, tx: &mut Tx, words: &[(usize, &(String, String))]) -> Result<Vec<(usize, String, f32)>> {
-        let wanted: BTreeSet<String> =
-            words.iter().flat_map(|(_, (term, word))| nears(term).into_iter().chain(nears(word))).collect();
-        if wanted.is_empty() {
-            return Ok(Vec::new());
-        }
-        let text = format!(
-            "SELECT DISTINCT term FROM memory_near WHERE project_id = $1 AND near IN ({}) ORDER BY term LIMIT ${}",
-            places(2, wanted.len()),
-            wanted.len() + 2
-        );
-        let mut query = sql_of(text).bind(self.who.project_id);
-        for near in &wanted {
-            query = query.bind(near);
-        }
-        let mut counts: BTreeMap<usize, i64> = BTreeMap::new();
-        let mut found = Vec::new();
-        for row in query.bind(MEANINGS_MAX * 8).all(tx).await? {
-            let term: String = row.get("term")?;
-            let near = |word: &str| strsim::osa_distance(&term, word) <= 1;
-            if term.chars().count() < MISSPELT_CHARS_MIN - 1 {
-                continue;
-            }
-            for (question, _) in words.iter().filter(|(_, (stem, word))| near(stem) || near(word)) {
-                let so_far: &mut i64 = counts.entry(*question).or_default();
-                *so_far += 1;
-                if *so_far <= MEANINGS_MAX {
-                    found.push((*question, term.clone(), FIT_MISSPELT));
-                }
+            match begun.iter().find(|(_, (_, one))| *one == word) {
+                Some((question, _)) => longer.push((*question, term, FIT_LONGER)),
+                None => near.push(term),
             }
         }
-        Ok(found)
+        longer.extend(one_letter_away(&misspelt, near));
+        Ok(longer)
     }
 
     /// Where each term stands: the newest places.
@@ -362,6 +344,23 @@ fn best_first(mut found: Vec<Found>, limit: usize) -> Vec<Found> {
         b.score.total_cmp(&a.score).then(newest).then(b.record.id.number.cmp(&a.record.id.number))
     });
     found.truncate(limit);
+    found
+}
+
+/// Which words of the question each of the terms is a letter away from, of each word the first [`MEANINGS_MAX`].
+fn one_letter_away(words: &[(usize, &(String, String))], terms: Vec<String>) -> Vec<(usize, String, f32)> {
+    let mut counts: BTreeMap<usize, i64> = BTreeMap::new();
+    let mut found = Vec::new();
+    for term in terms.into_iter().filter(|term| term.chars().count() >= MISSPELT_CHARS_MIN - 1) {
+        let near = |word: &str| strsim::osa_distance(&term, word) <= 1;
+        for (question, _) in words.iter().filter(|(_, (stem, word))| near(stem) || near(word)) {
+            let so_far: &mut i64 = counts.entry(*question).or_default();
+            *so_far += 1;
+            if *so_far <= MEANINGS_MAX {
+                found.push((*question, term.clone(), FIT_MISSPELT));
+            }
+        }
+    }
     found
 }
 
