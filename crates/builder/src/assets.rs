@@ -35,6 +35,8 @@ fn is_path_char(c: char) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mention {
     pub(crate) path: String,
+    /// Where the path begins: bytes.
+    pub(crate) at: usize,
     /// The line within the text, from 0.
     pub(crate) line: usize,
 }
@@ -58,9 +60,20 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
         }
         line += text[counted..at].matches('\n').count();
         counted = at;
-        mentions.push(Mention { path: path.to_owned(), line });
+        mentions.push(Mention { path: path.to_owned(), at, line });
     }
     mentions
+}
+
+/// The text with another path wherever it names this asset; none if it does not. Longer paths that begin like it stay.
+pub(crate) fn with_mention(text: &str, from: &str, to: &str) -> Option<String> {
+    let (mut changed, mut kept) = (String::new(), 0);
+    for mention in mentions(text).into_iter().filter(|mention| mention.path == from) {
+        changed.push_str(&text[kept..mention.at]);
+        changed.push_str(to);
+        kept = mention.at + from.len();
+    }
+    (kept > 0).then(|| changed + &text[kept..])
 }
 
 /// Whether a path may begin behind this text: not in the middle of a word or of another folder's path.

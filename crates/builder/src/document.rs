@@ -50,6 +50,13 @@ impl Document {
         &self.front
     }
 
+    /// The text of the front matter, between its two lines of `---`, and where in the file it begins: bytes.
+    pub(crate) fn yaml(&self) -> (&str, usize) {
+        let bom = if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        let first = self.text[bom..].find('\n').map_or(0, |end| bom + end + 1);
+        (split(&self.text).map_or("", |(yaml, _)| yaml), first)
+    }
+
     /// What stands below the front matter.
     #[must_use]
     pub fn body(&self) -> &str {

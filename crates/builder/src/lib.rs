@@ -3,10 +3,11 @@
 //!
 //! It works on files held in memory and refuses to know where they come from: no file system, no SQL, no session, no
 //! user. Start with [`Package::read`], which never fails and never loses a byte; then [`validate`], which says what is
-//! wrong with it, [`refs::Index`], [`revision`] and [`envelope`].
+//! wrong with it, [`refs::Index`], [`revision`], [`envelope`], and [`change`] for what may be done to it.
 
 mod archive;
 mod assets;
+pub mod change;
 mod check;
 mod document;
 pub mod envelope;

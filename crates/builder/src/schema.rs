@@ -111,6 +111,32 @@ impl Compiled {
     }
 }
 
+/// All schemas that packages and sets of changes are checked with, compiled. Compiling takes longer than most checks, so
+/// that who checks often keeps one.
+pub struct Schemas {
+    pub(crate) package: Compiled,
+    pub(crate) workflow_front_matter: Compiled,
+    pub(crate) graph: Compiled,
+    pub(crate) step_front_matter: Compiled,
+    pub(crate) agents: Compiled,
+    pub(crate) change_set: Compiled,
+}
+
+impl Schemas {
+    /// Compiles them.
+    #[must_use]
+    pub fn compiled() -> Self {
+        Self {
+            package: PACKAGE.compiled(),
+            workflow_front_matter: WORKFLOW_FRONT_MATTER.compiled(),
+            graph: GRAPH.compiled(),
+            step_front_matter: STEP_FRONT_MATTER.compiled(),
+            agents: AGENTS.compiled(),
+            change_set: CHANGE_SET.compiled(),
+        }
+    }
+}
+
 fn unknown_field(file: &str, at: &str, name: &str, known: &[String]) -> Finding {
     let message = format!("{} has a field `{}` that nobody reads", place(file, at), quoted(name));
     Finding::error("schema-unknown-field", file, format!("{at}/{}", token(name)), message)
@@ -123,10 +149,16 @@ fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -
     let (code, expected) = match kind {
         Kind::Type { kind } => ("schema-type", types(kind)),
         Kind::Enum { options } => ("schema-enum", format!("one of {options}")),
-        Kind::Pattern { .. } if at.ends_with("/schemaVersion") => ("schema-version", "1.1 or 1.1.x".to_owned()),
+        Kind::Pattern { pattern } if at.ends_with("/schemaVersion") => {
+            // A package and a set of changes have versions of their own.
+            let known = if pattern.starts_with("^1\\.1") { "1.1 or 1.1.x" } else { "1.0, or another 1.x" };
+            ("schema-version", known.to_owned())
+        }
         Kind::Pattern { .. } if at == "/version" => ("version-not-semver", "a version such as 1.0.0".to_owned()),
         Kind::Pattern { pattern } => ("schema-pattern", format!("a text that matches {pattern}")),
         Kind::MinItems { limit } => ("schema-min-items", format!("at least {limit}")),
+        Kind::MaxItems { limit } => ("schema-max-items", format!("at most {limit}")),
+        Kind::MinProperties { limit } => ("schema-min-fields", format!("at least {limit} field")),
         Kind::MinLength { limit } => ("schema-min-length", format!("a text of at least {limit} characters")),
         _ => ("schema", error.to_string()),
     };

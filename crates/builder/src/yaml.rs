@@ -4,10 +4,12 @@
 //! here: an alias is filled in only as long as the whole stays below a limit.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Number, Value};
 
+use crate::finding::token;
 use crate::limits::{DEPTH_MAX, YAML_EXPANDED_MAX};
 
 /// What a node weighs beside its text.
@@ -63,6 +65,76 @@ pub(crate) fn parse(text: &str) -> Result<Value, Problem> {
         builder.take(event).map_err(at)?;
     }
     Ok(builder.root.unwrap_or(Value::Null))
+}
+
+/// A text in the source.
+pub(crate) struct Scalar {
+    /// Its place in the value: a JSON pointer.
+    pub(crate) pointer: String,
+    /// Where it stands, with its quotes: bytes.
+    pub(crate) at: Range<usize>,
+}
+
+/// Where the values that are no lists and no objects stand in a text that [`parse`] takes. What an alias stands for has
+/// no place of its own, and is left out.
+pub(crate) fn scalars(text: &str) -> Vec<Scalar> {
+    let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let mut found = Vec::new();
+    let mut levels: Vec<Level> = Vec::new();
+    let mut parser = Parser::new_from_str(text);
+    while let Some(Ok((event, span))) = parser.next_event() {
+        if levels.len() > DEPTH_MAX {
+            break;
+        }
+        if let Some(Level::Object(next @ None)) = levels.last_mut() {
+            match &event {
+                Event::Scalar(name, ..) => *next = Some(name.to_string()),
+                Event::Alias(_) => *next = Some(String::new()),
+                Event::MappingEnd => finish(&mut levels, true),
+                _ => return found,
+            }
+            continue;
+        }
+        match event {
+            Event::SequenceStart(..) => levels.push(Level::List(0)),
+            Event::MappingStart(..) => levels.push(Level::Object(None)),
+            Event::SequenceEnd | Event::MappingEnd => finish(&mut levels, true),
+            Event::Scalar(..) => {
+                let at = |index: usize| bytes.get(index).copied().unwrap_or(text.len());
+                found.push(Scalar { pointer: pointer(&levels), at: at(span.start.index())..at(span.end.index()) });
+                finish(&mut levels, false);
+            }
+            Event::Alias(_) => finish(&mut levels, false),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// An open list with its next index, or an open object with the name whose value comes next.
+enum Level {
+    List(usize),
+    Object(Option<String>),
+}
+
+fn pointer(levels: &[Level]) -> String {
+    let part = |level: &Level| match level {
+        Level::List(index) => format!("/{index}"),
+        Level::Object(name) => format!("/{}", token(name.as_deref().unwrap_or_default())),
+    };
+    levels.iter().map(part).collect()
+}
+
+/// A value is complete: an open list or object itself, or something in it.
+fn finish(levels: &mut Vec<Level>, is_own: bool) {
+    if is_own {
+        levels.pop();
+    }
+    match levels.last_mut() {
+        Some(Level::List(index)) => *index += 1,
+        Some(Level::Object(name)) => *name = None,
+        None => {}
+    }
 }
 
 fn line_of(span: &Span) -> usize {

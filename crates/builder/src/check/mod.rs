@@ -11,29 +11,57 @@ use crate::files::{self, case_twins};
 use crate::finding::{Finding, Findings};
 use crate::limits::{EDGES_MAX, FILE_BYTES_MAX, FILES_MAX, NODES_MAX, PACKAGE_BYTES_MAX};
 use crate::package::{MANIFEST, Package, Workflow};
-use crate::schema;
+use crate::schema::Schemas;
 
 /// All that is wrong with a package, in an order that depends on nothing but the package. Empty: it can be used.
 #[must_use]
 pub fn validate(package: &Package) -> Vec<Finding> {
+    within(package, &Schemas::compiled(), Scope::All)
+}
+
+/// Which files are looked at.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    All,
+    /// These, and the steps of a graph that is among them.
+    Files(&'a BTreeSet<String>),
+}
+
+impl Scope<'_> {
+    pub(crate) fn has(self, path: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Files(files) => files.contains(path),
+        }
+    }
+}
+
+/// All that is wrong with some files of a package.
+pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> Vec<Finding> {
     let mut findings = Findings::default();
-    check_files(package, &mut findings);
-    findings.extend(package.problems().iter().cloned());
-    check_schemas(package, &mut findings);
-    manifest::check(package, &mut findings);
+    check_files(package, scope, &mut findings);
+    findings.extend(package.problems().iter().filter(|problem| scope.has(&problem.file)).cloned());
+    check_schemas(package, schemas, scope, &mut findings);
+    if scope.has(MANIFEST) || package.agents_path().is_some_and(|path| scope.has(path)) {
+        manifest::check(package, &mut findings);
+    }
     let mut seen = BTreeSet::new();
     for workflow in package.workflows() {
         if seen.insert(&workflow.graph_path) {
-            workflows::check(package, workflow, &mut findings);
-            steps::check(package, workflow, &mut findings);
+            if scope.has(&workflow.graph_path) || scope.has(&workflow.path) {
+                workflows::check(package, workflow, &mut findings);
+            }
+            steps::check(package, workflow, scope, &mut findings);
         }
     }
-    check_assets(package, &mut findings);
-    check_unused(package, &mut findings);
+    check_assets(package, scope, &mut findings);
+    if scope.has(MANIFEST) || package.workflows().iter().any(|workflow| scope.has(&workflow.graph_path)) {
+        check_unused(package, &mut findings);
+    }
     findings.finish()
 }
 
-fn check_files(package: &Package, findings: &mut Findings) {
+fn check_files(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
     let files = package.files();
     let bytes: usize = files.values().map(Vec::len).sum();
     if files.len() > FILES_MAX {
@@ -44,7 +72,7 @@ fn check_files(package: &Package, findings: &mut Findings) {
         let message = format!("the package has {bytes} bytes; {PACKAGE_BYTES_MAX} are the most");
         findings.add(Finding::error("package-too-large", "", "", message).hint("split it into several packages"));
     }
-    for (path, bytes) in files {
+    for (path, bytes) in files.iter().filter(|(path, _)| scope.has(path)) {
         if bytes.len() > FILE_BYTES_MAX {
             findings.add(too_large(path, bytes.len()));
         }
@@ -54,7 +82,9 @@ fn check_files(package: &Package, findings: &mut Findings) {
         }
     }
     for (first, second) in case_twins(files.keys().map(String::as_str)) {
-        findings.add(twins(first, second));
+        if scope.has(first) || scope.has(second) {
+            findings.add(twins(first, second));
+        }
     }
 }
 
@@ -82,27 +112,26 @@ pub(crate) fn twins(first: &str, second: &str) -> Finding {
         .hint("rename one of them")
 }
 
-fn check_schemas(package: &Package, findings: &mut Findings) {
-    if let Some(manifest) = package.manifest() {
-        findings.extend(schema::PACKAGE.compiled().findings(MANIFEST, manifest));
+fn check_schemas(package: &Package, schemas: &Schemas, scope: Scope<'_>, findings: &mut Findings) {
+    if let Some(manifest) = package.manifest().filter(|_| scope.has(MANIFEST)) {
+        findings.extend(schemas.package.findings(MANIFEST, manifest));
     }
-    if let (Some(path), Some(agents)) = (package.agents_path(), package.agents_json()) {
-        findings.extend(schema::AGENTS.compiled().findings(path, agents));
+    if let (Some(path), Some(agents)) = (package.agents_path().filter(|path| scope.has(path)), package.agents_json()) {
+        findings.extend(schemas.agents.findings(path, agents));
     }
-    let (document, graph, step) =
-        (schema::WORKFLOW_FRONT_MATTER.compiled(), schema::GRAPH.compiled(), schema::STEP_FRONT_MATTER.compiled());
     let mut seen = BTreeSet::new();
     for workflow in package.workflows() {
-        if let Some(front) = workflow.document.as_ref().filter(|_| seen.insert(&workflow.path)) {
-            findings.extend(document.findings(&workflow.path, front.front()));
+        let mut is_new = |path| scope.has(path) && seen.insert(path);
+        if let Some(front) = workflow.document.as_ref().filter(|_| is_new(workflow.path.as_str())) {
+            findings.extend(schemas.workflow_front_matter.findings(&workflow.path, front.front()));
         }
-        let value = workflow.graph.as_ref().filter(|_| seen.insert(&workflow.graph_path));
+        let value = workflow.graph.as_ref().filter(|_| is_new(workflow.graph_path.as_str()));
         if let Some(value) = value.filter(|_| !is_too_large(workflow)) {
-            findings.extend(graph.findings(&workflow.graph_path, value));
+            findings.extend(schemas.graph.findings(&workflow.graph_path, value));
         }
         for one in &workflow.steps {
-            if let Some(front) = one.document.as_ref().filter(|_| seen.insert(&one.path)) {
-                findings.extend(step.findings(&one.path, front.front()));
+            if let Some(front) = one.document.as_ref().filter(|_| is_new(one.path.as_str())) {
+                findings.extend(schemas.step_front_matter.findings(&one.path, front.front()));
             }
         }
     }
@@ -114,8 +143,8 @@ fn is_too_large(workflow: &Workflow) -> bool {
     count("nodes") > NODES_MAX || count("edges") > EDGES_MAX
 }
 
-fn check_assets(package: &Package, findings: &mut Findings) {
-    for asset in package.assets() {
+fn check_assets(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
+    for asset in package.assets().filter(|asset| scope.has(asset.path)) {
         if let Some((code, problem)) = assets::problem(asset.path) {
             let shown = asset.path.escape_debug();
             let finding = Finding::error(code, asset.path, "", format!("the path of the asset `{shown}` {problem}"));

@@ -4,14 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::Scope;
 use super::manifest::{agent_missing, asset_missing};
 use crate::assets;
 use crate::document::Document;
 use crate::finding::{Finding, Findings};
-use crate::package::{Node, NodeKind, Package, SECTION_RECOMMENDED, SECTIONS_REQUIRED, Workflow};
+use crate::package::{Node, NodeKind, Package, SECTION_RECOMMENDED, SECTIONS_REQUIRED, Step, Workflow};
 
-pub(super) fn check(package: &Package, workflow: &Workflow, findings: &mut Findings) {
-    if super::is_too_large(workflow) {
+pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, findings: &mut Findings) {
+    // What a graph says of a step, it may say otherwise when it changes.
+    let is_whole = scope.has(&workflow.graph_path);
+    let is_meant = |step: &&Step| is_whole || scope.has(&step.path);
+    if super::is_too_large(workflow) || !workflow.steps.iter().any(|step| is_meant(&step)) {
         return;
     }
     let mut nodes: BTreeMap<&str, &Node> = BTreeMap::new();
@@ -24,7 +28,7 @@ pub(super) fn check(package: &Package, workflow: &Workflow, findings: &mut Findi
     }
     let agents: BTreeSet<&str> = package.agents().iter().map(|agent| agent.id.as_str()).collect();
     let mut seen = BTreeSet::new();
-    for step in &workflow.steps {
+    for step in workflow.steps.iter().filter(is_meant) {
         let (Some(document), Some(node)) = (&step.document, nodes.get(step.node_id.as_str())) else { continue };
         // A file that two nodes share has its own finding.
         if !seen.insert(&step.path) {

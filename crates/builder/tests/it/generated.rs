@@ -33,7 +33,7 @@ fn extra() -> impl Strategy<Value = Value> {
 }
 
 /// A chain of nodes with a loop back where there is a decision, in one to three workflows.
-fn package() -> impl Strategy<Value = Files> {
+pub(crate) fn package() -> impl Strategy<Value = Files> {
     let node = (any::<bool>(), words(), extra());
     let workflow = prop::collection::vec(node, 2..8);
     (prop::collection::vec(workflow, 1..4), prop::collection::btree_set(id(), 8), "[0-9]{1,3}", any::<bool>()).prop_map(

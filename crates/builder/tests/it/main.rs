@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod change;
+mod change_merge;
+mod change_validate;
+mod change_write;
 mod envelope;
 mod generated;
 mod hostile;

@@ -47,10 +47,21 @@ fn a_change_set_follows_its_contract() {
         assert_eq!(found.iter().map(|f| f.pointer.as_str()).collect::<Vec<_>>(), expected, "{operation} {found:#?}");
     };
     let step = json!({ "workflowId": "main", "nodeId": "a" });
-    check(json!({ "op": "upsert", "targetType": "step", "target": step, "payload": {} }), &[]);
+    check(json!({ "op": "upsert", "targetType": "step", "target": step, "payload": { "step_markdown": "" } }), &[]);
+    check(
+        json!({ "op": "upsert", "targetType": "step", "target": step, "payload": {} }),
+        &["/operations/0/payload/step_markdown"],
+    );
     check(json!({ "op": "delete", "targetType": "asset", "target": { "path": "assets/a.md" } }), &[]);
     check(json!({ "op": "upsert", "targetType": "step", "target": step }), &["/operations/0/payload"]);
-    check(json!({ "op": "delete", "targetType": "step", "target": step, "payload": {} }), &["/operations/0"]);
+    check(
+        json!({ "op": "delete", "targetType": "step", "target": step, "payload": { "step_markdown": "" } }),
+        &["/operations/0"],
+    );
+    check(
+        json!({ "op": "delete", "targetType": "agent", "target": { "agentId": "a", "path": "assets/a.md" } }),
+        &["/operations/0/target/path"],
+    );
     check(json!({ "op": "move", "targetType": "step", "target": step }), &["/operations/0/op"]);
     check(
         json!({ "op": "delete", "targetType": "step", "target": { "workflowId": "main" } }),

@@ -1,0 +1,121 @@
+//! Two edits of one object, brought together where they do not touch.
+
+mod text;
+mod tree;
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Part, Snapshot};
+
+/// What two edits of one object come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    /// Both, together. None: the object is gone.
+    Clean(Option<Snapshot>),
+    /// The places where a person must choose. At least one.
+    Conflict(Vec<Clash>),
+}
+
+/// A place that both edits changed, and not in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Clash {
+    /// The part of the object.
+    pub part: Part,
+    /// Where in it.
+    pub place: ClashPlace,
+    /// The text there before both edits; none if there was nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub base: Option<String>,
+    /// The text there now.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub current: Option<String>,
+    /// The text there as it is to be.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ours: Option<String>,
+}
+
+/// Where a clash is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub enum ClashPlace {
+    /// The part as a whole: one side took it out, or both made it.
+    Whole,
+    /// Lines of the base.
+    Lines {
+        /// The first, from 1. Where `count` is 0, both put something before this line.
+        first: usize,
+        /// How many.
+        count: usize,
+    },
+    /// A value of JSON.
+    Pointer {
+        /// A JSON pointer into the base, or into the current text where the base has no such value.
+        pointer: String,
+    },
+}
+
+/// Merges what is there now and what is to be, both made from `base`. None: the object is not there.
+///
+/// Texts are merged by line; graphs, agents and entries of the manifest by value.
+#[must_use]
+pub fn merge(base: Option<&Snapshot>, current: Option<&Snapshot>, ours: Option<&Snapshot>) -> Merged {
+    if let Some(clean) = unchanged(base, current, ours) {
+        return Merged::Clean(clean.cloned());
+    }
+    let sides = [base, current, ours];
+    let parts: BTreeSet<Part> = sides.into_iter().flatten().flat_map(|side| side.0.keys().copied()).collect();
+    let mut merged = Snapshot::default();
+    let mut clashes = Vec::new();
+    for part in parts {
+        let [base, current, ours] = sides.map(|side| side.and_then(|side| side.get(part)));
+        match self::part(part, base, current, ours) {
+            Ok(text) => merged.0.extend(text.map(|text| (part, text))),
+            Err(found) => clashes.extend(found),
+        }
+    }
+    // One side took the object out, and the other changed what has no part of its own.
+    if clashes.is_empty() && (current.is_none() || ours.is_none()) {
+        return Merged::Clean(None);
+    }
+    if clashes.is_empty() { Merged::Clean(Some(merged)) } else { Merged::Conflict(clashes) }
+}
+
+/// What both come to where at most one of them differs from the base, or both are the same.
+fn unchanged<T: PartialEq + Copy>(base: T, current: T, ours: T) -> Option<T> {
+    if ours == base || ours == current {
+        Some(current)
+    } else if current == base {
+        Some(ours)
+    } else {
+        None
+    }
+}
+
+type Sides<'a> = [Option<&'a str>; 3];
+
+fn part(
+    part: Part,
+    base: Option<&str>,
+    current: Option<&str>,
+    ours: Option<&str>,
+) -> Result<Option<String>, Vec<Clash>> {
+    if let Some(clean) = unchanged(base, current, ours) {
+        return Ok(clean.map(str::to_owned));
+    }
+    let (Some(base), Some(current), Some(ours)) = (base, current, ours) else {
+        return Err(vec![clash(part, ClashPlace::Whole, [base, current, ours])]);
+    };
+    let is_json = matches!(part, Part::Graph | Part::Entry | Part::Definition);
+    let by_value = if is_json { tree::merge(part, base, current, ours) } else { None };
+    // JSON that is broken is a text like any other.
+    by_value.unwrap_or_else(|| text::merge(part, base, current, ours)).map(Some)
+}
+
+fn clash(part: Part, place: ClashPlace, [base, current, ours]: Sides<'_>) -> Clash {
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    Clash { part, place, base: owned(base), current: owned(current), ours: owned(ours) }
+}

@@ -1,0 +1,111 @@
+//! JSON, value by value: objects by their fields; lists by what names their items, or as a whole.
+
+use serde_json::{Map, Value};
+
+use super::{Clash, ClashPlace, clash, unchanged};
+use crate::change::Part;
+use crate::change::splice::{keys, rewrite};
+use crate::finding::token;
+use crate::json;
+
+/// Both edits of a JSON text, in the layout of the current one. None if one of them is no JSON.
+pub(super) fn merge(part: Part, base: &str, current: &str, ours: &str) -> Option<Result<String, Vec<Clash>>> {
+    let parse = |text: &str| json::parse("", text.as_bytes()).ok();
+    let (before, there, here) = (parse(base)?, parse(current)?, parse(ours)?);
+    let mut merge = Merge { part, clashes: Vec::new() };
+    let merged = merge.value("", Some(&before), Some(&there), Some(&here));
+    Some(if merge.clashes.is_empty() { Ok(rewrite(current, &merged.unwrap_or_default())) } else { Err(merge.clashes) })
+}
+
+struct Merge {
+    part: Part,
+    clashes: Vec<Clash>,
+}
+
+type Side<'a> = Option<&'a Value>;
+
+impl Merge {
+    /// The depth of what was parsed is bounded, so recursion is.
+    fn value(&mut self, at: &str, base: Side<'_>, current: Side<'_>, ours: Side<'_>) -> Option<Value> {
+        if let Some(clean) = unchanged(base, current, ours) {
+            return clean.cloned();
+        }
+        match (base, current, ours) {
+            (Some(Value::Object(base)), Some(Value::Object(current)), Some(Value::Object(ours))) => {
+                return Some(Value::Object(self.fields(at, base, current, ours)));
+            }
+            (Some(Value::Array(base)), Some(Value::Array(current)), Some(Value::Array(ours))) => {
+                if let Some(items) = self.items(at, base, current, ours) {
+                    return Some(Value::Array(items));
+                }
+            }
+            _ => {}
+        }
+        self.clash(at, base, current, ours);
+        current.cloned()
+    }
+
+    fn clash(&mut self, at: &str, base: Side<'_>, current: Side<'_>, ours: Side<'_>) {
+        let texts = [base, current, ours].map(|side| side.map(|value| format!("{value:#}")));
+        let texts = [texts[0].as_deref(), texts[1].as_deref(), texts[2].as_deref()];
+        self.clashes.push(clash(self.part, ClashPlace::Pointer { pointer: at.to_owned() }, texts));
+    }
+
+    fn fields(
+        &mut self,
+        at: &str,
+        base: &Map<String, Value>,
+        current: &Map<String, Value>,
+        ours: &Map<String, Value>,
+    ) -> Map<String, Value> {
+        let added = ours.keys().filter(|name| !current.contains_key(*name));
+        let mut merged = Map::new();
+        for name in current.keys().chain(added) {
+            let inside = format!("{at}/{}", token(name));
+            let value = self.value(&inside, base.get(name), current.get(name), ours.get(name));
+            merged.extend(value.map(|value| (name.clone(), value)));
+        }
+        merged
+    }
+
+    /// A list whose items have names. None: they do not, or both sides put them in another order.
+    fn items(&mut self, at: &str, base: &[Value], current: &[Value], ours: &[Value]) -> Option<Vec<Value>> {
+        let named = keys(&[base, current, ours])?;
+        let [before, there, here] = named.as_slice() else { return None };
+        let order = order(before, there, here)?;
+        let find = |names: &[String], name: &str| names.iter().position(|other| other == name);
+        let mut merged = Vec::new();
+        for name in order {
+            let indexes = (find(before, name), find(there, name), find(here, name));
+            let index = indexes.0.or(indexes.1).or(indexes.2).unwrap_or_default();
+            let (was, is, will) =
+                (indexes.0.map(|at| &base[at]), indexes.1.map(|at| &current[at]), indexes.2.map(|at| &ours[at]));
+            merged.extend(self.value(&format!("{at}/{index}"), was, is, will));
+        }
+        Some(merged)
+    }
+}
+
+/// The names of both sides in one order: that of the side that changed it, with what only the other has behind what
+/// stands before it there. None if both changed it, each in its way.
+fn order<'a>(base: &'a [String], current: &'a [String], ours: &'a [String]) -> Option<Vec<&'a str>> {
+    let common = |names: &'a [String]| -> Vec<&'a str> {
+        let is_common = |name: &&'a String| base.contains(name) && current.contains(name) && ours.contains(name);
+        names.iter().filter(is_common).map(String::as_str).collect()
+    };
+    let (was, is, will) = (common(base), common(current), common(ours));
+    let (first, second) = match unchanged(&was, &is, &will)? {
+        order if *order == is => (current, ours),
+        _ => (ours, current),
+    };
+    let mut merged: Vec<&str> = first.iter().map(String::as_str).collect();
+    let mut before: Option<&str> = None;
+    for name in second {
+        if !merged.contains(&name.as_str()) {
+            let at = before.and_then(|before| merged.iter().position(|other| *other == before)).map_or(0, |at| at + 1);
+            merged.insert(at, name);
+        }
+        before = Some(name);
+    }
+    Some(merged)
+}

@@ -1,0 +1,37 @@
+//! Sets of changes: what a model may propose and a person may apply.
+//!
+//! [`parse`] takes a set as it was written and says what breaks the contract. An object of a package is a [`Snapshot`]:
+//! [`snapshot`] takes it, [`proposed`] says what an operation makes of it, [`write`](write()) and [`overlay`] put it
+//! into the files, without touching a byte of anything else. [`merge`](merge()) brings two edits of one object together;
+//! [`diff`](diff()), [`impact`](impact()) and [`validate`] say what a set does and whether it may be done; [`renames`]
+//! makes the operations that let references follow a name.
+//!
+//! Nothing here keeps, applies or undoes a set: that is the store's.
+
+mod diff;
+mod graph;
+mod hidden;
+mod impact;
+mod lines;
+mod merge;
+mod rename;
+mod set;
+mod snapshot;
+mod splice;
+mod validate;
+mod write;
+
+pub use diff::{Change, FileDiff, ObjectDiff, diff, render};
+pub use graph::{FieldChange, GraphDiff, ItemChange};
+pub use impact::{Counts, Impact, impact};
+pub use merge::{Clash, ClashPlace, Merged, merge};
+pub use rename::{Rename, renames, wanted};
+pub use set::{
+    ChangeSet, ContractError, LEGACY, Op, Operation, Parsed, Payload, Refused, Revision, Revisions, SCHEMA_UNSUPPORTED,
+    StepPayload, VIOLATION, WorkflowPayload, parse,
+};
+pub use snapshot::{Part, Snapshot, affected, proposed, snapshot};
+pub use validate::{Check, Found, Report, Stage, validate};
+pub use write::{overlay, write};
+
+pub use crate::envelope::{Mode, TargetType};

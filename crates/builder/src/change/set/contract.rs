@@ -1,0 +1,254 @@
+//! The contract of a set, checked: first by the published schema, then by what no schema can say.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, VIOLATION, legacy};
+use crate::finding::{Finding, quoted};
+use crate::limits::{CHANGE_SET_BYTES_MAX, DEPTH_MAX, FINDINGS_MAX};
+use crate::refs::Object;
+use crate::schema::{CHANGE_SET, Compiled};
+
+/// A set that keeps the contract.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The set.
+    pub set: ChangeSet,
+    /// What is right, but not as it should be.
+    pub warnings: Vec<Finding>,
+}
+
+/// A set that does not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {} places break the contract of a change set", .errors.len())]
+pub struct Refused {
+    /// [`SCHEMA_UNSUPPORTED`] or [`VIOLATION`].
+    pub code: &'static str,
+    /// Each place that is wrong, at least one.
+    pub errors: Vec<ContractError>,
+}
+
+/// One place of a set that breaks the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContractError {
+    /// Which rule. Stable.
+    pub code: String,
+    /// Where, such as `operations[0].target.workflowId`; empty for the set as a whole.
+    pub path: String,
+    /// What would be right.
+    pub expected: String,
+    /// What stands there.
+    pub actual: String,
+    /// Both in a sentence.
+    pub message: String,
+}
+
+/// Takes a set as it was written. Nothing is coerced; the old shape `{steps, assets}` is taken with a warning.
+///
+/// # Errors
+/// All that breaks the contract.
+pub fn parse(value: &Value) -> Result<Parsed, Refused> {
+    parse_with(&CHANGE_SET.compiled(), value)
+}
+
+/// The same with a schema that is compiled already.
+pub(crate) fn parse_with(schema: &Compiled, value: &Value) -> Result<Parsed, Refused> {
+    check_size(value)?;
+    let mut warnings = Vec::new();
+    let normalised = legacy::is_legacy(value).then(|| legacy::normalised(value));
+    if normalised.is_some() {
+        let message = "the set has the old shape `steps` and `assets`, and was taken as a set of version 1.0";
+        let finding = Finding::warning(LEGACY, "", "", message).expected("`operations`").actual("`steps`, `assets`");
+        warnings.push(finding.hint("write a set of version 1.0"));
+    }
+    let value = normalised.as_ref().unwrap_or(value);
+    check_version(value)?;
+    let mut errors: Vec<ContractError> =
+        schema.findings("", value).into_iter().map(|f| from_finding(f, value)).collect();
+    errors.truncate(FINDINGS_MAX);
+    if !errors.is_empty() {
+        return Err(Refused { code: VIOLATION, errors });
+    }
+    let set = read(value).map_err(|error| Refused { code: VIOLATION, errors: vec![*error] })?;
+    warnings.extend(unknown_revisions(&set));
+    let errors = check_operations(&set.operations);
+    if errors.is_empty() { Ok(Parsed { set, warnings }) } else { Err(Refused { code: VIOLATION, errors }) }
+}
+
+fn refused(error: ContractError) -> Refused {
+    Refused { code: VIOLATION, errors: vec![error] }
+}
+
+fn error(
+    code: &str,
+    path: impl Into<String>,
+    expected: impl Into<String>,
+    actual: &str,
+    message: String,
+) -> ContractError {
+    ContractError {
+        code: code.to_owned(),
+        path: path.into(),
+        expected: expected.into(),
+        actual: quoted(actual),
+        message,
+    }
+}
+
+/// Before anything walks into it: how deep and how large it is.
+fn check_size(value: &Value) -> Result<(), Refused> {
+    let mut open = vec![(value, 1)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > DEPTH_MAX {
+            let expected = format!("at most {DEPTH_MAX} levels");
+            return Err(refused(error("too-deep", "", expected, "more", "the set nests too deep".to_owned())));
+        }
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
+            _ => {}
+        }
+    }
+    let bytes = serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
+    if bytes > CHANGE_SET_BYTES_MAX {
+        let (expected, actual) = (format!("at most {CHANGE_SET_BYTES_MAX} bytes"), format!("{bytes} bytes"));
+        let message = format!("the set has {bytes} bytes as JSON; {CHANGE_SET_BYTES_MAX} are the most");
+        return Err(refused(error("set-too-large", "", expected, &actual, message)));
+    }
+    Ok(())
+}
+
+/// A version that we do not know says more than whatever else follows from it.
+fn check_version(value: &Value) -> Result<(), Refused> {
+    let Some(version) = value.get("schemaVersion").and_then(Value::as_str) else { return Ok(()) };
+    let major = version.split('.').next().unwrap_or_default();
+    let is_number = !major.is_empty() && major.bytes().all(|b| b.is_ascii_digit());
+    if !is_number || major == "1" {
+        return Ok(());
+    }
+    let message = format!("version {} of the contract is not supported", quoted(version));
+    let errors = vec![error("schema-version", "schemaVersion", "1.0, or another 1.x", version, message)];
+    Err(Refused { code: SCHEMA_UNSUPPORTED, errors })
+}
+
+/// `/operations/0/target` as `operations[0].target`.
+pub(crate) fn path_of(pointer: &str) -> String {
+    let mut path = String::new();
+    for part in pointer.split('/').skip(1) {
+        if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) {
+            path.push_str(&format!("[{part}]"));
+        } else {
+            let dot = if path.is_empty() { "" } else { "." };
+            path.push_str(dot);
+            path.push_str(&part.replace("~1", "/").replace("~0", "~"));
+        }
+    }
+    path
+}
+
+fn from_finding(finding: Finding, value: &Value) -> ContractError {
+    let path = path_of(&finding.pointer);
+    // The schema can only say that an operation is not what it must not be.
+    let is_delete = value.pointer(&finding.pointer).is_some_and(|v| v.get("op") == Some(&Value::from("delete")));
+    if is_delete && finding.code == "schema" {
+        let message = format!("`{path}` is a delete, and a delete has no payload");
+        return error("payload-of-delete", format!("{path}.payload"), "no payload", "a payload", message);
+    }
+    let at = if path.is_empty() { "the set".to_owned() } else { format!("`{}`", quoted(&path)) };
+    let message = format!("{at}: expected {}, got {}", finding.expected, finding.actual);
+    ContractError { code: finding.code, path, expected: finding.expected, actual: finding.actual, message }
+}
+
+/// Numbers, as older sets have them, are the revision of nothing here.
+fn unknown_revisions(set: &ChangeSet) -> Vec<Finding> {
+    let named = [
+        ("workflowRevision", &set.revisions.workflow_revision),
+        ("agentsRevision", &set.revisions.agents_revision),
+        ("assetsRevision", &set.revisions.assets_revision),
+    ];
+    let number = |(name, revision): (&str, &Option<Revision>)| match revision {
+        Some(Revision::Number(number)) => {
+            let message = format!("`{name}` is {number}, and no revision is a number");
+            let finding = Finding::warning("revision-unknown", "", format!("revisions.{name}"), message);
+            let expected = "a SHA-256, 64 hexadecimal digits";
+            Some(finding.expected(expected).actual(number.to_string()).hint("give the revision that was read"))
+        }
+        _ => None,
+    };
+    named.into_iter().filter_map(number).collect()
+}
+
+type Read<T> = Result<T, Box<ContractError>>;
+
+/// The schema has said yes; what it and the types disagree about is still an error and not a panic.
+fn typed<T: serde::de::DeserializeOwned>(value: &Value, path: &str) -> Read<T> {
+    T::deserialize(value).map_err(|said| {
+        let message = format!("`{path}`: {said}");
+        Box::new(error("schema", path, "what the schema says", &value.to_string(), message))
+    })
+}
+
+fn read(value: &Value) -> Read<ChangeSet> {
+    let field = |name: &str| value.get(name).unwrap_or(&Value::Null);
+    let operations = field("operations").as_array().into_iter().flatten().enumerate();
+    let or_default = |name: &str| value.get(name).cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    Ok(ChangeSet {
+        schema_version: typed(field("schemaVersion"), "schemaVersion")?,
+        target_type: typed(field("targetType"), "targetType")?,
+        mode: typed(field("mode"), "mode")?,
+        operations: operations.map(|(index, value)| operation(index, value)).collect::<Read<_>>()?,
+        revisions: typed(&or_default("revisions"), "revisions")?,
+        extensions: typed(&or_default("extensions"), "extensions")?,
+        declared_impact: value.get("impact").cloned(),
+    })
+}
+
+fn operation(index: usize, value: &Value) -> Read<Operation> {
+    let at = format!("operations[{index}]");
+    let target = |name: &str| typed::<String>(value.pointer(&format!("/target/{name}")).unwrap_or(&Value::Null), &at);
+    let kind = value.get("targetType").and_then(Value::as_str).unwrap_or_default();
+    let object = match kind {
+        "workflow" => Object::Workflow(target("workflowId")?),
+        "step" => Object::Step { workflow: target("workflowId")?, node: target("nodeId")? },
+        "agent" => Object::Agent(target("agentId")?),
+        _ => Object::Asset(target("path")?),
+    };
+    let payload = match (value.get("payload"), kind) {
+        (None, _) => None,
+        (Some(payload), "workflow") => Some(Payload::Workflow(typed(payload, &at)?)),
+        (Some(payload), "step") => Some(Payload::Step(typed(payload, &at)?)),
+        (Some(payload), "agent") => Some(Payload::Agent(payload.get("agent_definition").cloned().unwrap_or_default())),
+        (Some(payload), _) => Some(Payload::Asset(typed(payload.get("content").unwrap_or(&Value::Null), &at)?)),
+    };
+    let op = typed(value.get("op").unwrap_or(&Value::Null), &at)?;
+    let reason = value.get("reason").and_then(Value::as_str).map(str::to_owned);
+    Ok(Operation { op, object, payload, reason })
+}
+
+/// What no schema says: no object twice, an agent keeps its id.
+fn check_operations(operations: &[Operation]) -> Vec<ContractError> {
+    let mut errors = Vec::new();
+    let mut seen: HashMap<&Object, Vec<(usize, Op)>> = HashMap::new();
+    for (index, operation) in operations.iter().enumerate() {
+        let before = seen.entry(&operation.object).or_default();
+        let is_replaced = matches!(before.as_slice(), [(_, Op::Delete)]) && operation.op == Op::Upsert;
+        if let (Some((first, _)), false) = (before.first(), is_replaced) {
+            let message =
+                format!("`{}` is already the object of operations[{first}]", quoted(&operation.object.to_string()));
+            let expected = "each object once, or a delete before its upsert";
+            errors.push(error("operation-duplicate", format!("operations[{index}]"), expected, "twice", message));
+        }
+        before.push((index, operation.op));
+        if let (Object::Agent(id), Some(Payload::Agent(definition))) = (&operation.object, &operation.payload)
+            && let Some(other) = definition.get("id").filter(|other| other.as_str() != Some(id))
+        {
+            let path = format!("operations[{index}].payload.agent_definition.id");
+            let message = format!("the agent `{id}` keeps its id");
+            errors.push(error("agent-id-changed", path, id.as_str(), &other.to_string(), message));
+        }
+    }
+    errors
+}

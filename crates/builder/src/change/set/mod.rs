@@ -1,0 +1,200 @@
+//! A set of changes as types, and how it becomes them.
+
+mod contract;
+mod legacy;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+pub use contract::{ContractError, Parsed, Refused, parse};
+pub(crate) use contract::{parse_with, path_of};
+
+use crate::envelope::{Mode, TargetType};
+use crate::refs::Object;
+
+/// The code of a set whose contract is not ours.
+pub const SCHEMA_UNSUPPORTED: &str = "AI_CHANGESET_SCHEMA_UNSUPPORTED";
+/// The code of a set that breaks the contract.
+pub const VIOLATION: &str = "AI_CHANGESET_CONTRACT_VIOLATION";
+/// The code of the warning that a set came in the old shape.
+pub const LEGACY: &str = "CHANGESET_LEGACY_SHAPE";
+
+/// A set of changes that a person may apply as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangeSet {
+    /// The version of the contract, such as `1.0`.
+    pub schema_version: String,
+    /// What the session is about.
+    pub target_type: TargetType,
+    /// Whether the target is made or made better.
+    pub mode: Mode,
+    /// The changes, in order.
+    pub operations: Vec<Operation>,
+    /// What the changes were made against.
+    pub revisions: Revisions,
+    /// Whatever else is said.
+    pub extensions: Map<String, Value>,
+    /// The impact as the set declares it. Never believed: see [`super::impact()`].
+    pub declared_impact: Option<Value>,
+}
+
+/// One change of one object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// What to do.
+    pub op: Op,
+    /// With what: a workflow, a step, an agent or an asset.
+    pub object: Object,
+    /// What it is to be. There for each upsert, never for a delete.
+    pub payload: Option<Payload>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// What to do with an object. A move is a delete and an upsert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Op {
+    /// Make it, or make it so.
+    Upsert,
+    /// Take it out.
+    Delete,
+}
+
+/// What an object is to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Payload {
+    /// A workflow: what is left out stays.
+    Workflow(WorkflowPayload),
+    /// A step.
+    Step(StepPayload),
+    /// An agent: its definition as a whole, a JSON object.
+    Agent(Value),
+    /// An asset: its text.
+    Asset(String),
+}
+
+/// What of a workflow is to be how. What is left out stays.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowPayload {
+    /// The document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_md: Option<String>,
+    /// The graph, as a whole: a JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph_json: Option<Value>,
+    /// The path of the document, for a new workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The path of the graph, for a new workflow.
+    #[serde(rename = "graphPath", skip_serializing_if = "Option::is_none")]
+    pub graph_path: Option<String>,
+    /// Its name for people.
+    #[serde(rename = "displayName", skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Words to find it by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+}
+
+/// What a step is to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepPayload {
+    /// Its file, as a whole.
+    pub step_markdown: String,
+    /// Its file's path. The node names it; this only says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// What a set was made against. None: it does not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Revisions {
+    /// Of the workflow.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub workflow_revision: Option<Revision>,
+    /// Of all agents.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agents_revision: Option<Revision>,
+    /// Of all assets.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub assets_revision: Option<Revision>,
+}
+
+/// A revision that a set names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Revision {
+    /// As we give them: SHA-256, 64 hexadecimal digits.
+    Hash(String),
+    /// A number, as older sets have it. It is the revision of nothing here.
+    Number(u64),
+}
+
+impl Operation {
+    /// The kind of its object.
+    #[must_use]
+    pub fn target_type(&self) -> TargetType {
+        match &self.object {
+            Object::Step { .. } => TargetType::Step,
+            Object::Agent(_) => TargetType::Agent,
+            Object::Asset(_) => TargetType::Asset,
+            _ => TargetType::Workflow,
+        }
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let target = match &self.object {
+            Object::Step { workflow, node } => json!({ "workflowId": workflow, "nodeId": node }),
+            Object::Workflow(id) => json!({ "workflowId": id }),
+            Object::Agent(id) => json!({ "agentId": id }),
+            Object::Asset(path) => json!({ "path": path }),
+            Object::Package | Object::Variable { .. } => json!({}),
+        };
+        let mut value = json!({ "op": self.op, "targetType": self.target_type(), "target": target });
+        match &self.payload {
+            Some(Payload::Workflow(workflow)) => value["payload"] = json!(workflow),
+            Some(Payload::Step(step)) => value["payload"] = json!(step),
+            Some(Payload::Agent(agent)) => value["payload"] = json!({ "agent_definition": agent }),
+            Some(Payload::Asset(content)) => value["payload"] = json!({ "content": content }),
+            None => {}
+        }
+        if let Some(reason) = &self.reason {
+            value["reason"] = json!(reason);
+        }
+        value
+    }
+}
+
+impl ChangeSet {
+    /// As it is written: [`parse`] reads it as it was.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let operations: Vec<Value> = self.operations.iter().map(Operation::to_value).collect();
+        let mut value = json!({
+            "schemaVersion": self.schema_version,
+            "targetType": self.target_type,
+            "mode": self.mode,
+            "operations": operations,
+        });
+        if self.revisions != Revisions::default() {
+            value["revisions"] = json!(self.revisions);
+        }
+        if !self.extensions.is_empty() {
+            value["extensions"] = json!(self.extensions);
+        }
+        if let Some(impact) = &self.declared_impact {
+            value["impact"] = impact.clone();
+        }
+        value
+    }
+}

@@ -1,0 +1,434 @@
+//! Whether a set may be applied: five stages, each with a finding per thing that is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::set::{parse_with, path_of};
+use super::{ChangeSet, Impact, Op, Operation, Refused, affected, hidden, impact, snapshot};
+use crate::assets;
+use crate::check::{Scope, within};
+use crate::files;
+use crate::finding::{Finding, Severity, quoted};
+use crate::limits::{FILE_BYTES_MAX, FINDINGS_MAX};
+use crate::package::{MANIFEST, Package};
+use crate::refs::{Index, Kind, Locator, Object, Ref};
+use crate::schema::Schemas;
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub struct Check<'a> {
+    /// The schemas, compiled.
+    pub schemas: &'a Schemas,
+    /// The package without the set. What was wrong with it already does not count against the set.
+    pub base: &'a Package,
+    /// The package with it: see [`super::overlay`]. All workflows whose references matter are at hand in both.
+    pub after: &'a Package,
+    /// The set, as it was stored.
+    pub set: &'a Value,
+    /// What could not be written, as `overlay` said.
+    pub unwritten: &'a [Finding],
+}
+
+/// What there is to say about a set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Whether it may be applied: there are no errors.
+    pub valid: bool,
+    /// Whether it ended with the first stage.
+    pub schema_failed: bool,
+    /// What must be mended first, in the order of the stages.
+    pub errors: Vec<Found>,
+    /// What is probably not as meant, in the order of the stages.
+    pub warnings: Vec<Found>,
+    /// What the set touches, computed.
+    pub impact: Impact,
+}
+
+/// A stage of the validation, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// The contract of the set, and the schemas of what it writes.
+    Schema,
+    /// The rules of a package.
+    Bmad,
+    /// What refers to what.
+    Reference,
+    /// What the set says it touches, and what it does.
+    Impact,
+    /// Paths, sizes, and what a person would not see.
+    Security,
+}
+
+/// One thing that a stage found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    /// The stage.
+    pub stage: Stage,
+    /// Which rule. Stable.
+    pub code: String,
+    /// Where: in the set, such as `operations[0].target.path`, or a JSON pointer into the file.
+    pub path: String,
+    /// The file of the package; empty where the set itself is meant.
+    pub file: String,
+    /// The line in the file, or in the text of the set, from 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub line: Option<usize>,
+    /// What would be right.
+    pub expected: String,
+    /// What stands there.
+    pub actual: String,
+    /// Both in a sentence.
+    pub message: String,
+    /// What to try.
+    pub hint: String,
+    /// Whether it was so before the set; then it is a warning.
+    pub before: bool,
+}
+
+/// Codes of findings that are about references, whatever rule found them.
+const REFERENCE_CODES: [&str; 8] = [
+    "AGENT_NOT_FOUND",
+    "WORKFLOW_NOT_FOUND",
+    "NODE_NOT_FOUND",
+    "asset-not-found",
+    "edge-node-missing",
+    "entry-node-missing",
+    "file-missing",
+    "state-node-missing",
+];
+/// Codes of findings that are about paths and sizes.
+const SECURITY_CODES: [&str; 8] = [
+    "path-unsafe",
+    "path-taken",
+    "asset-path",
+    "asset-extension",
+    "file-too-large",
+    "path-case-duplicate",
+    "too-many-files",
+    "package-too-large",
+];
+/// Beginnings of the codes of findings that are about the form of one file.
+const SCHEMA_CODES: [&str; 7] =
+    ["schema", "json-", "yaml-", "front-matter", "too-deep", "not-utf8", "version-not-semver"];
+
+fn stage_of(code: &str) -> Stage {
+    if SCHEMA_CODES.iter().any(|begin| code.starts_with(begin)) {
+        Stage::Schema
+    } else if REFERENCE_CODES.contains(&code) {
+        Stage::Reference
+    } else if SECURITY_CODES.contains(&code) {
+        Stage::Security
+    } else {
+        Stage::Bmad
+    }
+}
+
+/// Says whether a set may be applied. A set that fails the first stage is looked at no further.
+#[must_use]
+pub fn validate(check: &Check<'_>) -> Report {
+    let mut report = Report::default();
+    let parsed = match parse_with(&check.schemas.change_set, check.set) {
+        Ok(parsed) => parsed,
+        Err(refused) => {
+            report.refuse(refused);
+            return report.finished();
+        }
+    };
+    let set = parsed.set;
+    report.impact = impact(&set.operations);
+    report.warnings.extend(parsed.warnings.into_iter().map(|finding| Found::of(Stage::Schema, finding, false)));
+    let mut found = check_files(check, &set);
+    found.extend(check.unwritten.iter().map(|finding| (finding.clone(), false)));
+    found.sort_by_key(|(finding, _)| stage_of(&finding.code));
+    let fails =
+        |(finding, before): &(Finding, bool)| finding.is_error() && !before && stage_of(&finding.code) == Stage::Schema;
+    if found.iter().any(fails) {
+        report.schema_failed = true;
+        found.retain(|(finding, _)| stage_of(&finding.code) == Stage::Schema);
+        report.extend(found);
+        return report.finished();
+    }
+    report.extend(found);
+    check_deleted(check, &set, &mut report);
+    check_impact(&set, &mut report);
+    for (index, operation) in set.operations.iter().enumerate() {
+        check_safety(check, index, operation, &mut report);
+    }
+    report.finished()
+}
+
+impl Report {
+    fn refuse(&mut self, refused: Refused) {
+        self.schema_failed = true;
+        for error in refused.errors {
+            self.errors.push(Found {
+                stage: Stage::Schema,
+                // What kind of error it is stands in the message; the contract knows two codes.
+                code: refused.code.to_owned(),
+                path: error.path,
+                file: String::new(),
+                line: None,
+                expected: error.expected,
+                actual: error.actual,
+                message: error.message,
+                hint: "write the set as its schema says".to_owned(),
+                before: false,
+            });
+        }
+    }
+
+    fn extend(&mut self, found: Vec<(Finding, bool)>) {
+        for (finding, before) in found {
+            self.add(stage_of(&finding.code), finding, before);
+        }
+    }
+
+    fn add(&mut self, stage: Stage, finding: Finding, before: bool) {
+        let is_error = finding.is_error() && !before;
+        let found = Found::of(stage, finding, before);
+        if is_error { self.errors.push(found) } else { self.warnings.push(found) }
+    }
+
+    fn finished(mut self) -> Self {
+        self.errors.sort_by_key(|found| found.stage);
+        self.warnings.sort_by_key(|found| found.stage);
+        self.errors.truncate(FINDINGS_MAX);
+        self.warnings.truncate(FINDINGS_MAX);
+        self.valid = self.errors.is_empty();
+        self
+    }
+}
+
+impl Found {
+    fn of(stage: Stage, finding: Finding, before: bool) -> Self {
+        let Finding { file, pointer, line, code, expected, actual, message, hint, .. } = finding;
+        Self { stage, code, path: pointer, file, line, expected, actual, message, hint, before }
+    }
+}
+
+/// What the rules say of the files that the set touches, and whether they said it before.
+fn check_files(check: &Check<'_>, set: &ChangeSet) -> Vec<(Finding, bool)> {
+    let mut touched = BTreeSet::new();
+    for operation in &set.operations {
+        for package in [check.base, check.after] {
+            touch(package, operation, &mut touched);
+        }
+    }
+    let manifest = |package: &Package| package.files().get(MANIFEST).cloned();
+    if set.operations.iter().any(|o| matches!(o.object, Object::Workflow(_)))
+        && manifest(check.base) != manifest(check.after)
+    {
+        touched.insert(MANIFEST.to_owned());
+    }
+    let after = within(check.after, check.schemas, Scope::Files(&touched));
+    if after.is_empty() {
+        return Vec::new();
+    }
+    let mut before: BTreeMap<Known, usize> = BTreeMap::new();
+    for finding in within(check.base, check.schemas, Scope::Files(&touched)) {
+        *before.entry(known(&finding)).or_default() += 1;
+    }
+    let was_there = |finding: &Finding| match before.get_mut(&known(finding)) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            true
+        }
+        _ => false,
+    };
+    let mut was_there = was_there;
+    after
+        .into_iter()
+        .map(|finding| {
+            let before = was_there(&finding);
+            (finding, before)
+        })
+        .collect()
+}
+
+type Known = (Severity, String, String, String, String);
+
+/// What makes a finding the same one, even where other items now stand before its own.
+fn known(finding: &Finding) -> Known {
+    let plain = |text: &str| {
+        let parts = text.split('/').enumerate().map(|(at, part)| {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            if at > 0 && (rest.is_empty() || rest.starts_with('`')) { rest } else { part }
+        });
+        parts.collect::<Vec<_>>().join("/")
+    };
+    let place = plain(&finding.pointer);
+    (
+        finding.severity,
+        finding.file.clone(),
+        finding.code.clone(),
+        place,
+        format!("{}\n{}", plain(&finding.message), finding.actual),
+    )
+}
+
+/// The files of an operation's objects.
+fn touch(package: &Package, operation: &Operation, touched: &mut BTreeSet<String>) {
+    for object in affected(package, operation) {
+        match &object {
+            Object::Workflow(id) => {
+                let workflow = package.workflow(id);
+                touched.extend(workflow.into_iter().flat_map(|w| [w.path.clone(), w.graph_path.clone()]));
+            }
+            Object::Step { workflow, node } => {
+                let Some(workflow) = package.workflow(workflow) else { continue };
+                touched.extend(workflow.node(node).and_then(|node| node.path.clone()));
+                if operation.op == Op::Delete {
+                    // Its node may still be there, and then misses it.
+                    touched.insert(workflow.graph_path.clone());
+                }
+            }
+            Object::Agent(_) => touched.extend(package.agents_path().map(str::to_owned)),
+            Object::Asset(path) => drop(touched.insert(path.clone())),
+            Object::Package | Object::Variable { .. } => {}
+        }
+    }
+}
+
+/// What still refers to something that the set takes out.
+fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
+    let deletes = set.operations.iter().enumerate().filter(|(_, operation)| operation.op == Op::Delete);
+    let deletes: Vec<(usize, &Operation)> = deletes.collect();
+    if deletes.is_empty() {
+        return;
+    }
+    let (before, after) = (Index::of(check.base), Index::of(check.after));
+    let mut told: BTreeSet<(String, String, Option<usize>)> =
+        report.errors.iter().map(|found| (found.file.clone(), found.path.clone(), found.line)).collect();
+    for (index, operation) in deletes {
+        for object in affected(check.base, operation) {
+            let locator = Locator::Object(object.clone());
+            let broken = after.find(&locator).inbound.into_iter().filter(|r| !r.resolved);
+            // A choice of a menu is a reference only as long as there is such a workflow.
+            let lost = before.find(&locator).inbound.into_iter().filter(|r| is_lost_choice(check, &object, r));
+            for reference in broken.chain(lost) {
+                let Ref { from, file, pointer, line, .. } = reference;
+                if !told.insert((file.clone(), pointer.clone(), line)) {
+                    continue;
+                }
+                let message = format!("`{from}` refers to `{object}`, which operations[{index}] deletes");
+                let mut finding =
+                    Finding::error("REFERENCE_BROKEN", &file, pointer, message).expected("no reference to it");
+                finding.line = line;
+                let finding = finding.actual(object.to_string()).hint("change what refers to it in the same set");
+                report.add(Stage::Reference, finding, false);
+            }
+        }
+    }
+}
+
+fn is_lost_choice(check: &Check<'_>, deleted: &Object, reference: &Ref) -> bool {
+    let (Object::Agent(id), Kind::Subworkflow, Object::Workflow(gone)) = (&reference.from, reference.kind, deleted)
+    else {
+        return false;
+    };
+    let inside = reference.pointer.splitn(4, '/').nth(3).map(|rest| format!("/{rest}")).unwrap_or_default();
+    let choice = |package: &Package| Some(package.agent(id)?.value.pointer(&inside)?.as_str()?.to_owned());
+    !check.after.has_workflow(gone) && choice(check.base).is_some() && choice(check.base) == choice(check.after)
+}
+
+fn check_impact(set: &ChangeSet, report: &mut Report) {
+    let computed = report.impact.clone();
+    for (name, said, is) in set.declared_impact.iter().flat_map(|said| super::impact::differences(said, &computed)) {
+        let message = format!(
+            "the set says that its `{name}` is {}, but it is {}",
+            quoted(&said.to_string()),
+            quoted(&is.to_string())
+        );
+        let finding = Finding::warning("IMPACT_DIFFERS", "", format!("impact.{name}"), message);
+        let finding =
+            finding.expected(is.to_string()).actual(said.to_string()).hint("leave the impact out: it is computed");
+        report.add(Stage::Impact, finding, false);
+    }
+    for flag in &computed.risk_flags {
+        let message = match flag.as_str() {
+            "cross-object" => "the set changes objects of several kinds",
+            "high-churn" => "the set changes much at once",
+            "deletes" => "the set deletes something",
+            _ => "the set changes how steps follow each other",
+        };
+        let finding =
+            Finding::warning(&format!("RISK_{}", flag.to_uppercase().replace('-', "_")), "", "operations", message);
+        report.add(Stage::Impact, finding.actual(flag).hint("look twice before this is applied"), false);
+    }
+}
+
+/// Paths, sizes and hidden characters of one operation.
+fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, report: &mut Report) {
+    let at = format!("operations[{index}]");
+    if let Object::Asset(path) = &operation.object
+        && operation.op == Op::Upsert
+        && let Some((code, said)) = assets::problem(path)
+        && !report.errors.iter().any(|found| found.file == *path && found.code == code)
+    {
+        let message = format!("the path of the asset `{}` {said}", path.escape_debug());
+        let finding = Finding::error(code, path, format!("{at}.target.path"), message).actual(path);
+        report.add(
+            Stage::Security,
+            finding.expected("a path such as `assets/a.md`").hint("choose another path"),
+            false,
+        );
+    }
+    let payload = operation.to_value().get("payload").cloned().unwrap_or_default();
+    for name in ["path", "graphPath"] {
+        let path = payload.get(name).and_then(Value::as_str).unwrap_or_default();
+        if let Some(problem) = files::problem(path).filter(|_| payload.get(name).is_some()) {
+            let message = format!("the path `{}` {problem}", path.escape_debug());
+            let finding = Finding::error("path-unsafe", "", format!("{at}.payload.{name}"), message).actual(path);
+            report.add(
+                Stage::Security,
+                finding.expected("a path below the package").hint("choose another path"),
+                false,
+            );
+        }
+    }
+    for (name, text) in payload.as_object().into_iter().flatten() {
+        let bytes = text.as_str().map_or(0, str::len);
+        if bytes > FILE_BYTES_MAX && !report.errors.iter().any(|found| found.code == "file-too-large") {
+            let message = format!("the text has {bytes} bytes; {FILE_BYTES_MAX} are the most");
+            let finding = Finding::error("file-too-large", "", format!("{at}.payload.{name}"), message);
+            report.add(Stage::Security, finding.hint("split it"), false);
+        }
+    }
+    check_hidden(check, &at, operation, &payload, report);
+}
+
+fn check_hidden(check: &Check<'_>, at: &str, operation: &Operation, payload: &Value, report: &mut Report) {
+    let reason = operation.reason.as_ref().map_or(Value::Null, |reason| Value::from(reason.as_str()));
+    for (name, value) in [("payload", payload), ("reason", &reason)] {
+        let (found, count) = hidden::find(value);
+        if found.is_empty() {
+            continue;
+        }
+        let base = snapshot(check.base, &operation.object).unwrap_or_default();
+        let left_out = count - found.len();
+        for one in found {
+            let inside = path_of(&one.pointer);
+            let inside = if inside.is_empty() || inside.starts_with('[') { inside } else { format!(".{inside}") };
+            let message = format!("`{at}.{name}{inside}` contains {} in line {}", one.name(), one.line);
+            let finding =
+                Finding::warning("HIDDEN_CHARACTERS", "", format!("{at}.{name}{inside}"), message).line(one.line);
+            let finding = finding.expected("text that shows all it says").actual(one.name()).hint("take it out");
+            let before = name == "payload" && base.0.values().any(|text| text.contains(one.char));
+            report.add(Stage::Security, finding, before);
+        }
+        if left_out > 0 {
+            let message = format!("`{at}.{name}` contains {left_out} more hidden characters");
+            report.add(
+                Stage::Security,
+                Finding::warning("HIDDEN_CHARACTERS", "", format!("{at}.{name}"), message),
+                false,
+            );
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Two edits of one object, brought together.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toolhost_builder::change::{Clash, ClashPlace, Merged, Part, Snapshot, merge};
+
+use crate::small;
+
+fn of(part: Part, text: &str) -> Snapshot {
+    Snapshot([(part, text.to_owned())].into())
+}
+
+fn merged(part: Part, base: &str, current: &str, ours: &str) -> Result<String, Vec<Clash>> {
+    let [base, current, ours] = [base, current, ours].map(|text| of(part, text));
+    match merge(Some(&base), Some(&current), Some(&ours)) {
+        Merged::Clean(clean) => Ok(clean.unwrap().get(part).unwrap().to_owned()),
+        Merged::Conflict(clashes) => Err(clashes),
+    }
+}
+
+fn lines(base: &str, current: &str, ours: &str) -> Result<String, Vec<(usize, usize)>> {
+    let by_word = |text: &str| {
+        text.split(' ').filter(|word| !word.is_empty()).map(|word| format!("{word}\n")).collect::<String>()
+    };
+    let found = merged(Part::Document, &by_word(base), &by_word(current), &by_word(ours));
+    found.map(|text| text.trim_end().replace('\n', " ")).map_err(|clashes| {
+        let place = |clash: &Clash| match clash.place {
+            ClashPlace::Lines { first, count } => (first, count),
+            _ => (0, 0),
+        };
+        clashes.iter().map(place).collect()
+    })
+}
+
+#[test]
+fn texts_merge_where_a_line_is_between_them() {
+    let check = |current: &str, ours: &str, expected: Result<&str, &[(usize, usize)]>| {
+        let expected = expected.map(str::to_owned).map_err(<[_]>::to_vec);
+        assert_eq!(lines("a b c d e", current, ours), expected, "{current} / {ours}");
+        assert_eq!(lines("a b c d e", ours, current), expected, "{ours} / {current}");
+    };
+    check("A b c d e", "a b c d E", Ok("A b c d E"));
+    check("A b c d e", "a b C d e", Ok("A b C d e"));
+    check("x a b c d e", "a b c d e y", Ok("x a b c d e y"));
+    check("b c d e", "a b c d", Ok("b c d"));
+    // The same on both sides is done once.
+    check("A b c d e", "A b c d E", Ok("A b c d E"));
+    check("A b c d e", "a B c d e", Err(&[(1, 2)]));
+    check("X b c d e", "Y b c d e", Err(&[(1, 1)]));
+    check("a b x c d e", "a b y c d e", Err(&[(3, 0)]));
+    check("a d e", "a b C d e", Err(&[(2, 2)]));
+    check("X b c d Z", "Y b c d e", Err(&[(1, 1)]));
+}
+
+#[test]
+fn a_clash_shows_all_three_texts() {
+    let clashes = merged(Part::Document, "a\nb\n", "a\nc\n", "a\nd").unwrap_err();
+    let shown = [&clashes[0].base, &clashes[0].current, &clashes[0].ours].map(|text| text.as_deref().unwrap());
+    assert_eq!(shown, ["b\n", "c\n", "d"]);
+}
+
+#[test]
+fn an_object_that_one_side_takes_out_and_the_other_changes_clashes() {
+    let [a, b] = ["a", "b"].map(|text| of(Part::Content, text));
+    assert_eq!(merge(Some(&a), None, Some(&a)), Merged::Clean(None));
+    assert_eq!(merge(Some(&a), Some(&a), None), Merged::Clean(None));
+    assert_eq!(merge(Some(&a), None, None), Merged::Clean(None));
+    assert_eq!(merge(None, Some(&a), None), Merged::Clean(Some(a.clone())));
+    for (base, current, ours) in [(Some(&a), Some(&b), None), (Some(&a), None, Some(&b)), (None, Some(&a), Some(&b))] {
+        let Merged::Conflict(clashes) = merge(base, current, ours) else { unreachable!() };
+        assert_eq!((clashes.len(), &clashes[0].place), (1, &ClashPlace::Whole));
+    }
+}
+
+/// Merges two edits of the small graph.
+fn graphs(current: impl FnOnce(&mut Value), ours: impl FnOnce(&mut Value)) -> Result<Value, Vec<String>> {
+    let base = small::graph();
+    let (mut there, mut here) = (base.clone(), base.clone());
+    current(&mut there);
+    ours(&mut here);
+    let found = merged(Part::Graph, &format!("{base:#}"), &format!("{there:#}"), &here.to_string());
+    found.map(|text| serde_json::from_str(&text).unwrap()).map_err(|clashes| {
+        let place = |clash: &Clash| match &clash.place {
+            ClashPlace::Pointer { pointer } => pointer.clone(),
+            _ => String::new(),
+        };
+        clashes.iter().map(place).collect()
+    })
+}
+
+fn node(id: &str) -> Value {
+    json!({ "id": id, "type": "step", "file": format!("steps/{id}.md") })
+}
+
+fn list<'a>(graph: &'a mut Value, name: &str) -> &'a mut Vec<Value> {
+    graph[name].as_array_mut().unwrap()
+}
+
+#[test]
+fn graphs_merge_by_node_and_edge() {
+    let ids = |graph: &Value| -> Vec<String> {
+        graph["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let merged = graphs(|g| list(g, "nodes").insert(1, node("x")), |g| list(g, "nodes").push(node("y"))).unwrap();
+    assert_eq!(ids(&merged), ["begin", "x", "work", "choose", "end", "y"]);
+    let merged = graphs(|g| g["nodes"][0]["title"] = json!("A"), |g| g["nodes"][0]["agentId"] = json!("b")).unwrap();
+    assert_eq!((&merged["nodes"][0]["title"], &merged["nodes"][0]["agentId"]), (&json!("A"), &json!("b")));
+    let merged = graphs(|g| list(g, "nodes").reverse(), |g| g["nodes"][1]["title"] = json!("T")).unwrap();
+    assert_eq!(
+        (ids(&merged), &merged["nodes"][2]["title"]),
+        (["end", "choose", "work", "begin"].map(str::to_owned).to_vec(), &json!("T"))
+    );
+    let merged = graphs(|g| drop(list(g, "edges").remove(0)), |g| g["edges"][2]["conditionText"] = json!("c")).unwrap();
+    assert_eq!((merged["edges"].as_array().unwrap().len(), &merged["edges"][1]["conditionText"]), (3, &json!("c")));
+}
+
+#[test]
+fn graphs_clash_where_both_change_one_thing() {
+    let clash = |current: fn(&mut Value), ours: fn(&mut Value)| graphs(current, ours).unwrap_err();
+    assert_eq!(
+        clash(|g| g["nodes"][1]["title"] = json!("A"), |g| g["nodes"][1]["title"] = json!("B")),
+        ["/nodes/1/title"]
+    );
+    assert_eq!(clash(|g| drop(list(g, "nodes").remove(1)), |g| g["nodes"][1]["title"] = json!("B")), ["/nodes/1"]);
+    assert_eq!(
+        clash(|g| g["nodes"][0]["outputs"] = json!(["a"]), |g| g["nodes"][0]["outputs"] = json!(["b"])),
+        ["/nodes/0/outputs"]
+    );
+    assert_eq!(clash(|g| g["entryNodeId"] = json!("work"), |g| g["entryNodeId"] = json!("end")), ["/entryNodeId"]);
+    assert_eq!(clash(|g| list(g, "nodes").swap(0, 1), |g| list(g, "nodes").swap(2, 3)), ["/nodes"]);
+}
+
+#[test]
+fn json_that_is_broken_is_merged_as_text() {
+    assert_eq!(merged(Part::Graph, "{\n1\n2\n3\n", "{\nx\n2\n3\n", "{\n1\n2\ny\n").unwrap(), "{\nx\n2\ny\n");
+}
+
+#[test]
+fn long_texts_that_have_nothing_in_common_are_merged_in_time() {
+    let long = |word: &str| (0..200_000).map(|n| format!("{word}{n}\n")).collect::<String>();
+    assert_eq!(merged(Part::Content, &long("a"), &long("b"), &long("c")).unwrap_err().len(), 1);
+}
+
+fn document() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(0u8..5, 0..12)
+}
+
+fn text(lines: &[u8]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_edit_alone_is_what_comes_out(base in document(), other in document()) {
+        let (base, other) = (of(Part::Content, &text(&base)), of(Part::Content, &text(&other)));
+        let clean = Merged::Clean(Some(other.clone()));
+        prop_assert_eq!(merge(Some(&base), Some(&base), Some(&other)), clean.clone());
+        prop_assert_eq!(merge(Some(&base), Some(&other), Some(&base)), clean.clone());
+        prop_assert_eq!(merge(Some(&base), Some(&other), Some(&other)), clean);
+    }
+
+    #[test]
+    fn sides_may_change_places_and_no_line_is_lost(base in document(), current in document(), ours in document()) {
+        // Lines of one side are known by their sign.
+        let signed = |lines: &[u8], sign: &str| lines.iter().map(|l| if *l < 3 { format!("{l}\n") } else { format!("{sign}{l}\n") }).collect::<String>();
+        let (base, current, ours) = (text(&base), signed(&current, "c"), signed(&ours, "o"));
+        let found = merged(Part::Content, &base, &current, &ours);
+        match (found, merged(Part::Content, &base, &ours, &current)) {
+            (Ok(one), Ok(other)) => {
+                prop_assert_eq!(&one, &other);
+                for side in [&current, &ours] {
+                    for line in side.lines().filter(|line| line.len() > 1) {
+                        let count = |text: &str| text.lines().filter(|other| *other == line).count();
+                        prop_assert_eq!(count(&one), count(side), "{}", line);
+                    }
+                }
+            }
+            (Err(one), Err(other)) => prop_assert_eq!(one.len(), other.len()),
+            (one, other) => prop_assert!(false, "{one:?} {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_clean_merge_of_graphs_has_both_changes(first in 0usize..8, second in 0usize..8, one in "[a-z]{1,3}", other in "[A-Z]{1,3}") {
+        let change = |graph: &mut Value, kind: usize, word: &str| {
+            let pointer = match kind {
+                0 => "/nodes/0/title",
+                1 => "/nodes/1/title",
+                2 => "/nodes/1/description",
+                3 => "/edges/0/conditionText",
+                4 => "/edges/3/conditionText",
+                5 => "/entryNodeId",
+                6 => {
+                    list(graph, "nodes").push(node(word));
+                    return None;
+                }
+                _ => {
+                    list(graph, "edges").insert(0, json!({ "from": "begin", "to": "end", "label": word }));
+                    return None;
+                }
+            };
+            let (parent, name) = pointer.rsplit_once('/').unwrap();
+            let parent = if parent.is_empty() { graph } else { graph.pointer_mut(parent).unwrap() };
+            parent[name] = json!(word);
+            Some((pointer, word.to_owned()))
+        };
+        let (mut a, mut b) = (None, None);
+        let found = graphs(|g| a = change(g, first, &one), |g| b = change(g, second, &other));
+        match found {
+            Ok(merged) => {
+                let text = merged.to_string();
+                prop_assert!(text.contains(&format!("\"{one}\"")) && text.contains(&format!("\"{other}\"")), "{}", text);
+            }
+            Err(_) => prop_assert!(first == second && first < 6),
+        }
+    }
+}

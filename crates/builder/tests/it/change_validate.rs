@@ -1,0 +1,292 @@
+//! Whether a set may be applied, and references that follow a name.
+
+use serde_json::{Value, json};
+use toolhost_builder::change::{Check, Report, Stage, overlay, parse, proposed, renames, validate, wanted};
+use toolhost_builder::refs::Object;
+use toolhost_builder::schema::Schemas;
+use toolhost_builder::{Files, Package};
+
+use crate::change::{agent, asset, delete, graph, parsed, set, step};
+use crate::large::many_workflows;
+use crate::small;
+
+/// The report on a set, written as far as it can be.
+fn report_on(base: &Package, value: &Value) -> Report {
+    let mut after = base.clone();
+    let mut unwritten = Vec::new();
+    for operation in parse(value).map(|parsed| parsed.set.operations).unwrap_or_default() {
+        match proposed(&after, &operation) {
+            Ok(wanted) => {
+                let (next, findings) = overlay(&after, &[(operation.object.clone(), wanted)]);
+                after = next;
+                unwritten.extend(findings);
+            }
+            Err(finding) => unwritten.push(*finding),
+        }
+    }
+    validate(&Check { schemas: &Schemas::compiled(), base, after: &after, set: value, unwritten: &unwritten })
+}
+
+fn report(operations: Value) -> Report {
+    report_on(&Package::read(small::files()), &set(operations))
+}
+
+fn errors(report: &Report) -> Vec<(Stage, &str)> {
+    report.errors.iter().map(|found| (found.stage, found.code.as_str())).collect()
+}
+
+fn step_text(node: &str, kind: &str, more: &str) -> String {
+    String::from_utf8(small::step(node, kind, more)).unwrap()
+}
+
+#[test]
+fn a_set_that_is_right_is_valid() {
+    let report = report(json!([step("end", &step_text("end", "end", "title: End\n"))]));
+    assert!(report.valid && !report.schema_failed, "{report:#?}");
+    assert_eq!((report.warnings, report.impact.objects), (vec![], vec!["step:end".to_owned()]));
+}
+
+#[test]
+fn a_break_of_the_contract_ends_it() {
+    let base = Package::read(small::files());
+    let report = report_on(&base, &json!({ "schemaVersion": "2.0" }));
+    assert!(report.schema_failed && !report.valid);
+    assert_eq!(errors(&report), [(Stage::Schema, "AI_CHANGESET_SCHEMA_UNSUPPORTED")]);
+    let report = report_on(&base, &set(json!([{}])));
+    assert!(report.schema_failed && report.errors.iter().all(|found| found.code == "AI_CHANGESET_CONTRACT_VIOLATION"));
+}
+
+#[test]
+fn what_breaks_a_schema_ends_it() {
+    let report = report(json!([agent("ada", json!({ "id": "ada", "more": 1 })), asset("assets/a.sh", "\u{202e}")]));
+    assert!(report.schema_failed);
+    assert!(report.errors.iter().all(|found| found.stage == Stage::Schema && found.file == "agents.json"));
+    assert!(report.errors.iter().any(|found| found.path == "/agents/0/more"));
+    assert!(self::report(json!([step("end", "no front matter")])).schema_failed);
+}
+
+#[test]
+fn the_rules_of_a_package_hold_for_what_is_touched() {
+    let mut value = small::graph();
+    value["edges"][2]["isDefault"] = json!(false);
+    let found = report(json!([graph(value)]));
+    assert_eq!(errors(&found), [(Stage::Bmad, "default-edge-missing")]);
+    let found = report(json!([step("end", "---\nschemaVersion: \"1.1\"\nnodeId: end\ntype: end\n---\n## Goal\n")]));
+    assert_eq!(errors(&found), [(Stage::Bmad, "section-missing")]);
+}
+
+#[test]
+fn what_was_wrong_before_is_a_warning() {
+    let mut files = small::files();
+    small::replace(&mut files, "steps/end.md", "## Goal", "## Gaol");
+    small::edit(&mut files, "workflow.graph.json", |v| v["nodes"][3]["more"] = json!(1));
+    let base = Package::read(files);
+    let found = report_on(&base, &set(json!([step("work", &step_text("work", "step", ""))])));
+    assert!(found.valid, "{found:#?}");
+    let text = step_text("end", "end", "").replace("## Goal", "## Gaol");
+    let found = report_on(&base, &set(json!([step("end", &format!("{text}\nMore.\n"))])));
+    assert!(found.valid && found.warnings.iter().any(|w| w.before && w.code == "section-missing"), "{found:#?}");
+    // The same mistake at another index is still the same.
+    let mut value = small::graph();
+    value["nodes"][3]["more"] = json!(1);
+    value["nodes"].as_array_mut().unwrap().swap(0, 3);
+    let found = report_on(&base, &set(json!([graph(value.clone())])));
+    assert!(found.valid && found.warnings.iter().any(|w| w.before && w.code == "schema-unknown-field"), "{found:#?}");
+    value["nodes"][1]["more"] = json!(1);
+    assert!(report_on(&base, &set(json!([graph(value)]))).schema_failed);
+}
+
+#[test]
+fn references_that_break_are_told_where_they_stand() {
+    let found = report(json!([delete("asset", json!({ "path": "assets/guide.md" }))]));
+    assert!(
+        !found.valid
+            && found.errors.iter().all(|e| (e.stage, e.code.as_str()) == (Stage::Reference, "REFERENCE_BROKEN"))
+    );
+    let mut places: Vec<&str> = found.errors.iter().map(|e| e.file.as_str()).collect();
+    places.sort_unstable();
+    assert_eq!(
+        places,
+        ["agents.json", "steps/begin.md", "steps/choose.md", "steps/end.md", "steps/work.md", "workflow.md"]
+    );
+    let found = report(json!([delete("agent", json!({ "agentId": "ada" }))]));
+    assert!(found.schema_failed, "the last agent");
+    let found = report(json!([delete("step", json!({ "workflowId": "main", "nodeId": "work" }))]));
+    assert_eq!(errors(&found), [(Stage::Reference, "file-missing")]);
+    let found = report(json!([step("work", &step_text("work", "step", "agentId: nobody\n"))]));
+    assert_eq!(errors(&found), [(Stage::Reference, "AGENT_NOT_FOUND")]);
+    let found = report(json!([asset("assets/new.md", "x"), step("nowhere", "x")]));
+    assert_eq!(errors(&found), [(Stage::Reference, "NODE_NOT_FOUND")]);
+}
+
+#[test]
+fn an_impact_is_computed_and_not_believed() {
+    let mut value = set(json!([asset("assets/b.md", ""), delete("asset", json!({ "path": "assets/guide.md" }))]));
+    value["impact"] =
+        json!({ "objects": ["asset:assets/guide.md", "asset:assets/b.md"], "counts": { "asset": 1 }, "riskFlags": [] });
+    let found = report_on(&Package::read(small::files()), &value);
+    let told: Vec<(&str, &str)> = found
+        .warnings
+        .iter()
+        .filter(|w| w.stage == Stage::Impact)
+        .map(|w| (w.code.as_str(), w.path.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [("IMPACT_DIFFERS", "impact.counts"), ("IMPACT_DIFFERS", "impact.riskFlags"), ("RISK_DELETES", "operations")]
+    );
+}
+
+#[test]
+fn paths_and_hidden_characters_are_looked_at() {
+    let found = report(json!([asset("assets/../x.md", "")]));
+    assert_eq!(errors(&found), [(Stage::Security, "asset-path")]);
+    let found = report(json!([asset("assets/x.exe", "")]));
+    assert_eq!(errors(&found), [(Stage::Security, "asset-extension")]);
+    let found = report(json!([asset("assets/x.md", "a\nb\u{202e}c\u{1b}[2J")]));
+    assert!(found.valid);
+    let told: Vec<_> = found.warnings.iter().map(|w| (w.code.as_str(), w.path.as_str(), w.line)).collect();
+    assert_eq!(told, [("HIDDEN_CHARACTERS", "operations[0].payload.content", Some(2)); 2]);
+    let found = report(json!([asset("assets/x.md", &"x".repeat(5 * 1024 * 1024))]));
+    assert_eq!(errors(&found), [(Stage::Security, "file-too-large")]);
+}
+
+#[test]
+fn hostile_sets_are_answered() {
+    let deep = (0..100).fold(json!(1), |value, _| json!([value]));
+    let mut around = small::graph();
+    around["edges"] =
+        json!([{ "from": "begin", "to": "begin", "label": "x" }, { "from": "work", "to": "begin", "label": "y" }]);
+    for operations in [
+        json!([agent("ada", json!({ "id": "ada", "systemPrompt": deep }))]),
+        json!([graph(json!({ "nodes": [{ "id": "a", "file": "../../x", "type": "step" }] }))]),
+        json!([graph(around)]),
+        json!([step("begin", "\0\u{feff}---\n\0: \0\n---\n")]),
+        json!([step("begin", "---\na: &a [*a]\n---\n")]),
+        json!([agent("ada", json!({ "id": "ada", "metadata": { "name": "\0" } }))]),
+    ] {
+        assert!(!report(operations.clone()).valid, "{operations}");
+    }
+}
+
+#[test]
+fn two_hundred_steps_are_validated_quickly() {
+    for workflows in [4, 40] {
+        let base = Package::read(many_workflows(workflows));
+        let operations: Vec<Value> = (0..200)
+            .map(|n| {
+                let node = format!("n{}", n / workflows % 50);
+                let mut value = step(&node, &step_text(&node, "step", "title: T\n"));
+                value["target"]["workflowId"] = json!(format!("w{}", n % workflows));
+                value
+            })
+            .collect();
+        let value = set(json!(operations));
+        let set = parse(&value).unwrap().set;
+        let wanted: Vec<_> = set.operations.iter().map(|o| (o.object.clone(), proposed(&base, o).unwrap())).collect();
+        let (after, findings) = overlay(&base, &wanted);
+        assert_eq!(findings, []);
+        let schemas = Schemas::compiled();
+        let found = validate(&Check { schemas: &schemas, base: &base, after: &after, set: &value, unwritten: &[] });
+        assert!(found.valid, "{found:#?}");
+    }
+}
+
+/// The package after the renames that a set asks for.
+fn renamed(files: Files, from: &Object, to: &Object) -> (Package, Vec<String>) {
+    let base = Package::read(files);
+    let operations = renames(&base, from, to);
+    let names = operations.iter().map(|operation| operation.object.to_string()).collect();
+    let wanted: Vec<_> = operations.iter().map(|o| (o.object.clone(), proposed(&base, o).unwrap())).collect();
+    let (after, findings) = overlay(&base, &wanted);
+    assert_eq!(findings, []);
+    (after, names)
+}
+
+fn text(package: &Package, path: &str) -> String {
+    String::from_utf8(package.files()[path].clone()).unwrap()
+}
+
+#[test]
+fn mentions_of_an_asset_follow_it() {
+    let mut files = small::files();
+    small::replace(
+        &mut files,
+        "workflow.md",
+        "See assets/guide.md.",
+        "assets/guide.md.bak ../assets/guide.md my/assets/guide.md `assets/guide.md`",
+    );
+    files.insert("assets/b.md".to_owned(), b"assets/guide.md".to_vec());
+    let (from, to) = (Object::Asset("assets/guide.md".to_owned()), Object::Asset("assets/new/guide.md".to_owned()));
+    let (after, names) = renamed(files, &from, &to);
+    assert_eq!(
+        names,
+        [
+            "workflow:main",
+            "step:main/begin",
+            "step:main/choose",
+            "step:main/end",
+            "step:main/work",
+            "agent:ada",
+            "asset:assets/b.md"
+        ]
+    );
+    assert!(
+        text(&after, "workflow.md")
+            .contains("assets/guide.md.bak ../assets/new/guide.md my/assets/guide.md `assets/new/guide.md`")
+    );
+    assert_eq!(text(&after, "assets/b.md"), "assets/new/guide.md");
+    assert_eq!(after.agent("ada").unwrap().value["systemPrompt"], "Follow assets/new/guide.md.");
+}
+
+#[test]
+fn the_id_of_an_agent_is_rewritten_and_the_rest_of_the_front_matter_stays() {
+    for (before, to, after) in [
+        ("agentId:   ada   # who\n", "bob", "agentId:   bob   # who\n"),
+        ("agentId: 'ada'\n", "bob", "agentId: 'bob'\n"),
+        ("? \"agentId\"\n: \"ada\"\n", "1.5", "? \"agentId\"\n: \"1.5\"\n"),
+        ("é: ü # ada\nagentId: ada\n", "true", "é: ü # ada\nagentId: \"true\"\n"),
+        ("x: {a: [ada]}\nagentId: ada", "b:", "x: {a: [ada]}\nagentId: \"b:\""),
+    ] {
+        let mut files = small::files();
+        small::replace(&mut files, "steps/begin.md", "agentId: ada\n", &format!("{}\n", before.trim_end_matches('\n')));
+        let (changed, names) = renamed(files.clone(), &Object::Agent("ada".to_owned()), &Object::Agent(to.to_owned()));
+        assert_eq!(names, ["workflow:main", "step:main/begin"]);
+        let expected = String::from_utf8(files["steps/begin.md"].clone())
+            .unwrap()
+            .replace(before.trim_end_matches('\n'), after.trim_end_matches('\n'));
+        assert_eq!(text(&changed, "steps/begin.md"), expected);
+        assert_eq!(changed.workflows()[0].nodes[0].agent_id.as_deref(), Some(to));
+    }
+}
+
+#[test]
+fn a_node_is_renamed_wherever_it_is_named() {
+    let object = |node: &str| Object::Step { workflow: "main".to_owned(), node: node.to_owned() };
+    let (after, names) = renamed(small::files(), &object("work"), &object("labour"));
+    assert_eq!(names, ["workflow:main", "step:main/begin"]);
+    assert!(text(&after, "workflow.md").contains("currentNodeId: labour\n"));
+    assert!(text(&after, "steps/begin.md").contains("  - to: labour\n    label: go\n"));
+    let workflow = &after.workflows()[0];
+    assert!(workflow.node("work").is_none() && workflow.node("labour").is_some());
+    assert!(workflow.edges.iter().all(|edge| edge.from != "work" && edge.to != "work"));
+}
+
+#[test]
+fn a_rename_is_wanted_where_the_set_says_so_and_does_it() {
+    let named = json!([{ "from": "asset:assets/a.md", "to": "asset:assets/b.md" }]);
+    let mut value = set(json!([delete("asset", json!({ "path": "assets/a.md" })), asset("assets/b.md", "")]));
+    let ask = |value: &Value| {
+        let (renames, findings) = wanted(&parse(value).unwrap().set);
+        (renames.len(), findings.len())
+    };
+    value["extensions"] = json!({ "renames": named });
+    assert_eq!(ask(&value), (0, 0));
+    value["extensions"]["rewriteReferences"] = json!(true);
+    assert_eq!(ask(&value), (1, 0));
+    value["operations"].as_array_mut().unwrap().remove(0);
+    assert_eq!(ask(&value), (0, 1));
+    value["extensions"]["renames"] = json!([7, { "from": "asset:a" }, { "from": "agent:a", "to": "asset:b" }]);
+    assert_eq!(ask(&value), (0, 3));
+    assert_eq!(wanted(&parsed(json!([asset("assets/b.md", "")]))).0, []);
+}
