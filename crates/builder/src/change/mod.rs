@@ -1,10 +1,10 @@
 //! Sets of changes: what a model may propose and a person may apply.
 //!
 //! [`parse`] takes a set as it was written and says what breaks the contract. An object of a package is a [`Snapshot`]:
-//! [`snapshot`] takes it, [`proposed`] says what an operation makes of it, [`write`](write()) and [`overlay`] put it
-//! into the files, without touching a byte of anything else. [`merge`](merge()) brings two edits of one object together;
-//! [`diff`](diff()), [`impact`](impact()) and [`validate`] say what a set does and whether it may be done; [`renames`]
-//! makes the operations that let references follow a name.
+//! [`snapshot`](snapshot()) takes it, [`proposed`] says what an operation makes of it, [`write`](write()) and
+//! [`overlay`] put it into the files without touching a byte of anything else. [`merge`](merge()) brings two edits of
+//! one object together; [`diff`](diff()), [`impact`](impact()) and [`validate`](validate()) say what a set does and
+//! whether it may be done; [`renames`] makes the operations that let references follow a name.
 //!
 //! Nothing here keeps, applies or undoes a set: that is the store's.
 

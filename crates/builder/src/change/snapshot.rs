@@ -111,8 +111,8 @@ pub fn affected(package: &Package, operation: &Operation) -> Vec<Object> {
     objects
 }
 
-/// What the object would be after the operation; none for a delete. An upsert keeps the parts that it does not name, and
-/// the bytes of what it does not change.
+/// What the object would be after the operation; none for a delete. An upsert keeps the parts that it does not name,
+/// and the bytes of what it does not change.
 ///
 /// # Errors
 /// Why the operation cannot be done on this package.

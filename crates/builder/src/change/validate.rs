@@ -155,6 +155,7 @@ pub fn validate(check: &Check<'_>) -> Report {
         return report.finished();
     }
     report.extend(found);
+    check_written(check, &set, &mut report);
     check_deleted(check, &set, &mut report);
     check_impact(&set, &mut report);
     for (index, operation) in set.operations.iter().enumerate() {
@@ -234,21 +235,16 @@ fn check_files(check: &Check<'_>, set: &ChangeSet) -> Vec<(Finding, bool)> {
     for finding in within(check.base, check.schemas, Scope::Files(&touched)) {
         *before.entry(known(&finding)).or_default() += 1;
     }
-    let was_there = |finding: &Finding| match before.get_mut(&known(finding)) {
+    // Each finding of the base excuses one of its kind, and no more.
+    let mut was_there = |finding: &Finding| match before.get_mut(&known(finding)) {
         Some(count) if *count > 0 => {
             *count -= 1;
             true
         }
         _ => false,
     };
-    let mut was_there = was_there;
-    after
-        .into_iter()
-        .map(|finding| {
-            let before = was_there(&finding);
-            (finding, before)
-        })
-        .collect()
+    let told = |finding: Finding| (was_there(&finding), finding);
+    after.into_iter().map(told).map(|(before, finding)| (finding, before)).collect()
 }
 
 type Known = (Severity, String, String, String, String);
@@ -291,6 +287,28 @@ fn touch(package: &Package, operation: &Operation, touched: &mut BTreeSet<String
             Object::Agent(_) => touched.extend(package.agents_path().map(str::to_owned)),
             Object::Asset(path) => drop(touched.insert(path.clone())),
             Object::Package | Object::Variable { .. } => {}
+        }
+    }
+}
+
+/// What the set makes is there; if something kept it from being written, that has been told already.
+fn check_written(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
+    if !check.unwritten.is_empty() {
+        return;
+    }
+    let after = check.after;
+    for (index, operation) in set.operations.iter().enumerate().filter(|(_, operation)| operation.op == Op::Upsert) {
+        let is_there = match &operation.object {
+            Object::Workflow(id) => after.has_workflow(id),
+            Object::Step { workflow, node } => after.workflow(workflow).is_some_and(|w| w.step(node).is_some()),
+            Object::Agent(id) => after.agent(id).is_some(),
+            Object::Asset(path) => after.has_asset(path),
+            Object::Package | Object::Variable { .. } => false,
+        };
+        if !is_there {
+            let message = format!("operations[{index}] makes `{}`, but it is not there", operation.object);
+            let finding = Finding::error("target-not-written", "", format!("operations[{index}]"), message);
+            report.add(Stage::Bmad, finding.hint("stage the set again"), false);
         }
     }
 }

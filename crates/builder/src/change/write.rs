@@ -249,6 +249,13 @@ impl<'a> Draft<'a> {
                 return Err(Box::new(Finding::error("workflow-incomplete", MANIFEST, "/workflows", message)));
             }
         };
+        // A manifest may say that a workflow is where something else is. Then it stays as it is.
+        let others = BTreeSet::from_iter(self.package.agents_path().into_iter().chain([MANIFEST]).map(str::to_owned));
+        for (part, path) in [(Part::Document, &place.path), (Part::Graph, &place.graph_path)] {
+            if wanted.get(part) != self.text(path) {
+                check_path(path, &others)?;
+            }
+        }
         if let Some(entry) = wanted.get(Part::Entry) {
             self.list_entry(id, Some(entry))?;
         }

@@ -1,7 +1,10 @@
 //! Whether a set may be applied, and references that follow a name.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolhost_builder::change::{Check, Report, Stage, overlay, parse, proposed, renames, validate, wanted};
+use toolhost_builder::change::{
+    Check, Report, Stage, diff, merge, overlay, parse, proposed, renames, render, snapshot, validate, wanted,
+};
 use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
 use toolhost_builder::{Files, Package};
@@ -117,6 +120,15 @@ fn references_that_break_are_told_where_they_stand() {
     assert_eq!(errors(&found), [(Stage::Reference, "AGENT_NOT_FOUND")]);
     let found = report(json!([asset("assets/new.md", "x"), step("nowhere", "x")]));
     assert_eq!(errors(&found), [(Stage::Reference, "NODE_NOT_FOUND")]);
+}
+
+#[test]
+fn what_was_not_written_is_not_valid() {
+    let base = Package::read(small::files());
+    let value = set(json!([asset("assets/new.md", "x"), step("nowhere", "x")]));
+    let schemas = Schemas::compiled();
+    let report = validate(&Check { schemas: &schemas, base: &base, after: &base, set: &value, unwritten: &[] });
+    assert_eq!(errors(&report), [(Stage::Bmad, "target-not-written"); 2]);
 }
 
 #[test]
@@ -273,6 +285,30 @@ fn a_node_is_renamed_wherever_it_is_named() {
 }
 
 #[test]
+fn a_set_that_renames_a_step_is_valid_with_the_references_rewritten() {
+    let base = Package::read(small::files());
+    let mut value = set(json!([
+        delete("step", json!({ "workflowId": "main", "nodeId": "work" })),
+        step("labour", &step_text("labour", "step", "setsVariables: [result]\n")),
+    ]));
+    let rename = json!({ "from": "step:main/work", "to": "step:main/labour" });
+    value["extensions"] = json!({ "rewriteReferences": true, "renames": [rename] });
+    let asked = parse(&value).unwrap().set;
+    let (found, findings) = wanted(&asked);
+    assert_eq!(findings, []);
+    let mut operations = asked.operations.clone();
+    operations.extend(found.iter().flat_map(|rename| renames(&base, &rename.from, &rename.to)));
+    let mut whole = asked.clone();
+    whole.operations = operations;
+    let value = whole.to_value();
+    let objects: Vec<_> = whole.operations.iter().map(|o| (o.object.clone(), proposed(&base, o).unwrap())).collect();
+    let (after, unwritten) = overlay(&base, &objects);
+    let schemas = Schemas::compiled();
+    let report = validate(&Check { schemas: &schemas, base: &base, after: &after, set: &value, unwritten: &unwritten });
+    assert!(report.valid, "{report:#?}");
+}
+
+#[test]
 fn a_rename_is_wanted_where_the_set_says_so_and_does_it() {
     let named = json!([{ "from": "asset:assets/a.md", "to": "asset:assets/b.md" }]);
     let mut value = set(json!([delete("asset", json!({ "path": "assets/a.md" })), asset("assets/b.md", "")]));
@@ -289,4 +325,67 @@ fn a_rename_is_wanted_where_the_set_says_so_and_does_it() {
     value["extensions"]["renames"] = json!([7, { "from": "asset:a" }, { "from": "agent:a", "to": "asset:b" }]);
     assert_eq!(ask(&value), (0, 3));
     assert_eq!(wanted(&parsed(json!([asset("assets/b.md", "")]))).0, []);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_the_package_is_a_set_is_answered(
+        pick in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        bytes in prop::collection::vec(any::<u8>(), 0..6),
+        more in "\\PC{0,30}",
+    ) {
+        let mut files = small::files();
+        let path = pick.get(&files.keys().cloned().collect::<Vec<_>>()).clone();
+        let content = files.get_mut(&path).unwrap();
+        let at = at.index(content.len());
+        content.splice(at..(at + 3).min(content.len()), bytes);
+        let base = Package::read(files);
+        let mut value = set(json!([
+            delete("asset", json!({ "path": "assets/guide.md" })),
+            asset("assets/b.md", &more),
+            agent("ada", json!({ "id": "ada", "note": more })),
+            graph(json!({ "nodes": [{ "id": "begin", "file": more }], "edges": more })),
+            step("begin", &format!("---\n{more}\n---\n{more}")),
+            delete("step", json!({ "workflowId": "main", "nodeId": "work" })),
+            delete("workflow", json!({ "workflowId": "second" })),
+        ]));
+        let rename = json!({ "from": "asset:assets/guide.md", "to": "asset:assets/b.md" });
+        value["extensions"] = json!({ "rewriteReferences": true, "renames": [rename, more] });
+        let set = parse(&value).unwrap().set;
+        let mut operations = set.operations.clone();
+        for rename in wanted(&set).0 {
+            operations.extend(renames(&base, &rename.from, &rename.to));
+        }
+        let objects: Vec<_> =
+            operations.iter().map(|o| (o.object.clone(), proposed(&base, o).ok().flatten())).collect();
+        let (after, unwritten) = overlay(&base, &objects);
+        let schemas = Schemas::compiled();
+        let check = Check { schemas: &schemas, base: &base, after: &after, set: &value, unwritten: &unwritten };
+        let report = validate(&check);
+        prop_assert_eq!(report.valid, report.errors.is_empty());
+        let names: Vec<_> = objects.iter().map(|(object, _)| object.clone()).collect();
+        drop(render(&diff(&base, &after, &names)));
+        for (object, wanted) in &objects {
+            let current = snapshot(&after, object);
+            drop(merge(snapshot(&base, object).as_ref(), current.as_ref(), wanted.as_ref()));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_no_set_or_are_taken(text in "\\PC{0,40}", index in any::<prop::sample::Index>()) {
+        let asset = asset(&format!("assets/{text}"), &text);
+        let value = set(json!([step("a", &text), agent("a", json!({ "x": text })), asset]));
+        let bytes = value.to_string().into_bytes();
+        let mut broken = bytes.clone();
+        let at = index.index(broken.len());
+        broken[at] = broken[at].wrapping_add(1);
+        for bytes in [bytes, broken] {
+            if let Ok(value) = serde_json::from_slice::<Value>(&bytes) {
+                drop(report_on(&Package::read(small::files()), &value));
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolhost_builder::change::{Change, Part, Snapshot, affected, diff, overlay, proposed, render, snapshot, write};
 use toolhost_builder::refs::Object;
-use toolhost_builder::{Files, Package, validate};
+use toolhost_builder::{Elsewhere, Files, Package, validate};
 
 use crate::change::{agent, asset, delete, graph, operation, step, upsert};
 use crate::{generated, sample, small};
@@ -101,16 +101,14 @@ fn a_workflow_comes_and_goes_with_its_entry_and_its_steps() {
     let graph = json!({ "schemaVersion": "1.1", "entryNodeId": "one", "edges": [],
         "nodes": [{ "id": "one", "type": "end", "file": "steps/one.md" }] });
     let target = json!({ "workflowId": "second" });
+    let document = small::WORKFLOW.replace("[begin]", "[]").replace("work\n", "one\n").replace("assets/guide.md", "it");
+    let step = String::from_utf8(small::step("one", "end", "")).unwrap().replace("assets/guide.md", "it");
     let new = upsert(
         "workflow",
         target.clone(),
-        json!({ "workflow_md": small::WORKFLOW.replace("[begin]", "[]").replace("work\n", "one\n").replace("assets/guide.md", "it"), "graph_json": graph, "displayName": "Second" }),
+        json!({ "workflow_md": document, "graph_json": graph, "displayName": "Second" }),
     );
-    let one = upsert(
-        "step",
-        json!({ "workflowId": "second", "nodeId": "one" }),
-        json!({ "step_markdown": String::from_utf8(small::step("one", "end", "")).unwrap().replace("assets/guide.md", "it") }),
-    );
+    let one = upsert("step", json!({ "workflowId": "second", "nodeId": "one" }), json!({ "step_markdown": step }));
     let added = after(&base, &[new, one]);
     let errors: Vec<_> =
         validate(&added).into_iter().filter(|f| f.severity == toolhost_builder::Severity::Error).collect();
@@ -177,6 +175,20 @@ fn a_step_never_writes_what_is_not_its_own() {
         assert!(write(&hostile, &object, Some(&wanted)).is_err(), "{file}");
         assert_eq!(write(&hostile, &object, None).unwrap().len(), 0, "{file}");
     }
+}
+
+#[test]
+fn a_workflow_that_claims_the_manifest_is_not_written() {
+    let mut files = small::files();
+    small::edit(&mut files, "bmad.json", |v| {
+        v["workflows"] = json!([{ "id": "bad", "workflow": "bmad.json", "graph": "agents.json" }]);
+    });
+    let base = Package::read(files);
+    let bad = operation(upsert("workflow", json!({ "workflowId": "bad" }), json!({ "workflow_md": "mine" })));
+    let wanted = proposed(&base, &bad).unwrap();
+    assert_eq!(write(&base, &bad.object, wanted.as_ref()).unwrap_err().code, "path-taken");
+    let left = base.edited(&write(&base, &bad.object, None).unwrap());
+    assert!(left.workflow("bad").is_none() && left.agent("ada").is_some() && left.manifest().is_some());
 }
 
 #[test]
@@ -265,7 +277,8 @@ proptest! {
     #[test]
     fn what_is_written_as_it_is_changes_nothing(files in generated::package()) {
         let package = Package::read(files);
-        let all: Vec<_> = objects(&package).into_iter().map(|object| { let taken = snapshot(&package, &object); (object, taken) }).collect();
+        let taken = |object: Object| (object.clone(), snapshot(&package, &object));
+        let all: Vec<_> = objects(&package).into_iter().map(taken).collect();
         for (object, taken) in &all {
             prop_assert!(taken.is_some());
             prop_assert!(write(&package, object, taken.as_ref()).unwrap().is_empty(), "{object}");
@@ -276,7 +289,11 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_what_is_read_and_nothing_else_changes(files in generated::package(), pick in any::<prop::sample::Index>(), text in "\\PC{0,40}") {
+    fn what_is_written_is_what_is_read_and_nothing_else_changes(
+        files in generated::package(),
+        pick in any::<prop::sample::Index>(),
+        text in "\\PC{0,40}",
+    ) {
         let package = Package::read(files);
         let all = objects(&package);
         let object = pick.get(&all);
@@ -299,5 +316,67 @@ proptest! {
         let before = snapshot(&package, object);
         let back = after.edited(&write(&after, object, before.as_ref()).unwrap());
         prop_assert_eq!(back.files(), package.files());
+    }
+}
+
+/// The small package without its manifest, its second file of assets told but not at hand.
+fn part() -> Package {
+    let whole = package();
+    let mut files = small::files();
+    files.retain(|path, _| path != "bmad.json" && !path.starts_with("assets/"));
+    let elsewhere = Elsewhere {
+        workflows: ["main".to_owned(), "other".to_owned()].into(),
+        assets: [("assets/guide.md".to_owned(), "0".repeat(64))].into(),
+    };
+    Package::part(small::manifest(), files, vec![whole.workflows()[0].place()], elsewhere)
+}
+
+#[test]
+fn a_part_is_written_as_far_as_it_is_at_hand() {
+    let part = part();
+    let changed = after(&part, &[step("work", "text"), asset("assets/guide.md", "new"), graph(small::graph())]);
+    assert_eq!(text(&changed, "steps/work.md"), "text");
+    assert!(changed.is_part() && changed.has_workflow("other"));
+    assert_eq!(proposed(&part, &operation(delete("asset", json!({ "path": "assets/guide.md" })))), Ok(None));
+    let other = |payload: Value| operation(upsert("workflow", json!({ "workflowId": "other" }), payload));
+    assert_eq!(proposed(&part, &other(json!({ "workflow_md": "" }))).unwrap_err().code, "not-at-hand");
+    let object = Object::Workflow("other".to_owned());
+    assert_eq!(write(&part, &object, None).unwrap_err().code, "not-at-hand");
+    let new =
+        operation(upsert("workflow", json!({ "workflowId": "new" }), json!({ "workflow_md": "", "graph_json": {} })));
+    let wanted = proposed(&part, &new).unwrap();
+    assert_eq!(write(&part, &new.object, wanted.as_ref()).unwrap_err().code, "not-at-hand");
+}
+
+#[test]
+fn what_was_deleted_comes_back_with_its_steps() {
+    let mut files = small::files();
+    let mut manifest = small::manifest();
+    manifest["workflows"] = json!([{ "id": "b", "workflow": "b/workflow.md", "graph": "b/graph.json" }]);
+    files.insert("bmad.json".to_owned(), format!("{manifest:#}\n").into_bytes());
+    files.insert("b/workflow.md".to_owned(), files["workflow.md"].clone());
+    files.insert("b/graph.json".to_owned(), files["workflow.graph.json"].clone());
+    for node in ["begin", "work", "choose", "end"] {
+        files.insert(format!("b/steps/{node}.md"), files[&format!("steps/{node}.md")].clone());
+    }
+    let base = Package::read(files);
+    let gone = affected(&base, &operation(delete("workflow", json!({ "workflowId": "b" }))));
+    let before: Vec<_> = gone.iter().map(|object| (object.clone(), snapshot(&base, object))).collect();
+    let (without, findings) = overlay(&base, &gone.iter().map(|object| (object.clone(), None)).collect::<Vec<_>>());
+    assert_eq!((findings, without.workflows().len()), (vec![], 1));
+    assert!(!without.files().keys().any(|path| path.starts_with("b/")));
+    let (again, findings) = overlay(&without, &before);
+    assert_eq!(findings, []);
+    let manifest = |package: &Package| package.manifest().cloned();
+    assert_eq!(manifest(&again), manifest(&base));
+    for object in &gone {
+        assert_eq!(
+            diff(&base, &again, std::slice::from_ref(object))
+                .iter()
+                .filter(|d| d.files.iter().any(|f| f.part != Part::Entry))
+                .count(),
+            0,
+            "{object}"
+        );
     }
 }
