@@ -1,9 +1,9 @@
 //! The old shape of a set, from before there was a contract.
 //!
-//! `{ workflowId?, steps: [step], assets: [asset] }`, with the contract's `targetType`, `mode`, `impact`, `revisions` and
-//! `extensions` where they are there. A step is `{ workflowId?, nodeId, step_markdown | markdown | content, reason? }`, an
-//! asset `{ path, content, reason? }`. Each is an upsert. What one lacks is left out here too, so that the contract
-//! tells it.
+//! `{ workflowId?, steps: [step], assets: [asset] }`, with the contract's `targetType`, `mode`, `impact`, `revisions`
+//! and `extensions` where they are there. A step is `{ workflowId?, nodeId, step_markdown | markdown | content,
+//! reason? }`, an asset `{ path, content, reason? }`. Each is an upsert. What one lacks is left out here too, so that
+//! the contract tells it.
 
 use serde_json::{Map, Value, json};
 
