@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }))?;
     } else {
         timeline(&played, &audit);
-        conclude(&stage, &played, &audit.verdict, untouched);
+        conclude(&stage, &played, &audit.verdict, untouched, args.remove);
     }
     if args.remove {
         std::fs::remove_dir_all(&stage.folder)?;
@@ -247,7 +247,7 @@ fn timeline(played: &[Played], audit: &LookBack) {
     print::table(&["#", "call", "decision", "ended", "took"], &rows);
 }
 
-fn conclude(stage: &Stage, played: &[Played], verdict: &toolhost_store::Verdict, untouched: bool) {
+fn conclude(stage: &Stage, played: &[Played], verdict: &toolhost_store::Verdict, untouched: bool, removed: bool) {
     let (project, state): (&Path, &Path) = (&stage.project(), &stage.state());
     let unexpected = played.iter().filter(|step| !step.as_wanted).count();
     print::line("");
@@ -263,7 +263,11 @@ fn conclude(stage: &Stage, played: &[Played], verdict: &toolhost_store::Verdict,
         paint(BAD, "something outside the project was changed")
     });
     let chain = if verdict.problems.is_empty() { paint(GOOD, "verifies") } else { paint(BAD, "does NOT verify") };
-    print::line(format_args!("the audit has {} rows and {chain}; it is in {}", verdict.rows, state.display()));
+    print::line(format_args!("the audit has {} rows and {chain}", verdict.rows));
+    if removed {
+        print::line("all of it is removed, as you asked");
+        return;
+    }
     print::line(format_args!(
         "\nlook at it:  toolhost audit show --root {} --state {}",
         project.display(),
