@@ -155,12 +155,7 @@ pub fn build_initial_context_envelope(request: &Request<'_>) -> Result<Value> {
 /// # Errors
 /// If the target, or the workflow it belongs to, is not there.
 pub fn build_with(request: &Request<'_>, index: &Index) -> Result<Value> {
-    let part = match request.target_type {
-        TargetType::Workflow => workflow_part(request)?,
-        TargetType::Step => step_part(request)?,
-        TargetType::Agent => agent_part(request, index)?,
-        TargetType::Asset => asset_part(request, index)?,
-    };
+    let part = part(request, index)?;
     let package = request.package;
     let workflow_id = part.workflow.map(|workflow| workflow.id.as_str());
     Ok(json!({
@@ -185,6 +180,36 @@ pub fn build_with(request: &Request<'_>, index: &Index) -> Result<Value> {
     }))
 }
 
+/// An object as an envelope shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// What `target_snapshot` holds.
+    pub snapshot: Value,
+    /// The id of the workflow that it is, is in, or that was named.
+    pub workflow: Option<String>,
+    /// Its revision.
+    pub revision: String,
+}
+
+/// The object alone: what a read of it answers.
+///
+/// # Errors
+/// As for an envelope.
+pub fn snapshot(request: &Request<'_>, index: &Index) -> Result<Snapshot> {
+    let part = part(request, index)?;
+    let workflow = part.workflow.map(|workflow| workflow.id.clone());
+    Ok(Snapshot { snapshot: part.snapshot, workflow, revision: part.revision })
+}
+
+fn part<'a>(request: &Request<'a>, index: &Index) -> Result<Part<'a>> {
+    match request.target_type {
+        TargetType::Workflow => workflow_part(request),
+        TargetType::Step => step_part(request),
+        TargetType::Agent => agent_part(request, index),
+        TargetType::Asset => asset_part(request, index),
+    }
+}
+
 /// What depends on the kind of target.
 struct Part<'a> {
     workflow: Option<&'a Workflow>,
@@ -204,6 +229,7 @@ fn workflow_part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
         snapshot: json!({
             "workflow_md": text(package, "workflow", id, &workflow.path)?,
             "graph_json": graph(package, workflow)?,
+            "frontmatter": workflow.document.as_ref().map(|document| document.front()),
             "step_index": workflow.nodes.iter().map(summary).collect::<Vec<_>>(),
         }),
         digest: json!({
@@ -235,6 +261,7 @@ fn step_part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
         snapshot: json!({
             "step_markdown": text(package, "step", &node.id, &step.path)?,
             "step_path": step.path,
+            "frontmatter": step.document.as_ref().map(|document| document.front()),
             "node_meta": node.value,
             "adjacent_edges": adjacent.iter().map(|edge| &edge.value).collect::<Vec<_>>(),
         }),
@@ -357,8 +384,9 @@ fn summary(node: &Node) -> Value {
 
 fn step_line(package: &Package, object: &Object) -> Option<Value> {
     let Object::Step { workflow, node } = object else { return None };
-    let within = package.workflow(workflow)?;
-    let mut line = summary(within.node(node)?);
+    // Of a workflow that is not at hand, only the name is known.
+    let known = package.workflow(workflow).and_then(|within| within.node(node));
+    let mut line = known.map_or_else(|| json!({ "node_id": node }), summary);
     line["workflow_id"] = json!(workflow);
     Some(line)
 }

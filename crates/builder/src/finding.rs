@@ -1,8 +1,11 @@
 //! What is wrong, where, and what to do about it.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::change::Found;
 use crate::limits::{FINDINGS_MAX, QUOTE_CHARS_MAX};
 
 /// Whether a package with this finding can be used.
@@ -38,6 +41,24 @@ pub struct Finding {
     pub message: String,
     /// What to try.
     pub hint: String,
+}
+
+/// The file, the place in it and the message.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.file.is_empty() {
+            true => f.write_str(&self.message),
+            false => write!(f, "{}{}: {}", self.file, self.pointer, self.message),
+        }
+    }
+}
+
+/// A finding about a change set, told as one about its package.
+impl From<Found> for Finding {
+    fn from(found: Found) -> Self {
+        let Found { code, file, path, expected, actual, message, hint, .. } = found;
+        Self::error(&code, &file, path, message).expected(expected).actual(actual).hint(hint)
+    }
 }
 
 impl Finding {

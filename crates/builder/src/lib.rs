@@ -10,6 +10,7 @@ mod assets;
 pub mod change;
 mod check;
 mod document;
+pub mod domain;
 pub mod envelope;
 mod files;
 mod finding;
@@ -30,5 +31,5 @@ pub use files::{Files, problem as path_problem};
 pub use finding::{Finding, Severity};
 pub use package::{
     Agent, Asset, Edge, Edits, Elsewhere, MAIN_WORKFLOW, MANIFEST, Node, NodeKind, Package, Place, SECTION_RECOMMENDED,
-    SECTIONS_REQUIRED, Step, Workflow,
+    SECTIONS_REQUIRED, Step, Workflow, places_of, sha256, step_paths,
 };

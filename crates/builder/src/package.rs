@@ -208,7 +208,7 @@ impl Package {
     pub fn read(files: Files) -> Self {
         let mut problems = Vec::new();
         let manifest = read_json(&files, MANIFEST, &mut problems);
-        let places = places(manifest.as_ref());
+        let places = places_of(manifest.as_ref());
         Self::with(manifest, files, places, None, problems)
     }
 
@@ -244,7 +244,7 @@ impl Package {
         let mut at_hand: Vec<Place> = self.workflows.iter().map(Workflow::place).collect();
         if edits.contains_key(MANIFEST) {
             manifest = read_json(&files, MANIFEST, &mut problems);
-            let listed = places(manifest.as_ref());
+            let listed = places_of(manifest.as_ref());
             let before = std::mem::take(&mut elsewhere.workflows);
             elsewhere.workflows = listed.iter().map(|place| place.id.clone()).collect();
             let read: BTreeSet<&str> = self.workflows.iter().map(|workflow| workflow.id.as_str()).collect();
@@ -407,12 +407,14 @@ pub struct Place {
 }
 
 /// SHA-256 in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
 /// The workflows of a manifest. The entry comes first, and counts once if it is listed too.
-fn places(manifest: Option<&Value>) -> Vec<Place> {
+#[must_use]
+pub fn places_of(manifest: Option<&Value>) -> Vec<Place> {
     let listed = items(manifest, "workflows").filter_map(|(index, value)| {
         let text = |name| text_at(value, &[name]);
         Some(Place {
@@ -435,6 +437,15 @@ fn places(manifest: Option<&Value>) -> Vec<Place> {
         }
     }
     places
+}
+
+/// The paths of the step files that a graph names; none if it cannot be read.
+#[must_use]
+pub fn step_paths(graph_path: &str, graph: Option<&[u8]>) -> Vec<String> {
+    let graph: Option<Value> = graph.and_then(|bytes| json::parse(graph_path, bytes).ok());
+    let folder = folder_of(graph_path);
+    let nodes = items(graph.as_ref(), "nodes").filter_map(|item| node(item, folder));
+    nodes.filter_map(|node| node.path).collect()
 }
 
 struct Reader<'a> {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::package::Package;
 
@@ -58,6 +58,43 @@ impl Serialize for Object {
     }
 }
 
+impl Object {
+    /// Reads what [`Display`](fmt::Display) writes, such as `step:main/step-01`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "package" {
+            return Some(Self::Package);
+        }
+        let (kind, name) = text.split_once(':')?;
+        let inner = || name.split_once('/').map(|(workflow, inner)| (workflow.to_owned(), inner.to_owned()));
+        Some(match kind {
+            "workflow" => Self::Workflow(name.to_owned()),
+            "agent" => Self::Agent(name.to_owned()),
+            "asset" => Self::Asset(name.to_owned()),
+            "step" => inner().map(|(workflow, node)| Self::Step { workflow, node })?,
+            "variable" => inner().map(|(workflow, name)| Self::Variable { workflow, name })?,
+            _ => return None,
+        })
+    }
+
+    /// The workflow that it is, or is in.
+    #[must_use]
+    pub fn workflow(&self) -> Option<&str> {
+        match self {
+            Self::Workflow(id) => Some(id),
+            Self::Step { workflow, .. } | Self::Variable { workflow, .. } => Some(workflow),
+            Self::Package | Self::Agent(_) | Self::Asset(_) => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` names no object")))
+    }
+}
+
 impl JsonSchema for Object {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Object".into()
@@ -72,7 +109,7 @@ impl JsonSchema for Object {
 }
 
 /// How one thing refers to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A package to its workflows' entry, a workflow to its first step.
@@ -94,7 +131,7 @@ pub enum Kind {
 }
 
 /// One reference.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ref {
     /// What refers.
@@ -108,7 +145,7 @@ pub struct Ref {
     /// A JSON pointer into the file or its front matter; empty if it stands in a text.
     pub pointer: String,
     /// The line, from 1, if it stands in a text.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// Whether what is referred to is there.
     pub resolved: bool,
@@ -162,6 +199,16 @@ impl Index {
     #[must_use]
     pub fn of(package: &Package) -> Self {
         build::index(package)
+    }
+
+    /// With references that were read elsewhere: of workflows that are not at hand.
+    pub fn add(&mut self, refs: Vec<Ref>) {
+        for one in refs {
+            let number = self.refs.len();
+            self.outbound.entry(one.from.clone()).or_default().push(number);
+            self.inbound.entry(one.to.clone()).or_default().push(number);
+            self.refs.push(one);
+        }
     }
 
     /// All references, in the order of the package.
