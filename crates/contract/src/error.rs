@@ -15,6 +15,33 @@ pub enum ErrorCode {
     /// The tool ran, or would have, and failed.
     #[serde(rename = "AI_TOOL_EXECUTION_ERROR")]
     ToolExecution,
+    /// What a context was asked for is not there, or cannot be read.
+    #[serde(rename = "AI_CONTEXT_BUILD_ERROR")]
+    ContextBuild,
+    /// A change set of another major version.
+    #[serde(rename = "AI_CHANGESET_SCHEMA_UNSUPPORTED")]
+    ChangeSetUnsupported,
+    /// A change set that is not as its contract says.
+    #[serde(rename = "AI_CHANGESET_CONTRACT_VIOLATION")]
+    ChangeSetContract,
+    /// The session has staged nothing.
+    #[serde(rename = "AI_NO_STAGED_CHANGES")]
+    NothingStaged,
+    /// What was staged may not be applied as it is.
+    #[serde(rename = "AI_VALIDATION_FAILED")]
+    ValidationFailed,
+    /// Somebody else has changed the same; blocking, other than in the seed.
+    #[serde(rename = "AI_REVISION_BASE_MISMATCH")]
+    RevisionMismatch,
+    /// A person has not said that they mean it.
+    #[serde(rename = "AI_APPLY_REQUIRES_CONFIRMATION")]
+    ApplyUnconfirmed,
+    /// It cannot be applied, or taken back.
+    #[serde(rename = "AI_APPLY_FAILED")]
+    ApplyFailed,
+    /// A call names another session than the one it comes from.
+    #[serde(rename = "AI_TARGET_CONTEXT_MISMATCH")]
+    OtherContext,
 }
 
 /// The family of a failure: stable strings that a program can act on.
@@ -64,6 +91,15 @@ impl ErrorCode {
             Self::ToolNotAllowed => "AI_TOOL_NOT_ALLOWED",
             Self::ToolForbidden => "AI_TOOL_FORBIDDEN",
             Self::ToolExecution => "AI_TOOL_EXECUTION_ERROR",
+            Self::ContextBuild => "AI_CONTEXT_BUILD_ERROR",
+            Self::ChangeSetUnsupported => "AI_CHANGESET_SCHEMA_UNSUPPORTED",
+            Self::ChangeSetContract => "AI_CHANGESET_CONTRACT_VIOLATION",
+            Self::NothingStaged => "AI_NO_STAGED_CHANGES",
+            Self::ValidationFailed => "AI_VALIDATION_FAILED",
+            Self::RevisionMismatch => "AI_REVISION_BASE_MISMATCH",
+            Self::ApplyUnconfirmed => "AI_APPLY_REQUIRES_CONFIRMATION",
+            Self::ApplyFailed => "AI_APPLY_FAILED",
+            Self::OtherContext => "AI_TARGET_CONTEXT_MISMATCH",
         }
     }
 }

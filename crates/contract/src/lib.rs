@@ -18,7 +18,7 @@ pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
 pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use ids::{CallId, IdSource, RandomIds};
-pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success};
+pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Tool, description_of, schema_of};
 pub use toolhost_sandbox::BoxFuture;

@@ -67,4 +67,15 @@ pub struct Success {
     pub text: String,
     /// SHA-256 of the canonical JSON (RFC 8785) of the one object that was read or written, where there is one.
     pub revision: Option<String>,
+    /// The workflow that the object is, or is in.
+    pub workflow: Option<WorkflowRef>,
+}
+
+/// A workflow of a package, as answers name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkflowRef {
+    /// Its number in the project; 0 for one that is only staged.
+    pub number: i64,
+    /// SHA-256 of the canonical JSON of the whole workflow.
+    pub revision: Option<String>,
 }

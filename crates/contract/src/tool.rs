@@ -13,7 +13,7 @@ use toolhost_sandbox::BoxFuture;
 
 use crate::ctx::Ctx;
 use crate::error::{ErrorKind, ToolError};
-use crate::outcome::Success;
+use crate::outcome::{Success, WorkflowRef};
 use crate::people::Preview;
 
 /// What running a tool can do. There is no default: a tool that does not say does not compile.
@@ -45,6 +45,8 @@ pub trait Tool: Send + Sync + 'static {
     const EFFECT: Effect;
     /// A model that calls it is refused; the profile alone cannot grant it.
     const PEOPLE_ONLY: bool = false;
+    /// Only an owner of the project may.
+    const OWNERS_ONLY: bool = false;
     /// A person allows each call: no rule of policy and no standing permission does it instead.
     const ALWAYS_ASKS: bool = false;
     /// It may wait for a person for as long as people are waited for.
@@ -65,6 +67,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// SHA-256 of the canonical JSON (RFC 8785) of the one object that the answer is about.
     fn revision(&self, _: &Self::Output) -> Option<String> {
+        None
+    }
+
+    /// The workflow that the answer is about.
+    fn workflow(&self, _: &Self::Output) -> Option<WorkflowRef> {
         None
     }
 
@@ -116,6 +123,7 @@ pub struct Facts {
     pub effect: Effect,
     pub version: u32,
     pub people_only: bool,
+    pub owners_only: bool,
     pub always_asks: bool,
     pub waits: bool,
     pub aliases: Vec<Alias>,
@@ -147,6 +155,7 @@ impl<T: Tool> AnyTool for T {
             effect: T::EFFECT,
             version: T::VERSION,
             people_only: T::PEOPLE_ONLY,
+            owners_only: T::OWNERS_ONLY,
             always_asks: T::ALWAYS_ASKS,
             waits: T::WAITS,
             aliases: self.aliases(),
@@ -164,9 +173,9 @@ impl<T: Tool> AnyTool for T {
         Box::pin(async move {
             let input = input_of::<T>(arguments)?;
             let output = Tool::run(self, ctx, input).await?;
-            let (text, revision) = (self.render(&output), self.revision(&output));
+            let (text, revision, workflow) = (self.render(&output), self.revision(&output), self.workflow(&output));
             let data = serde_json::to_value(output).map_err(ToolError::internal)?;
-            Ok(Success { data, text, revision })
+            Ok(Success { data, text, revision, workflow })
         })
     }
 }

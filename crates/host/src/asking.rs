@@ -281,7 +281,7 @@ impl Gate {
                 let data = json!({
                     "status": "pending_approval", "approvalId": pending.approval_id, "expiresAt": pending.expires_at_ms,
                 });
-                Ok(Success { data, text, revision: None })
+                Ok(Success { data, text, revision: None, workflow: None })
             }
             AskState::Expired => refused(format!("nobody allowed this call of `{name}` in time")),
             AskState::Withdrawn => {

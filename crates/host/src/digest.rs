@@ -41,6 +41,7 @@ mod tests {
             effect: Effect::Writes,
             version,
             people_only: false,
+            owners_only: false,
             always_asks: false,
             waits: false,
             aliases: Vec::new(),

@@ -192,14 +192,14 @@ impl Gate {
         // 2. Profile
         let profile =
             self.profile(&call.caller.profile).map_err(|e| ToolError::new(ErrorKind::Permission, e.to_string()))?;
-        profile.admit(tool)?;
         if tool.facts.people_only && call.caller.kind == CallerKind::Model {
             let message = format!("only a person may run `{}`", tool.facts.name);
             return Err(ToolError::new(ErrorKind::Permission, message).hint("ask the person to do it"));
         }
+        profile.admit(tool)?;
 
         // 3. Authorize
-        self.config.members.authorize(&call.scope, tool.facts.effect).await?;
+        self.config.members.authorize(&call.scope, &tool.facts).await?;
 
         // 4. Validate
         validate(tool, &arguments)?;
@@ -357,11 +357,14 @@ impl Gate {
             fence: fence.to_owned(),
         };
         match result {
-            Ok(Success { mut data, mut text, revision }) => {
+            Ok(Success { mut data, mut text, revision, workflow }) => {
                 self.config.redactor.redact(&mut text);
                 self.config.redactor.redact_json(&mut data);
-                let revision = revision.map(|target| Revision { workflow: None, target: Some(target) });
-                let meta = Meta { revision, ..meta };
+                let of_workflow = workflow.as_ref().and_then(|workflow| workflow.revision.clone());
+                let revision = (revision.is_some() || of_workflow.is_some())
+                    .then_some(Revision { workflow: of_workflow, target: revision });
+                let workflow_id = workflow.map_or(meta.workflow_id, |workflow| Some(workflow.number));
+                let meta = Meta { revision, workflow_id, ..meta };
                 Outcome { ok: true, data, error: None, meta, text }
             }
             Err(error) => self.failure(call, meta, error),

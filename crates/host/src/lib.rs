@@ -15,6 +15,7 @@ mod queue;
 mod record;
 mod redact;
 mod registry;
+mod semantic;
 mod shown;
 mod tighten;
 mod undo;
@@ -32,6 +33,7 @@ pub use queue::{
 };
 pub use redact::Redactor;
 pub use registry::{Registered, Registry, wire_name};
+pub use semantic::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 pub use shown::{ANSWER_BYTES_MAX, Shown};
 pub use tighten::Tightening;
 pub use undo::{Undo, UndoConflict, UndoStep};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope};
+use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, Facts, IdSource, Outcome, Scope};
 use toolhost_host::{
     Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
     Tightening, Unattended,
@@ -227,6 +227,15 @@ impl House {
 
     pub async fn call(&self, tool: &str, arguments: Value) -> Outcome {
         self.run(self.request(tool, arguments)).await
+    }
+
+    /// As the caller for whom the tool is: a person where no model may.
+    pub async fn call_rightly(&self, facts: &Facts, arguments: Value) -> Outcome {
+        let mut call = self.request(&facts.name, arguments);
+        if facts.people_only {
+            call.caller.kind = CallerKind::Person;
+        }
+        self.run(call).await
     }
 
     pub async fn call_as(&self, profile: &str, tool: &str, arguments: Value) -> Outcome {

@@ -242,6 +242,7 @@ mod tests {
                 effect: Effect::Executes,
                 version: 1,
                 people_only: false,
+                owners_only: false,
                 always_asks: false,
                 waits: false,
                 aliases: Vec::new(),

@@ -30,6 +30,7 @@ impl AnyTool for Counts {
             effect: self.effect,
             version: 1,
             people_only: false,
+            owners_only: false,
             always_asks: false,
             waits: false,
             aliases: Vec::new(),
@@ -41,7 +42,12 @@ impl AnyTool for Counts {
 
     fn run<'a>(&'a self, _: &'a Ctx<'a>, _: Value) -> Ran<'a> {
         self.runs.fetch_add(1, Ordering::SeqCst);
-        Box::pin(std::future::ready(Ok(Success { data: json!({}), text: "ran".to_owned(), revision: None })))
+        Box::pin(std::future::ready(Ok(Success {
+            data: json!({}),
+            text: "ran".to_owned(),
+            revision: None,
+            workflow: None,
+        })))
     }
 }
 
