@@ -180,7 +180,7 @@ impl Asks {
         if open >= OPEN_MAX {
             return Err(Error::TooManyAsks { max: OPEN_MAX });
         }
-        let number = next_number(&mut tx, new.project_id).await?;
+        let number = tx.next_number(new.project_id, COUNTER).await?;
         let expires = now.saturating_add(i64::try_from(new.lives_ms).unwrap_or(i64::MAX));
         let kind = word(new.kind);
         sql("INSERT INTO ask (project_id, number, kind, state, digest, effect_digest, subject, round, account_id, session_id,
@@ -348,7 +348,7 @@ async fn take(tx: &mut Tx, project: i64, number: i64, call_id: &str, now: i64) -
 }
 
 async fn grant(tx: &mut Tx, project: i64, ask: i64, by: &str, new: &NewPermit, now: i64) -> Result<()> {
-    let number = next_number(tx, project).await?;
+    let number = tx.next_number(project, COUNTER).await?;
     let expires = now.saturating_add(i64::try_from(new.lives_ms).unwrap_or(i64::MAX));
     sql("INSERT INTO permit (project_id, number, tool, profile, conditions, granted_by, ask_number, created_at_ms,
              expires_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)")
@@ -375,12 +375,6 @@ async fn prune(tx: &mut Tx, project: i64, newest: i64, now: i64) -> Result<()> {
          AND (state IN ('used', 'withdrawn') OR expires_at_ms <= $3)";
     sql(text).bind(project).bind(newest - KEPT).bind(now).run(tx).await?;
     Ok(())
-}
-
-async fn next_number(tx: &mut Tx, project: i64) -> Result<i64> {
-    let text = "INSERT INTO counter (project_id, kind, value) VALUES ($1, $2, 1)
-         ON CONFLICT (project_id, kind) DO UPDATE SET value = counter.value + 1 RETURNING value";
-    sql(text).bind(project).bind(COUNTER).one(tx).await?.get("value")
 }
 
 async fn must_get(tx: &mut Tx, project: i64, number: i64, now: i64) -> Result<Ask> {

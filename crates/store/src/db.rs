@@ -156,6 +156,13 @@ impl Tx {
         Ok(())
     }
 
+    /// A number that this project has never given to this kind of thing.
+    pub(crate) async fn next_number(&mut self, project: i64, kind: &str) -> Result<i64> {
+        let text = "INSERT INTO counter (project_id, kind, value) VALUES ($1, $2, 1)
+             ON CONFLICT (project_id, kind) DO UPDATE SET value = counter.value + 1 RETURNING value";
+        sql(text).bind(project).bind(kind).one(self).await?.get("value")
+    }
+
     /// This transaction only reads, and may stand still while somebody takes what it found.
     pub(crate) async fn may_pause(&mut self) -> Result<()> {
         if let Self::Postgres(_) = self {
@@ -352,6 +359,12 @@ impl From<bool> for Argument {
 impl From<Vec<u8>> for Argument {
     fn from(value: Vec<u8>) -> Self {
         Self::Bytes(Some(value))
+    }
+}
+
+impl From<Option<Vec<u8>>> for Argument {
+    fn from(value: Option<Vec<u8>>) -> Self {
+        Self::Bytes(value)
     }
 }
 

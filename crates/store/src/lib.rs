@@ -1,7 +1,7 @@
-//! The only SQL: audit, people and records, on SQLite and on PostgreSQL.
+//! The only SQL: audit, people, records and workflow packages, on SQLite and on PostgreSQL.
 //!
 //! It refuses to know policy, HTTP and tools. Narrow handles are given out: [`Audit`] appends and is the host's alone,
-//! [`Reader`] reads it, [`Records`] is for tools, [`People`] says who may, [`Asks`] is
+//! [`Reader`] reads it, [`Records`] and [`Packages`] are for tools, [`People`] says who may, [`Asks`] is
 //! what people are asked. Start with [`Store::open`].
 
 mod asks;
@@ -13,6 +13,7 @@ mod error;
 mod file_log;
 pub mod foreign;
 mod open;
+pub mod packages;
 mod people;
 mod presence;
 mod reader;
@@ -23,6 +24,7 @@ pub use audit::{Audit, Entry, Event};
 pub use error::{Error, Result};
 pub use file_log::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, FileLog, NewChange};
 pub use open::{Project, Store};
+pub use packages::Packages;
 pub use people::{Member, People, Role};
 pub use reader::{Filter, Problem, Reader, Row, Verdict};
 pub use records::Records;

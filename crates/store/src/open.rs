@@ -43,6 +43,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (5, "memory", include_str!("../migrations/0005_memory.sql")),
     (6, "ask", include_str!("../migrations/0006_ask.sql")),
     (7, "file_change", include_str!("../migrations/0007_file_change.sql")),
+    (8, "package", include_str!("../migrations/0008_package.sql")),
 ];
 
 /// A database, open.

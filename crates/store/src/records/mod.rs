@@ -49,6 +49,7 @@ pub use write::{Edit, Removed};
 
 use crate::db::Db;
 use crate::error::Error;
+use crate::packages::Packages;
 
 /// Longest record, bytes of its JSON: an answer that holds one, and says it as text too, must pass the gate's limit.
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
@@ -91,6 +92,14 @@ impl Records {
     /// Without a database: for who wants to see which tools there are, and calls none.
     pub fn nowhere() -> Self {
         Self { db: None, clock: None }
+    }
+
+    /// The workflow packages of the same database.
+    pub fn packages(&self) -> Packages {
+        match (&self.db, &self.clock) {
+            (Some(db), Some(clock)) => Packages::new(db.clone(), Arc::clone(clock)),
+            _ => Packages::nowhere(),
+        }
     }
 
     pub fn desk(&self, who: Who) -> Result<Desk> {

@@ -333,9 +333,7 @@ impl Desk {
 
     /// A number that this project has never given to this kind.
     pub(crate) async fn next_number(&self, tx: &mut Tx, kind: Kind) -> Result<i64> {
-        let text = "INSERT INTO counter (project_id, kind, value) VALUES ($1, $2, 1)
-             ON CONFLICT (project_id, kind) DO UPDATE SET value = counter.value + 1 RETURNING value";
-        let number: i64 = sql(text).bind(self.who.project_id).bind(kind.as_str()).one(tx).await?.get("value")?;
+        let number = tx.next_number(self.who.project_id, kind.as_str()).await?;
         if number > NUMBER_MAX {
             let problem = format!("this project has given all numbers of its {}s up to {NUMBER_MAX}", kind.as_str());
             return Err(RecordError::Field { field: "id".to_owned(), problem });

@@ -1,0 +1,131 @@
+-- Workflow packages. The bytes of their files are the truth; the other tables of a package say what is in them, so that
+-- a question reads the few files it is about.
+CREATE TABLE package (
+    project_id      INTEGER NOT NULL PRIMARY KEY REFERENCES project (id),
+    -- Grows with every change of a file; what was at an earlier moment can be told from `package_change`.
+    moment          INTEGER NOT NULL,
+    -- The manifest without its list of workflows, as JSON.
+    head            TEXT    NOT NULL,
+    agents_path     TEXT,
+    agents_revision TEXT    NOT NULL,
+    assets_revision TEXT    NOT NULL,
+    -- The last number given to a workflow: none is used twice.
+    last_number     INTEGER NOT NULL
+);
+
+CREATE TABLE package_file (
+    project_id INTEGER NOT NULL REFERENCES project (id),
+    path       TEXT    NOT NULL COLLATE BINARY,
+    sha256     TEXT    NOT NULL,
+    content    BLOB    NOT NULL,
+    PRIMARY KEY (project_id, path)
+);
+
+CREATE TABLE package_workflow (
+    project_id INTEGER NOT NULL REFERENCES project (id),
+    id         TEXT    NOT NULL COLLATE BINARY,
+    number     INTEGER NOT NULL,
+    -- Its place in the manifest: the order of the list, and a JSON pointer.
+    position   INTEGER NOT NULL,
+    pointer    TEXT    NOT NULL,
+    path       TEXT    NOT NULL COLLATE BINARY,
+    graph_path TEXT    NOT NULL COLLATE BINARY,
+    steps      INTEGER NOT NULL,
+    revision   TEXT    NOT NULL,
+    PRIMARY KEY (project_id, id)
+);
+CREATE UNIQUE INDEX package_workflow_number ON package_workflow (project_id, number);
+CREATE INDEX package_workflow_position ON package_workflow (project_id, position);
+
+-- Names of steps and variables, and paths of step files: which workflows have one.
+CREATE TABLE package_name (
+    project_id INTEGER NOT NULL REFERENCES project (id),
+    name       TEXT    NOT NULL COLLATE BINARY,
+    workflow   TEXT    NOT NULL COLLATE BINARY,
+    PRIMARY KEY (project_id, name, workflow)
+) WITHOUT ROWID;
+CREATE INDEX package_name_workflow ON package_name (project_id, workflow);
+
+-- What one unit (a workflow, the agents, an asset) refers to outside itself.
+CREATE TABLE package_ref (
+    project_id INTEGER NOT NULL REFERENCES project (id),
+    -- Such as `agent:ada`.
+    target     TEXT    NOT NULL COLLATE BINARY,
+    -- Such as `workflow:main`, `agents`, `asset:assets/a.md`.
+    unit       TEXT    NOT NULL COLLATE BINARY,
+    -- How many, and which: a list as JSON.
+    number     INTEGER NOT NULL,
+    refs       TEXT    NOT NULL,
+    PRIMARY KEY (project_id, target, unit)
+);
+CREATE INDEX package_ref_unit ON package_ref (project_id, unit);
+
+-- What a revision was, and when: so that a change made against an older one can be merged.
+CREATE TABLE package_revision (
+    project_id INTEGER NOT NULL REFERENCES project (id),
+    -- `agents`, `assets` or such as `workflow:main`.
+    scope      TEXT    NOT NULL COLLATE BINARY,
+    revision   TEXT    NOT NULL,
+    moment     INTEGER NOT NULL,
+    PRIMARY KEY (project_id, scope, revision, moment)
+);
+
+-- What each change of the files was: who made it and what was before, to undo it and to merge with it.
+CREATE TABLE package_change (
+    project_id    INTEGER NOT NULL REFERENCES project (id),
+    moment        INTEGER NOT NULL,
+    -- `import`, `apply`, `undo`.
+    kind          TEXT    NOT NULL,
+    account_id    INTEGER NOT NULL,
+    by_name       TEXT    NOT NULL,
+    call_id       TEXT    NOT NULL,
+    -- The change set that was applied, and its operations (JSON, from 0); for an undo, the moment that it takes back.
+    set_number    INTEGER,
+    operations    TEXT,
+    undoes        INTEGER,
+    undone_by     INTEGER,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (project_id, moment)
+);
+CREATE TABLE package_former (
+    project_id INTEGER NOT NULL REFERENCES project (id),
+    moment     INTEGER NOT NULL,
+    path       TEXT    NOT NULL COLLATE BINARY,
+    -- NULL: there was no such file.
+    former     BLOB,
+    PRIMARY KEY (project_id, moment, path)
+);
+CREATE INDEX package_former_path ON package_former (project_id, path, moment);
+
+-- Change sets: what a session wants changed.
+CREATE TABLE change_set (
+    project_id    INTEGER NOT NULL REFERENCES project (id),
+    number        INTEGER NOT NULL,
+    session_id    TEXT    NOT NULL,
+    account_id    INTEGER NOT NULL,
+    by_name       TEXT    NOT NULL,
+    -- `staged`, `validated`, `applied`, `rejected`.
+    state         TEXT    NOT NULL,
+    -- As it came (after the adapter of older shapes), and what the last validation said.
+    body          TEXT    NOT NULL,
+    report        TEXT,
+    created_at_ms INTEGER NOT NULL,
+    updated_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (project_id, number)
+);
+CREATE INDEX change_set_session ON change_set (project_id, session_id, state, number);
+
+CREATE TABLE change_operation (
+    project_id INTEGER NOT NULL REFERENCES project (id),
+    set_number INTEGER NOT NULL,
+    position   INTEGER NOT NULL,
+    -- Such as `step:main/step-01`.
+    object     TEXT    NOT NULL COLLATE BINARY,
+    -- `staged`, `applied`, `rejected`, `replaced` by a later one of the session that was applied.
+    state      TEXT    NOT NULL,
+    -- The object as it was when the change was begun and as it is to be, as JSON; NULL: it is not there.
+    base       TEXT,
+    wanted     TEXT,
+    PRIMARY KEY (project_id, set_number, position)
+);
+CREATE INDEX change_operation_object ON change_operation (project_id, object, state);

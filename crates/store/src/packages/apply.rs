@@ -1,0 +1,300 @@
+//! Applying what a session has staged, and taking it back: all of it in one transaction, or nothing.
+//!
+//! The hard problem is the change that somebody else has applied meanwhile. Each operation knows the object as it was when
+//! the change was begun; where the object is another one now, both changes are merged if they do not touch, and if they do,
+//! nothing is written and both are shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use toolhost_builder::change::{self, Check, Clash, Found, Merged, Part as Piece, Snapshot, merge};
+use toolhost_builder::refs::Object;
+use toolhost_builder::schema::Schemas;
+use toolhost_builder::{Edits, Files, Finding, Package, Severity, validate};
+
+use super::change::Cause;
+use super::drafts::{Draft, last_of_each};
+use super::error::{PackageError, Result};
+use super::part::Want;
+use super::sets::{expect_open, set_id};
+use super::{Revisions, Shelf};
+use crate::db::{Tx, sql};
+
+/// What a person wants applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Apply {
+    pub number: i64,
+    /// Positions of the operations that are wanted, from 0; all if `None`.
+    pub operations: Option<Vec<i64>>,
+    /// The objects that may go, such as `step:main/step-03`.
+    pub deletes: BTreeSet<String>,
+}
+
+/// What has been applied.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Applied {
+    pub change_set_id: String,
+    /// `applied`, or `staged` while operations are left.
+    pub status: String,
+    /// The number of this change in the package's history; none if nothing became different.
+    pub moment: Option<i64>,
+    pub objects: Vec<Object>,
+    /// Objects in which somebody else's change was merged.
+    pub merged: Vec<Object>,
+    /// Operations that are still staged.
+    pub left: usize,
+    pub new_revision: Revisions,
+    pub warnings: Vec<Found>,
+}
+
+/// What has been taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Undone {
+    /// The number of the undo itself.
+    pub moment: Option<i64>,
+    pub undoes: i64,
+    pub files: Vec<String>,
+}
+
+/// Changes of one object that touch each other: the three sides of each place.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Conflict {
+    pub object: String,
+    pub clashes: Vec<Clash>,
+}
+
+/// All conflicts of one apply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conflicts(pub Vec<Conflict>);
+
+impl fmt::Display for Conflicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|conflict| conflict.object.as_str()).collect();
+        write!(f, "somebody else has changed the same places of {}", names.join(", "))
+    }
+}
+
+impl Shelf {
+    /// Applies a staged set, or the operations of it that are wanted. What the session staged before for the same objects
+    /// goes with it; what it staged later stays, and is from then on a change of what is there now.
+    pub async fn apply(&self, wish: &Apply) -> Result<Applied> {
+        let mut tx = self.db.write().await?;
+        tx.lock_project(self.who.project_id).await?;
+        let kept = expect_open(self.kept(&mut tx, wish.number).await?, "applied")?;
+        let staged = self.wishes(&mut tx, wish.number).await?;
+        let chosen = chosen(wish, staged)?;
+        let unconfirmed: Vec<String> = chosen
+            .iter()
+            .filter(|draft| draft.wanted.is_none())
+            .map(|draft| draft.object.to_string())
+            .filter(|name| !wish.deletes.contains(name))
+            .collect();
+        if !unconfirmed.is_empty() {
+            return Err(PackageError::DeletesUnconfirmed(unconfirmed));
+        }
+        let part = self.part_for(&mut tx, &chosen).await?;
+        let (drafts, merged) = merged(&part.base, &chosen)?;
+        let over: Vec<_> = drafts.iter().map(|draft| (draft.object.clone(), draft.wanted.clone())).collect();
+        let (after, findings) = change::overlay(&part.base, &over);
+        let report = change::validate(&Check {
+            schemas: &Schemas::compiled(),
+            base: &part.base,
+            after: &after,
+            set: &only(&kept.body, &chosen),
+            unwritten: &findings,
+        });
+        if !report.errors.is_empty() {
+            return Err(PackageError::Invalid(report.errors.into_iter().map(Finding::from).collect()));
+        }
+        let edits = edits_between(part.base.files(), after.files());
+        let operations: Vec<i64> = chosen.iter().map(|draft| draft.position).collect();
+        let cause = Cause { kind: "apply", set: Some(wish.number), operations: Some(&operations), undoes: None };
+        let moment = self.commit(&mut tx, &part.head, &edits, &cause).await?;
+        let left = self.settle(&mut tx, &kept.session, wish.number, &drafts).await?;
+        let new_revision = self.revisions_now(&mut tx, &drafts).await?;
+        tx.commit().await?;
+        Ok(Applied {
+            change_set_id: set_id(wish.number),
+            status: if left == 0 { "applied" } else { "staged" }.to_owned(),
+            moment,
+            objects: drafts.into_iter().map(|draft| draft.object).collect(),
+            merged,
+            left,
+            new_revision,
+            warnings: report.warnings,
+        })
+    }
+
+    /// Takes back what was applied, also if it has been changed since, as long as both do not touch.
+    pub async fn undo(&self, moment: i64) -> Result<Undone> {
+        let mut tx = self.db.write().await?;
+        tx.lock_project(self.who.project_id).await?;
+        let head = self.head(&mut tx).await?;
+        let no = |why: &str| PackageError::NoUndo { moment, why: why.to_owned() };
+        let deed = self.deed_at(&mut tx, moment).await?.ok_or_else(|| no("there is no such change"))?;
+        if let Some(by) = deed.undone_by {
+            return Err(no(&format!("change {by} has done so already")));
+        }
+        if deed.files.is_empty() {
+            return Err(no("it is the first import"));
+        }
+        let paths: BTreeSet<String> = deed.files.iter().cloned().collect();
+        let former = self.files(&mut tx, &paths, Some(moment - 1)).await?;
+        let applied = self.files(&mut tx, &paths, Some(moment)).await?;
+        let present = self.files(&mut tx, &paths, None).await?;
+        let mut edits = Edits::new();
+        let mut conflicts = Vec::new();
+        for path in &paths {
+            let state = |files: &Files| files.get(path).map(|bytes| text_of(bytes));
+            match merge(state(&applied).as_ref(), state(&present).as_ref(), state(&former).as_ref()) {
+                Merged::Clean(state) => {
+                    let bytes =
+                        state.as_ref().and_then(|state| state.get(Piece::Content)).map(|text| text.as_bytes().to_vec());
+                    edits.insert(path.clone(), bytes);
+                }
+                Merged::Conflict(clashes) => conflicts.push(Conflict { object: path.clone(), clashes }),
+            }
+        }
+        if !conflicts.is_empty() {
+            return Err(PackageError::Conflict(Conflicts(conflicts)));
+        }
+        let cause = Cause { kind: "undo", set: None, operations: None, undoes: Some(moment) };
+        let was = self.findings_around(&mut tx, &edits).await?;
+        let undone = self.commit(&mut tx, &head, &edits, &cause).await?;
+        let now = self.findings_around(&mut tx, &edits).await?;
+        let new: Vec<Finding> = now.into_iter().filter(|finding| !was.contains(finding)).collect();
+        if !new.is_empty() {
+            return Err(PackageError::Invalid(new));
+        }
+        if let Some(by) = undone {
+            let text = "UPDATE package_change SET undone_by = $3 WHERE project_id = $1 AND moment = $2";
+            sql(text).bind(self.who.project_id).bind(moment).bind(by).run(&mut tx).await?;
+        }
+        tx.commit().await?;
+        Ok(Undone { moment: undone, undoes: moment, files: edits.into_keys().collect() })
+    }
+
+    /// What is wrong in the workflows that these files belong to, and with those that name what may be gone.
+    async fn findings_around(&self, tx: &mut Tx, edits: &Edits) -> Result<Vec<Finding>> {
+        let mut want = Want { asset_names: true, workflow_names: true, manifest: true, ..Want::default() };
+        want.workflows = self.workflows_with(tx, edits).await?;
+        for path in edits.keys() {
+            for unit in self.units_with(tx, &Object::Asset(path.clone())).await? {
+                want.add_unit(&unit);
+            }
+        }
+        let head = self.head(tx).await?;
+        if head.agents_path.as_ref().is_some_and(|path| edits.contains_key(path)) {
+            let text = "SELECT DISTINCT unit FROM package_ref WHERE project_id = $1 AND target >= 'agent:' AND target < 'agent;'
+                 LIMIT 200";
+            for row in sql(text).bind(self.who.project_id).all(tx).await? {
+                want.add_unit(&row.get::<String>("unit")?);
+            }
+        }
+        let part = self.part(tx, &want, &[]).await?;
+        Ok(validate(&part.base).into_iter().filter(|finding| finding.severity == Severity::Error).collect())
+    }
+
+    /// Marks what has been applied; answers how many operations of the set are left.
+    async fn settle(&self, tx: &mut Tx, session: &str, number: i64, drafts: &[Draft]) -> Result<usize> {
+        let project = self.who.project_id;
+        for draft in drafts {
+            let object = draft.object.to_string();
+            let text =
+                "UPDATE change_operation SET state = CASE WHEN set_number = $3 THEN 'applied' ELSE 'replaced' END
+                 WHERE project_id = $1 AND object = $2 AND state = 'staged' AND set_number <= $3 AND set_number IN
+                     (SELECT number FROM change_set WHERE project_id = $1 AND session_id = $4)";
+            sql(text).bind(project).bind(&object).bind(number).bind(session).run(tx).await?;
+            let text = "UPDATE change_operation SET base = $5
+                 WHERE project_id = $1 AND object = $2 AND state = 'staged' AND set_number > $3 AND set_number IN
+                     (SELECT number FROM change_set WHERE project_id = $1 AND session_id = $4)";
+            let base = draft.wanted.as_ref().map(serde_json::to_string).transpose()?;
+            sql(text).bind(project).bind(&object).bind(number).bind(session).bind(base).run(tx).await?;
+        }
+        let text = "UPDATE change_set SET state = 'applied', updated_at_ms = $3
+             WHERE project_id = $1 AND session_id = $2 AND state IN ('staged', 'validated') AND NOT EXISTS
+                 (SELECT 1 FROM change_operation o WHERE o.project_id = $1 AND o.set_number = change_set.number
+                  AND o.state = 'staged')";
+        sql(text).bind(project).bind(session).bind(self.clock.unix_ms()).run(tx).await?;
+        Ok(self.wishes(tx, number).await?.len())
+    }
+
+    async fn revisions_now(&self, tx: &mut Tx, drafts: &[Draft]) -> Result<Revisions> {
+        let head = self.head(tx).await?;
+        let mut workflows: BTreeMap<&str, String> = BTreeMap::new();
+        for id in drafts.iter().filter_map(|draft| draft.object.workflow()) {
+            let text = "SELECT revision FROM package_workflow WHERE project_id = $1 AND id = $2";
+            if let Some(row) = sql(text).bind(self.who.project_id).bind(id).optional(tx).await? {
+                workflows.insert(id, row.get("revision")?);
+            }
+        }
+        let workflow_revision = if workflows.len() == 1 { workflows.into_values().next() } else { None };
+        let (agents_revision, assets_revision) = (head.agents_revision, head.assets_revision);
+        Ok(Revisions { workflow_revision, agents_revision, assets_revision })
+    }
+}
+
+/// The operations that are wanted; of an object that two of them change, the last.
+fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
+    let Some(positions) = &wish.operations else {
+        return if staged.is_empty() { Err(PackageError::NothingStaged("applied")) } else { Ok(last_of_each(staged)) };
+    };
+    if let Some(position) = positions.iter().find(|position| !staged.iter().any(|draft| draft.position == **position)) {
+        return Err(PackageError::NoOperation { number: wish.number, position: *position });
+    }
+    Ok(last_of_each(staged.into_iter().filter(|draft| positions.contains(&draft.position)).collect()))
+}
+
+/// The set without the operations that are not wanted.
+fn only(body: &Value, chosen: &[Draft]) -> Value {
+    let mut body = body.clone();
+    if let Some(operations) = body.get_mut("operations").and_then(Value::as_array_mut) {
+        let mut position = 0;
+        operations.retain(|_| {
+            position += 1;
+            chosen.iter().any(|draft| draft.position == position - 1)
+        });
+    }
+    // What it said of all its operations need not be true of some.
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("impact");
+    }
+    body
+}
+
+/// Each wish over what is there now; which of them had to be merged.
+fn merged(base: &Package, chosen: &[Draft]) -> Result<(Vec<Draft>, Vec<Object>)> {
+    let (mut drafts, mut merged, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
+    for draft in chosen {
+        let current: Option<Snapshot> = change::snapshot(base, &draft.object);
+        match merge(draft.base.as_ref(), current.as_ref(), draft.wanted.as_ref()) {
+            Merged::Clean(wanted) => {
+                if current != draft.base && current != draft.wanted {
+                    merged.push(draft.object.clone());
+                }
+                drafts.push(Draft { wanted, ..draft.clone() });
+            }
+            Merged::Conflict(clashes) => conflicts.push(Conflict { object: draft.object.to_string(), clashes }),
+        }
+    }
+    if conflicts.is_empty() { Ok((drafts, merged)) } else { Err(PackageError::Conflict(Conflicts(conflicts))) }
+}
+
+fn edits_between(before: &Files, after: &Files) -> Edits {
+    let mut edits: Edits =
+        before.keys().filter(|path| !after.contains_key(*path)).map(|path| (path.clone(), None)).collect();
+    let new = after.iter().filter(|(path, bytes)| before.get(*path) != Some(bytes));
+    edits.extend(new.map(|(path, bytes)| (path.clone(), Some(bytes.clone()))));
+    edits
+}
+
+/// A file as an object that can be merged.
+fn text_of(bytes: &[u8]) -> Snapshot {
+    Snapshot([(Piece::Content, String::from_utf8_lossy(bytes).into_owned())].into())
+}

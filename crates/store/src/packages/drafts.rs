@@ -1,0 +1,79 @@
+//! What a session has staged: the overlay through which it sees the package.
+
+use std::collections::BTreeMap;
+
+use toolhost_builder::change::{Part, Snapshot};
+use toolhost_builder::refs::Object;
+
+use super::Shelf;
+use super::error::Result;
+use crate::db::{Row, Tx, sql};
+use crate::error::Error;
+
+/// An object as a session wants it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Draft {
+    pub(super) set: i64,
+    pub(super) position: i64,
+    pub(super) object: Object,
+    /// As it was when the session began to change it; none: it was not there.
+    pub(super) base: Option<Snapshot>,
+    pub(super) wanted: Option<Snapshot>,
+}
+
+impl Draft {
+    /// Whether the manifest's list of workflows becomes another one.
+    pub(super) fn changes_list(&self) -> bool {
+        let entry = |state: &Option<Snapshot>| state.as_ref().map(|state| state.get(Part::Entry).map(str::to_owned));
+        entry(&self.base) != entry(&self.wanted)
+    }
+}
+
+impl Shelf {
+    /// What is staged in a session, of each object the last; in the order in which it was staged.
+    pub(super) async fn drafts(&self, tx: &mut Tx, session: Option<&str>) -> Result<Vec<Draft>> {
+        let Some(session) = session else { return Ok(Vec::new()) };
+        let text = "SELECT o.set_number AS set_number, o.position AS position, o.object AS object, o.base AS base,
+                 o.wanted AS wanted
+             FROM change_set s JOIN change_operation o ON o.project_id = s.project_id AND o.set_number = s.number
+             WHERE s.project_id = $1 AND s.session_id = $2 AND s.state IN ('staged', 'validated') AND o.state = 'staged'
+             ORDER BY o.set_number, o.position";
+        let rows = sql(text).bind(self.who.project_id).bind(session).all(tx).await?;
+        let all: Vec<Draft> = rows.iter().map(draft).collect::<Result<_>>()?;
+        Ok(last_of_each(all))
+    }
+
+    /// What one set wants; the last of each object.
+    pub(super) async fn wishes(&self, tx: &mut Tx, number: i64) -> Result<Vec<Draft>> {
+        let text = "SELECT set_number, position, object, base, wanted FROM change_operation
+             WHERE project_id = $1 AND set_number = $2 AND state = 'staged' ORDER BY position";
+        let rows = sql(text).bind(self.who.project_id).bind(number).all(tx).await?;
+        rows.iter().map(draft).collect()
+    }
+}
+
+/// Of each object the last wish, which has the first one's base or a later one.
+pub(super) fn last_of_each(drafts: Vec<Draft>) -> Vec<Draft> {
+    let mut last: BTreeMap<Object, Draft> = BTreeMap::new();
+    for draft in drafts {
+        last.insert(draft.object.clone(), draft);
+    }
+    let mut kept: Vec<Draft> = last.into_values().collect();
+    kept.sort_by_key(|draft| (draft.set, draft.position));
+    kept
+}
+
+fn draft(row: &Row) -> Result<Draft> {
+    let name: String = row.get("object")?;
+    let state = |column| -> Result<Option<Snapshot>> {
+        let text: Option<String> = row.get(column)?;
+        Ok(text.map(|text| serde_json::from_str(&text)).transpose()?)
+    };
+    Ok(Draft {
+        set: row.get("set_number")?,
+        position: row.get("position")?,
+        object: Object::parse(&name).ok_or_else(|| Error::Row(format!("`{name}` is no object")))?,
+        base: state("base")?,
+        wanted: state("wanted")?,
+    })
+}

@@ -1,0 +1,161 @@
+//! What can go wrong with a package, told so that a model can mend it.
+
+use serde_json::{Value, json};
+use toolhost_builder::Finding;
+use toolhost_builder::change::{ContractError, Refused};
+use toolhost_builder::envelope::EnvelopeError;
+use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
+
+use super::apply::Conflicts;
+use crate::error::Error;
+
+pub type Result<T> = std::result::Result<T, PackageError>;
+
+/// Findings told in one message; more are counted.
+const SHOWN: usize = 3;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    #[error("this project has no workflow package")]
+    NoPackage,
+    #[error("this project has a workflow package already")]
+    Exists,
+    #[error("there is no {what} `{name}` in the package")]
+    NotFound { what: &'static str, name: String },
+    #[error(transparent)]
+    Envelope(#[from] EnvelopeError),
+    #[error("{}", findings_text("the package is not right", .0))]
+    Invalid(Vec<Finding>),
+    #[error("{}", findings_text("the change cannot be made", .0))]
+    Rejected(Vec<Finding>),
+    #[error("{}", contract_text(.0))]
+    Contract(Refused),
+    #[error("{scope} has no revision `{revision}`: it is unknown here, or of another object")]
+    UnknownRevision { scope: String, revision: String },
+    #[error("`{field}` is missing: {object} is there already, and a change says which revision of it was read")]
+    NoRevision { field: &'static str, object: String },
+    #[error("this session has staged nothing that could be {0}")]
+    NothingStaged(&'static str),
+    #[error("cs-{number} is {state}: it can no longer be {wish}")]
+    Ended { number: i64, state: String, wish: &'static str },
+    #[error("cs-{number} has no operation {position} that could be applied")]
+    NoOperation { number: i64, position: i64 },
+    #[error("deleting {} has to be confirmed by name", .0.join(", "))]
+    DeletesUnconfirmed(Vec<String>),
+    #[error("{0}")]
+    Conflict(Conflicts),
+    #[error("change {moment} cannot be taken back: {why}")]
+    NoUndo { moment: i64, why: String },
+    #[error("a session keeps at most {max} {what}")]
+    TooMany { max: usize, what: &'static str },
+    #[error("the drafts and change sets of another session are its own")]
+    OtherSession,
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+fn findings_text(what: &str, findings: &[Finding]) -> String {
+    let shown: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
+    let more = findings.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("{what}: {}{more}", shown.join("; "))
+}
+
+fn contract_text(refused: &Refused) -> String {
+    let first = refused.errors.first().map(|error: &ContractError| format!("{}: {}", error.path, error.message));
+    format!("the change set is not as its contract says: {}", first.unwrap_or_default())
+}
+
+impl PackageError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoPackage | Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Envelope(EnvelopeError::Missing { .. }) => ErrorKind::NotFound,
+            Self::Envelope(_)
+            | Self::Invalid(_)
+            | Self::Rejected(_)
+            | Self::Contract(_)
+            | Self::NoRevision { .. }
+            | Self::NoOperation { .. }
+            | Self::DeletesUnconfirmed(_)
+            | Self::NothingStaged(_) => ErrorKind::Validation,
+            Self::Exists
+            | Self::UnknownRevision { .. }
+            | Self::Ended { .. }
+            | Self::Conflict(_)
+            | Self::NoUndo { .. } => ErrorKind::Conflict,
+            Self::TooMany { .. } => ErrorKind::Limit,
+            Self::OtherSession => ErrorKind::Permission,
+            Self::Store(_) => ErrorKind::Internal,
+        }
+    }
+
+    fn code(&self) -> Option<ErrorCode> {
+        Some(match self {
+            Self::Envelope(_) => ErrorCode::ContextBuild,
+            Self::Contract(refused) => match refused.code {
+                "AI_CHANGESET_SCHEMA_UNSUPPORTED" => ErrorCode::ChangeSetUnsupported,
+                _ => ErrorCode::ChangeSetContract,
+            },
+            Self::NoRevision { .. } | Self::Rejected(_) => ErrorCode::ChangeSetContract,
+            Self::Invalid(_) => ErrorCode::ValidationFailed,
+            Self::UnknownRevision { .. } | Self::Conflict(_) => ErrorCode::RevisionMismatch,
+            Self::NothingStaged(_) => ErrorCode::NothingStaged,
+            Self::DeletesUnconfirmed(_) => ErrorCode::ApplyUnconfirmed,
+            Self::NoUndo { .. } => ErrorCode::ApplyFailed,
+            _ => return None,
+        })
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoPackage => "a person imports one: `toolhost package import PATH`",
+            Self::Exists => "`--replace` puts the new one in its place; the old one's texts are kept in the history",
+            Self::NotFound { .. } | Self::Envelope(EnvelopeError::Missing { .. }) => {
+                "`builder.refs.find` and `builder.workflow.read` show what there is"
+            }
+            Self::UnknownRevision { .. } => "read the object again and make the change anew; nothing was changed",
+            Self::NoRevision { .. } => "read the object, and send the revision that came with it; nothing was changed",
+            Self::Contract(_) | Self::Rejected(_) => "mend what is named and send the whole set again",
+            Self::Invalid(_) => "mend what is named; nothing was changed",
+            Self::Conflict(_) => "read the objects again and stage the change anew; nothing was changed",
+            Self::DeletesUnconfirmed(_) => "name each object that goes; nothing was changed",
+            _ => return None,
+        })
+    }
+
+    fn details(&self) -> Option<Value> {
+        Some(match self {
+            Self::Invalid(findings) | Self::Rejected(findings) => json!({ "findings": findings }),
+            Self::Contract(refused) => json!({ "errors": refused.errors }),
+            Self::Conflict(conflicts) => json!({ "conflicts": conflicts.0, "blocking": true }),
+            Self::UnknownRevision { scope, revision } => {
+                json!({ "field": scope, "provided": revision, "blocking": true })
+            }
+            Self::DeletesUnconfirmed(names) => json!({ "deletes": names }),
+            _ => return None,
+        })
+    }
+}
+
+impl From<PackageError> for ToolError {
+    fn from(error: PackageError) -> Self {
+        let kind = error.kind();
+        if kind == ErrorKind::Internal {
+            return Self::internal(error);
+        }
+        let mut said = Self::new(kind, error.to_string());
+        if let Some(code) = error.code() {
+            said.code = code;
+        }
+        said.hint = error.hint().map(str::to_owned);
+        said.details = error.details();
+        said
+    }
+}
+
+impl From<serde_json::Error> for PackageError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Store(Error::Row(error.to_string()))
+    }
+}

@@ -1,0 +1,91 @@
+//! What has been changed: by whom, when, and how to take it back.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Shelf;
+use super::error::Result;
+use crate::db::{Row, Tx, sql};
+
+/// Changes of one answer.
+const DEEDS_MAX: i64 = 200;
+
+/// One change of the package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deed {
+    /// Its number: they grow.
+    pub moment: i64,
+    /// `import`, `apply` or `undo`.
+    pub kind: String,
+    pub by: String,
+    pub call_id: String,
+    /// The change set that was applied, such as `cs-3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_set_id: Option<String>,
+    /// The operations of it that were chosen, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Vec<i64>>,
+    /// The change that this one took back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<i64>,
+    /// The change that took this one back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undone_by: Option<i64>,
+    /// Milliseconds since 1970.
+    pub created_at_ms: i64,
+    /// Paths of the files that became others; of a first import, none.
+    pub files: Vec<String>,
+}
+
+impl Shelf {
+    /// The last changes, the newest first.
+    pub async fn history(&self) -> Result<Vec<Deed>> {
+        let mut tx = self.db.snapshot().await?;
+        self.head(&mut tx).await?;
+        let text = format!("{SELECT} WHERE project_id = $1 ORDER BY moment DESC LIMIT {DEEDS_MAX}");
+        let rows = crate::db::sql_of(text).bind(self.who.project_id).all(&mut tx).await?;
+        let mut deeds = Vec::new();
+        for row in &rows {
+            let mut deed = deed(row)?;
+            deed.files = self.changed_paths(&mut tx, deed.moment).await?;
+            deeds.push(deed);
+        }
+        Ok(deeds)
+    }
+
+    pub(super) async fn deed_at(&self, tx: &mut Tx, moment: i64) -> Result<Option<Deed>> {
+        let text = format!("{SELECT} WHERE project_id = $1 AND moment = $2");
+        let row = crate::db::sql_of(text).bind(self.who.project_id).bind(moment).optional(tx).await?;
+        let Some(row) = row else { return Ok(None) };
+        let mut deed = deed(&row)?;
+        deed.files = self.changed_paths(tx, moment).await?;
+        Ok(Some(deed))
+    }
+
+    async fn changed_paths(&self, tx: &mut Tx, moment: i64) -> Result<Vec<String>> {
+        let text = "SELECT path FROM package_former WHERE project_id = $1 AND moment = $2 ORDER BY path LIMIT 1000";
+        let rows = sql(text).bind(self.who.project_id).bind(moment).all(tx).await?;
+        rows.iter().map(|row| Ok(row.get("path")?)).collect()
+    }
+}
+
+const SELECT: &str = "SELECT moment, kind, by_name, call_id, set_number, operations, undoes, undone_by, created_at_ms
+    FROM package_change";
+
+fn deed(row: &Row) -> Result<Deed> {
+    let operations: Option<String> = row.get("operations")?;
+    let set: Option<i64> = row.get("set_number")?;
+    Ok(Deed {
+        moment: row.get("moment")?,
+        kind: row.get("kind")?,
+        by: row.get("by_name")?,
+        call_id: row.get("call_id")?,
+        change_set_id: set.map(super::sets::set_id),
+        operations: operations.map(|text| serde_json::from_str(&text)).transpose()?,
+        undoes: row.get("undoes")?,
+        undone_by: row.get("undone_by")?,
+        created_at_ms: row.get("created_at_ms")?,
+        files: Vec::new(),
+    })
+}

@@ -1,0 +1,69 @@
+//! Workflow packages: one for each project, read in parts, changed as a whole.
+//!
+//! The bytes of the files are kept as they came. Beside them stand rows that say which workflow a file belongs to, which
+//! names it has and what it refers to, so that a question about one step of ten thousand workflows reads that step's
+//! workflow and no other. Whatever changes a file goes through [`change::commit`], which keeps those rows true and what
+//! was before. What is said about a package is said by the crate `builder`; here is only where it is kept.
+//! Start with [`Packages::shelf`].
+
+mod apply;
+mod change;
+mod derive;
+mod drafts;
+mod error;
+mod history;
+mod part;
+mod read;
+mod refs;
+mod sets;
+
+use std::sync::Arc;
+
+use toolhost_contract::Clock;
+
+pub use apply::{Applied, Apply, Conflict, Conflicts, Undone};
+pub use error::{PackageError, Result};
+pub use history::Deed;
+pub use read::{Brought, Revisions, Snapshot, WorkflowLine, WorkflowName};
+pub use refs::FoundRefs;
+pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged, Validated};
+
+use crate::db::Db;
+use crate::error::Error;
+use crate::records::Who;
+
+/// References of one answer.
+pub const REFS_MAX: usize = 500;
+/// Workflows that one question by name looks into.
+const WORKFLOWS_LOOKED_AT_MAX: i64 = 20;
+/// Rows asked for or written at once.
+const BATCH: usize = 400;
+
+/// All packages of a database; [`Packages::shelf`] narrows them to a project.
+#[derive(Clone)]
+pub struct Packages {
+    at: Option<(Db, Arc<dyn Clock>)>,
+}
+
+/// The package of one project, read and changed in one name.
+pub struct Shelf {
+    db: Db,
+    clock: Arc<dyn Clock>,
+    who: Who,
+}
+
+impl Packages {
+    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>) -> Self {
+        Self { at: Some((db, clock)) }
+    }
+
+    /// Without a database: for who wants to see which tools there are, and calls none.
+    pub fn nowhere() -> Self {
+        Self { at: None }
+    }
+
+    pub fn shelf(&self, who: Who) -> Result<Shelf> {
+        let (db, clock) = self.at.clone().ok_or(Error::Closed)?;
+        Ok(Shelf { db, clock, who })
+    }
+}

@@ -1,0 +1,246 @@
+//! Reading a part of a package: the files that a question is about, as they are or as they were, with a session's
+//! drafts over them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use toolhost_builder::change::overlay;
+use toolhost_builder::refs::Object;
+use toolhost_builder::{ASSETS_FOLDER, Elsewhere, Files, Finding, MANIFEST, Package, Place};
+
+use super::drafts::Draft;
+use super::error::{PackageError, Result};
+use super::{BATCH, Shelf};
+use crate::db::{Row, Tx, places, sql, sql_of};
+
+/// What is to be at hand.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Want {
+    /// Ids of workflows; those that are not there are left out.
+    pub(super) workflows: BTreeSet<String>,
+    /// Paths of assets whose content is wanted.
+    pub(super) assets: BTreeSet<String>,
+    /// The names of all assets, and their hashes.
+    pub(super) asset_names: bool,
+    /// The ids of all workflows.
+    pub(super) workflow_names: bool,
+    pub(super) manifest: bool,
+    /// As it was after this moment; now if `None`.
+    pub(super) at: Option<i64>,
+}
+
+/// The package's own row.
+pub(super) struct Head {
+    pub(super) moment: i64,
+    pub(super) head: Value,
+    pub(super) agents_path: Option<String>,
+    pub(super) agents_revision: String,
+    pub(super) assets_revision: String,
+    pub(super) last_number: i64,
+}
+
+/// A part of the package.
+pub(super) struct Part {
+    pub(super) head: Head,
+    /// Without drafts.
+    pub(super) base: Package,
+    /// With the drafts of the session, if it has any.
+    pub(super) after: Option<Package>,
+    /// What of the drafts no longer fits.
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Part {
+    /// As the session sees it.
+    pub(super) fn package(&self) -> &Package {
+        self.after.as_ref().unwrap_or(&self.base)
+    }
+}
+
+impl Want {
+    pub(super) fn workflows<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { workflows: ids.into_iter().map(str::to_owned).collect(), ..Self::default() }
+    }
+
+    /// What it takes to look at these objects, and to change them.
+    pub(super) fn objects<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Self {
+        let mut want = Self { asset_names: true, workflow_names: true, ..Self::default() };
+        for object in objects {
+            want.workflows.extend(object.workflow().map(str::to_owned));
+            if let Object::Asset(path) = object {
+                want.assets.insert(path.clone());
+            }
+        }
+        want
+    }
+}
+
+impl Shelf {
+    pub(super) async fn head(&self, tx: &mut Tx) -> Result<Head> {
+        let text = "SELECT moment, head, agents_path, agents_revision, assets_revision, last_number
+             FROM package WHERE project_id = $1";
+        let row = sql(text).bind(self.who.project_id).optional(tx).await?.ok_or(PackageError::NoPackage)?;
+        Ok(Head {
+            moment: row.get("moment")?,
+            head: serde_json::from_str(&row.get::<String>("head")?)?,
+            agents_path: row.get("agents_path")?,
+            agents_revision: row.get("agents_revision")?,
+            assets_revision: row.get("assets_revision")?,
+            last_number: row.get("last_number")?,
+        })
+    }
+
+    /// Reads what is wanted, and lays the drafts over it.
+    pub(super) async fn part(&self, tx: &mut Tx, want: &Want, drafts: &[Draft]) -> Result<Part> {
+        let head = self.head(tx).await?;
+        let base = self.base(tx, &head, want, drafts).await?;
+        let (after, findings) = match drafts {
+            [] => (None, Vec::new()),
+            drafts => {
+                let (package, findings) = self.overlaid(tx, &base, want, drafts).await?;
+                (Some(package), findings)
+            }
+        };
+        Ok(Part { head, base, after, findings })
+    }
+
+    async fn base(&self, tx: &mut Tx, head: &Head, want: &Want, drafts: &[Draft]) -> Result<Package> {
+        let mut paths: BTreeSet<String> = want.assets.clone();
+        paths.extend(head.agents_path.clone());
+        // A draft that makes or deletes a workflow changes the manifest.
+        let lists = |draft: &Draft| matches!(draft.object, Object::Workflow(_)) && draft.changes_list();
+        let mut places_at_hand = self.places(tx, want).await?;
+        let mut names = Elsewhere::default();
+        if want.manifest || want.at.is_some() || drafts.iter().any(lists) {
+            paths.insert(MANIFEST.to_owned());
+        }
+        paths.extend(places_at_hand.iter().flat_map(|place| [place.path.clone(), place.graph_path.clone()]));
+        let mut files = self.files(tx, &paths, want.at).await?;
+        if want.at.is_some() {
+            // The list of workflows was another one, too.
+            let manifest = files.get(MANIFEST).and_then(|bytes| serde_json::from_slice(bytes).ok());
+            let then = toolhost_builder::places_of(manifest.as_ref());
+            names.workflows = then.iter().map(|place| place.id.clone()).collect();
+            places_at_hand = then.into_iter().filter(|place| want.workflows.contains(&place.id)).collect();
+            let paths = places_at_hand.iter().flat_map(|place| [place.path.clone(), place.graph_path.clone()]);
+            files.extend(self.files(tx, &paths.collect(), want.at).await?);
+        } else if want.workflow_names {
+            let text = "SELECT id FROM package_workflow WHERE project_id = $1 ORDER BY position";
+            for row in sql(text).bind(self.who.project_id).all(tx).await? {
+                names.workflows.insert(row.get("id")?);
+            }
+        }
+        let graphs = places_at_hand.iter().map(|place| &place.graph_path);
+        let steps: BTreeSet<String> =
+            graphs.flat_map(|path| toolhost_builder::step_paths(path, files.get(path).map(Vec::as_slice))).collect();
+        let steps: BTreeSet<String> = steps.into_iter().filter(|path| !files.contains_key(path)).collect();
+        files.extend(self.files(tx, &steps, want.at).await?);
+        if want.asset_names {
+            names.assets = self.asset_hashes(tx).await?;
+        }
+        Ok(Package::part(head.head.clone(), files, places_at_hand, names))
+    }
+
+    /// Steps that only a draft's graph names may have files already.
+    async fn overlaid(
+        &self,
+        tx: &mut Tx,
+        base: &Package,
+        want: &Want,
+        drafts: &[Draft],
+    ) -> Result<(Package, Vec<Finding>)> {
+        let wanted = |draft: &&Draft| match draft.object.workflow() {
+            Some(id) => want.workflows.contains(id),
+            None => true,
+        };
+        let over: Vec<_> = drafts.iter().filter(wanted).map(|d| (d.object.clone(), d.wanted.clone())).collect();
+        let (after, findings) = overlay(base, &over);
+        let known = |path: &String| after.files().contains_key(path) || base.files().contains_key(path);
+        let nodes = after.workflows().iter().flat_map(|workflow| &workflow.nodes);
+        let unread: BTreeSet<String> = nodes.filter_map(|node| node.path.clone()).filter(|path| !known(path)).collect();
+        if unread.is_empty() {
+            return Ok((after, findings));
+        }
+        let found = self.files(tx, &unread, want.at).await?;
+        if found.is_empty() {
+            return Ok((after, findings));
+        }
+        let more = base.edited(&found.into_iter().map(|(path, bytes)| (path, Some(bytes))).collect());
+        Ok(overlay(&more, &over))
+    }
+
+    async fn places(&self, tx: &mut Tx, want: &Want) -> Result<Vec<Place>> {
+        let mut found = Vec::new();
+        for batch in want.workflows.iter().collect::<Vec<_>>().chunks(BATCH) {
+            let text = format!(
+                "SELECT id, pointer, path, graph_path FROM package_workflow WHERE project_id = $1 AND id IN ({})
+                 ORDER BY position",
+                places(2, batch.len())
+            );
+            let mut query = sql_of(text).bind(self.who.project_id);
+            for id in batch {
+                query = query.bind(*id);
+            }
+            for row in query.all(tx).await? {
+                found.push(place(&row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The files of these paths that are there, now or after a moment.
+    pub(super) async fn files(&self, tx: &mut Tx, paths: &BTreeSet<String>, at: Option<i64>) -> Result<Files> {
+        let mut files = Files::new();
+        let paths: Vec<&String> = paths.iter().collect();
+        for batch in paths.chunks(BATCH) {
+            let mut read = sql_of(format!(
+                "SELECT path, content FROM package_file WHERE project_id = $1 AND path IN ({})",
+                places(2, batch.len())
+            ))
+            .bind(self.who.project_id);
+            for path in batch {
+                read = read.bind(*path);
+            }
+            for row in read.all(tx).await? {
+                files.insert(row.get("path")?, row.get("content")?);
+            }
+            let Some(at) = at else { continue };
+            // Of each path the first change since then says what was before it.
+            let text = format!(
+                "SELECT path, former FROM package_former f WHERE project_id = $1 AND moment = (
+                     SELECT MIN(moment) FROM package_former g
+                     WHERE g.project_id = $1 AND g.path = f.path AND g.moment > $2)
+                 AND path IN ({})",
+                places(3, batch.len())
+            );
+            let mut before = sql_of(text).bind(self.who.project_id).bind(at);
+            for path in batch {
+                before = before.bind(*path);
+            }
+            for row in before.all(tx).await? {
+                match row.get::<Option<Vec<u8>>>("former")? {
+                    Some(former) => files.insert(row.get("path")?, former),
+                    None => files.remove(&row.get::<String>("path")?),
+                };
+            }
+        }
+        Ok(files)
+    }
+
+    pub(super) async fn asset_hashes(&self, tx: &mut Tx) -> Result<BTreeMap<String, String>> {
+        let text = "SELECT path, sha256 FROM package_file WHERE project_id = $1 AND path >= $2 AND path < $3";
+        // The character after `/`.
+        let end = ASSETS_FOLDER.replace('/', "0");
+        let rows = sql(text).bind(self.who.project_id).bind(ASSETS_FOLDER).bind(end).all(tx).await?;
+        rows.iter().map(|row| Ok((row.get("path")?, row.get("sha256")?))).collect()
+    }
+}
+
+fn place(row: &Row) -> Result<Place> {
+    Ok(Place {
+        id: row.get("id")?,
+        pointer: row.get("pointer")?,
+        path: row.get("path")?,
+        graph_path: row.get("graph_path")?,
+    })
+}

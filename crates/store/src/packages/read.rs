@@ -1,0 +1,431 @@
+//! Bringing a package in, giving it out, and the reads of its objects.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use toolhost_builder::envelope::{self, Mode, Request, TargetType};
+use toolhost_builder::refs::{Index, Object, Ref};
+use toolhost_builder::{Edits, Files, Finding, Package, Severity, revision, validate};
+
+use super::change::{Cause, derive_agents, derive_asset};
+use super::derive::{Derived, head_of};
+use super::drafts::Draft;
+use super::error::{PackageError, Result};
+use super::part::{Head, Part, Want};
+use super::{REFS_MAX, Shelf, WORKFLOWS_LOOKED_AT_MAX};
+use crate::db::{Tx, sql};
+
+/// How a workflow is named: by its number here, or by its id in the package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkflowName {
+    Number(i64),
+    Id(String),
+}
+
+/// What an import has brought.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Brought {
+    pub files: usize,
+    pub workflows: usize,
+    pub agents: usize,
+    pub assets: usize,
+    /// Which change of the package it was; none if nothing was different.
+    pub moment: Option<i64>,
+    /// What is not wrong, but worth a look.
+    pub warnings: Vec<Finding>,
+}
+
+/// A workflow in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowLine {
+    pub number: i64,
+    pub id: String,
+    pub path: String,
+    /// How many nodes its graph has.
+    pub steps: i64,
+    pub revision: String,
+}
+
+/// What a change set that is made now says it was made against.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Revisions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_revision: Option<String>,
+    pub agents_revision: String,
+    pub assets_revision: String,
+}
+
+/// An object, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// As `target_snapshot` of the context envelope.
+    pub data: Value,
+    /// The number and the id of the workflow that it is, or is in, or that was named.
+    pub workflow: Option<(i64, String)>,
+    /// SHA-256 of the canonical JSON of that workflow and of the object.
+    pub workflow_revision: Option<String>,
+    pub target_revision: String,
+    pub revisions: Revisions,
+    /// Whether the session that asked has staged a change of it.
+    pub drafted: bool,
+}
+
+/// Which object.
+struct Target {
+    kind: TargetType,
+    id: String,
+}
+
+/// What a question about one object takes.
+struct Question {
+    part: Part,
+    target: Target,
+    /// The workflow that was named.
+    named: Option<String>,
+    drafts: Vec<Draft>,
+}
+
+impl Shelf {
+    /// Keeps a package. Nothing is kept of one that is not right.
+    pub async fn import(&self, package: &Package, replace: bool) -> Result<Brought> {
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            validate(package).into_iter().partition(|finding| finding.severity == Severity::Error);
+        if !errors.is_empty() {
+            return Err(PackageError::Invalid(errors));
+        }
+        let mut tx = self.db.write().await?;
+        tx.lock_project(self.who.project_id).await?;
+        let moment = match self.head(&mut tx).await {
+            Ok(_) if !replace => return Err(PackageError::Exists),
+            Ok(head) => {
+                let text = "SELECT path FROM package_file WHERE project_id = $1";
+                let mut edits = Edits::new();
+                for row in sql(text).bind(self.who.project_id).all(&mut tx).await? {
+                    edits.insert(row.get("path")?, None);
+                }
+                edits.extend(package.files().iter().map(|(path, bytes)| (path.clone(), Some(bytes.clone()))));
+                self.commit(&mut tx, &head, &edits, &IMPORT).await?
+            }
+            Err(PackageError::NoPackage) => Some(self.import_first(&mut tx, package).await?),
+            Err(error) => return Err(error),
+        };
+        tx.commit().await?;
+        Ok(Brought {
+            files: package.files().len(),
+            workflows: package.workflows().len(),
+            agents: package.agents().len(),
+            assets: package.asset_hashes().len(),
+            moment,
+            warnings,
+        })
+    }
+
+    async fn import_first(&self, tx: &mut Tx, package: &Package) -> Result<i64> {
+        let moment = 1;
+        let edits = package.files().iter().map(|(path, bytes)| (path.clone(), Some(bytes.clone()))).collect();
+        self.write_files(tx, &edits).await?;
+        let mut derived = Derived::new(self.who.project_id, moment);
+        let mut seen = BTreeSet::new();
+        let mut last_number = 0;
+        for (position, workflow) in (0_i64..).zip(package.workflows()) {
+            if seen.insert(&workflow.id) {
+                last_number += 1;
+                derived.workflow(package, workflow, last_number, position)?;
+                derived.write_full(tx).await?;
+            }
+        }
+        let places = package.workflows().iter().map(toolhost_builder::Workflow::place).collect();
+        derive_agents(&mut derived, package, places)?;
+        for asset in package.assets() {
+            derive_asset(&mut derived, asset.path, asset.text.unwrap_or_default().as_bytes())?;
+        }
+        let head = Head {
+            moment,
+            head: head_of(package.manifest()),
+            agents_path: package.agents_path().map(str::to_owned),
+            agents_revision: revision::agents(package),
+            assets_revision: revision::assets(package),
+            last_number,
+        };
+        derived.revision("agents", &head.agents_revision);
+        derived.revision("assets", &head.assets_revision);
+        derived.write(tx).await?;
+        self.store_head(tx, &head).await?;
+        self.note(tx, moment, &IMPORT).await?;
+        Ok(moment)
+    }
+
+    /// All files, byte for byte.
+    pub async fn export(&self) -> Result<Files> {
+        let mut tx = self.db.snapshot().await?;
+        self.head(&mut tx).await?;
+        let text = "SELECT path, content FROM package_file WHERE project_id = $1";
+        let rows = sql(text).bind(self.who.project_id).all(&mut tx).await?;
+        rows.into_iter().map(|row| Ok((row.get("path")?, row.get("content")?))).collect()
+    }
+
+    /// The workflows, in the order of the manifest.
+    pub async fn workflows(&self, from: i64, limit: i64) -> Result<Vec<WorkflowLine>> {
+        let mut tx = self.db.snapshot().await?;
+        self.head(&mut tx).await?;
+        let text = "SELECT number, id, path, steps, revision FROM package_workflow
+             WHERE project_id = $1 AND position >= $2 ORDER BY position LIMIT $3";
+        let rows = sql(text).bind(self.who.project_id).bind(from).bind(limit).all(&mut tx).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(WorkflowLine {
+                    number: row.get("number")?,
+                    id: row.get("id")?,
+                    path: row.get("path")?,
+                    steps: row.get("steps")?,
+                    revision: row.get("revision")?,
+                })
+            })
+            .collect()
+    }
+
+    /// Reads an object as the session sees it.
+    pub async fn read(
+        &self,
+        kind: TargetType,
+        id: &str,
+        workflow: Option<&WorkflowName>,
+        session: Option<&str>,
+    ) -> Result<Snapshot> {
+        let mut tx = self.db.snapshot().await?;
+        let question = self.question(&mut tx, kind, id, workflow, session, false).await?;
+        let index = self.index_of(&mut tx, &question).await?;
+        let Question { part, target, named, drafts } = question;
+        let package = part.package();
+        let read =
+            envelope::snapshot(&request(package, &target, named.as_ref(), Mode::Optimize, &[], &Value::Null), &index)?;
+        let inside = read.workflow.clone();
+        let workflow = match inside {
+            Some(id) => Some((self.number_of(&mut tx, &id).await?.unwrap_or_default(), id)),
+            None => None,
+        };
+        let of_workflow = workflow.as_ref().and_then(|(_, id)| package.workflow(id));
+        let workflow_revision = of_workflow.map(|workflow| revision::workflow(package, workflow));
+        let drafted = drafts.iter().any(|draft| is_target(&draft.object, &target, workflow.as_ref()));
+        let of_assets = drafts.iter().any(|draft| matches!(draft.object, Object::Asset(_)));
+        let revisions = Revisions {
+            workflow_revision: workflow_revision.clone(),
+            agents_revision: revision::agents(package),
+            // Known without reading them, unless a draft is among them.
+            assets_revision: if of_assets { revision::assets(package) } else { part.head.assets_revision.clone() },
+        };
+        Ok(Snapshot {
+            data: read.snapshot,
+            workflow,
+            workflow_revision,
+            target_revision: read.revision,
+            revisions,
+            drafted,
+        })
+    }
+
+    /// The context envelope of an object. `domain` says whom the package is for.
+    pub async fn context(
+        &self,
+        kind: TargetType,
+        id: &str,
+        workflow: Option<&WorkflowName>,
+        mode: Mode,
+        tools: &[&str],
+        session: Option<&str>,
+    ) -> Result<(Value, Option<(i64, String)>)> {
+        let mut tx = self.db.snapshot().await?;
+        let question = self.question(&mut tx, kind, id, workflow, session, true).await?;
+        let index = self.index_of(&mut tx, &question).await?;
+        let Question { part, target, named, .. } = question;
+        let domain = toolhost_builder::domain::resolve(part.package(), named.as_deref());
+        let domain = serde_json::to_value(domain)?;
+        let package = part.package();
+        let envelope = envelope::build_with(&request(package, &target, named.as_ref(), mode, tools, &domain), &index)?;
+        let id = envelope.pointer("/session_meta/workflow_id").and_then(Value::as_str).map(str::to_owned);
+        let workflow = match id {
+            Some(id) => Some((self.number_of(&mut tx, &id).await?.unwrap_or_default(), id)),
+            None => None,
+        };
+        Ok((envelope, workflow))
+    }
+
+    /// Reads what a question about one object takes.
+    async fn question(
+        &self,
+        tx: &mut Tx,
+        kind: TargetType,
+        id: &str,
+        workflow: Option<&WorkflowName>,
+        session: Option<&str>,
+        whole_context: bool,
+    ) -> Result<Question> {
+        let drafts = self.drafts(tx, session).await?;
+        let named = match workflow {
+            Some(name) => Some(self.workflow_id(tx, name, &drafts).await?),
+            None => None,
+        };
+        let mut target = Target { kind, id: id.to_owned() };
+        let mut want = Want {
+            asset_names: whole_context || has_assets(&drafts),
+            workflow_names: whole_context && kind == TargetType::Workflow,
+            ..Want::default()
+        };
+        want.workflows.extend(named.clone());
+        match kind {
+            TargetType::Workflow => {
+                target.id = self.workflow_id(tx, &WorkflowName::Id(id.to_owned()), &drafts).await?;
+                want.workflows.insert(target.id.clone());
+            }
+            TargetType::Step if named.is_none() => {
+                want.workflows.extend(self.workflows_named(tx, id).await?);
+                want.workflows.extend(drafts.iter().filter_map(|d| d.object.workflow().map(str::to_owned)));
+            }
+            TargetType::Asset => drop(want.assets.insert(id.to_owned())),
+            TargetType::Step | TargetType::Agent => {}
+        }
+        let part = self.part(tx, &want, &drafts).await?;
+        Ok(Question { part, target, named, drafts })
+    }
+
+    /// Who refers to an agent or an asset stands in other units, which are not at hand.
+    async fn index_of(&self, tx: &mut Tx, question: &Question) -> Result<Index> {
+        let object = match question.target.kind {
+            TargetType::Agent => Object::Agent(question.target.id.clone()),
+            TargetType::Asset => Object::Asset(question.target.id.clone()),
+            TargetType::Workflow | TargetType::Step => return Ok(Index::default()),
+        };
+        let (refs, _) = self.inbound(tx, &object, &question.part, &question.drafts).await?;
+        let mut index = Index::of(question.part.package());
+        index.add(refs);
+        Ok(index)
+    }
+
+    /// References to an object from units that are not at hand, and whether there are more.
+    pub(super) async fn inbound(
+        &self,
+        tx: &mut Tx,
+        object: &Object,
+        part: &Part,
+        drafts: &[Draft],
+    ) -> Result<(Vec<Ref>, bool)> {
+        let package = part.package();
+        let text = "SELECT unit, refs FROM package_ref WHERE project_id = $1 AND target = $2 ORDER BY unit LIMIT $3";
+        let query = sql(text).bind(self.who.project_id).bind(object.to_string());
+        let rows = query.bind(REFS_MAX as i64 + 1).all(tx).await?;
+        let mut found: Vec<Ref> = Vec::new();
+        for row in rows {
+            let unit: String = row.get("unit")?;
+            let at_hand = match unit.split_once(':') {
+                Some(("workflow", id)) => part.base.workflow(id).is_some() || package.workflow(id).is_some(),
+                Some((_, path)) => {
+                    package.files().contains_key(path) || drafts.iter().any(|d| d.object.to_string() == unit)
+                }
+                None => true,
+            };
+            if at_hand {
+                continue;
+            }
+            let refs: Vec<Ref> = serde_json::from_str(&row.get::<String>("refs")?)?;
+            found.extend(refs.into_iter().map(|one| Ref { resolved: true, ..one }));
+            if found.len() > REFS_MAX {
+                found.truncate(REFS_MAX);
+                return Ok((found, true));
+            }
+        }
+        Ok((found, false))
+    }
+
+    /// The id of a workflow that is there, or that the session is about to make.
+    pub(super) async fn workflow_id(&self, tx: &mut Tx, name: &WorkflowName, drafts: &[Draft]) -> Result<String> {
+        let project = self.who.project_id;
+        let query = match name {
+            WorkflowName::Number(number) => {
+                sql("SELECT id FROM package_workflow WHERE project_id = $1 AND number = $2").bind(project).bind(*number)
+            }
+            WorkflowName::Id(id) => {
+                sql("SELECT id FROM package_workflow WHERE project_id = $1 AND id = $2").bind(project).bind(id)
+            }
+        };
+        if let Some(row) = query.optional(tx).await? {
+            return Ok(row.get("id")?);
+        }
+        self.head(tx).await?;
+        if let WorkflowName::Id(id) = name
+            && let Ok(number) = id.parse::<i64>()
+        {
+            // A number as a text, as the seed's `targetId` is.
+            let query = sql("SELECT id FROM package_workflow WHERE project_id = $1 AND number = $2");
+            if let Some(row) = query.bind(project).bind(number).optional(tx).await? {
+                return Ok(row.get("id")?);
+            }
+        }
+        match name {
+            WorkflowName::Id(id) if drafts.iter().any(|d| d.object == Object::Workflow(id.clone())) => Ok(id.clone()),
+            WorkflowName::Id(id) => Err(PackageError::NotFound { what: "workflow", name: id.clone() }),
+            WorkflowName::Number(number) => Err(PackageError::NotFound { what: "workflow", name: number.to_string() }),
+        }
+    }
+
+    async fn number_of(&self, tx: &mut Tx, id: &str) -> Result<Option<i64>> {
+        let text = "SELECT number FROM package_workflow WHERE project_id = $1 AND id = $2";
+        let row = sql(text).bind(self.who.project_id).bind(id).optional(tx).await?;
+        Ok(row.map(|row| row.get("number")).transpose()?)
+    }
+
+    /// Workflows in which something has this name.
+    pub(super) async fn workflows_named(&self, tx: &mut Tx, name: &str) -> Result<Vec<String>> {
+        let text = "SELECT workflow FROM package_name WHERE project_id = $1 AND name = $2 ORDER BY workflow LIMIT $3";
+        let query = sql(text).bind(self.who.project_id).bind(name).bind(WORKFLOWS_LOOKED_AT_MAX + 1);
+        query.all(tx).await?.iter().map(|row| Ok(row.get("workflow")?)).collect()
+    }
+}
+
+const IMPORT: Cause<'static> = Cause { kind: "import", set: None, operations: None, undoes: None };
+
+fn has_assets(drafts: &[Draft]) -> bool {
+    drafts.iter().any(|draft| matches!(draft.object, Object::Asset(_)))
+}
+
+fn request<'a>(
+    package: &'a Package,
+    target: &'a Target,
+    workflow: Option<&'a String>,
+    mode: Mode,
+    tools: &'a [&'a str],
+    domain_profile: &'a Value,
+) -> Request<'a> {
+    Request {
+        package,
+        target_type: target.kind,
+        target_id: &target.id,
+        mode,
+        workflow_id: workflow.map(String::as_str),
+        tools,
+        domain_profile,
+    }
+}
+
+fn is_target(object: &Object, target: &Target, workflow: Option<&(i64, String)>) -> bool {
+    match object {
+        Object::Workflow(id) => target.kind == TargetType::Workflow && *id == target.id,
+        Object::Step { workflow: inside, .. } => {
+            // A whole workflow is another one, too, if one of its steps is.
+            let is_inside = workflow.is_some_and(|(_, id)| id == inside);
+            is_inside && matches!(target.kind, TargetType::Workflow) || is_step(object, target, workflow)
+        }
+        Object::Agent(id) => target.kind == TargetType::Agent && *id == target.id,
+        Object::Asset(path) => target.kind == TargetType::Asset && *path == target.id,
+        Object::Package | Object::Variable { .. } => false,
+    }
+}
+
+fn is_step(object: &Object, target: &Target, workflow: Option<&(i64, String)>) -> bool {
+    let Object::Step { workflow: inside, node } = object else { return false };
+    target.kind == TargetType::Step && *node == target.id && workflow.is_some_and(|(_, id)| id == inside)
+}
