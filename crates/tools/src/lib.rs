@@ -6,6 +6,7 @@
 mod approval;
 mod artifact;
 mod bash;
+mod builder;
 mod check;
 mod comment;
 mod component;
@@ -33,11 +34,14 @@ mod ticket;
 mod tool;
 
 use toolhost_contract::AnyTool;
-use toolhost_store::Records;
+use toolhost_store::{Packages, Records};
 
-/// Every built-in tool, in the order lists show them. Those for records keep them in `records`.
+/// Every built-in tool, in the order lists show them. Those for records keep them in `records`, those of the builder their
+/// package beside them.
 pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
-    [of_the_workspace(), of_records(records), of_people(), of_the_host()].into_iter().flatten().collect()
+    let packages = of_packages(&records.packages());
+    let families = [of_the_workspace(), of_records(records), packages, of_people(), of_the_host()];
+    families.into_iter().flatten().collect()
 }
 
 fn of_the_workspace() -> Vec<Box<dyn AnyTool>> {
@@ -119,6 +123,23 @@ fn of_records(records: &Records) -> Vec<Box<dyn AnyTool>> {
         Box::new(check::data_format::DataFormat(records.clone())),
         Box::new(check::feature_coverage::FeatureCoverage(records.clone())),
         Box::new(check::task_dependencies::TaskDependencies(records.clone())),
+    ]
+}
+
+fn of_packages(packages: &Packages) -> Vec<Box<dyn AnyTool>> {
+    vec![
+        Box::new(builder::context_get::ContextGet(packages.clone())),
+        Box::new(builder::workflow_read::WorkflowRead(packages.clone())),
+        Box::new(builder::step_read::StepRead(packages.clone())),
+        Box::new(builder::agent_read::AgentRead(packages.clone())),
+        Box::new(builder::asset_read::AssetRead(packages.clone())),
+        Box::new(builder::refs_find::RefsFind(packages.clone())),
+        Box::new(builder::change_stage::ChangeStage(packages.clone())),
+        Box::new(builder::change_validate::ChangeValidate(packages.clone())),
+        Box::new(builder::change_discard::ChangeDiscard(packages.clone())),
+        Box::new(builder::change_apply::ChangeApply(packages.clone())),
+        Box::new(builder::change_undo::ChangeUndo(packages.clone())),
+        Box::new(builder::package_import::PackageImport(packages.clone())),
     ]
 }
 

@@ -28,7 +28,13 @@ pub(crate) struct Args {
     /// The ticket the work is about: tools for tickets take it where none is named
     #[arg(long, env = "TOOLHOST_TICKET")]
     ticket: Option<String>,
+    /// The session that calls belong to; name the one of an earlier run to go on with what it has staged
+    #[arg(long, value_name = "ID", value_parser = session)]
+    session: Option<String>,
 }
+
+/// Longest name of a session.
+const SESSION_CHARS_MAX: usize = 64;
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut host = wire::open(settings).await?;
@@ -45,7 +51,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         profile.name,
         if args.dotted_names { "tool.list" } else { "tool_list" },
     );
-    let session = RandomIds.call_id().to_string();
+    let session = args.session.unwrap_or_else(|| RandomIds.call_id().to_string());
     let door = Door {
         gate: Arc::clone(&host.gate),
         ids: Arc::clone(&host.ids),
@@ -63,4 +69,13 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     host.store.close().await?;
     served?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A name that can be told, and that is no number of a call.
+fn session(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    if text.is_empty() || text.len() > SESSION_CHARS_MAX || !text.chars().all(is_plain) {
+        return Err(format!("1 to {SESSION_CHARS_MAX} letters, digits and `._:-`"));
+    }
+    Ok(text.to_owned())
 }

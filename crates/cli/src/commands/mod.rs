@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod call;
+mod change;
 mod completions;
 mod demo;
 mod deploy;
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Deploy(deploy::Args),
     Undo(undo::Args),
     Package(package::Args),
+    Change(change::Args),
     Audit(audit::Args),
     Import(import::Args),
     Export(export::Args),
@@ -60,6 +62,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Deploy(args) => deploy::run(args, settings).await,
         Command::Undo(args) => undo::run(args, settings).await,
         Command::Package(args) => package::run(args, settings).await,
+        Command::Change(args) => change::run(args, settings).await,
         Command::Audit(args) => audit::run(args, settings).await,
         Command::Import(args) => import::run(args, settings).await,
         Command::Export(args) => export::run(args, settings).await,

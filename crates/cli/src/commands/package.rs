@@ -2,13 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::json;
-use toolhost_builder::{Files, Finding, Package, Severity, from_zip, limits, validate};
+use toolhost_builder::{Files, Finding, Package, Severity, from_zip, limits, to_zip, validate};
+use toolhost_contract::SystemClock;
+use toolhost_store::Role;
+use toolhost_store::packages::{Brought, PackageError};
 
 use crate::settings::Settings;
-use crate::{EXIT_FAILED, print};
+use crate::{EXIT_FAILED, print, wire};
+
+/// Workflows asked for at once.
+const LIST_PAGE: i64 = 1000;
 
 /// Workflow packages (BMAD 1.1)
 #[derive(clap::Args)]
@@ -26,14 +33,40 @@ enum Command {
         #[arg(long)]
         strict: bool,
     },
+    /// Import a package, a folder or a zip, into this project
+    Import {
+        path: PathBuf,
+        /// Put it in the place of the one that is there
+        #[arg(long)]
+        replace: bool,
+        #[command(flatten)]
+        sizes: Sizes,
+    },
+    /// Write the package of this project to a new folder, or to a file that ends in .zip
+    Export { path: PathBuf },
+    /// List the workflows of this project's package
+    List,
     /// Print a JSON Schema (2020-12) of what packages are made of; without a name, the names
     Schema { name: Option<String> },
 }
 
+/// How large a package may be
+#[derive(clap::Args)]
+struct Sizes {
+    /// Most files
+    #[arg(long, value_name = "N", default_value_t = limits::FILES_MAX)]
+    max_files: usize,
+    /// Most bytes of all files
+    #[arg(long, value_name = "N", default_value_t = limits::PACKAGE_BYTES_MAX)]
+    max_bytes: usize,
+}
+
+const USUAL: Sizes = Sizes { max_files: limits::FILES_MAX, max_bytes: limits::PACKAGE_BYTES_MAX };
+
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Validate { path, strict } => {
-            let findings = match read(&path)? {
+            let findings = match read(&path, &USUAL)? {
                 Ok(files) => validate(&Package::read(files)),
                 Err(findings) => findings,
             };
@@ -41,8 +74,101 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             let bad = findings.iter().any(|finding| strict || finding.severity == Severity::Error);
             Ok(if bad { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
         }
+        Command::Import { path, replace, sizes } => import(&path, replace, &sizes, settings).await,
+        Command::Export { path } => export(&path, settings).await,
+        Command::List => list(settings).await,
         Command::Schema { name } => schema(name.as_deref()),
     }
+}
+
+async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let files = match read(path, sizes)? {
+        Ok(files) => files,
+        Err(findings) => {
+            show(&findings, settings.json)?;
+            return Ok(ExitCode::from(EXIT_FAILED));
+        }
+    };
+    let package = Package::read(files);
+    let resolved = settings.resolve()?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    wire::need_role(&store, &project, &user, Role::Owner).await?;
+    let who = wire::who(&project, &user);
+    let shelf = store.records().packages().shelf(who.clone())?;
+    let arguments = json!({ "from": path.file_name().map(|name| name.to_string_lossy()), "replace": replace });
+    let work = async { Ok(shelf.import(&package, replace).await) };
+    let brought = wire::deed(&store, &who, "package import", arguments, work).await?;
+    store.close().await?;
+    match brought {
+        Ok(brought) if settings.json => print::json(&brought)?,
+        Ok(brought) => {
+            let Brought { files, workflows, agents, assets, .. } = brought;
+            print::line(format_args!("{files} files: {workflows} workflows, {agents} agents, {assets} assets"));
+            if brought.moment.is_none() {
+                print::note("nothing is different from what was here");
+            }
+            if !brought.warnings.is_empty() {
+                show(&brought.warnings, false)?;
+            }
+        }
+        Err(PackageError::Invalid(findings)) => {
+            show(&findings, settings.json)?;
+            return Ok(ExitCode::from(EXIT_FAILED));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn export(path: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let resolved = settings.resolve()?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    wire::need_role(&store, &project, &user, Role::Viewer).await?;
+    let files = store.records().packages().shelf(wire::who(&project, &user))?.export().await?;
+    store.close().await?;
+    anyhow::ensure!(!path.exists(), "{} is there already: name a new one", path.display());
+    if path.extension().is_some_and(|ending| ending == "zip") {
+        std::fs::write(path, to_zip(&files)).with_context(|| path.display().to_string())?;
+    } else {
+        for (name, bytes) in &files {
+            let file = path.join(name);
+            let folder = file.parent().unwrap_or(path);
+            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+            std::fs::write(&file, bytes).with_context(|| file.display().to_string())?;
+        }
+    }
+    print::note(format_args!("{} files in {}", files.len(), path.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
+    let resolved = settings.resolve()?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    wire::need_role(&store, &project, &user, Role::Viewer).await?;
+    let shelf = store.records().packages().shelf(wire::who(&project, &user))?;
+    let mut lines = Vec::new();
+    loop {
+        let page = shelf.workflows(i64::try_from(lines.len())?, LIST_PAGE).await?;
+        let is_last = page.len() < usize::try_from(LIST_PAGE)?;
+        lines.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    store.close().await?;
+    if settings.json {
+        print::json(&lines)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<Vec<String>> = lines
+        .iter()
+        .map(|line| {
+            let (id, path) = (print::visible(&line.id), print::visible(&line.path));
+            vec![line.number.to_string(), id, line.steps.to_string(), path]
+        })
+        .collect();
+    print::table(&["n", "id", "steps", "file"], &rows);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn schema(name: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -62,15 +188,15 @@ fn schema(name: Option<&str>) -> anyhow::Result<ExitCode> {
 }
 
 /// The files of a folder or a zip. A zip that cannot be trusted has findings instead.
-fn read(path: &Path) -> anyhow::Result<Result<Files, Vec<Finding>>> {
+fn read(path: &Path, sizes: &Sizes) -> anyhow::Result<Result<Files, Vec<Finding>>> {
     let metadata = std::fs::metadata(path).with_context(|| path.display().to_string())?;
     if !metadata.is_dir() {
         anyhow::ensure!(
-            metadata.len() <= limits::PACKAGE_BYTES_MAX as u64,
-            "{} is {} bytes long; {} is the most",
+            metadata.len() <= sizes.max_bytes as u64,
+            "{} is {} bytes long; {} is the most: see --max-bytes",
             path.display(),
             metadata.len(),
-            limits::PACKAGE_BYTES_MAX
+            sizes.max_bytes
         );
         return Ok(from_zip(&std::fs::read(path).with_context(|| path.display().to_string())?));
     }
@@ -90,11 +216,11 @@ fn read(path: &Path) -> anyhow::Result<Result<Files, Vec<Finding>>> {
             anyhow::ensure!(kind.is_file(), "{} is no plain file: a package has no links", place.display());
             bytes += usize::try_from(entry.metadata()?.len())?;
             anyhow::ensure!(
-                files.len() < limits::FILES_MAX && bytes <= limits::PACKAGE_BYTES_MAX,
-                "{} holds more than {} files or {} bytes",
+                files.len() < sizes.max_files && bytes <= sizes.max_bytes,
+                "{} holds more than {} files or {} bytes: see --max-files and --max-bytes",
                 path.display(),
-                limits::FILES_MAX,
-                limits::PACKAGE_BYTES_MAX
+                sizes.max_files,
+                sizes.max_bytes
             );
             let name = place.strip_prefix(path)?.to_string_lossy().into_owned();
             files.insert(name, std::fs::read(&place).with_context(|| place.display().to_string())?);

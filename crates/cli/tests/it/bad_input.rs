@@ -68,7 +68,7 @@ async fn a_wrong_type_is_refused_wherever_it_stands() {
         for (field, schema) in properties(&facts) {
             let mut arguments = good(&facts);
             arguments.insert(field.clone(), of_wrong_type(&schema));
-            let outcome = house.call(&facts.name, Value::Object(arguments)).await;
+            let outcome = house.call_rightly(&facts, Value::Object(arguments)).await;
             assert_refused(&outcome, &format!("/{field}"), &format!("{}: {field} of a wrong type", facts.name));
         }
     }
@@ -86,7 +86,7 @@ async fn every_violation_is_told_at_once() {
         if wrong.is_empty() {
             continue;
         }
-        let outcome = house.call(&facts.name, Value::Object(wrong.clone())).await;
+        let outcome = house.call_rightly(&facts, Value::Object(wrong.clone())).await;
         for field in wrong.keys() {
             assert_refused(&outcome, &format!("/{field}"), &format!("{}: all wrong", facts.name));
             let message = &outcome.error.as_ref().unwrap().message;
@@ -107,9 +107,9 @@ async fn what_is_required_must_be_there() {
             checked += 1;
             let mut arguments = good(&facts);
             arguments.remove(&field);
-            let outcome = house.call(&facts.name, Value::Object(arguments)).await;
+            let outcome = house.call_rightly(&facts, Value::Object(arguments)).await;
             assert_refused(&outcome, &format!("/{field}"), &format!("{} without {field}", facts.name));
-            let outcome = house.call(&facts.name, Value::Null).await;
+            let outcome = house.call_rightly(&facts, Value::Null).await;
             assert_refused(&outcome, &format!("/{field}"), &format!("{} with null", facts.name));
         }
     }
@@ -125,7 +125,7 @@ async fn nothing_that_the_schema_does_not_name_is_taken() {
         let facts = tool.facts();
         let mut arguments = good(&facts);
         arguments.insert("zzzzzz".to_owned(), json!(1));
-        let outcome = house.call(&facts.name, Value::Object(arguments)).await;
+        let outcome = house.call_rightly(&facts, Value::Object(arguments)).await;
         assert_refused(&outcome, "/zzzzzz", &format!("{} with another field", facts.name));
         assert!(violations(&outcome, "/zzzzzz")[0]["nearest"].is_null(), "{outcome:?}");
     }
@@ -147,7 +147,7 @@ async fn a_misspelt_field_is_told_its_nearest_name() {
             let mut arguments = good(&facts);
             let value = arguments.remove(field).unwrap_or(json!("x"));
             arguments.insert(misspelt.clone(), value);
-            let outcome = house.call(&facts.name, Value::Object(arguments)).await;
+            let outcome = house.call_rightly(&facts, Value::Object(arguments)).await;
             assert_refused(&outcome, &format!("/{misspelt}"), &format!("{}: {misspelt}", facts.name));
             let near = violations(&outcome, &format!("/{misspelt}"))[0]["nearest"].clone();
             let near = near.as_str().unwrap_or_default();
@@ -165,7 +165,7 @@ async fn arguments_are_an_object() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         for wrong in [json!([]), json!([{"path": "a.txt"}]), json!("a.txt"), json!(7), json!(true)] {
-            let outcome = house.call(&facts.name, wrong.clone()).await;
+            let outcome = house.call_rightly(&facts, wrong.clone()).await;
             assert_refused(&outcome, "", &format!("{} with {wrong}", facts.name));
         }
     }

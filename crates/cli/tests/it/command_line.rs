@@ -31,7 +31,10 @@ fn exit_codes_are_what_the_help_promises() {
     let absent = program.run(&["call", "file.write", r#"{"path":"x","content":"y"}"#, "--profile", "researcher"]);
     assert_eq!(absent.code, Some(3), "{absent:?}");
     let nobody = program.run(&["call", "file.list", "{}", "--profile", "nobody"]);
-    assert!(nobody.code == Some(2) && nobody.stderr.contains("there are all, developer"), "{nobody:?}");
+    assert!(
+        nobody.code == Some(2) && nobody.stderr.contains("there are all, builder, builder-read, developer"),
+        "{nobody:?}"
+    );
     let wrong = call(&program, "file.read", "[]");
     assert!(wrong.code == Some(2) && wrong.stderr.contains("JSON object"), "{wrong:?}");
     assert!(call(&program, "file.read", "{").stderr.contains("not JSON"));

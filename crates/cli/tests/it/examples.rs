@@ -30,7 +30,7 @@ async fn every_example_comes_to_what_it_says() {
                 let outcome = house.run(call).await;
                 assert!(outcome.ok, "{}: {}: before it, {tool}: {outcome:?}", facts.name, example.says);
             }
-            let outcome = house.call(&facts.name, example.arguments.clone()).await;
+            let outcome = house.call_rightly(&facts, example.arguments.clone()).await;
             check(&facts.name, example, &outcome);
             if outcome.ok {
                 let validator = jsonschema::draft202012::new(&facts.output_schema).unwrap();

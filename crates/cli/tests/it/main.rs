@@ -5,6 +5,8 @@
 mod bad_input;
 mod bad_records;
 mod beads;
+mod builder;
+mod builder_changes;
 mod command_line;
 mod commands;
 mod cowork;

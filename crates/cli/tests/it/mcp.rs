@@ -56,10 +56,11 @@ async fn every_listed_tool_says_what_it_may_do() {
         let hints = &tool["annotations"];
         let reads = hints["readOnlyHint"].as_bool().unwrap();
         let last = name.rsplit('_').next().unwrap();
-        let should =
-            matches!(last, "list" | "read" | "get" | "load" | "ready" | "query" | "history" | "describe" | "search")
-                || name.starts_with("check_")
-                || matches!(name, "git_status" | "git_diff" | "git_log" | "ticket_read_document");
+        let should = matches!(
+            last,
+            "list" | "read" | "get" | "load" | "ready" | "query" | "history" | "describe" | "search" | "find"
+        ) || name.starts_with("check_")
+            || matches!(name, "git_status" | "git_diff" | "git_log" | "ticket_read_document");
         // They ask a person, who changes what they like.
         let asks = name.starts_with("review_") || name == "human_ask";
         assert_eq!(reads, should, "{name}");

@@ -1,0 +1,246 @@
+//! `toolhost change`
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use toolhost_builder::change;
+use toolhost_contract::{Call, Outcome};
+use toolhost_host::Hooks;
+use toolhost_store::Role;
+use toolhost_store::packages::{ChangeSetLine, Deed, Preview, Shelf};
+
+use super::call::exit_code;
+use crate::settings::Settings;
+use crate::wire::Host;
+use crate::{EXIT_FAILED, Usage, print, terminal, wire};
+
+/// Changes of the workflow package: look at what sessions have staged, apply it, take it back
+///
+/// A model stages change sets; only a person applies them.
+#[derive(clap::Args)]
+#[command(after_help = "toolhost change list\n\
+    toolhost change show cs-3\n\
+    toolhost change apply cs-3 --only 0,2\n\
+    toolhost change history\n\
+    toolhost change undo 7")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// What is staged; with --all also what was applied or discarded
+    List {
+        #[arg(long)]
+        all: bool,
+        /// Of one session only
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// What a change set would change, as a diff
+    Show {
+        #[arg(value_name = "cs-N")]
+        id: String,
+    },
+    /// Check a change set as its apply would
+    Validate {
+        #[arg(value_name = "cs-N")]
+        id: String,
+    },
+    /// Apply a change set, after a look at it
+    Apply {
+        #[arg(value_name = "cs-N")]
+        id: String,
+        /// Only these operations, by their place in the set, from 0
+        #[arg(long, value_name = "N,…", value_delimiter = ',')]
+        only: Option<Vec<i64>>,
+        /// Let this object go; once for each one that the set deletes
+        #[arg(long, value_name = "OBJECT")]
+        delete: Vec<String>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Give a staged change set up
+    Discard {
+        #[arg(value_name = "cs-N")]
+        id: String,
+    },
+    /// What has been applied, the newest first
+    History,
+    /// Take an applied change back
+    Undo {
+        /// Its number in the history; the last one that is still there if left out
+        #[arg(value_name = "N")]
+        moment: Option<i64>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let host = wire::open(settings).await?;
+    wire::need_role(&host.store, &host.project, &host.user, Role::Viewer).await?;
+    let shelf = host.store.records().packages().shelf(wire::who(&host.project, &host.user))?;
+    let code = match args.command {
+        Command::List { all, session } => list(&shelf.change_sets(session.as_deref(), !all).await?, settings.json)?,
+        Command::Show { id } => {
+            let preview = shelf.preview(number(&id)?).await?;
+            show(&preview, settings.json)?;
+            ExitCode::SUCCESS
+        }
+        Command::Validate { id } => {
+            let session = shelf.preview(number(&id)?).await?.line.session_id;
+            let arguments = json!({ "sessionId": session, "changeSetId": id });
+            tell(&call(&host, "builder.change.validate", arguments).await, settings.json)?
+        }
+        Command::Discard { id } => {
+            let session = shelf.preview(number(&id)?).await?.line.session_id;
+            let arguments = json!({ "sessionId": session, "changeSetId": id });
+            tell(&call(&host, "builder.change.discard", arguments).await, settings.json)?
+        }
+        Command::Apply { id, only, delete, yes } => {
+            let preview = shelf.preview(number(&id)?).await?;
+            if !settings.json {
+                show(&preview, false)?;
+            }
+            if !yes && !terminal::agreed(&format!("apply {id}?"), "say --yes")? {
+                print::note("nothing was applied");
+                ExitCode::from(EXIT_FAILED)
+            } else {
+                let mut arguments =
+                    json!({ "changeSetId": id, "confirmSource": "ui_manual_apply", "confirmDeletes": delete });
+                if let Some(only) = only {
+                    arguments["operations"] = json!(only);
+                }
+                tell(&call(&host, "builder.change.apply", arguments).await, settings.json)?
+            }
+        }
+        Command::History => history(&shelf.history().await?, settings.json)?,
+        Command::Undo { moment, yes } => undo(&host, &shelf, moment, yes, settings.json).await?,
+    };
+    host.store.close().await?;
+    Ok(code)
+}
+
+async fn undo(host: &Host, shelf: &Shelf, moment: Option<i64>, yes: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let deeds = shelf.history().await?;
+    let last = deeds.iter().find(|deed| deed.kind == "apply" && deed.undone_by.is_none()).map(|deed| deed.moment);
+    let Some(moment) = moment.or(last) else {
+        print::note("there is nothing to undo");
+        return Ok(ExitCode::SUCCESS);
+    };
+    if let Some(deed) = deeds.iter().find(|deed| deed.moment == moment).filter(|_| !json) {
+        print::note(format_args!("change {moment} by {} changed:", print::visible(&deed.by)));
+        deed.files.iter().for_each(|file| print::note(format_args!("  {}", print::visible(file))));
+    }
+    if !yes && !terminal::agreed(&format!("take change {moment} back?"), "say --yes")? {
+        print::note("nothing was undone");
+        return Ok(ExitCode::from(EXIT_FAILED));
+    }
+    tell(&call(host, "builder.change.undo", json!({ "moment": moment })).await, json)
+}
+
+async fn call(host: &Host, tool: &str, arguments: serde_json::Value) -> Outcome {
+    let call: Call = host.call(tool, arguments, "all");
+    host.gate.call(call, Hooks::default()).await
+}
+
+fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<ExitCode> {
+    super::call::show(outcome, json)?;
+    if let Some(details) = outcome.error.as_ref().and_then(|error| error.details.as_ref()).filter(|_| !json) {
+        conflicts(details);
+    }
+    Ok(exit_code(outcome))
+}
+
+/// The three sides of each place that two people have changed.
+fn conflicts(details: &serde_json::Value) {
+    let lists = details.get("conflicts").and_then(|list| list.as_array()).into_iter().flatten();
+    for conflict in lists {
+        let text = |value: &serde_json::Value, name: &str| match value.get(name) {
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(other) if !other.is_null() => other.to_string(),
+            _ => String::new(),
+        };
+        print::note(print::paint(print::BAD, print::visible(&text(conflict, "object"))));
+        for clash in conflict.get("clashes").and_then(|list| list.as_array()).into_iter().flatten() {
+            for (side, says) in [("base", "before"), ("current", "there now"), ("ours", "wanted")] {
+                print::note(print::paint(print::DIM, format!("  {says}:")));
+                for line in print::visible(&text(clash, side)).lines() {
+                    print::note(format_args!("    {line}"));
+                }
+            }
+        }
+    }
+}
+
+fn list(lines: &[ChangeSetLine], json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        print::json(&lines)?;
+    } else if lines.is_empty() {
+        print::note("nothing is staged");
+    } else {
+        let rows: Vec<Vec<String>> = lines
+            .iter()
+            .map(|line| {
+                let objects = print::visible(&line.objects.join(", "));
+                let (id, status) = (line.change_set_id.clone(), line.status.clone());
+                vec![id, status, print::visible(&line.by), print::time(line.created_at_ms), objects]
+            })
+            .collect();
+        print::table(&["id", "status", "by", "staged", "objects"], &rows);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(preview: &Preview, json: bool) -> anyhow::Result<()> {
+    if json {
+        return print::json(&json!({ "changeSet": preview.line, "body": preview.body, "diff": preview.diff }));
+    }
+    let line = &preview.line;
+    let by = print::visible(&line.by);
+    print::line(format_args!("{} {} by {by}, {}", line.change_set_id, line.status, print::time(line.created_at_ms)));
+    for text in print::visible(&change::render(&preview.diff)).lines() {
+        print::line(print::diff_line(text));
+    }
+    Ok(())
+}
+
+fn history(deeds: &[Deed], json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        print::json(&deeds)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<Vec<String>> = deeds
+        .iter()
+        .map(|deed| {
+            let what = match (&deed.change_set_id, deed.undoes, deed.undone_by) {
+                (Some(set), _, Some(by)) => format!("{set}, taken back by {by}"),
+                (Some(set), ..) => set.clone(),
+                (_, Some(undoes), _) => format!("takes back {undoes}"),
+                _ => String::new(),
+            };
+            let files = print::visible(&deed.files.join(", "));
+            vec![
+                deed.moment.to_string(),
+                deed.kind.clone(),
+                print::visible(&deed.by),
+                print::time(deed.created_at_ms),
+                what,
+                files,
+            ]
+        })
+        .collect();
+    print::table(&["n", "kind", "by", "when", "what", "files"], &rows);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn number(id: &str) -> anyhow::Result<i64> {
+    id.strip_prefix("cs-")
+        .unwrap_or(id)
+        .parse()
+        .map_err(|_| Usage::error(format!("`{}` is no change set: it looks like cs-3", print::visible(id))))
+}

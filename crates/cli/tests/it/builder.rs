@@ -1,0 +1,361 @@
+//! The six reads of a workflow package: each acceptance criterion, decision and rule of the CrewAgent seed BAI-2.4, on both
+//! engines.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use toolhost_builder::{Files, Package};
+use toolhost_contract::{CallerKind, Outcome};
+use toolhost_host::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
+use toolhost_store::Role;
+use toolhost_store::packages::Shelf;
+use toolhost_store::records::Who;
+use toolhost_testkit::House;
+
+use crate::engines::{Engine, engines, next_door};
+
+/// The workflow of the sample, and one of its steps, agents and assets.
+pub(crate) const FLOW: &str = "research-report";
+const STEP: &str = "check-claims";
+const STEP_PATH: &str = "steps/check-claims.md";
+const AGENT: &str = "critic";
+const ASSET: &str = "assets/review-checklist.md";
+
+/// The sample that is published with the program.
+pub(crate) fn sample() -> Files {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
+    let mut files = Files::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+                files.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+pub(crate) fn shelf_of(house: &House, project: i64) -> Shelf {
+    let who = Who { project_id: project, user_id: 1, name: "local".to_owned(), call_id: "test".to_owned() };
+    house.store.records().packages().shelf(who).unwrap()
+}
+
+/// A house whose project has the sample.
+pub(crate) async fn house_with_sample(engine: &Engine) -> House {
+    let house = engine.house().await;
+    shelf_of(&house, house.project.id).import(&Package::read(sample()), false).await.unwrap();
+    house
+}
+
+/// A call of a model with the profile `builder`.
+pub(crate) async fn call(house: &House, tool: &str, arguments: Value) -> Outcome {
+    house.call_as("builder", tool, arguments).await
+}
+
+fn each_read() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "builder.context.get",
+            json!({"targetType": "step", "targetId": STEP, "mode": "optimize", "workflowId": FLOW}),
+        ),
+        ("builder.workflow.read", json!({"workflowId": FLOW})),
+        ("builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})),
+        ("builder.agent.read", json!({"agentId": AGENT})),
+        ("builder.asset.read", json!({"path": ASSET})),
+        ("builder.refs.find", json!({"locator": {"type": "id", "value": AGENT}})),
+    ]
+}
+
+/// The same with each argument that names an object naming one that is not there.
+fn each_missing() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "builder.context.get",
+            json!({"targetType": "step", "targetId": "no-1", "mode": "optimize", "workflowId": FLOW}),
+        ),
+        (
+            "builder.context.get",
+            json!({"targetType": "step", "targetId": STEP, "mode": "optimize", "workflowId": "no-1"}),
+        ),
+        ("builder.context.get", json!({"targetType": "workflow", "targetId": "no-1", "mode": "create"})),
+        ("builder.context.get", json!({"targetType": "agent", "targetId": "no-1", "mode": "create"})),
+        ("builder.context.get", json!({"targetType": "asset", "targetId": "assets/no-1.md", "mode": "create"})),
+        ("builder.workflow.read", json!({"workflowId": "no-1"})),
+        ("builder.workflow.read", json!({"workflowId": 987})),
+        ("builder.step.read", json!({"workflowId": FLOW, "nodeId": "no-1"})),
+        ("builder.step.read", json!({"workflowId": FLOW, "stepPath": "steps/no-1.md"})),
+        ("builder.step.read", json!({"workflowId": "no-1", "nodeId": STEP})),
+        ("builder.agent.read", json!({"agentId": "no-1"})),
+        ("builder.agent.read", json!({"agentId": AGENT, "workflowId": "no-1"})),
+        ("builder.asset.read", json!({"path": "assets/no-1.md"})),
+        ("builder.refs.find", json!({"locator": {"type": "id", "value": "no-1"}})),
+        ("builder.refs.find", json!({"locator": {"type": "path", "value": "assets/no-1.md"}})),
+    ]
+}
+
+fn is_sha256(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ac_1_a_step_is_read_with_its_metadata_and_its_revision() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let by_node = call(&house, "builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})).await;
+        assert!(by_node.ok, "{by_node:?}");
+        let text = String::from_utf8(sample()[STEP_PATH].clone()).unwrap();
+        assert_eq!(by_node.data["step_markdown"], text);
+        assert_eq!(by_node.data["node_meta"]["agentId"], AGENT);
+        assert_eq!(by_node.data["frontmatter"]["nodeId"], STEP);
+        assert!(!by_node.data["adjacent_edges"].as_array().unwrap().is_empty());
+        let revision = by_node.meta.revision.clone().unwrap();
+        assert!(is_sha256(&json!(revision.target)) && is_sha256(&json!(revision.workflow)));
+        assert_ne!(revision.target, revision.workflow);
+        assert_eq!(by_node.meta.workflow_id, Some(1));
+        // The number that the answer tells names the workflow as well, and a path the step.
+        let by_path = call(&house, "builder.step.read", json!({"workflowId": 1, "stepPath": STEP_PATH})).await;
+        assert_eq!((&by_path.data, &by_path.meta.revision), (&by_node.data, &by_node.meta.revision));
+        assert!(by_node.text.contains("Copy each claim with its row number"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ac_2_who_has_no_access_gets_a_permission_error_and_no_data() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let theirs = next_door(&house, "olga").await;
+        let stranger = house.store.people().add_user("stranger").await.unwrap();
+        let neighbour = house.store.people().add_user("olga").await.unwrap();
+        for (tool, arguments) in each_read().into_iter().chain(each_missing()) {
+            for user in [stranger, neighbour] {
+                let mut request = house.request(tool, arguments.clone());
+                "builder".clone_into(&mut request.caller.profile);
+                request.scope.user_id = user;
+                let outcome = house.run(request.clone()).await;
+                let error = outcome.error.clone().unwrap();
+                assert_eq!((error.code.as_str(), error.kind.as_str()), ("AI_TOOL_FORBIDDEN", "permission"), "{tool}");
+                assert_eq!((&outcome.data, &outcome.meta.revision), (&Value::Null, &None));
+                // Word for word the same as of a project that does not exist.
+                request.scope.project_id = 999_999;
+                let nowhere = house.run(request).await.error.unwrap();
+                assert_eq!(
+                    error.message.replace(&house.project.id.to_string(), "N"),
+                    nowhere.message.replace("999999", "N")
+                );
+            }
+            // Our user in a project that has no package, and is not theirs.
+            let mut request = house.request(tool, arguments);
+            "builder".clone_into(&mut request.caller.profile);
+            request.scope.project_id = theirs;
+            let outcome = house.run(request).await;
+            assert_eq!(outcome.error.unwrap().kind.as_str(), "permission", "{tool}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ac_3_every_answer_is_ok_data_error_meta() {
+    let expected: BTreeSet<&str> = ["ok", "data", "error", "meta"].into();
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        for (tool, arguments) in each_read().into_iter().chain(each_missing()) {
+            let outcome = serde_json::to_value(call(&house, tool, arguments).await).unwrap();
+            let keys: BTreeSet<&str> = outcome.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(keys, expected);
+            let meta = &outcome["meta"];
+            assert_eq!((&meta["tool"], &meta["allowWrite"]), (&json!(tool), &json!(false)));
+            assert_eq!((&meta["sessionId"], &meta["userId"]), (&json!("s1"), &json!(1)));
+            assert_eq!(meta["projectId"], house.project.id);
+            assert_ne!(outcome["ok"], outcome["error"].is_object());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_test_plan_every_tool_answers_valid_input_and_names_what_is_not_there() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        for (tool, arguments) in each_read() {
+            let outcome = call(&house, tool, arguments).await;
+            assert!(outcome.ok, "{tool}: {outcome:?}");
+        }
+        for (tool, arguments) in each_missing() {
+            let error = call(&house, tool, arguments.clone()).await.error.unwrap();
+            assert_eq!(error.kind.as_str(), "not_found", "{tool} {arguments}: {error:?}");
+            assert!(error.message.contains("no-1") || error.message.contains("987"), "{}", error.message);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decision_1_all_reads_pass_one_dispatcher_and_are_recorded() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let names: BTreeSet<&str> = each_read().iter().map(|(tool, _)| *tool).collect();
+        assert_eq!(names, BTreeSet::from(SEMANTIC_READ_TOOLS));
+        for (tool, arguments) in each_read() {
+            let arguments = arguments.as_object().unwrap().clone();
+            let (gate, project) = (&house.gate, house.project.id);
+            let outcome = execute_semantic_read_tool(gate, 1, project, Some(1), Some("as_1"), tool, arguments).await;
+            assert_eq!((&outcome["ok"], &outcome["meta"]["sessionId"]), (&json!(true), &json!("as_1")), "{outcome:#}");
+            let rows = house.rows().await;
+            let row = rows.iter().rev().find(|row| row["callId"] == outcome["meta"]["callId"]).unwrap();
+            assert_eq!((&row["sessionId"], &row["userId"], &row["tool"]), (&json!("as_1"), &json!(1), &json!(tool)));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decision_4_the_dispatcher_runs_no_tool_that_writes() {
+    let engine = engines().next().unwrap();
+    let house = house_with_sample(&engine).await;
+    let run = async |tool: &str| {
+        let outcome = execute_semantic_read_tool(&house.gate, 1, house.project.id, None, None, tool, Map::new()).await;
+        assert_eq!(outcome["ok"], false);
+        outcome["error"]["code"].as_str().unwrap().to_owned()
+    };
+    for tool in
+        ["builder.change.stage", "builder.change.validate", "builder.change.discard", "file.write", "bash", "no.tool"]
+    {
+        assert_eq!(run(tool).await, "AI_TOOL_NOT_ALLOWED", "{tool}");
+    }
+    assert_eq!(run("builder.change.apply").await, "AI_TOOL_FORBIDDEN");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decision_2_the_context_is_the_one_envelope() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let package = Package::read(sample());
+        for (kind, id) in [("workflow", FLOW), ("step", STEP), ("agent", AGENT), ("asset", ASSET)] {
+            let arguments = json!({"targetType": kind, "targetId": id, "mode": "optimize", "workflowId": FLOW});
+            let outcome = call(&house, "builder.context.get", arguments).await;
+            let tools = outcome.data["tool_capabilities"]["allowed"].clone();
+            let tools: Vec<&str> = tools.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+            assert!(!tools.contains(&"builder.change.apply"), "only what may be used is told");
+            let domain = serde_json::to_value(toolhost_builder::domain::resolve(&package, Some(FLOW))).unwrap();
+            let built =
+                toolhost_builder::envelope::build_initial_context_envelope(&toolhost_builder::envelope::Request {
+                    package: &package,
+                    target_type: serde_json::from_value(json!(kind)).unwrap(),
+                    target_id: id,
+                    mode: toolhost_builder::envelope::Mode::Optimize,
+                    workflow_id: Some(FLOW),
+                    tools: &tools,
+                    domain_profile: &domain,
+                });
+            assert_eq!(outcome.data, built.unwrap(), "{kind}");
+            assert_eq!(outcome.data.as_object().unwrap().len(), 7);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decision_3_authorisation_comes_before_any_look_at_the_package() {
+    let engine = engines().next().unwrap();
+    // These tools have no database at all: whoever reaches the package gets an internal error.
+    let nowhere = toolhost_tools::all(&toolhost_store::Records::nowhere());
+    let house = toolhost_testkit::HouseBuilder::new(nowhere).database(engine.url.clone()).build().await;
+    let stranger = house.store.people().add_user("stranger").await.unwrap();
+    for (tool, arguments) in each_read() {
+        let mut request = house.request(tool, arguments);
+        "builder".clone_into(&mut request.caller.profile);
+        assert_eq!(house.run(request.clone()).await.error.unwrap().kind.as_str(), "internal");
+        request.scope.user_id = stranger;
+        assert_eq!(house.run(request).await.error.unwrap().kind.as_str(), "permission");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decision_5_codes_are_the_frozen_ones() {
+    let engine = engines().next().unwrap();
+    let house = house_with_sample(&engine).await;
+    let code = async |tool: &str, arguments: Value| {
+        let error = call(&house, tool, arguments).await.error.unwrap();
+        (error.code.as_str(), error.kind.as_str())
+    };
+    let context = json!({"targetType": "agent", "targetId": "nobody", "mode": "optimize"});
+    assert_eq!(code("builder.context.get", context).await, ("AI_CONTEXT_BUILD_ERROR", "not_found"));
+    assert_eq!(code("file.write", json!({"path": "a", "content": ""})).await.0, "AI_TOOL_NOT_ALLOWED");
+    assert_eq!(code("builder.asset.read", json!({})).await, ("AI_TOOL_EXECUTION_ERROR", "validation"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_without_a_package_says_so() {
+    for engine in engines() {
+        let house = engine.house().await;
+        for (tool, arguments) in each_read() {
+            let error = call(&house, tool, arguments).await.error.unwrap();
+            assert_eq!(error.kind.as_str(), "not_found", "{tool}: {error:?}");
+            assert!(error.message.contains("no workflow package"), "{tool}: {}", error.message);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn references_are_found_in_both_directions_as_in_the_whole_package() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let index = toolhost_builder::refs::Index::of(&Package::read(sample()));
+        let ids = [FLOW, STEP, AGENT, "lead", "brief", "question", "research-report/scope"];
+        let paths = [ASSET, STEP_PATH, "workflow.md", "bmad.json", "agents.json"];
+        let asked = ids.iter().map(|id| ("id", *id)).chain(paths.iter().map(|path| ("path", *path)));
+        for (kind, value) in asked {
+            let locator = match kind {
+                "id" => toolhost_builder::refs::Locator::Id(value.to_owned()),
+                _ => toolhost_builder::refs::Locator::Path(value.to_owned()),
+            };
+            let expected = index.find(&locator);
+            let found = call(&house, "builder.refs.find", json!({"locator": {"type": kind, "value": value}})).await;
+            assert!(found.ok, "{value}: {found:?}");
+            let sorted = |list: &Value| {
+                let mut texts: Vec<String> = list.as_array().unwrap().iter().map(Value::to_string).collect();
+                texts.sort();
+                texts
+            };
+            for (direction, refs) in [("inbound", &expected.inbound), ("outbound", &expected.outbound)] {
+                let refs = serde_json::to_value(refs).unwrap();
+                assert_eq!(sorted(&found.data[direction]), sorted(&refs), "{direction} of {value}");
+            }
+            assert_eq!(found.data["truncated"], false);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_reads_an_editor_stages_and_applies_an_owner_imports() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let people = house.store.people();
+        let (viewer, editor) = (people.add_user("vera").await.unwrap(), people.add_user("edda").await.unwrap());
+        people.set_role(house.project.id, viewer, Role::Viewer).await.unwrap();
+        people.set_role(house.project.id, editor, Role::Editor).await.unwrap();
+        let stage = json!({"changeSet": {
+            "schemaVersion": "1.0", "targetType": "asset", "mode": "create",
+            "operations": [{ "op": "upsert", "targetType": "asset", "target": { "path": "assets/a.md" }, "payload": { "content": "a" } }],
+        }});
+        let apply = json!({"changeSetId": "cs-1", "confirmSource": "ui_manual_apply"});
+        let may = async |user: i64, kind: CallerKind, tool: &str, arguments: &Value| {
+            let mut request = house.request(tool, arguments.clone());
+            "all".clone_into(&mut request.caller.profile);
+            (request.scope.user_id, request.caller.kind) = (user, kind);
+            let outcome = house.run(request).await;
+            outcome.error.is_none_or(|error| error.kind.as_str() != "permission")
+        };
+        let read = json!({"agentId": AGENT});
+        assert!(may(viewer, CallerKind::Model, "builder.agent.read", &read).await);
+        assert!(!may(viewer, CallerKind::Model, "builder.change.stage", &stage).await);
+        assert!(!may(viewer, CallerKind::Person, "builder.change.apply", &apply).await);
+        assert!(may(editor, CallerKind::Model, "builder.change.stage", &stage).await);
+        assert!(may(editor, CallerKind::Person, "builder.change.apply", &apply).await);
+        assert!(!may(editor, CallerKind::Person, "builder.package.import", &json!({"path": "pkg"})).await);
+        assert!(may(1, CallerKind::Person, "builder.package.import", &json!({"path": "pkg"})).await);
+        assert!(!may(1, CallerKind::Model, "builder.package.import", &json!({"path": "pkg"})).await);
+    }
+}

@@ -1,0 +1,78 @@
+//! `builder.change.apply`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorCode, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Packages;
+use toolhost_store::packages::{Applied, Apply};
+
+use super::{set_number, shelf, told};
+use crate::given::{PACKAGE, STAGED};
+
+/// What a person's interface says, and nothing else does.
+const CONFIRMED: &str = "ui_manual_apply";
+
+pub(crate) struct ChangeApply(pub(crate) Packages);
+
+/// Applies a staged change set to the package, for everybody. Only a person may: what a model stages, it cannot apply.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Such as cs-3.
+    change_set_id: String,
+    /// `ui_manual_apply`: that a person has looked at it and wants it.
+    #[serde(default)]
+    confirm_source: String,
+    /// The positions of the operations that are wanted, from 0; all if left out.
+    operations: Option<Vec<i64>>,
+    /// The objects that the set deletes, each by its name, such as `step:main/step-03`.
+    #[serde(default)]
+    confirm_deletes: Vec<String>,
+}
+
+impl Tool for ChangeApply {
+    type Input = Input;
+    type Output = Applied;
+    const NAME: &'static str = "builder.change.apply";
+    const TITLE: &'static str = "Apply a staged change";
+    const EFFECT: Effect = Effect::Writes;
+    const PEOPLE_ONLY: bool = true;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "all of it",
+                arguments: json!({"changeSetId": "cs-1", "confirmSource": "ui_manual_apply"}),
+                files: PACKAGE.0,
+                before: STAGED,
+                expect: Expect::Data(&[("/status", "\"applied\""), ("/moment", "2"), ("/left", "0")]),
+            },
+            Example {
+                says: "without saying that a person means it",
+                arguments: json!({"changeSetId": "cs-1"}),
+                files: PACKAGE.0,
+                before: STAGED,
+                expect: Expect::Fails(ErrorKind::Validation),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Applied) -> String {
+        told(output)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Applied, ToolError> {
+        if input.confirm_source != CONFIRMED {
+            return Err(ToolError::new(ErrorKind::Validation, "a person has to confirm this")
+                .code(ErrorCode::ApplyUnconfirmed)
+                .hint("`toolhost change apply` shows what changes, and asks"));
+        }
+        let wish = Apply {
+            number: set_number(&input.change_set_id)?,
+            operations: input.operations,
+            deletes: input.confirm_deletes.into_iter().collect(),
+        };
+        Ok(shelf(&self.0, ctx)?.apply(&wish).await?)
+    }
+}

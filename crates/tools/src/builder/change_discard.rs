@@ -1,0 +1,65 @@
+//! `builder.change.discard`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Packages;
+
+use super::{set_number, shelf, staging_session};
+use crate::given::{PACKAGE, STAGED};
+
+pub(crate) struct ChangeDiscard(pub(crate) Packages);
+
+/// Gives up a staged change set, or all that the session has staged.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// The session; its own if left out.
+    session_id: Option<String>,
+    /// Such as cs-3; all if left out.
+    change_set_id: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// The ids of the change sets that are given up.
+    discarded: Vec<String>,
+}
+
+impl Tool for ChangeDiscard {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "builder.change.discard";
+    const TITLE: &'static str = "Discard a staged change";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "one set",
+                arguments: json!({"changeSetId": "cs-1"}),
+                files: PACKAGE.0,
+                before: STAGED,
+                expect: Expect::Data(&[("/discarded/0", "\"cs-1\"")]),
+            },
+            Example {
+                says: "one that is not there",
+                arguments: json!({"changeSetId": "cs-7"}),
+                files: PACKAGE.0,
+                before: STAGED,
+                expect: Expect::Fails(ErrorKind::NotFound),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        format!("discarded {}", output.discarded.join(", "))
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let session = staging_session(ctx, input.session_id)?;
+        let number = input.change_set_id.as_deref().map(set_number).transpose()?;
+        Ok(Output { discarded: shelf(&self.0, ctx)?.discard(&session, number).await? })
+    }
+}

@@ -1,0 +1,59 @@
+//! `builder.change.undo`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Packages;
+use toolhost_store::packages::Undone;
+
+use super::{shelf, told};
+use crate::given::{APPLIED, PACKAGE};
+
+pub(crate) struct ChangeUndo(pub(crate) Packages);
+
+/// Takes back a change that was applied to the package. What somebody has changed elsewhere since stays; where both touch,
+/// nothing is changed. Only a person may.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The number of the change in the package's history.
+    #[schemars(range(min = 1))]
+    moment: i64,
+}
+
+impl Tool for ChangeUndo {
+    type Input = Input;
+    type Output = Undone;
+    const NAME: &'static str = "builder.change.undo";
+    const TITLE: &'static str = "Undo an applied change";
+    const EFFECT: Effect = Effect::Writes;
+    const PEOPLE_ONLY: bool = true;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "the last one",
+                arguments: json!({"moment": 2}),
+                files: PACKAGE.0,
+                before: APPLIED,
+                expect: Expect::Data(&[("/undoes", "2"), ("/files/0", "\"assets/new.md\"")]),
+            },
+            Example {
+                says: "the first import",
+                arguments: json!({"moment": 1}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Fails(ErrorKind::Conflict),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Undone) -> String {
+        told(output)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Undone, ToolError> {
+        Ok(shelf(&self.0, ctx)?.undo(input.moment).await?)
+    }
+}

@@ -1,0 +1,98 @@
+//! `builder.refs.find`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolhost_builder::refs::{Locator, Object};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Packages;
+use toolhost_store::packages::FoundRefs;
+
+use super::{session, shelf, told};
+use crate::given::PACKAGE;
+
+pub(crate) struct RefsFind(pub(crate) Packages);
+
+/// Finds what refers to a workflow, step, agent, asset or variable, and what it refers to: each reference with its file,
+/// its place and its kind.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// What to look for.
+    locator: Where,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Where {
+    /// Whether `value` is an id or a path.
+    #[serde(rename = "type")]
+    kind: WhereKind,
+    /// An id (of a workflow, a node, an agent or a variable; `workflow/node` for one step; `agent:ada` for one object), or
+    /// the path of a file in the package.
+    #[schemars(length(min = 1, max = 1000))]
+    value: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum WhereKind {
+    Id,
+    Path,
+}
+
+impl Tool for RefsFind {
+    type Input = Input;
+    type Output = FoundRefs;
+    const NAME: &'static str = "builder.refs.find";
+    const TITLE: &'static str = "Find references";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "who uses an agent",
+                arguments: json!({"locator": {"type": "id", "value": "ada"}}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Data(&[("/objects/0", "\"agent:ada\""), ("/inbound/0/from", "\"step:main/begin\"")]),
+            },
+            Example {
+                says: "who mentions an asset",
+                arguments: json!({"locator": {"type": "path", "value": "assets/guide.md"}}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Data(&[("/inbound/0/kind", "\"asset\""), ("/inbound/0/file", "\"steps/begin.md\"")]),
+            },
+            Example {
+                says: "nothing of that name",
+                arguments: json!({"locator": {"type": "id", "value": "nobody"}}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Fails(ErrorKind::NotFound),
+            },
+        ]
+    }
+
+    fn render(&self, output: &FoundRefs) -> String {
+        told(output)
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<FoundRefs, ToolError> {
+        let value = input.locator.value;
+        let locator = match input.locator.kind {
+            WhereKind::Path => Locator::Path(value),
+            WhereKind::Id => match Object::parse(&value) {
+                Some(object) if value.contains(':') => Locator::Object(object),
+                _ => Locator::Id(value),
+            },
+        };
+        let found = shelf(&self.0, ctx)?.find_refs(&locator, session(ctx)).await?;
+        if found.refs.objects.is_empty() && found.refs.inbound.is_empty() {
+            let message = format!("there is nothing with the {locator} in the package");
+            return Err(ToolError::new(ErrorKind::NotFound, message)
+                .hint("an id is that of a workflow, a node, an agent or a variable; a path is that of a file"));
+        }
+        Ok(found)
+    }
+}

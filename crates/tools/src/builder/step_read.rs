@@ -1,0 +1,89 @@
+//! `builder.step.read`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolhost_builder::envelope::TargetType;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, WorkflowRef};
+use toolhost_store::Packages;
+
+use super::{Read, Workflow, session, shelf};
+use crate::given::PACKAGE;
+
+pub(crate) struct StepRead(pub(crate) Packages);
+
+/// Reads a step of a workflow: its text and its place in the graph. Name it by its node or by its file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("oneOf" = [{"required": ["nodeId"]}, {"required": ["stepPath"]}]))]
+pub(crate) struct Input {
+    /// The workflow: its number or its id.
+    workflow_id: Workflow,
+    /// The id of its node.
+    node_id: Option<String>,
+    /// The path of its file in the package.
+    step_path: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Object {
+    step_markdown: String,
+    step_path: String,
+    frontmatter: Option<Value>,
+    /// The node in the graph.
+    node_meta: Value,
+    /// The edges that lead to it and from it.
+    adjacent_edges: Vec<Value>,
+}
+
+impl Tool for StepRead {
+    type Input = Input;
+    type Output = Read<Object>;
+    const NAME: &'static str = "builder.step.read";
+    const TITLE: &'static str = "Read a step";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "by its node",
+                arguments: json!({"workflowId": "main", "nodeId": "begin"}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Data(&[("/step_path", "\"steps/begin.md\""), ("/node_meta/agentId", "\"ada\"")]),
+            },
+            Example {
+                says: "by its file",
+                arguments: json!({"workflowId": 1, "stepPath": "steps/begin.md"}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Data(&[("/node_meta/id", "\"begin\"")]),
+            },
+            Example {
+                says: "a node that is not there",
+                arguments: json!({"workflowId": "main", "nodeId": "other"}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Fails(ErrorKind::NotFound),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        output.text()
+    }
+
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        Some(output.target.clone())
+    }
+
+    fn workflow(&self, output: &Self::Output) -> Option<WorkflowRef> {
+        output.workflow.clone()
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let workflow = input.workflow_id.into();
+        let id = input.node_id.or(input.step_path).unwrap_or_default();
+        Read::new(shelf(&self.0, ctx)?.read(TargetType::Step, &id, Some(&workflow), session(ctx)).await?)
+    }
+}

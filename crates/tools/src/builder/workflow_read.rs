@@ -1,0 +1,89 @@
+//! `builder.workflow.read`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolhost_builder::envelope::TargetType;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, WorkflowRef};
+use toolhost_store::Packages;
+use toolhost_store::packages::WorkflowName;
+
+use super::{Read, Workflow, session, shelf};
+use crate::given::PACKAGE;
+
+pub(crate) struct WorkflowRead(pub(crate) Packages);
+
+/// Reads a workflow: its document, its graph and a line for each step.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// The workflow: its number or its id.
+    workflow_id: Workflow,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Object {
+    workflow_md: String,
+    /// The graph; its text while it is no JSON.
+    graph_json: Value,
+    /// Id, type, title, file and agent of each node.
+    step_index: Vec<Value>,
+    frontmatter: Option<Value>,
+}
+
+impl Tool for WorkflowRead {
+    type Input = Input;
+    type Output = Read<Object>;
+    const NAME: &'static str = "builder.workflow.read";
+    const TITLE: &'static str = "Read a workflow";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "by its id",
+                arguments: json!({"workflowId": "main"}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Data(&[
+                    ("/graph_json/entryNodeId", "\"begin\""),
+                    ("/step_index/0/node_id", "\"begin\""),
+                ]),
+            },
+            Example {
+                says: "by its number",
+                arguments: json!({"workflowId": 1}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Data(&[("/drafted", "false")]),
+            },
+            Example {
+                says: "one that is not there",
+                arguments: json!({"workflowId": "other"}),
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Fails(ErrorKind::NotFound),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        output.text()
+    }
+
+    fn revision(&self, output: &Self::Output) -> Option<String> {
+        Some(output.target.clone())
+    }
+
+    fn workflow(&self, output: &Self::Output) -> Option<WorkflowRef> {
+        output.workflow.clone()
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let name = match WorkflowName::from(input.workflow_id) {
+            WorkflowName::Number(number) => number.to_string(),
+            WorkflowName::Id(id) => id,
+        };
+        Read::new(shelf(&self.0, ctx)?.read(TargetType::Workflow, &name, None, session(ctx)).await?)
+    }
+}
