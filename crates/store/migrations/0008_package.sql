@@ -102,6 +102,8 @@ CREATE TABLE change_set (
     project_id    INTEGER NOT NULL REFERENCES project (id),
     number        INTEGER NOT NULL,
     session_id    TEXT    NOT NULL,
+    -- The session and whose it is: two people may call theirs the same.
+    overlay       TEXT    NOT NULL,
     account_id    INTEGER NOT NULL,
     by_name       TEXT    NOT NULL,
     -- `staged`, `validated`, `applied`, `rejected`.
@@ -113,7 +115,7 @@ CREATE TABLE change_set (
     updated_at_ms INTEGER NOT NULL,
     PRIMARY KEY (project_id, number)
 );
-CREATE INDEX change_set_session ON change_set (project_id, session_id, state, number);
+CREATE INDEX change_set_overlay ON change_set (project_id, overlay, state, number);
 
 CREATE TABLE change_operation (
     project_id INTEGER NOT NULL REFERENCES project (id),

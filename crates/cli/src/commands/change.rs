@@ -92,13 +92,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             ExitCode::SUCCESS
         }
         Command::Validate { id } => {
-            let session = shelf.preview(number(&id)?).await?.line.session_id;
-            let arguments = json!({ "sessionId": session, "changeSetId": id });
+            let arguments = json!({ "changeSetId": set_id(&id)? });
             tell(&call(&host, "builder.change.validate", arguments).await, settings.json)?
         }
         Command::Discard { id } => {
-            let session = shelf.preview(number(&id)?).await?.line.session_id;
-            let arguments = json!({ "sessionId": session, "changeSetId": id });
+            let arguments = json!({ "changeSetId": set_id(&id)? });
             tell(&call(&host, "builder.change.discard", arguments).await, settings.json)?
         }
         Command::Apply { id, only, delete, yes } => {
@@ -110,8 +108,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 print::note("nothing was applied");
                 ExitCode::from(EXIT_FAILED)
             } else {
-                let mut arguments =
-                    json!({ "changeSetId": id, "confirmSource": "ui_manual_apply", "confirmDeletes": delete });
+                let mut arguments = json!({ "changeSetId": set_id(&id)?, "confirmSource": "ui_manual_apply", "confirmDeletes": delete });
                 if let Some(only) = only {
                     arguments["operations"] = json!(only);
                 }
@@ -236,6 +233,11 @@ fn history(deeds: &[Deed], json: bool) -> anyhow::Result<ExitCode> {
         .collect();
     print::table(&["n", "kind", "by", "when", "what", "files"], &rows);
     Ok(ExitCode::SUCCESS)
+}
+
+/// `cs-3`, also for `3`.
+fn set_id(id: &str) -> anyhow::Result<String> {
+    Ok(format!("cs-{}", number(id)?))
 }
 
 fn number(id: &str) -> anyhow::Result<i64> {

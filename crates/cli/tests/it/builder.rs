@@ -359,3 +359,122 @@ async fn a_viewer_reads_an_editor_stages_and_applies_an_owner_imports() {
         assert!(!may(1, CallerKind::Model, "builder.package.import", &json!({"path": "pkg"})).await);
     }
 }
+
+/// The sample under other names: nothing in it is called as anything in ours.
+fn their_sample() -> Files {
+    let mut files = Files::new();
+    for (path, bytes) in sample() {
+        let text = String::from_utf8(bytes).unwrap();
+        let names = [(FLOW, "zebra-flow"), (STEP, "zebra-step"), (ASSET, "assets/zebra.md")];
+        let agent = [("\"critic\"", "\"zebra-agent\""), (": critic\n", ": zebra-agent\n")];
+        let text = names.iter().chain(&agent).fold(text, |text, (ours, theirs)| text.replace(ours, theirs));
+        let path = path.replace(STEP, "zebra-step").replace(ASSET, "assets/zebra.md");
+        files.insert(path, text.into_bytes());
+    }
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_the_other_project_answers_as_what_is_nowhere() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let theirs = next_door(&house, "olga").await;
+        shelf_of(&house, theirs).import(&Package::read(their_sample()), false).await.unwrap();
+        // Who is in both projects works in one at a time, too.
+        let both = house.store.people().add_user("both").await.unwrap();
+        for project in [house.project.id, theirs] {
+            house.store.people().set_role(project, both, Role::Editor).await.unwrap();
+        }
+        let set = |target: Value| {
+            json!({"changeSet": {
+                "schemaVersion": "1.0", "targetType": "step", "mode": "optimize",
+                "operations": [{ "op": "delete", "targetType": target["kind"], "target": target["target"] }],
+                "revisions": { "workflowRevision": "0".repeat(64), "agentsRevision": "0".repeat(64), "assetsRevision": "0".repeat(64) },
+            }})
+        };
+        let names = [
+            ("zebra-flow", "nowhere-flow"),
+            ("zebra-step", "nowhere-step"),
+            ("zebra-agent", "nowhere-agent"),
+            ("assets/zebra.md", "assets/nowhere.md"),
+        ];
+        let mut tried = 0;
+        let mut calls = vec![
+            ("builder.change.validate", json!({"changeSetId": "cs-1"})),
+            ("builder.change.discard", json!({"changeSetId": "cs-1"})),
+        ];
+        calls.extend(each_missing().into_iter().map(|(tool, arguments)| {
+            let text = arguments
+                .to_string()
+                .replace("assets/no-1.md", "assets/zebra.md")
+                .replace("steps/no-1.md", "steps/zebra-step.md");
+            let text = match arguments.to_string() {
+                whole if whole.contains("agent") => text.replace("no-1", "zebra-agent"),
+                whole if whole.contains("\"workflowId\":\"no-1\"") || whole.contains("workflow\"") => {
+                    text.replace("no-1", "zebra-flow")
+                }
+                _ => text.replace("no-1", "zebra-step"),
+            };
+            (tool, serde_json::from_str(&text).unwrap())
+        }));
+        for (kind, target) in [
+            ("workflow", json!({"workflowId": "zebra-flow"})),
+            ("step", json!({"workflowId": "zebra-flow", "nodeId": "zebra-step"})),
+            ("agent", json!({"agentId": "zebra-agent"})),
+            ("asset", json!({"path": "assets/zebra.md"})),
+        ] {
+            calls.push(("builder.change.stage", set(json!({"kind": kind, "target": target}))));
+        }
+        // Theirs, in their project, by whoever is there.
+        let mut staging = house.request("builder.change.stage", json!({"changeSet": {
+            "schemaVersion": "1.0", "targetType": "asset", "mode": "create", "operations": [{
+                "op": "upsert", "targetType": "asset", "target": {"path": "assets/new.md"}, "payload": {"content": "zebra"},
+            }],
+        }}));
+        (staging.scope.user_id, staging.scope.project_id) = (both, theirs);
+        assert!(house.run(staging).await.ok);
+        for (tool, arguments) in calls {
+            let nowhere = names.iter().fold(arguments.to_string(), |text, (theirs, none)| text.replace(theirs, none));
+            let mut told = Vec::new();
+            for arguments in [arguments.clone(), serde_json::from_str(&nowhere).unwrap()] {
+                let mut request = house.request(tool, arguments);
+                request.scope.user_id = both;
+                let outcome = house.run(request).await;
+                assert!(!outcome.ok, "{tool}: {outcome:?}");
+                let said = json!({"data": outcome.data, "error": outcome.error, "text": outcome.text}).to_string();
+                told.push(names.iter().fold(said, |text, (theirs, none)| text.replace(theirs, none)));
+            }
+            assert_eq!(told[0], told[1], "{tool} {arguments}");
+            tried += 1;
+        }
+        assert!(tried >= 20, "{tried}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_two_users_that_are_called_the_same_do_not_meet() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let other = house.store.people().add_user("edda").await.unwrap();
+        house.store.people().set_role(house.project.id, other, Role::Editor).await.unwrap();
+        let as_user = async |user: i64, tool: &str, arguments: Value| {
+            let mut request = house.request(tool, arguments);
+            request.scope.user_id = user;
+            house.run(request).await
+        };
+        let new = json!({"changeSet": {
+            "schemaVersion": "1.0", "targetType": "asset", "mode": "create", "operations": [{
+                "op": "upsert", "targetType": "asset", "target": {"path": "assets/new.md"}, "payload": {"content": "x"},
+            }],
+        }});
+        assert!(as_user(1, "builder.change.stage", new).await.ok);
+        let read = json!({"path": "assets/new.md"});
+        assert!(as_user(1, "builder.asset.read", read.clone()).await.ok);
+        assert!(!as_user(other, "builder.asset.read", read).await.ok);
+        for tool in ["builder.change.discard", "builder.change.validate"] {
+            let named = as_user(other, tool, json!({"changeSetId": "cs-1"})).await;
+            assert_eq!(named.error.unwrap().kind.as_str(), "not_found", "{tool}");
+            assert_eq!(as_user(other, tool, json!({})).await.error.unwrap().code.as_str(), "AI_NO_STAGED_CHANGES");
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod bad_records;
 mod beads;
 mod builder;
 mod builder_changes;
+mod builder_first_day;
 mod command_line;
 mod commands;
 mod cowork;

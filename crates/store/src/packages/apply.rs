@@ -116,7 +116,7 @@ impl Shelf {
         let operations: Vec<i64> = chosen.iter().map(|draft| draft.position).collect();
         let cause = Cause { kind: "apply", set: Some(wish.number), operations: Some(&operations), undoes: None };
         let moment = self.commit(&mut tx, &part.head, &edits, &cause).await?;
-        let left = self.settle(&mut tx, &kept.session, wish.number, &drafts).await?;
+        let left = self.settle(&mut tx, &kept.overlay, wish.number, &drafts).await?;
         let new_revision = self.revisions_now(&mut tx, &drafts).await?;
         tx.commit().await?;
         Ok(Applied {
@@ -202,26 +202,26 @@ impl Shelf {
     }
 
     /// Marks what has been applied; answers how many operations of the set are left.
-    async fn settle(&self, tx: &mut Tx, session: &str, number: i64, drafts: &[Draft]) -> Result<usize> {
+    async fn settle(&self, tx: &mut Tx, overlay: &str, number: i64, drafts: &[Draft]) -> Result<usize> {
         let project = self.who.project_id;
         for draft in drafts {
             let object = draft.object.to_string();
             let text =
                 "UPDATE change_operation SET state = CASE WHEN set_number = $3 THEN 'applied' ELSE 'replaced' END
                  WHERE project_id = $1 AND object = $2 AND state = 'staged' AND set_number <= $3 AND set_number IN
-                     (SELECT number FROM change_set WHERE project_id = $1 AND session_id = $4)";
-            sql(text).bind(project).bind(&object).bind(number).bind(session).run(tx).await?;
+                     (SELECT number FROM change_set WHERE project_id = $1 AND overlay = $4)";
+            sql(text).bind(project).bind(&object).bind(number).bind(overlay).run(tx).await?;
             let text = "UPDATE change_operation SET base = $5
                  WHERE project_id = $1 AND object = $2 AND state = 'staged' AND set_number > $3 AND set_number IN
-                     (SELECT number FROM change_set WHERE project_id = $1 AND session_id = $4)";
+                     (SELECT number FROM change_set WHERE project_id = $1 AND overlay = $4)";
             let base = draft.wanted.as_ref().map(serde_json::to_string).transpose()?;
-            sql(text).bind(project).bind(&object).bind(number).bind(session).bind(base).run(tx).await?;
+            sql(text).bind(project).bind(&object).bind(number).bind(overlay).bind(base).run(tx).await?;
         }
         let text = "UPDATE change_set SET state = 'applied', updated_at_ms = $3
-             WHERE project_id = $1 AND session_id = $2 AND state IN ('staged', 'validated') AND NOT EXISTS
+             WHERE project_id = $1 AND overlay = $2 AND state IN ('staged', 'validated') AND NOT EXISTS
                  (SELECT 1 FROM change_operation o WHERE o.project_id = $1 AND o.set_number = change_set.number
                   AND o.state = 'staged')";
-        sql(text).bind(project).bind(session).bind(self.clock.unix_ms()).run(tx).await?;
+        sql(text).bind(project).bind(overlay).bind(self.clock.unix_ms()).run(tx).await?;
         Ok(self.wishes(tx, number).await?.len())
     }
 

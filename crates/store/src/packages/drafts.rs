@@ -36,11 +36,16 @@ impl Shelf {
         let text = "SELECT o.set_number AS set_number, o.position AS position, o.object AS object, o.base AS base,
                  o.wanted AS wanted
              FROM change_set s JOIN change_operation o ON o.project_id = s.project_id AND o.set_number = s.number
-             WHERE s.project_id = $1 AND s.session_id = $2 AND s.state IN ('staged', 'validated') AND o.state = 'staged'
+             WHERE s.project_id = $1 AND s.overlay = $2 AND s.state IN ('staged', 'validated') AND o.state = 'staged'
              ORDER BY o.set_number, o.position";
-        let rows = sql(text).bind(self.who.project_id).bind(session).all(tx).await?;
+        let rows = sql(text).bind(self.who.project_id).bind(self.overlay(session)).all(tx).await?;
         let all: Vec<Draft> = rows.iter().map(draft).collect::<Result<_>>()?;
         Ok(last_of_each(all))
+    }
+
+    /// What a session is called here: it, and whose it is.
+    pub(super) fn overlay(&self, session: &str) -> String {
+        format!("{}/{session}", self.who.user_id)
     }
 
     /// What one set wants; the last of each object.

@@ -48,8 +48,6 @@ pub enum PackageError {
     NoUndo { moment: i64, why: String },
     #[error("a session keeps at most {max} {what}")]
     TooMany { max: usize, what: &'static str },
-    #[error("the drafts and change sets of another session are its own")]
-    OtherSession,
     #[error(transparent)]
     Store(#[from] Error),
 }
@@ -85,7 +83,6 @@ impl PackageError {
             | Self::Conflict(_)
             | Self::NoUndo { .. } => ErrorKind::Conflict,
             Self::TooMany { .. } => ErrorKind::Limit,
-            Self::OtherSession => ErrorKind::Permission,
             Self::Store(_) => ErrorKind::Internal,
         }
     }

@@ -26,7 +26,7 @@ pub use error::{PackageError, Result};
 pub use history::Deed;
 pub use read::{Brought, Revisions, Snapshot, WorkflowLine, WorkflowName};
 pub use refs::FoundRefs;
-pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged, Validated};
+pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged, Validated, Whose};
 
 use crate::db::Db;
 use crate::error::Error;

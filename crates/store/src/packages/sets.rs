@@ -52,6 +52,15 @@ pub struct Validated {
     pub report: Report,
 }
 
+/// Whose change sets are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose<'a> {
+    /// Those of a session of the caller's.
+    Session(&'a str),
+    /// The one that is named, whoever staged it: for people.
+    Anybody,
+}
+
 /// A change set in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -69,7 +78,7 @@ pub struct ChangeSetLine {
 /// A change set's row.
 pub(super) struct Kept {
     pub(super) number: i64,
-    pub(super) session: String,
+    pub(super) overlay: String,
     pub(super) state: String,
     pub(super) body: Value,
 }
@@ -87,7 +96,8 @@ impl Shelf {
         let Parsed { mut set, mut warnings } = change::parse(value).map_err(PackageError::Contract)?;
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;
-        self.room_for_one_more(&mut tx, session).await?;
+        let overlay = self.overlay(session);
+        self.room_for_one_more(&mut tx, &overlay).await?;
         let drafts = self.drafts(&mut tx, session.into()).await?;
         self.name_workflows(&mut tx, &mut set, &drafts).await?;
         let mut want = Want::objects(set.operations.iter().map(|operation| &operation.object));
@@ -120,19 +130,23 @@ impl Shelf {
         let body = set.to_value();
         let now = self.clock.unix_ms();
         let text = "INSERT INTO change_set (project_id, number, session_id, account_id, by_name, state, body,
-                 created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, $5, 'staged', $6, $7, $7)";
+                 created_at_ms, updated_at_ms, overlay) VALUES ($1, $2, $3, $4, $5, 'staged', $6, $7, $7, $8)";
         let query = sql(text).bind(self.who.project_id).bind(number).bind(session).bind(self.who.user_id);
-        query.bind(&self.who.name).bind(body.to_string()).bind(now).run(&mut tx).await?;
+        query.bind(&self.who.name).bind(body.to_string()).bind(now).bind(overlay).run(&mut tx).await?;
         tx.commit().await?;
         Ok(Staged { change_set_id: set_id(number), status: "staged".to_owned(), objects, warnings, impact })
     }
 
     /// Says of a staged set whether it could be applied now; keeps what it says.
-    pub async fn validate(&self, session: &str, number: Option<i64>) -> Result<Validated> {
+    pub async fn validate(&self, whose: Whose<'_>, number: Option<i64>) -> Result<Validated> {
         let mut tx = self.db.snapshot().await?;
-        let kept = self.staged_set(&mut tx, session, number, "validated").await?;
-        let drafts: Vec<Draft> =
-            self.all_drafts(&mut tx, session).await?.into_iter().filter(|draft| draft.set <= kept.number).collect();
+        let kept = self.staged_set(&mut tx, whose, number, "validated").await?;
+        let drafts: Vec<Draft> = self
+            .all_drafts(&mut tx, &kept.overlay)
+            .await?
+            .into_iter()
+            .filter(|draft| draft.set <= kept.number)
+            .collect();
         let drafts = last_of_each(drafts);
         let part = self.part_for(&mut tx, &drafts).await?;
         let mut report = change::validate(&Check {
@@ -158,12 +172,12 @@ impl Shelf {
     }
 
     /// Gives up a staged set, or all that the session has staged.
-    pub async fn discard(&self, session: &str, number: Option<i64>) -> Result<Vec<String>> {
+    pub async fn discard(&self, whose: Whose<'_>, number: Option<i64>) -> Result<Vec<String>> {
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;
-        let numbers = match number {
-            Some(_) => vec![self.staged_set(&mut tx, session, number, "discarded").await?.number],
-            None => self.open_numbers(&mut tx, session).await?,
+        let numbers = match (number, whose) {
+            (None, Whose::Session(session)) => self.open_numbers(&mut tx, &self.overlay(session)).await?,
+            _ => vec![self.staged_set(&mut tx, whose, number, "discarded").await?.number],
         };
         if numbers.is_empty() {
             return Err(PackageError::NothingStaged("discarded"));
@@ -200,13 +214,17 @@ impl Shelf {
     /// A change set and what it would change of the package as it is now.
     pub async fn preview(&self, number: i64) -> Result<Preview> {
         let mut tx = self.db.snapshot().await?;
-        let text = "SELECT number, session_id, by_name, state, created_at_ms, body FROM change_set
+        let text = "SELECT number, session_id, overlay, by_name, state, created_at_ms, body FROM change_set
              WHERE project_id = $1 AND number = $2";
         let row = sql(text).bind(self.who.project_id).bind(number).optional(&mut tx).await?;
         let row = row.ok_or_else(|| no_set(number))?;
         let line = self.line(&mut tx, &row).await?;
-        let drafts: Vec<Draft> =
-            self.all_drafts(&mut tx, &line.session_id).await?.into_iter().filter(|draft| draft.set <= number).collect();
+        let drafts: Vec<Draft> = self
+            .all_drafts(&mut tx, &row.get::<String>("overlay")?)
+            .await?
+            .into_iter()
+            .filter(|draft| draft.set <= number)
+            .collect();
         let own: BTreeSet<Object> = self.wishes(&mut tx, number).await?.into_iter().map(|draft| draft.object).collect();
         let drafts: Vec<Draft> = last_of_each(drafts).into_iter().filter(|draft| own.contains(&draft.object)).collect();
         let part = self.part_for(&mut tx, &drafts).await?;
@@ -219,16 +237,21 @@ impl Shelf {
     pub(super) async fn staged_set(
         &self,
         tx: &mut Tx,
-        session: &str,
+        whose: Whose<'_>,
         number: Option<i64>,
         wish: &'static str,
     ) -> Result<Kept> {
-        let number = match number {
-            Some(number) => number,
-            None => *self.open_numbers(tx, session).await?.last().ok_or(PackageError::NothingStaged(wish))?,
+        let overlay = match whose {
+            Whose::Session(session) => Some(self.overlay(session)),
+            Whose::Anybody => None,
         };
+        let number = match number {
+            Some(number) => Some(number),
+            None => self.open_numbers(tx, overlay.as_deref().unwrap_or_default()).await?.last().copied(),
+        };
+        let number = number.ok_or(PackageError::NothingStaged(wish))?;
         let kept = self.kept(tx, number).await?;
-        if kept.session != session {
+        if overlay.is_some_and(|overlay| kept.overlay != overlay) {
             // Said as of one that is not there: whose it is is nobody's business.
             return Err(no_set(number));
         }
@@ -236,11 +259,11 @@ impl Shelf {
     }
 
     pub(super) async fn kept(&self, tx: &mut Tx, number: i64) -> Result<Kept> {
-        let text = "SELECT number, session_id, state, body FROM change_set WHERE project_id = $1 AND number = $2";
+        let text = "SELECT number, overlay, state, body FROM change_set WHERE project_id = $1 AND number = $2";
         let row = sql(text).bind(self.who.project_id).bind(number).optional(tx).await?.ok_or_else(|| no_set(number))?;
         Ok(Kept {
             number: row.get("number")?,
-            session: row.get("session_id")?,
+            overlay: row.get("overlay")?,
             state: row.get("state")?,
             body: serde_json::from_str(&row.get::<String>("body")?)?,
         })
@@ -265,23 +288,23 @@ impl Shelf {
         query.all(tx).await?.iter().map(|row| Ok(row.get("unit")?)).collect()
     }
 
-    async fn all_drafts(&self, tx: &mut Tx, session: &str) -> Result<Vec<Draft>> {
+    async fn all_drafts(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<Draft>> {
         let mut all = Vec::new();
-        for number in self.open_numbers(tx, session).await? {
+        for number in self.open_numbers(tx, overlay).await? {
             all.extend(self.wishes(tx, number).await?);
         }
         Ok(all)
     }
 
-    pub(super) async fn open_numbers(&self, tx: &mut Tx, session: &str) -> Result<Vec<i64>> {
-        let text = "SELECT number FROM change_set WHERE project_id = $1 AND session_id = $2
+    pub(super) async fn open_numbers(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<i64>> {
+        let text = "SELECT number FROM change_set WHERE project_id = $1 AND overlay = $2
              AND state IN ('staged', 'validated') ORDER BY number";
-        let rows = sql(text).bind(self.who.project_id).bind(session).all(tx).await?;
+        let rows = sql(text).bind(self.who.project_id).bind(overlay).all(tx).await?;
         rows.iter().map(|row| Ok(row.get("number")?)).collect()
     }
 
-    async fn room_for_one_more(&self, tx: &mut Tx, session: &str) -> Result<()> {
-        if self.open_numbers(tx, session).await?.len() >= SETS_STAGED_MAX {
+    async fn room_for_one_more(&self, tx: &mut Tx, overlay: &str) -> Result<()> {
+        if self.open_numbers(tx, overlay).await?.len() >= SETS_STAGED_MAX {
             return Err(PackageError::TooMany { max: SETS_STAGED_MAX, what: "staged change sets" });
         }
         Ok(())

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
 use toolhost_store::Packages;
 
-use super::{set_number, shelf, staging_session};
+use super::{of_whom, shelf};
 use crate::given::{PACKAGE, STAGED};
 
 pub(crate) struct ChangeDiscard(pub(crate) Packages);
@@ -58,8 +58,9 @@ impl Tool for ChangeDiscard {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let session = staging_session(ctx, input.session_id)?;
-        let number = input.change_set_id.as_deref().map(set_number).transpose()?;
-        Ok(Output { discarded: shelf(&self.0, ctx)?.discard(&session, number).await? })
+        let shelf = shelf(&self.0, ctx)?;
+        let set = input.change_set_id.as_deref();
+        let discarded = of_whom(ctx, input.session_id, set, async |whose, number| shelf.discard(whose, number).await);
+        Ok(Output { discarded: discarded.await? })
     }
 }

@@ -7,7 +7,7 @@ use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError
 use toolhost_store::Packages;
 use toolhost_store::packages::Validated;
 
-use super::{set_number, shelf, staging_session, told};
+use super::{of_whom, shelf, told};
 use crate::given::{PACKAGE, STAGED};
 
 pub(crate) struct ChangeValidate(pub(crate) Packages);
@@ -55,8 +55,8 @@ impl Tool for ChangeValidate {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Validated, ToolError> {
-        let session = staging_session(ctx, input.session_id)?;
-        let number = input.change_set_id.as_deref().map(set_number).transpose()?;
-        Ok(shelf(&self.0, ctx)?.validate(&session, number).await?)
+        let shelf = shelf(&self.0, ctx)?;
+        let set = input.change_set_id.as_deref();
+        of_whom(ctx, input.session_id, set, async |whose, number| shelf.validate(whose, number).await).await
     }
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolhost_contract::{CallerKind, Ctx, ErrorCode, ErrorKind, ToolError, WorkflowRef};
 use toolhost_store::Packages;
-use toolhost_store::packages::{Revisions, Shelf, Snapshot, WorkflowName};
+use toolhost_store::packages::{PackageError, Revisions, Shelf, Snapshot, Whose, WorkflowName};
 use toolhost_store::records::Who;
 
 /// A workflow: its number, as `meta.workflowId` tells it, or its id in the package.
@@ -104,6 +104,21 @@ fn staging_session(ctx: &Ctx<'_>, asked: Option<String>) -> Result<String, ToolE
         (None, None) => Err(ToolError::new(ErrorKind::Validation, "which session? this call belongs to none")
             .hint("pass `sessionId`, or call from a session")),
     }
+}
+
+/// Whose change sets are meant: those of the call's session; for a person who names one set, anybody's.
+async fn of_whom<T>(
+    ctx: &Ctx<'_>,
+    asked: Option<String>,
+    set: Option<&str>,
+    then: impl AsyncFnOnce(Whose<'_>, Option<i64>) -> Result<T, PackageError>,
+) -> Result<T, ToolError> {
+    let number = set.map(set_number).transpose()?;
+    if number.is_some() && asked.is_none() && ctx.call.caller.kind == CallerKind::Person {
+        return Ok(then(Whose::Anybody, number).await?);
+    }
+    let session = staging_session(ctx, asked)?;
+    Ok(then(Whose::Session(&session), number).await?)
 }
 
 /// The workflow that is meant: the one named, or the one that the work is about.

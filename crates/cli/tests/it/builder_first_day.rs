@@ -1,0 +1,95 @@
+//! A workflow package on the first day: imported at the keyboard, read and changed by an agent over MCP, looked at, applied
+//! and taken back at the keyboard.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, Program, Ran, TempWorkspace};
+
+use crate::builder::{FLOW, sample};
+use crate::engines::engines;
+
+#[track_caller]
+fn run(program: &Program, arguments: &[&str]) -> Ran {
+    let ran = program.run(arguments);
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
+    ran
+}
+
+async fn call(agent: &mut McpProcess, tool: &str, arguments: Value) -> Value {
+    let result = agent.call(tool, arguments).await;
+    assert_eq!(result["isError"], false, "{tool}: {result}");
+    result["structuredContent"]["data"].clone()
+}
+
+fn example() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
+    path.canonicalize().unwrap().to_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_is_read_staged_shown_applied_and_taken_back() {
+    for engine in engines() {
+        for era in [Era::Session, Era::Stateless] {
+            let workspace = TempWorkspace::new();
+            let program = engine.program(&workspace);
+            if era == Era::Stateless && engine.url.is_some() {
+                continue;
+            }
+            run(&program, &["init"]);
+            let imported = run(&program, &["package", "import", &example()]);
+            assert!(imported.stdout.contains("1 workflows, 4 agents, 6 assets"), "{imported:?}");
+            assert_eq!(program.run(&["package", "import", &example()]).code, Some(1), "not over one that is there");
+            assert!(run(&program, &["package", "list"]).stdout.contains(FLOW));
+
+            let mut agent = McpProcess::open(&program, &["--profile", "builder", "--session", "docs"], era).await;
+            let listed = agent.request("tools/list", json!({})).await;
+            let names: Vec<&str> =
+                listed["result"]["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+            assert!(names.contains(&"builder_step_read") && !names.contains(&"builder_change_apply"), "{names:?}");
+            let step = json!({"workflowId": FLOW, "nodeId": "draft"});
+            let read = call(&mut agent, "builder_step_read", step.clone()).await;
+            let text = read["step_markdown"].as_str().unwrap().replace("## Goal\n", "## Goal\n\nBe brief.\n");
+            let change = json!({"changeSet": {
+                "schemaVersion": "1.0", "targetType": "step", "mode": "optimize",
+                "operations": [{
+                    "op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": "draft"},
+                    "payload": {"step_markdown": text}, "reason": "shorter drafts",
+                }],
+                "revisions": read["revisions"],
+            }});
+            let staged = call(&mut agent, "builder_change_stage", change).await;
+            assert_eq!(staged["changeSetId"], "cs-1");
+            let valid = call(&mut agent, "builder_change_validate", json!({})).await;
+            assert_eq!(valid["valid"], true, "{valid:#}");
+            let refused = agent.call("builder_change_apply", json!({"changeSetId": "cs-1"})).await;
+            assert!(refused.to_string().contains("AI_TOOL_FORBIDDEN"), "{refused}");
+            agent.close().await;
+
+            // The session is gone on with by its name.
+            let mut agent = McpProcess::open(&program, &["--profile", "builder", "--session", "docs"], era).await;
+            let again = call(&mut agent, "builder_step_read", step).await;
+            assert!(again["step_markdown"].as_str().unwrap().contains("Be brief."));
+            agent.close().await;
+
+            let list = run(&program, &["change", "list"]);
+            assert!(list.stdout.contains("cs-1") && list.stdout.contains("validated"), "{list:?}");
+            let shown = run(&program, &["change", "show", "cs-1"]);
+            assert!(shown.stdout.contains("+Be brief."), "{shown:?}");
+            let unasked = program.run(&["change", "apply", "cs-1"]);
+            assert!(unasked.code != Some(0) && unasked.stderr.contains("--yes"), "{unasked:?}");
+            run(&program, &["change", "apply", "cs-1", "--yes"]);
+            let out = workspace.state().with_file_name("out");
+            run(&program, &["package", "export", out.to_str().unwrap()]);
+            assert!(std::fs::read_to_string(out.join("steps/draft.md")).unwrap().contains("Be brief."));
+            let history = run(&program, &["change", "history"]);
+            assert!(history.stdout.contains("steps/draft.md"), "{history:?}");
+            run(&program, &["change", "undo", "--yes"]);
+            let zip = workspace.state().with_file_name("out.zip");
+            run(&program, &["package", "export", zip.to_str().unwrap()]);
+            let back = toolhost_builder::from_zip(&std::fs::read(&zip).unwrap()).unwrap();
+            assert_eq!(back, sample());
+            assert_eq!(run(&program, &["audit", "verify"]).code, Some(0));
+        }
+    }
+}
