@@ -9,6 +9,7 @@
 mod clock;
 mod house;
 mod mcp;
+pub mod packages;
 mod people;
 mod postgres;
 mod program;

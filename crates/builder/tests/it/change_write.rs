@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use toolhost_builder::change::{Change, Part, Snapshot, affected, diff, overlay, proposed, render, snapshot, write};
 use toolhost_builder::refs::Object;
 use toolhost_builder::{Elsewhere, Files, Package, validate};
+use toolhost_testkit::packages;
 
 use crate::change::{agent, asset, delete, graph, operation, step, upsert};
-use crate::{generated, sample, small};
+use crate::{sample, small};
 
 fn objects(package: &Package) -> Vec<Object> {
     let mut all = Vec::new();
@@ -275,7 +276,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_as_it_is_changes_nothing(files in generated::package()) {
+    fn what_is_written_as_it_is_changes_nothing(files in packages::package()) {
         let package = Package::read(files);
         let taken = |object: Object| (object.clone(), snapshot(&package, &object));
         let all: Vec<_> = objects(&package).into_iter().map(taken).collect();
@@ -290,7 +291,7 @@ proptest! {
 
     #[test]
     fn what_is_written_is_what_is_read_and_nothing_else_changes(
-        files in generated::package(),
+        files in packages::package(),
         pick in any::<prop::sample::Index>(),
         text in "\\PC{0,40}",
     ) {

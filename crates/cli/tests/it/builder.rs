@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use proptest::strategy::{Strategy, ValueTree};
 use serde_json::{Map, Value, json};
 use toolhost_builder::{Files, Package};
 use toolhost_contract::{CallerKind, Outcome};
@@ -475,6 +476,27 @@ async fn sessions_of_two_users_that_are_called_the_same_do_not_meet() {
             let named = as_user(other, tool, json!({"changeSetId": "cs-1"})).await;
             assert_eq!(named.error.unwrap().kind.as_str(), "not_found", "{tool}");
             assert_eq!(as_user(other, tool, json!({})).await.error.unwrap().code.as_str(), "AI_NO_STAGED_CHANGES");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_made_up_packages_come_out_as_they_went_in() {
+    for engine in engines() {
+        let house = engine.house().await;
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        // Each over the one before: files come, go and change.
+        let rounds = if engine.url.is_some() { 100 } else { 1000 };
+        let shelf = shelf_of(&house, house.project.id);
+        for round in 0..rounds {
+            let files = toolhost_testkit::packages::package().new_tree(&mut runner).unwrap().current();
+            shelf.import(&Package::read(files.clone()), true).await.unwrap();
+            let out = shelf.export().await.unwrap();
+            assert_eq!(out, files, "round {round}");
+            let zip = toolhost_builder::to_zip(&out);
+            assert_eq!(toolhost_builder::from_zip(&zip).unwrap(), files);
+            let again = shelf.import(&Package::read(out), true).await.unwrap();
+            assert_eq!(again.moment, None, "nothing is different");
         }
     }
 }
