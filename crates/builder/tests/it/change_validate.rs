@@ -182,7 +182,7 @@ fn hostile_sets_are_answered() {
 }
 
 #[test]
-fn two_hundred_steps_are_validated_quickly() {
+fn two_hundred_steps_of_many_workflows_are_valid() {
     for workflows in [4, 40] {
         let base = Package::read(many_workflows(workflows));
         let operations: Vec<Value> = (0..200)

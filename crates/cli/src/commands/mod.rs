@@ -18,6 +18,7 @@ mod package;
 mod policy;
 mod profiles;
 mod review;
+mod schema;
 mod tools;
 mod undo;
 
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Undo(undo::Args),
     Package(package::Args),
     Change(change::Args),
+    Schema(schema::Args),
     Audit(audit::Args),
     Import(import::Args),
     Export(export::Args),
@@ -63,6 +65,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Undo(args) => undo::run(args, settings).await,
         Command::Package(args) => package::run(args, settings).await,
         Command::Change(args) => change::run(args, settings).await,
+        Command::Schema(args) => schema::run(&args),
         Command::Audit(args) => audit::run(args, settings).await,
         Command::Import(args) => import::run(args, settings).await,
         Command::Export(args) => export::run(args, settings).await,

@@ -46,8 +46,6 @@ enum Command {
     Export { path: PathBuf },
     /// List the workflows of this project's package
     List,
-    /// Print a JSON Schema (2020-12) of what packages are made of; without a name, the names
-    Schema { name: Option<String> },
 }
 
 /// How large a package may be
@@ -77,7 +75,6 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Command::Import { path, replace, sizes } => import(&path, replace, &sizes, settings).await,
         Command::Export { path } => export(&path, settings).await,
         Command::List => list(settings).await,
-        Command::Schema { name } => schema(name.as_deref()),
     }
 }
 
@@ -168,22 +165,6 @@ async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
         })
         .collect();
     print::table(&["n", "id", "steps", "file"], &rows);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn schema(name: Option<&str>) -> anyhow::Result<ExitCode> {
-    let all = toolhost_builder::schema::ALL;
-    match name {
-        None => all.iter().for_each(|schema| print::line(schema.name)),
-        Some(name) => {
-            let names: Vec<&str> = all.iter().map(|schema| schema.name).collect();
-            let Some(schema) = all.iter().find(|schema| schema.name == name) else {
-                let problem = format!("there is no schema `{}`: {}", print::visible(name), names.join(", "));
-                return Err(crate::Usage::error(problem));
-            };
-            print::line(schema.text.trim_end());
-        }
-    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -500,3 +500,49 @@ async fn a_thousand_made_up_packages_come_out_as_they_went_in() {
         }
     }
 }
+
+#[test]
+fn the_arguments_are_the_frozen_ones() {
+    let tools = toolhost_tools::all(&toolhost_store::Records::nowhere());
+    let facts = |name: &str| tools.iter().map(|tool| tool.facts()).find(|facts| facts.name == name).unwrap();
+    for (tool, required, optional) in [
+        ("builder.context.get", &["mode", "targetId", "targetType"][..], &["workflowId"][..]),
+        ("builder.workflow.read", &["workflowId"], &[]),
+        ("builder.step.read", &["workflowId"], &["nodeId", "stepPath"]),
+        ("builder.agent.read", &["agentId"], &["workflowId"]),
+        ("builder.asset.read", &["path"], &["workflowId"]),
+        ("builder.refs.find", &["locator"], &[]),
+    ] {
+        let schema = facts(tool).input_schema;
+        let names = |value: &Value| -> BTreeSet<String> {
+            value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+        };
+        let told: BTreeSet<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(names(&schema["required"]), required.iter().map(|name| (*name).to_owned()).collect(), "{tool}");
+        assert_eq!(told, required.iter().chain(optional).map(|name| (*name).to_owned()).collect(), "{tool}");
+    }
+    let locator = &facts("builder.refs.find").input_schema["properties"]["locator"];
+    assert_eq!(locator["properties"]["type"]["enum"], json!(["id", "path"]));
+    assert_eq!(locator["required"], json!(["type", "value"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_is_named_by_its_node_or_by_its_path_and_not_by_both() {
+    let engine = engines().next().unwrap();
+    let house = house_with_sample(&engine).await;
+    for arguments in [json!({"workflowId": FLOW}), json!({"workflowId": FLOW, "nodeId": STEP, "stepPath": STEP_PATH})] {
+        let error = call(&house, "builder.step.read", arguments).await.error.unwrap();
+        assert_eq!(error.kind.as_str(), "validation");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_profile_has_the_six_reads_and_three_writes_that_the_loop_may_use() {
+    let engine = engines().next().unwrap();
+    let house = house_with_sample(&engine).await;
+    let profile = house.gate.profile("builder").unwrap();
+    let has: BTreeSet<&str> =
+        profile.tools.iter().map(String::as_str).filter(|name| name.starts_with("builder.")).collect();
+    let loop_may = ["builder.change.stage", "builder.change.validate", "builder.change.discard"];
+    assert_eq!(has, SEMANTIC_READ_TOOLS.into_iter().chain(loop_may).collect());
+}

@@ -10,6 +10,7 @@ mod builder_changes;
 mod builder_first_day;
 mod command_line;
 mod commands;
+mod conformance;
 mod cowork;
 mod crash;
 mod engines;
