@@ -9,21 +9,29 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use crate::check::{too_large, unsafe_path};
 use crate::files::{Files, problem};
 use crate::finding::{Finding, Findings};
-use crate::limits::{FILE_BYTES_MAX, FILES_MAX, PACKAGE_BYTES_MAX, ZIP_RATIO_FROM_BYTES, ZIP_RATIO_MAX};
+use crate::limits::{FILE_BYTES_MAX, Size, ZIP_RATIO_FROM_BYTES, ZIP_RATIO_MAX};
 
 /// The files of a zip. Folders are left out, as they hold nothing.
 ///
 /// # Errors
 /// All that is wrong with the zip; then none of its files is taken.
 pub fn from_zip(bytes: &[u8]) -> Result<Files, Vec<Finding>> {
+    from_zip_up_to(bytes, Size::default())
+}
+
+/// The same for a package that may be larger, or only smaller.
+///
+/// # Errors
+/// As [`from_zip`].
+pub fn from_zip_up_to(bytes: &[u8], most: Size) -> Result<Files, Vec<Finding>> {
     let mut findings = Findings::default();
     let mut files = Files::new();
-    if bytes.len() > PACKAGE_BYTES_MAX {
-        findings.add(bomb("package-too-large", "", format!("the zip has more than {PACKAGE_BYTES_MAX} bytes")));
+    if bytes.len() > most.bytes {
+        findings.add(bomb("package-too-large", "", format!("the zip has more than {} bytes", most.bytes)));
         return Err(findings.finish());
     }
-    match open(bytes) {
-        Ok(mut archive) => Unpack { inflated: 0, findings: &mut findings, files: &mut files }.all(&mut archive),
+    match open(bytes, most) {
+        Ok(mut archive) => Unpack { inflated: 0, most, findings: &mut findings, files: &mut files }.all(&mut archive),
         Err(finding) => findings.add(*finding),
     }
     if findings.is_empty() { Ok(files) } else { Err(findings.finish()) }
@@ -31,14 +39,14 @@ pub fn from_zip(bytes: &[u8]) -> Result<Files, Vec<Finding>> {
 
 type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
-fn open(bytes: &[u8]) -> Result<Archive<'_>, Box<Finding>> {
+fn open(bytes: &[u8], most: Size) -> Result<Archive<'_>, Box<Finding>> {
     let archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| {
         Finding::error("zip-unreadable", "", "", format!("this is not a zip we can read: {error}"))
             .expected("a zip with stored or deflated entries")
             .hint("make the zip again")
     })?;
-    if archive.len() > FILES_MAX {
-        return Err(Box::new(bomb("too-many-files", "", format!("the zip has more than {FILES_MAX} entries"))));
+    if archive.len() > most.files {
+        return Err(Box::new(bomb("too-many-files", "", format!("the zip has more than {} entries", most.files))));
     }
     if archive.has_duplicate_names() {
         let message = "the zip has two entries of one name, and readers disagree about which of them counts";
@@ -54,6 +62,7 @@ fn bomb(code: &str, file: &str, message: String) -> Finding {
 struct Unpack<'a> {
     /// Bytes inflated so far, also of entries that were refused: the work is what is bounded.
     inflated: usize,
+    most: Size,
     findings: &'a mut Findings,
     files: &'a mut Files,
 }
@@ -114,8 +123,8 @@ impl Unpack<'_> {
         if content.len() > FILE_BYTES_MAX {
             return Err(Box::new(too_large(&path, content.len())));
         }
-        if self.inflated > PACKAGE_BYTES_MAX {
-            let message = format!("the zip inflates to more than {PACKAGE_BYTES_MAX} bytes");
+        if self.inflated > self.most.bytes {
+            let message = format!("the zip inflates to more than {} bytes", self.most.bytes);
             return Err(Box::new(bomb("package-too-large", "", message)));
         }
         let size = content.len() as u64;

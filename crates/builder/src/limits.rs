@@ -35,3 +35,18 @@ pub const DIFF_LINES_MAX: usize = 10_000;
 pub const DIFF_BYTES_MAX: usize = 256 * 1024;
 /// Hidden characters told per text; the rest are counted.
 pub const HIDDEN_MAX: usize = 20;
+
+/// How large a package may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Files of it.
+    pub files: usize,
+    /// Bytes of all its files.
+    pub bytes: usize,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { files: FILES_MAX, bytes: PACKAGE_BYTES_MAX }
+    }
+}

@@ -9,14 +9,22 @@ use std::collections::BTreeSet;
 use crate::assets;
 use crate::files::{self, case_twins};
 use crate::finding::{Finding, Findings};
-use crate::limits::{EDGES_MAX, FILE_BYTES_MAX, FILES_MAX, NODES_MAX, PACKAGE_BYTES_MAX};
+use crate::limits::{EDGES_MAX, FILE_BYTES_MAX, NODES_MAX, Size};
 use crate::package::{MANIFEST, Package, Workflow};
 use crate::schema::Schemas;
 
 /// All that is wrong with a package, in an order that depends on nothing but the package. Empty: it can be used.
 #[must_use]
 pub fn validate(package: &Package) -> Vec<Finding> {
-    within(package, &Schemas::compiled(), Scope::All)
+    validate_up_to(package, Size::default())
+}
+
+/// The same for a package that may be larger, or only smaller.
+#[must_use]
+pub fn validate_up_to(package: &Package, most: Size) -> Vec<Finding> {
+    let mut findings = check_size(package, most);
+    findings.extend(within(package, &Schemas::compiled(), Scope::All));
+    findings
 }
 
 /// Which files are looked at.
@@ -61,17 +69,23 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
     findings.finish()
 }
 
-fn check_files(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
+pub(crate) fn check_size(package: &Package, most: Size) -> Vec<Finding> {
     let files = package.files();
     let bytes: usize = files.values().map(Vec::len).sum();
-    if files.len() > FILES_MAX {
-        let message = format!("the package has {} files; {FILES_MAX} are the most", files.len());
-        findings.add(Finding::error("too-many-files", "", "", message).hint("split it into several packages"));
+    let mut findings = Vec::new();
+    if files.len() > most.files {
+        let message = format!("the package has {} files; {} are the most", files.len(), most.files);
+        findings.push(Finding::error("too-many-files", "", "", message).hint("split it into several packages"));
     }
-    if bytes > PACKAGE_BYTES_MAX {
-        let message = format!("the package has {bytes} bytes; {PACKAGE_BYTES_MAX} are the most");
-        findings.add(Finding::error("package-too-large", "", "", message).hint("split it into several packages"));
+    if bytes > most.bytes {
+        let message = format!("the package has {bytes} bytes; {} are the most", most.bytes);
+        findings.push(Finding::error("package-too-large", "", "", message).hint("split it into several packages"));
     }
+    findings
+}
+
+fn check_files(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
+    let files = package.files();
     for (path, bytes) in files.iter().filter(|(path, _)| scope.has(path)) {
         if bytes.len() > FILE_BYTES_MAX {
             findings.add(too_large(path, bytes.len()));

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::json;
-use toolhost_builder::{Files, Finding, Package, Severity, from_zip, limits, to_zip, validate};
+use toolhost_builder::limits::Size;
+use toolhost_builder::{Files, Finding, Package, Severity, from_zip_up_to, limits, to_zip, validate_up_to};
 use toolhost_contract::SystemClock;
 use toolhost_store::Role;
 use toolhost_store::packages::{Brought, PackageError};
@@ -32,6 +33,8 @@ enum Command {
         /// Warnings count, too
         #[arg(long)]
         strict: bool,
+        #[command(flatten)]
+        sizes: Sizes,
     },
     /// Import a package, a folder or a zip, into this project
     Import {
@@ -59,13 +62,17 @@ struct Sizes {
     max_bytes: usize,
 }
 
-const USUAL: Sizes = Sizes { max_files: limits::FILES_MAX, max_bytes: limits::PACKAGE_BYTES_MAX };
+impl Sizes {
+    fn most(&self) -> Size {
+        Size { files: self.max_files, bytes: self.max_bytes }
+    }
+}
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     match args.command {
-        Command::Validate { path, strict } => {
-            let findings = match read(&path, &USUAL)? {
-                Ok(files) => validate(&Package::read(files)),
+        Command::Validate { path, strict, sizes } => {
+            let findings = match read(&path, sizes.most())? {
+                Ok(files) => validate_up_to(&Package::read(files), sizes.most()),
                 Err(findings) => findings,
             };
             show(&findings, settings.json)?;
@@ -79,7 +86,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 }
 
 async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let files = match read(path, sizes)? {
+    let files = match read(path, sizes.most())? {
         Ok(files) => files,
         Err(findings) => {
             show(&findings, settings.json)?;
@@ -93,7 +100,7 @@ async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) 
     let who = wire::who(&project, &user);
     let shelf = store.records().packages().shelf(who.clone())?;
     let arguments = json!({ "from": path.file_name().map(|name| name.to_string_lossy()), "replace": replace });
-    let work = async { Ok(shelf.import(&package, replace).await) };
+    let work = async { Ok(shelf.import(&package, replace, sizes.most()).await) };
     let brought = wire::deed(&store, &who, "package import", arguments, work).await?;
     store.close().await?;
     match brought {
@@ -169,17 +176,17 @@ async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
 }
 
 /// The files of a folder or a zip. A zip that cannot be trusted has findings instead.
-fn read(path: &Path, sizes: &Sizes) -> anyhow::Result<Result<Files, Vec<Finding>>> {
+fn read(path: &Path, most: Size) -> anyhow::Result<Result<Files, Vec<Finding>>> {
     let metadata = std::fs::metadata(path).with_context(|| path.display().to_string())?;
     if !metadata.is_dir() {
         anyhow::ensure!(
-            metadata.len() <= sizes.max_bytes as u64,
+            metadata.len() <= most.bytes as u64,
             "{} is {} bytes long; {} is the most: see --max-bytes",
             path.display(),
             metadata.len(),
-            sizes.max_bytes
+            most.bytes
         );
-        return Ok(from_zip(&std::fs::read(path).with_context(|| path.display().to_string())?));
+        return Ok(from_zip_up_to(&std::fs::read(path).with_context(|| path.display().to_string())?, most));
     }
     let mut files = Files::new();
     let mut bytes = 0;
@@ -197,11 +204,11 @@ fn read(path: &Path, sizes: &Sizes) -> anyhow::Result<Result<Files, Vec<Finding>
             anyhow::ensure!(kind.is_file(), "{} is no plain file: a package has no links", place.display());
             bytes += usize::try_from(entry.metadata()?.len())?;
             anyhow::ensure!(
-                files.len() < sizes.max_files && bytes <= sizes.max_bytes,
+                files.len() < most.files && bytes <= most.bytes,
                 "{} holds more than {} files or {} bytes: see --max-files and --max-bytes",
                 path.display(),
-                sizes.max_files,
-                sizes.max_bytes
+                most.files,
+                most.bytes
             );
             let name = place.strip_prefix(path)?.to_string_lossy().into_owned();
             files.insert(name, std::fs::read(&place).with_context(|| place.display().to_string())?);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proptest::strategy::{Strategy, ValueTree};
 use serde_json::{Map, Value, json};
+use toolhost_builder::limits::Size;
 use toolhost_builder::{Files, Package};
 use toolhost_contract::{CallerKind, Outcome};
 use toolhost_host::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
@@ -50,7 +51,7 @@ pub(crate) fn shelf_of(house: &House, project: i64) -> Shelf {
 /// A house whose project has the sample.
 pub(crate) async fn house_with_sample(engine: &Engine) -> House {
     let house = engine.house().await;
-    shelf_of(&house, house.project.id).import(&Package::read(sample()), false).await.unwrap();
+    shelf_of(&house, house.project.id).import(&Package::read(sample()), false, Size::default()).await.unwrap();
     house
 }
 
@@ -380,7 +381,7 @@ async fn what_is_in_the_other_project_answers_as_what_is_nowhere() {
     for engine in engines() {
         let house = house_with_sample(&engine).await;
         let theirs = next_door(&house, "olga").await;
-        shelf_of(&house, theirs).import(&Package::read(their_sample()), false).await.unwrap();
+        shelf_of(&house, theirs).import(&Package::read(their_sample()), false, Size::default()).await.unwrap();
         // Who is in both projects works in one at a time, too.
         let both = house.store.people().add_user("both").await.unwrap();
         for project in [house.project.id, theirs] {
@@ -490,12 +491,12 @@ async fn a_thousand_made_up_packages_come_out_as_they_went_in() {
         let shelf = shelf_of(&house, house.project.id);
         for round in 0..rounds {
             let files = toolhost_testkit::packages::package().new_tree(&mut runner).unwrap().current();
-            shelf.import(&Package::read(files.clone()), true).await.unwrap();
+            shelf.import(&Package::read(files.clone()), true, Size::default()).await.unwrap();
             let out = shelf.export().await.unwrap();
             assert_eq!(out, files, "round {round}");
             let zip = toolhost_builder::to_zip(&out);
             assert_eq!(toolhost_builder::from_zip(&zip).unwrap(), files);
-            let again = shelf.import(&Package::read(out), true).await.unwrap();
+            let again = shelf.import(&Package::read(out), true, Size::default()).await.unwrap();
             assert_eq!(again.moment, None, "nothing is different");
         }
     }

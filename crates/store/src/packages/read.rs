@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use toolhost_builder::envelope::{self, Mode, Request, TargetType};
+use toolhost_builder::limits::Size;
 use toolhost_builder::refs::{Index, Object, Ref};
-use toolhost_builder::{Edits, Files, Finding, Package, Severity, revision, validate};
+use toolhost_builder::{Edits, Files, Finding, Package, Severity, revision, validate_up_to};
 
 use super::change::{Cause, derive_agents, derive_asset};
 use super::derive::{Derived, head_of};
@@ -91,10 +92,10 @@ struct Question {
 }
 
 impl Shelf {
-    /// Keeps a package. Nothing is kept of one that is not right.
-    pub async fn import(&self, package: &Package, replace: bool) -> Result<Brought> {
+    /// Keeps a package of at most this size. Nothing is kept of one that is not right.
+    pub async fn import(&self, package: &Package, replace: bool, most: Size) -> Result<Brought> {
         let (errors, warnings): (Vec<_>, Vec<_>) =
-            validate(package).into_iter().partition(|finding| finding.severity == Severity::Error);
+            validate_up_to(package, most).into_iter().partition(|finding| finding.severity == Severity::Error);
         if !errors.is_empty() {
             return Err(PackageError::Invalid(errors));
         }

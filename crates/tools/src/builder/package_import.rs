@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_builder::limits::{FILE_BYTES_MAX, FILES_MAX, PACKAGE_BYTES_MAX};
+use toolhost_builder::limits::{FILE_BYTES_MAX, FILES_MAX, PACKAGE_BYTES_MAX, Size};
 use toolhost_builder::{Files, MANIFEST, Package};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
 use toolhost_sandbox::{EntryKind, ListQuery, ReadSpan, WsPath};
@@ -77,7 +77,7 @@ impl Tool for PackageImport {
             return Err(ToolError::new(ErrorKind::Validation, format!("there is no `{MANIFEST}` in `{folder}`"))
                 .hint("name the folder that it is in"));
         }
-        let brought = shelf(&self.0, ctx)?.import(&Package::read(files), input.replace).await?;
+        let brought = shelf(&self.0, ctx)?.import(&Package::read(files), input.replace, Size::default()).await?;
         Ok(Output {
             files: brought.files,
             workflows: brought.workflows,
