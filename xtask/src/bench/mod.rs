@@ -5,6 +5,7 @@
 //! one function per measurement, and [`table`] judges and prints.
 
 mod client;
+mod packages;
 mod peers;
 mod people;
 mod playground;
@@ -19,6 +20,7 @@ use std::thread::available_parallelism;
 
 use anyhow::Result;
 
+use crate::bench::packages::Packages;
 use crate::bench::peers::Peers;
 use crate::bench::playground::Playground;
 use crate::bench::records::Shelves;
@@ -63,6 +65,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         peers: Peers::find(&folder),
         playground: Playground::make()?,
         shelves: Shelves::default(),
+        packages: Packages::default(),
     };
     println!("{}", machine(root));
     for missing in stage.peers.missing() {

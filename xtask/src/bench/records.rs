@@ -46,7 +46,7 @@ pub(crate) struct Shelf {
 }
 
 /// A server for as long as this stands.
-struct ThrowawayPostgres {
+pub(crate) struct ThrowawayPostgres {
     child: Child,
     stdin: Option<ChildStdin>,
 }
@@ -115,7 +115,7 @@ impl Shelf {
 }
 
 /// testkit's server, as its example keeps it.
-fn postgres(root: &Path) -> Result<(String, ThrowawayPostgres)> {
+pub(crate) fn postgres(root: &Path) -> Result<(String, ThrowawayPostgres)> {
     let example = ["--example", "throwaway_postgres", "--package", "toolhost-testkit"];
     shell::must_run(shell::cargo(root).args(["build", "--locked"]).args(example))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::bench::client::{Client, Server};
+use crate::bench::packages::{self, Packages};
 use crate::bench::peers::Peers;
 use crate::bench::people;
 use crate::bench::playground::{PAGE, Playground, RARE_WORD, TREE_FILES};
@@ -47,6 +48,7 @@ pub(crate) struct Stage {
     pub(crate) peers: Peers,
     pub(crate) playground: Playground,
     pub(crate) shelves: Shelves,
+    pub(crate) packages: Packages,
 }
 
 impl Stage {
@@ -67,7 +69,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 22] = [
+const PLANS: [Plan; 28] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -106,6 +108,18 @@ const PLANS: [Plan; 22] = [
         budgets: &[Budget::OursMax(5.0)] },
     Plan { what: "cycle check, 500,000 edges, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| cycle_check(stage, Engine::Postgres),
         budgets: &[Budget::OursMax(300.0)] },
+    Plan { what: "builder reads, 10,000 workflows, SQLite", unit: Unit::Milliseconds, measure: |stage| packages::reads(stage, Engine::Sqlite),
+        budgets: &[Budget::OursMax(5.0)] },
+    Plan { what: "builder_refs_find, SQLite", unit: Unit::Milliseconds, measure: |stage| packages::refs(stage, Engine::Sqlite),
+        budgets: &[Budget::OursMax(20.0)] },
+    Plan { what: "builder_change_validate, 200 operations, SQLite", unit: Unit::Milliseconds, measure: |stage| packages::validate(stage, Engine::Sqlite),
+        budgets: &[Budget::OursMax(100.0)] },
+    Plan { what: "builder reads, 10,000 workflows, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| packages::reads(stage, Engine::Postgres),
+        budgets: &[Budget::OursMax(5.0)] },
+    Plan { what: "builder_refs_find, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| packages::refs(stage, Engine::Postgres),
+        budgets: &[Budget::OursMax(20.0)] },
+    Plan { what: "builder_change_validate, 200 operations, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| packages::validate(stage, Engine::Postgres),
+        budgets: &[Budget::OursMax(100.0)] },
     Plan { what: "file_write that a person allows", unit: Unit::Milliseconds, measure: people::approval,
         budgets: &[Budget::AddedMax(2.0)] },
     Plan { what: "deploy of 50,000 files", unit: Unit::Milliseconds, measure: people::deploy,
