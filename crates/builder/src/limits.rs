@@ -36,6 +36,9 @@ pub const DIFF_BYTES_MAX: usize = 256 * 1024;
 /// Hidden characters told per text; the rest are counted.
 pub const HIDDEN_MAX: usize = 20;
 
+/// Longest id of a workflow or an agent, bytes.
+pub const ID_BYTES_MAX: usize = 200;
+
 /// How large a package may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {

@@ -74,8 +74,8 @@ pub struct Success {
 /// A workflow of a package, as answers name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowRef {
-    /// Its number in the project; 0 for one that is only staged.
-    pub number: i64,
+    /// Its number in the project; none for one that is only staged.
+    pub number: Option<i64>,
     /// SHA-256 of the canonical JSON of the whole workflow.
     pub revision: Option<String>,
 }

@@ -363,7 +363,7 @@ impl Gate {
                 let of_workflow = workflow.as_ref().and_then(|workflow| workflow.revision.clone());
                 let revision = (revision.is_some() || of_workflow.is_some())
                     .then_some(Revision { workflow: of_workflow, target: revision });
-                let workflow_id = workflow.map_or(meta.workflow_id, |workflow| Some(workflow.number));
+                let workflow_id = workflow.map_or(meta.workflow_id, |workflow| workflow.number);
                 let meta = Meta { revision, workflow_id, ..meta };
                 Outcome { ok: true, data, error: None, meta, text }
             }

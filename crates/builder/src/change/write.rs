@@ -206,6 +206,10 @@ impl<'a> Draft<'a> {
         let Some(text) = wanted.get(Part::Document) else { return Ok(()) };
         if self.text(path) != Some(text) {
             check_path(path, &self.reserved)?;
+            let was_its_own = self.package.workflow(workflow).and_then(|w| w.node(node)?.path.as_deref()) == Some(path);
+            if !was_its_own && !self.edits.contains_key(path) && self.package.files().contains_key(path) {
+                return Err(taken(path));
+            }
             self.set(path, text);
         }
         Ok(())
@@ -297,7 +301,8 @@ impl<'a> Draft<'a> {
     fn new_place(&self, id: &str, entry: &Value) -> Result<Place> {
         let path = |name: &str| {
             let path = entry.get(name).and_then(Value::as_str).unwrap_or_default();
-            check_path(path, &self.reserved).map(|()| path.to_owned())
+            check_path(path, &self.reserved)?;
+            if self.bytes(path).is_some() { Err(taken(path)) } else { Ok(path.to_owned()) }
         };
         let (path, graph_path) = (path("workflow")?, path("graph")?);
         if path == graph_path {
@@ -422,17 +427,22 @@ fn same_place(place: &Place, entry: Option<&Value>) -> Result<Place> {
     Ok(place.clone())
 }
 
+/// There is something else at this path.
+fn taken(path: &str) -> Box<Finding> {
+    let message = format!("the path `{}` belongs to something else", path.escape_debug());
+    let finding = Finding::error("path-taken", path, "", message);
+    Box::new(finding.expected("a path of its own below the package").actual(path).hint("choose another path"))
+}
+
 /// A path that a step or a workflow may be written to.
 fn check_path(path: &str, reserved: &BTreeSet<String>) -> Result<()> {
     let shown = path.escape_debug();
-    let finding = if let Some(problem) = problem(path) {
-        Finding::error("path-unsafe", path, "", format!("the path `{shown}` {problem}"))
-    } else if path.starts_with(assets::FOLDER) || reserved.contains(path) {
-        Finding::error("path-taken", path, "", format!("the path `{shown}` belongs to something else"))
-    } else {
-        return Ok(());
-    };
-    Err(Box::new(finding.expected("a path of its own below the package").actual(path).hint("choose another path")))
+    if let Some(problem) = problem(path) {
+        let finding = Finding::error("path-unsafe", path, "", format!("the path `{shown}` {problem}"));
+        let finding = finding.expected("a path of its own below the package").actual(path);
+        return Err(Box::new(finding.hint("choose another path")));
+    }
+    if path.starts_with(assets::FOLDER) || reserved.contains(path) { Err(taken(path)) } else { Ok(()) }
 }
 
 /// The nodes of a graph, with the paths of their files. None where it cannot be understood.

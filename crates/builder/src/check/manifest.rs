@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::assets;
 use crate::files::problem;
 use crate::finding::{Finding, Findings};
+use crate::limits::ID_BYTES_MAX;
 use crate::package::{MANIFEST, Package};
 
 pub(super) fn check(package: &Package, findings: &mut Findings) {
@@ -29,6 +30,9 @@ pub(super) fn check(package: &Package, findings: &mut Findings) {
         for name in ["workflow", "graph"] {
             check_file(package, manifest, &format!("{place}/{name}"), findings);
         }
+    }
+    for workflow in package.workflows().iter().filter(|workflow| workflow.id.len() > ID_BYTES_MAX) {
+        findings.add(too_long(MANIFEST, format!("{}/id", workflow.pointer), &workflow.id));
     }
     let mut ids = BTreeSet::new();
     for workflow in package.workflows().iter().filter(|workflow| !ids.insert(workflow.id.as_str())) {
@@ -67,6 +71,13 @@ pub(super) fn check_path(package: &Package, file: &str, pointer: String, path: &
     }
 }
 
+fn too_long(file: &str, pointer: String, id: &str) -> Finding {
+    Finding::error("id-too-long", file, pointer, format!("an id of {} bytes is too long", id.len()))
+        .expected(format!("at most {ID_BYTES_MAX} bytes"))
+        .actual(id)
+        .hint("give it a shorter id")
+}
+
 pub(super) fn twice(file: &str, pointer: String, what: &str, id: &str) -> Finding {
     Finding::error("id-duplicate", file, pointer, format!("the {what} `{id}` is there twice"))
         .expected("an id of its own")
@@ -79,6 +90,9 @@ fn check_agents(package: &Package, findings: &mut Findings) {
     let mut ids = BTreeSet::new();
     for agent in package.agents() {
         let pointer = format!("/agents/{}", agent.index);
+        if agent.id.len() > ID_BYTES_MAX {
+            findings.add(too_long(path, format!("{pointer}/id"), &agent.id));
+        }
         if !ids.insert(agent.id.as_str()) {
             findings.add(twice(path, format!("{pointer}/id"), "agent", &agent.id));
         }

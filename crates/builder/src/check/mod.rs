@@ -4,7 +4,7 @@ mod manifest;
 mod steps;
 mod workflows;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::assets;
 use crate::files::{self, case_twins};
@@ -62,6 +62,7 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
             steps::check(package, workflow, scope, &mut findings);
         }
     }
+    check_shared(package, scope, &mut findings);
     check_assets(package, scope, &mut findings);
     if scope.has(MANIFEST) || package.workflows().iter().any(|workflow| scope.has(&workflow.graph_path)) {
         check_unused(package, &mut findings);
@@ -93,6 +94,14 @@ fn check_files(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
         // Assets have rules of their own, which include these.
         if let Some(problem) = files::problem(path).filter(|_| !path.starts_with(assets::FOLDER)) {
             findings.add(unsafe_path(path, problem));
+        }
+    }
+    for path in files.keys().filter(|path| scope.has(path)) {
+        let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+        for folder in folders.filter(|folder| files.contains_key(*folder)) {
+            let message = format!("`{folder}` is a file, and `{path}` would be below it");
+            let finding = Finding::error("path-is-folder", path, "", message).actual(path);
+            findings.add(finding.expected("a path below folders").hint("rename one of them"));
         }
     }
     for (first, second) in case_twins(files.keys().map(String::as_str)) {
@@ -155,6 +164,30 @@ fn check_schemas(package: &Package, schemas: &Schemas, scope: Scope<'_>, finding
 fn is_too_large(workflow: &Workflow) -> bool {
     let count = |list| workflow.graph.as_ref().and_then(|graph| graph.get(list)?.as_array()).map_or(0, Vec::len);
     count("nodes") > NODES_MAX || count("edges") > EDGES_MAX
+}
+
+/// One file for one node, also of another workflow; and none of them an asset.
+fn check_shared(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
+    let mut owners: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    let mut graphs = BTreeSet::new();
+    for workflow in package.workflows().iter().filter(|workflow| graphs.insert(&workflow.graph_path)) {
+        for node in &workflow.nodes {
+            let Some(path) = node.path.as_deref() else { continue };
+            let owner = *owners.entry(path).or_insert((&workflow.id, &node.id));
+            let is_touched = scope.has(path) || scope.has(&workflow.graph_path);
+            let pointer = || format!("/nodes/{}/file", node.index);
+            if owner.0 != workflow.id && is_touched {
+                let message = format!("`{path}` is the step of `{}` in the workflow `{}` already", owner.1, owner.0);
+                let finding = Finding::error("step-file-shared", &workflow.graph_path, pointer(), message);
+                findings.add(finding.expected("a file of its own for each node").actual(path).hint("copy the file"));
+            }
+            if path.starts_with(assets::FOLDER) && is_touched {
+                let message = format!("the step file `{path}` is among the assets");
+                let finding = Finding::error("path-taken", &workflow.graph_path, pointer(), message);
+                findings.add(finding.expected("a file outside `assets/`").actual(path).hint("move the file"));
+            }
+        }
+    }
 }
 
 fn check_assets(package: &Package, scope: Scope<'_>, findings: &mut Findings) {

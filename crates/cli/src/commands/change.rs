@@ -220,7 +220,9 @@ fn history(deeds: &[Deed], json: bool) -> anyhow::Result<ExitCode> {
                 (_, Some(undoes), _) => format!("takes back {undoes}"),
                 _ => String::new(),
             };
-            let files = print::visible(&deed.files.join(", "));
+            let more = deed.file_count - i64::try_from(deed.files.len()).unwrap_or(i64::MAX);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            let files = print::visible(&format!("{}{more}", deed.files.join(", ")));
             vec![
                 deed.moment.to_string(),
                 deed.kind.clone(),

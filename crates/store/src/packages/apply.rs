@@ -10,15 +10,15 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolhost_builder::change::{self, Check, Clash, Found, Merged, Part as Piece, Snapshot, merge};
+use toolhost_builder::change::{self, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Snapshot, merge};
 use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
-use toolhost_builder::{Edits, Files, Finding, Package, Severity, validate};
+use toolhost_builder::{Edits, Files, Finding, MANIFEST, Package, Severity, places_of, validate};
 
 use super::change::Cause;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
-use super::part::Want;
+use super::part::{Head, Want};
 use super::sets::{expect_open, set_id};
 use super::{Revisions, Shelf};
 use crate::db::{Tx, sql};
@@ -91,7 +91,7 @@ impl Shelf {
         let chosen = chosen(wish, staged)?;
         let unconfirmed: Vec<String> = chosen
             .iter()
-            .filter(|draft| draft.wanted.is_none())
+            .filter(|draft| draft.wanted.is_none() && !goes_along(draft, &chosen))
             .map(|draft| draft.object.to_string())
             .filter(|name| !wish.deletes.contains(name))
             .collect();
@@ -116,7 +116,7 @@ impl Shelf {
         let operations: Vec<i64> = chosen.iter().map(|draft| draft.position).collect();
         let cause = Cause { kind: "apply", set: Some(wish.number), operations: Some(&operations), undoes: None };
         let moment = self.commit(&mut tx, &part.head, &edits, &cause).await?;
-        let left = self.settle(&mut tx, &kept.overlay, wish.number, &drafts).await?;
+        let left = self.settle(&mut tx, &kept.overlay, wish.number, &chosen).await?;
         let new_revision = self.revisions_now(&mut tx, &drafts).await?;
         tx.commit().await?;
         Ok(Applied {
@@ -151,23 +151,19 @@ impl Shelf {
         let mut edits = Edits::new();
         let mut conflicts = Vec::new();
         for path in &paths {
-            let state = |files: &Files| files.get(path).map(|bytes| text_of(bytes));
-            match merge(state(&applied).as_ref(), state(&present).as_ref(), state(&former).as_ref()) {
-                Merged::Clean(state) => {
-                    let bytes =
-                        state.as_ref().and_then(|state| state.get(Piece::Content)).map(|text| text.as_bytes().to_vec());
-                    edits.insert(path.clone(), bytes);
-                }
-                Merged::Conflict(clashes) => conflicts.push(Conflict { object: path.clone(), clashes }),
+            match taken_back([&applied, &present, &former].map(|files| files.get(path))) {
+                Ok(bytes) => drop(edits.insert(path.clone(), bytes)),
+                Err(clashes) => conflicts.push(Conflict { object: path.clone(), clashes }),
             }
         }
         if !conflicts.is_empty() {
             return Err(PackageError::Conflict(Conflicts(conflicts)));
         }
         let cause = Cause { kind: "undo", set: None, operations: None, undoes: Some(moment) };
-        let was = self.findings_around(&mut tx, &edits).await?;
+        let around = self.around(&mut tx, &head, &edits).await?;
+        let was = self.findings_in(&mut tx, &around).await?;
         let undone = self.commit(&mut tx, &head, &edits, &cause).await?;
-        let now = self.findings_around(&mut tx, &edits).await?;
+        let now = self.findings_in(&mut tx, &around).await?;
         let new: Vec<Finding> = now.into_iter().filter(|finding| !was.contains(finding)).collect();
         if !new.is_empty() {
             return Err(PackageError::Invalid(new));
@@ -180,28 +176,30 @@ impl Shelf {
         Ok(Undone { moment: undone, undoes: moment, files: edits.into_keys().collect() })
     }
 
-    /// What is wrong in the workflows that these files belong to, and with those that name what may be gone.
-    async fn findings_around(&self, tx: &mut Tx, edits: &Edits) -> Result<Vec<Finding>> {
+    /// The workflows that these files belong to, and those that name what may be gone.
+    async fn around(&self, tx: &mut Tx, head: &Head, edits: &Edits) -> Result<Want> {
         let mut want = Want { asset_names: true, workflow_names: true, manifest: true, ..Want::default() };
-        want.workflows = self.workflows_with(tx, edits).await?;
+        want.workflows = self.workflows_with(tx, edits.keys()).await?;
         for path in edits.keys() {
             for unit in self.units_with(tx, &Object::Asset(path.clone())).await? {
                 want.add_unit(&unit);
             }
         }
-        let head = self.head(tx).await?;
-        if head.agents_path.as_ref().is_some_and(|path| edits.contains_key(path)) {
-            let text = "SELECT DISTINCT unit FROM package_ref WHERE project_id = $1 AND target >= 'agent:' AND target < 'agent;'
-                 LIMIT 200";
-            for row in sql(text).bind(self.who.project_id).all(tx).await? {
-                want.add_unit(&row.get::<String>("unit")?);
+        for object in gone_from(head, edits, &self.files(tx, &edits.keys().cloned().collect(), None).await?) {
+            for unit in self.units_with(tx, &object).await? {
+                want.add_unit(&unit);
             }
         }
-        let part = self.part(tx, &want, &[]).await?;
+        Ok(want)
+    }
+
+    /// What is wrong there.
+    async fn findings_in(&self, tx: &mut Tx, want: &Want) -> Result<Vec<Finding>> {
+        let part = self.part(tx, want, &[]).await?;
         Ok(validate(&part.base).into_iter().filter(|finding| finding.severity == Severity::Error).collect())
     }
 
-    /// Marks what has been applied; answers how many operations of the set are left.
+    /// Marks what has been applied, as it was staged: later sets of the session were made on that. Answers how many operations of the set are left.
     async fn settle(&self, tx: &mut Tx, overlay: &str, number: i64, drafts: &[Draft]) -> Result<usize> {
         let project = self.who.project_id;
         for draft in drafts {
@@ -240,6 +238,34 @@ impl Shelf {
     }
 }
 
+/// Agents and workflows that are listed on one side of an edit and not on the other.
+fn gone_from(head: &Head, edits: &Edits, present: &Files) -> BTreeSet<Object> {
+    let ids = |path: &str, bytes: Option<&Vec<u8>>, list: &str| -> BTreeSet<String> {
+        let value: Option<Value> = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
+        if path == MANIFEST {
+            return places_of(value.as_ref()).into_iter().map(|place| place.id).collect();
+        }
+        let items = value.as_ref().and_then(|value| value.get(list)?.as_array());
+        let ids = items.into_iter().flatten().filter_map(|item| item.get("id")?.as_str().map(str::to_owned));
+        ids.collect()
+    };
+    let mut gone = BTreeSet::new();
+    for (path, list) in [(Some(MANIFEST), "workflows"), (head.agents_path.as_deref(), "agents")] {
+        let Some((path, edited)) = path.and_then(|path| Some((path, edits.get(path)?))) else { continue };
+        let (before, after) = (ids(path, present.get(path), list), ids(path, edited.as_ref(), list));
+        let changed = before.symmetric_difference(&after).cloned();
+        gone.extend(changed.map(if list == "agents" { Object::Agent } else { Object::Workflow }));
+    }
+    gone
+}
+
+/// Whether it goes with its workflow.
+fn goes_along(draft: &Draft, chosen: &[Draft]) -> bool {
+    let Object::Step { workflow, .. } = &draft.object else { return false };
+    let goes = |other: &Draft| other.wanted.is_none() && other.object == Object::Workflow(workflow.clone());
+    draft.wanted.is_none() && chosen.iter().any(goes)
+}
+
 /// The operations that are wanted; of an object that two of them change, the last.
 fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
     let Some(positions) = &wish.operations else {
@@ -248,7 +274,9 @@ fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
     if let Some(position) = positions.iter().find(|position| !staged.iter().any(|draft| draft.position == **position)) {
         return Err(PackageError::NoOperation { number: wish.number, position: *position });
     }
-    Ok(last_of_each(staged.into_iter().filter(|draft| positions.contains(&draft.position)).collect()))
+    let named: Vec<Draft> = staged.iter().filter(|draft| positions.contains(&draft.position)).cloned().collect();
+    let is_meant = |draft: &Draft| positions.contains(&draft.position) || goes_along(draft, &named);
+    Ok(last_of_each(staged.into_iter().filter(|draft| is_meant(draft)).collect()))
 }
 
 /// The set without the operations that are not wanted.
@@ -269,7 +297,7 @@ fn only(body: &Value, chosen: &[Draft]) -> Value {
 }
 
 /// Each wish over what is there now; which of them had to be merged.
-fn merged(base: &Package, chosen: &[Draft]) -> Result<(Vec<Draft>, Vec<Object>)> {
+pub(super) fn merged(base: &Package, chosen: &[Draft]) -> Result<(Vec<Draft>, Vec<Object>)> {
     let (mut drafts, mut merged, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
     for draft in chosen {
         let current: Option<Snapshot> = change::snapshot(base, &draft.object);
@@ -294,7 +322,26 @@ fn edits_between(before: &Files, after: &Files) -> Edits {
     edits
 }
 
+/// A file as it was before a change, with what has happened to it since.
+fn taken_back([applied, present, former]: [Option<&Vec<u8>>; 3]) -> std::result::Result<Option<Vec<u8>>, Vec<Clash>> {
+    if present == applied {
+        return Ok(former.cloned());
+    }
+    match merge(text_of(applied).as_ref(), text_of(present).as_ref(), text_of(former).as_ref()) {
+        Merged::Conflict(clashes) => Err(clashes),
+        Merged::Clean(_)
+            if [applied, present, former].into_iter().flatten().any(|b| std::str::from_utf8(b).is_err()) =>
+        {
+            // What is no text was told as one above, and is not to be written so.
+            Err(vec![Clash { part: Piece::Content, place: ClashPlace::Whole, base: None, current: None, ours: None }])
+        }
+        Merged::Clean(state) => {
+            Ok(state.as_ref().and_then(|state| state.get(Piece::Content)).map(|text| text.as_bytes().to_vec()))
+        }
+    }
+}
+
 /// A file as an object that can be merged.
-fn text_of(bytes: &[u8]) -> Snapshot {
-    Snapshot([(Piece::Content, String::from_utf8_lossy(bytes).into_owned())].into())
+fn text_of(bytes: Option<&Vec<u8>>) -> Option<Snapshot> {
+    bytes.map(|bytes| Snapshot([(Piece::Content, String::from_utf8_lossy(bytes).into_owned())].into()))
 }

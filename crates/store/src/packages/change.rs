@@ -44,7 +44,7 @@ impl Shelf {
         let moment = head.moment + 1;
         self.keep_former(tx, moment, &edits, &before).await?;
         // Before and after: a file may go from one workflow to another.
-        let mut touched = self.workflows_with(tx, &edits).await?;
+        let mut touched = self.workflows_with(tx, edits.keys()).await?;
         self.write_files(tx, &edits).await?;
         let mut derived = Derived::new(self.who.project_id, moment);
         let mut last_number = head.last_number;

@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use toolhost_builder::refs::{Index, Object, Ref};
-use toolhost_builder::{Edits, Elsewhere, Files, Package, Place, Workflow, revision};
+use toolhost_builder::{Elsewhere, Files, Package, Place, Workflow, revision};
 
 use super::error::Result;
 use super::{BATCH, Shelf};
 use crate::db::{Argument, Tx, places, sql, sql_of};
 use crate::error::Error;
+
+/// Longest name that can be looked for, bytes.
+const NAME_BYTES_MAX: usize = 1000;
 
 /// References that leave one unit, by the object they lead to.
 pub(super) type Outgoing = BTreeMap<Object, Vec<Ref>>;
@@ -35,13 +38,19 @@ pub(super) fn names_of(workflow: &Workflow, index: &Index) -> BTreeSet<String> {
             names.insert(name.clone());
         }
     }
+    // An index row has a largest size, and a text of PostgreSQL no zero.
+    names.retain(|name| name.len() <= NAME_BYTES_MAX && !name.contains('\0'));
     names
 }
 
 /// What a unit refers to outside itself.
 pub(super) fn outgoing(index: &Index, is_inside: impl Fn(&Object) -> bool) -> Outgoing {
     let mut out = Outgoing::new();
-    for one in index.all().iter().filter(|one| is_inside(&one.from) && !is_inside(&one.to)) {
+    let is_kept = |one: &&Ref| {
+        let name = one.to.to_string();
+        is_inside(&one.from) && !is_inside(&one.to) && name.len() <= NAME_BYTES_MAX && !name.contains('\0')
+    };
+    for one in index.all().iter().filter(is_kept) {
         out.entry(one.to.clone()).or_default().push(one.clone());
     }
     out
@@ -203,9 +212,13 @@ impl Shelf {
     }
 
     /// The workflows that one of these files belongs to.
-    pub(super) async fn workflows_with(&self, tx: &mut Tx, edits: &Edits) -> Result<BTreeSet<String>> {
+    pub(super) async fn workflows_with(
+        &self,
+        tx: &mut Tx,
+        paths: impl Iterator<Item = &String> + Send,
+    ) -> Result<BTreeSet<String>> {
         let mut found = BTreeSet::new();
-        let paths: Vec<&String> = edits.keys().collect();
+        let paths: Vec<&String> = paths.collect();
         for batch in paths.chunks(BATCH) {
             let text = format!(
                 "SELECT DISTINCT workflow FROM package_name WHERE project_id = $1 AND name IN ({})",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toolhost_builder::change::{Part, Snapshot};
+use toolhost_builder::change::Snapshot;
 use toolhost_builder::refs::Object;
 
 use super::Shelf;
@@ -19,14 +19,6 @@ pub(super) struct Draft {
     /// As it was when the session began to change it; none: it was not there.
     pub(super) base: Option<Snapshot>,
     pub(super) wanted: Option<Snapshot>,
-}
-
-impl Draft {
-    /// Whether the manifest's list of workflows becomes another one.
-    pub(super) fn changes_list(&self) -> bool {
-        let entry = |state: &Option<Snapshot>| state.as_ref().map(|state| state.get(Part::Entry).map(str::to_owned));
-        entry(&self.base) != entry(&self.wanted)
-    }
 }
 
 impl Shelf {

@@ -48,6 +48,8 @@ pub enum PackageError {
     NoUndo { moment: i64, why: String },
     #[error("a session keeps at most {max} {what}")]
     TooMany { max: usize, what: &'static str },
+    #[error("{object} is used by more than {max} workflows, agents and assets")]
+    UsedTooMuch { object: String, max: usize },
     #[error(transparent)]
     Store(#[from] Error),
 }
@@ -82,7 +84,7 @@ impl PackageError {
             | Self::Ended { .. }
             | Self::Conflict(_)
             | Self::NoUndo { .. } => ErrorKind::Conflict,
-            Self::TooMany { .. } => ErrorKind::Limit,
+            Self::TooMany { .. } | Self::UsedTooMuch { .. } => ErrorKind::Limit,
             Self::Store(_) => ErrorKind::Internal,
         }
     }
@@ -116,6 +118,7 @@ impl PackageError {
             Self::Contract(_) | Self::Rejected(_) => "mend what is named and send the whole set again",
             Self::Invalid(_) => "mend what is named; nothing was changed",
             Self::Conflict(_) => "read the objects again and stage the change anew; nothing was changed",
+            Self::UsedTooMuch { .. } => "change some of those first, so that fewer use it; nothing was changed",
             Self::DeletesUnconfirmed(_) => "name each object that goes; nothing was changed",
             _ => return None,
         })

@@ -9,6 +9,8 @@ use crate::db::{Row, Tx, sql};
 
 /// Changes of one answer.
 const DEEDS_MAX: i64 = 200;
+/// Files of one change that a list names.
+const FILES_SHOWN: i64 = 20;
 
 /// One change of the package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -34,8 +36,10 @@ pub struct Deed {
     pub undone_by: Option<i64>,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
-    /// Paths of the files that became others; of a first import, none.
+    /// Paths of files that became others, the first of them; of a first import, none.
     pub files: Vec<String>,
+    /// How many files became others.
+    pub file_count: i64,
 }
 
 impl Shelf {
@@ -48,7 +52,8 @@ impl Shelf {
         let mut deeds = Vec::new();
         for row in &rows {
             let mut deed = deed(row)?;
-            deed.files = self.changed_paths(&mut tx, deed.moment).await?;
+            deed.files = self.changed_paths(&mut tx, deed.moment, FILES_SHOWN).await?;
+            deed.file_count = self.changed_count(&mut tx, deed.moment).await?;
             deeds.push(deed);
         }
         Ok(deeds)
@@ -59,13 +64,19 @@ impl Shelf {
         let row = crate::db::sql_of(text).bind(self.who.project_id).bind(moment).optional(tx).await?;
         let Some(row) = row else { return Ok(None) };
         let mut deed = deed(&row)?;
-        deed.files = self.changed_paths(tx, moment).await?;
+        deed.files = self.changed_paths(tx, moment, i64::MAX).await?;
+        deed.file_count = i64::try_from(deed.files.len()).unwrap_or(i64::MAX);
         Ok(Some(deed))
     }
 
-    async fn changed_paths(&self, tx: &mut Tx, moment: i64) -> Result<Vec<String>> {
-        let text = "SELECT path FROM package_former WHERE project_id = $1 AND moment = $2 ORDER BY path LIMIT 1000";
-        let rows = sql(text).bind(self.who.project_id).bind(moment).all(tx).await?;
+    async fn changed_count(&self, tx: &mut Tx, moment: i64) -> Result<i64> {
+        let text = "SELECT COUNT(*) AS count FROM package_former WHERE project_id = $1 AND moment = $2";
+        Ok(sql(text).bind(self.who.project_id).bind(moment).one(tx).await?.get("count")?)
+    }
+
+    async fn changed_paths(&self, tx: &mut Tx, moment: i64, most: i64) -> Result<Vec<String>> {
+        let text = "SELECT path FROM package_former WHERE project_id = $1 AND moment = $2 ORDER BY path LIMIT $3";
+        let rows = sql(text).bind(self.who.project_id).bind(moment).bind(most).all(tx).await?;
         rows.iter().map(|row| Ok(row.get("path")?)).collect()
     }
 }
@@ -87,5 +98,6 @@ fn deed(row: &Row) -> Result<Deed> {
         undone_by: row.get("undone_by")?,
         created_at_ms: row.get("created_at_ms")?,
         files: Vec::new(),
+        file_count: 0,
     })
 }

@@ -14,7 +14,7 @@ use super::{BATCH, Shelf};
 use crate::db::{Row, Tx, places, sql, sql_of};
 
 /// What is to be at hand.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Want {
     /// Ids of workflows; those that are not there are left out.
     pub(super) workflows: BTreeSet<String>,
@@ -25,6 +25,8 @@ pub(super) struct Want {
     /// The ids of all workflows.
     pub(super) workflow_names: bool,
     pub(super) manifest: bool,
+    /// Paths of other files.
+    pub(super) paths: BTreeSet<String>,
     /// As it was after this moment; now if `None`.
     pub(super) at: Option<i64>,
 }
@@ -57,7 +59,39 @@ impl Part {
     }
 }
 
+/// Paths that drafts write to, or name where nothing named them.
+struct Met {
+    paths: BTreeSet<String>,
+}
+
+impl Met {
+    fn of(base: &Package, after: &Package) -> Self {
+        let nodes = |package: &Package| -> BTreeSet<String> {
+            let nodes = package.workflows().iter().flat_map(|workflow| &workflow.nodes);
+            nodes.filter_map(|node| node.path.clone()).collect()
+        };
+        let mut paths: BTreeSet<String> = nodes(after).difference(&nodes(base)).cloned().collect();
+        let files = (base.files(), after.files());
+        paths.extend(
+            files.1.iter().filter(|(path, bytes)| files.0.get(*path) != Some(bytes)).map(|(path, _)| path.clone()),
+        );
+        paths.extend(files.0.keys().filter(|path| !files.1.contains_key(*path)).cloned());
+        // These have owners of another kind.
+        paths.retain(|path| path != MANIFEST && Some(path.as_str()) != base.agents_path());
+        Self { paths }
+    }
+}
+
 impl Want {
+    /// What a reference stands in.
+    pub(super) fn add_unit(&mut self, unit: &str) {
+        match unit.split_once(':') {
+            Some(("workflow", id)) => drop(self.workflows.insert(id.to_owned())),
+            Some(("asset", path)) => drop(self.assets.insert(path.to_owned())),
+            _ => {}
+        }
+    }
+
     pub(super) fn workflows<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         Self { workflows: ids.into_iter().map(str::to_owned).collect(), ..Self::default() }
     }
@@ -93,22 +127,32 @@ impl Shelf {
     /// Reads what is wanted, and lays the drafts over it.
     pub(super) async fn part(&self, tx: &mut Tx, want: &Want, drafts: &[Draft]) -> Result<Part> {
         let head = self.head(tx).await?;
-        let base = self.base(tx, &head, want, drafts).await?;
-        let (after, findings) = match drafts {
-            [] => (None, Vec::new()),
-            drafts => {
-                let (package, findings) = self.overlaid(tx, &base, want, drafts).await?;
-                (Some(package), findings)
+        let mut base = self.base(tx, &head, want, drafts).await?;
+        if drafts.is_empty() {
+            return Ok(Part { head, base, after: None, findings: Vec::new() });
+        }
+        let wanted = |draft: &&Draft| draft.object.workflow().is_none_or(|id| want.workflows.contains(id));
+        let over: Vec<_> = drafts.iter().filter(wanted).map(|d| (d.object.clone(), d.wanted.clone())).collect();
+        // A draft may write to, or name, a file that is another's: what it meets has to be at hand, too.
+        let mut wider = want.clone();
+        loop {
+            let (after, findings) = overlay(&base, &over);
+            let met = Met::of(&base, &after);
+            let known = wider.clone();
+            wider.workflows.extend(self.workflows_with(tx, met.paths.iter()).await?);
+            wider.paths.extend(met.paths);
+            if wider == known {
+                return Ok(Part { head, base, after: Some(after), findings });
             }
-        };
-        Ok(Part { head, base, after, findings })
+            base = self.base(tx, &head, &wider, drafts).await?;
+        }
     }
 
     async fn base(&self, tx: &mut Tx, head: &Head, want: &Want, drafts: &[Draft]) -> Result<Package> {
-        let mut paths: BTreeSet<String> = want.assets.clone();
+        let mut paths: BTreeSet<String> = want.assets.union(&want.paths).cloned().collect();
         paths.extend(head.agents_path.clone());
-        // A draft that makes or deletes a workflow changes the manifest.
-        let lists = |draft: &Draft| matches!(draft.object, Object::Workflow(_)) && draft.changes_list();
+        // What a workflow is, the manifest says, too.
+        let lists = |draft: &Draft| matches!(&draft.object, Object::Workflow(id) if want.workflows.contains(id));
         let mut places_at_hand = self.places(tx, want).await?;
         let mut names = Elsewhere::default();
         if want.manifest || want.at.is_some() || drafts.iter().any(lists) {
@@ -139,34 +183,6 @@ impl Shelf {
             names.assets = self.asset_hashes(tx).await?;
         }
         Ok(Package::part(head.head.clone(), files, places_at_hand, names))
-    }
-
-    /// Steps that only a draft's graph names may have files already.
-    async fn overlaid(
-        &self,
-        tx: &mut Tx,
-        base: &Package,
-        want: &Want,
-        drafts: &[Draft],
-    ) -> Result<(Package, Vec<Finding>)> {
-        let wanted = |draft: &&Draft| match draft.object.workflow() {
-            Some(id) => want.workflows.contains(id),
-            None => true,
-        };
-        let over: Vec<_> = drafts.iter().filter(wanted).map(|d| (d.object.clone(), d.wanted.clone())).collect();
-        let (after, findings) = overlay(base, &over);
-        let known = |path: &String| after.files().contains_key(path) || base.files().contains_key(path);
-        let nodes = after.workflows().iter().flat_map(|workflow| &workflow.nodes);
-        let unread: BTreeSet<String> = nodes.filter_map(|node| node.path.clone()).filter(|path| !known(path)).collect();
-        if unread.is_empty() {
-            return Ok((after, findings));
-        }
-        let found = self.files(tx, &unread, want.at).await?;
-        if found.is_empty() {
-            return Ok((after, findings));
-        }
-        let more = base.edited(&found.into_iter().map(|(path, bytes)| (path, Some(bytes))).collect());
-        Ok(overlay(&more, &over))
     }
 
     async fn places(&self, tx: &mut Tx, want: &Want) -> Result<Vec<Place>> {

@@ -66,14 +66,16 @@ pub struct Revisions {
 pub struct Snapshot {
     /// As `target_snapshot` of the context envelope.
     pub data: Value,
-    /// The number and the id of the workflow that it is, or is in, or that was named.
-    pub workflow: Option<(i64, String)>,
+    /// The number and the id of the workflow that it is, or is in, or that was named. One that is only staged has no number.
+    pub workflow: Option<(Option<i64>, String)>,
     /// SHA-256 of the canonical JSON of that workflow and of the object.
     pub workflow_revision: Option<String>,
     pub target_revision: String,
     pub revisions: Revisions,
     /// Whether the session that asked has staged a change of it.
     pub drafted: bool,
+    /// What of the session's drafts does not fit what is there, and is not shown.
+    pub problems: Vec<Finding>,
 }
 
 /// Which object.
@@ -207,11 +209,16 @@ impl Shelf {
             envelope::snapshot(&request(package, &target, named.as_ref(), Mode::Optimize, &[], &Value::Null), &index)?;
         let inside = read.workflow.clone();
         let workflow = match inside {
-            Some(id) => Some((self.number_of(&mut tx, &id).await?.unwrap_or_default(), id)),
+            Some(id) => Some((self.number_of(&mut tx, &id).await?, id)),
             None => None,
         };
         let of_workflow = workflow.as_ref().and_then(|(_, id)| package.workflow(id));
         let workflow_revision = of_workflow.map(|workflow| revision::workflow(package, workflow));
+        let mut target = target;
+        if let Some(node) = read.snapshot.pointer("/node_meta/id").and_then(Value::as_str) {
+            // It may have been named by its path.
+            node.clone_into(&mut target.id);
+        }
         let drafted = drafts.iter().any(|draft| is_target(&draft.object, &target, workflow.as_ref()));
         let of_assets = drafts.iter().any(|draft| matches!(draft.object, Object::Asset(_)));
         let revisions = Revisions {
@@ -225,6 +232,7 @@ impl Shelf {
             workflow,
             workflow_revision,
             target_revision: read.revision,
+            problems: part.findings.clone(),
             revisions,
             drafted,
         })
@@ -239,7 +247,7 @@ impl Shelf {
         mode: Mode,
         tools: &[&str],
         session: Option<&str>,
-    ) -> Result<(Value, Option<(i64, String)>)> {
+    ) -> Result<(Value, Option<(Option<i64>, String)>)> {
         let mut tx = self.db.snapshot().await?;
         let question = self.question(&mut tx, kind, id, workflow, session, true).await?;
         let index = self.index_of(&mut tx, &question).await?;
@@ -250,7 +258,7 @@ impl Shelf {
         let envelope = envelope::build_with(&request(package, &target, named.as_ref(), mode, tools, &domain), &index)?;
         let id = envelope.pointer("/session_meta/workflow_id").and_then(Value::as_str).map(str::to_owned);
         let workflow = match id {
-            Some(id) => Some((self.number_of(&mut tx, &id).await?.unwrap_or_default(), id)),
+            Some(id) => Some((self.number_of(&mut tx, &id).await?, id)),
             None => None,
         };
         Ok((envelope, workflow))
@@ -280,7 +288,10 @@ impl Shelf {
         want.workflows.extend(named.clone());
         match kind {
             TargetType::Workflow => {
-                target.id = self.workflow_id(tx, &WorkflowName::Id(id.to_owned()), &drafts).await?;
+                target.id = match (id, &named) {
+                    ("", Some(named)) => named.clone(),
+                    _ => self.target_workflow(tx, id, &drafts).await?,
+                };
                 want.workflows.insert(target.id.clone());
             }
             TargetType::Step if named.is_none() => {
@@ -289,6 +300,10 @@ impl Shelf {
             }
             TargetType::Asset => drop(want.assets.insert(id.to_owned())),
             TargetType::Step | TargetType::Agent => {}
+        }
+        if matches!(kind, TargetType::Agent | TargetType::Asset) {
+            // Who refers to it may be staged, too.
+            want.workflows.extend(drafts.iter().filter_map(|draft| draft.object.workflow().map(str::to_owned)));
         }
         let part = self.part(tx, &want, &drafts).await?;
         Ok(Question { part, target, named, drafts })
@@ -342,6 +357,16 @@ impl Shelf {
         Ok((found, false))
     }
 
+    /// The workflow that a target names: by its id, or by its number as a text, as the seed has it.
+    async fn target_workflow(&self, tx: &mut Tx, id: &str, drafts: &[Draft]) -> Result<String> {
+        match (self.workflow_id(tx, &WorkflowName::Id(id.to_owned()), drafts).await, id.parse()) {
+            (Err(PackageError::NotFound { .. }), Ok(number)) => {
+                self.workflow_id(tx, &WorkflowName::Number(number), drafts).await
+            }
+            (found, _) => found,
+        }
+    }
+
     /// The id of a workflow that is there, or that the session is about to make.
     pub(super) async fn workflow_id(&self, tx: &mut Tx, name: &WorkflowName, drafts: &[Draft]) -> Result<String> {
         let project = self.who.project_id;
@@ -357,15 +382,6 @@ impl Shelf {
             return Ok(row.get("id")?);
         }
         self.head(tx).await?;
-        if let WorkflowName::Id(id) = name
-            && let Ok(number) = id.parse::<i64>()
-        {
-            // A number as a text, as the seed's `targetId` is.
-            let query = sql("SELECT id FROM package_workflow WHERE project_id = $1 AND number = $2");
-            if let Some(row) = query.bind(project).bind(number).optional(tx).await? {
-                return Ok(row.get("id")?);
-            }
-        }
         match name {
             WorkflowName::Id(id) if drafts.iter().any(|d| d.object == Object::Workflow(id.clone())) => Ok(id.clone()),
             WorkflowName::Id(id) => Err(PackageError::NotFound { what: "workflow", name: id.clone() }),
@@ -412,7 +428,7 @@ fn request<'a>(
     }
 }
 
-fn is_target(object: &Object, target: &Target, workflow: Option<&(i64, String)>) -> bool {
+fn is_target(object: &Object, target: &Target, workflow: Option<&(Option<i64>, String)>) -> bool {
     match object {
         Object::Workflow(id) => target.kind == TargetType::Workflow && *id == target.id,
         Object::Step { workflow: inside, .. } => {
@@ -426,7 +442,7 @@ fn is_target(object: &Object, target: &Target, workflow: Option<&(i64, String)>)
     }
 }
 
-fn is_step(object: &Object, target: &Target, workflow: Option<&(i64, String)>) -> bool {
+fn is_step(object: &Object, target: &Target, workflow: Option<&(Option<i64>, String)>) -> bool {
     let Object::Step { workflow: inside, node } = object else { return false };
     target.kind == TargetType::Step && *node == target.id && workflow.is_some_and(|(_, id)| id == inside)
 }

@@ -6,18 +6,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use toolhost_builder::change::{
-    self, ChangeSet, Check, Found, Impact, ObjectDiff, Operation, Parsed, Rename, Report, Revision, Snapshot, Stage,
-    impact, overlay, proposed, renames,
+    self, ChangeSet, Check, Found, Impact, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report,
+    Revision, Snapshot, Stage, WorkflowPayload, affected, impact, overlay, proposed, renames,
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
 use toolhost_builder::{Finding, Package, Severity, revision};
 
+use super::apply::merged;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
 use super::part::{Part, Want};
-use super::read::WorkflowName;
-use super::{Shelf, WORKFLOWS_LOOKED_AT_MAX};
+use super::{Shelf, UNITS_MAX};
 use crate::db::{Row, Tx, sql};
 
 /// Change sets that a session may keep staged.
@@ -99,7 +99,6 @@ impl Shelf {
         let overlay = self.overlay(session);
         self.room_for_one_more(&mut tx, &overlay).await?;
         let drafts = self.drafts(&mut tx, session.into()).await?;
-        self.name_workflows(&mut tx, &mut set, &drafts).await?;
         let mut want = Want::objects(set.operations.iter().map(|operation| &operation.object));
         want.manifest = set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_)));
         let (asked, unclear) = change::wanted(&set);
@@ -117,9 +116,10 @@ impl Shelf {
         let number = self.new_number(&mut tx).await?;
         let mut objects = Vec::new();
         let mut moments = BTreeMap::new();
-        for (object, state) in &wanted {
-            let position = set.operations.iter().rposition(|operation| operation.object == *object).unwrap_or_default();
-            let position = i64::try_from(position).unwrap_or(i64::MAX);
+        for (n, (object, state)) in wanted.iter().chain(&companions(part.package(), &set.operations)).enumerate() {
+            let place = set.operations.iter().rposition(|operation| operation.object == *object);
+            // What goes along with another operation has a place behind all of them.
+            let position = place.unwrap_or(set.operations.len() + n) as i64;
             let base = self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await?;
             let draft = Draft { set: number, position, object: object.clone(), base, wanted: state.clone() };
             self.keep_draft(&mut tx, &draft).await?;
@@ -147,7 +147,7 @@ impl Shelf {
             .into_iter()
             .filter(|draft| draft.set <= kept.number)
             .collect();
-        let drafts = last_of_each(drafts);
+        let drafts = of_set(drafts, kept.number);
         let part = self.part_for(&mut tx, &drafts).await?;
         let mut report = change::validate(&Check {
             schemas: &Schemas::compiled(),
@@ -211,7 +211,7 @@ impl Shelf {
         Ok(lines)
     }
 
-    /// A change set and what it would change of the package as it is now.
+    /// A change set and what it would change of the package as it is now; of one that was applied, what it did.
     pub async fn preview(&self, number: i64) -> Result<Preview> {
         let mut tx = self.db.snapshot().await?;
         let text = "SELECT number, session_id, overlay, by_name, state, created_at_ms, body FROM change_set
@@ -219,6 +219,11 @@ impl Shelf {
         let row = sql(text).bind(self.who.project_id).bind(number).optional(&mut tx).await?;
         let row = row.ok_or_else(|| no_set(number))?;
         let line = self.line(&mut tx, &row).await?;
+        let body = serde_json::from_str(&row.get::<String>("body")?)?;
+        if line.status == "applied" {
+            let diff = self.applied_diff(&mut tx, number, &line).await?;
+            return Ok(Preview { line, body, diff });
+        }
         let drafts: Vec<Draft> = self
             .all_drafts(&mut tx, &row.get::<String>("overlay")?)
             .await?
@@ -229,8 +234,30 @@ impl Shelf {
         let drafts: Vec<Draft> = last_of_each(drafts).into_iter().filter(|draft| own.contains(&draft.object)).collect();
         let part = self.part_for(&mut tx, &drafts).await?;
         let objects: Vec<Object> = own.into_iter().collect();
-        let diff = change::diff(&part.base, part.package(), &objects);
-        Ok(Preview { line, body: serde_json::from_str(&row.get::<String>("body")?)?, diff })
+        // What an apply would make of it; where it would refuse, what is wanted.
+        let after = match merged(&part.base, &drafts) {
+            Ok((drafts, _)) => {
+                let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
+                overlay(&part.base, &over).0
+            }
+            Err(_) => part.package().clone(),
+        };
+        let diff = change::diff(&part.base, &after, &objects);
+        Ok(Preview { line, body, diff })
+    }
+
+    /// What the apply of a set, or all of its applies, made of the package as it then was.
+    async fn applied_diff(&self, tx: &mut Tx, number: i64, line: &ChangeSetLine) -> Result<Vec<ObjectDiff>> {
+        let text = "SELECT MIN(moment) AS first, MAX(moment) AS last FROM package_change
+             WHERE project_id = $1 AND set_number = $2 AND kind = 'apply'";
+        let row = sql(text).bind(self.who.project_id).bind(number).one(tx).await?;
+        let (Some(first), Some(last)) = (row.get::<Option<i64>>("first")?, row.get::<Option<i64>>("last")?) else {
+            return Ok(Vec::new());
+        };
+        let objects: Vec<Object> = line.objects.iter().filter_map(|name| Object::parse(name)).collect();
+        let at = |moment| Want { at: Some(moment), ..Want::objects(&objects) };
+        let (before, after) = (self.part(tx, &at(first - 1), &[]).await?, self.part(tx, &at(last), &[]).await?);
+        Ok(change::diff(&before.base, &after.base, &objects))
     }
 
     /// The set that is meant: the one named, which must be the session's, or the last one staged.
@@ -281,11 +308,16 @@ impl Shelf {
         self.part(tx, &want, drafts).await
     }
 
-    /// Units that refer to an object.
+    /// Units that refer to an object; all of them, or none.
     pub(super) async fn units_with(&self, tx: &mut Tx, object: &Object) -> Result<Vec<String>> {
         let text = "SELECT unit FROM package_ref WHERE project_id = $1 AND target = $2 ORDER BY unit LIMIT $3";
-        let query = sql(text).bind(self.who.project_id).bind(object.to_string()).bind(WORKFLOWS_LOOKED_AT_MAX * 10);
-        query.all(tx).await?.iter().map(|row| Ok(row.get("unit")?)).collect()
+        let query = sql(text).bind(self.who.project_id).bind(object.to_string()).bind(UNITS_MAX as i64 + 1);
+        let units: Vec<String> =
+            query.all(tx).await?.iter().map(|row| row.get("unit")).collect::<std::result::Result<_, _>>()?;
+        if units.len() > UNITS_MAX {
+            return Err(PackageError::UsedTooMuch { object: object.to_string(), max: UNITS_MAX });
+        }
+        Ok(units)
     }
 
     async fn all_drafts(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<Draft>> {
@@ -324,20 +356,6 @@ impl Shelf {
         })
     }
 
-    /// Operations may name a workflow by its number, as reads do.
-    async fn name_workflows(&self, tx: &mut Tx, set: &mut ChangeSet, drafts: &[Draft]) -> Result<()> {
-        for operation in &mut set.operations {
-            let (Object::Workflow(id) | Object::Step { workflow: id, .. }) = &mut operation.object else { continue };
-            match self.workflow_id(tx, &WorkflowName::Id(id.clone()), drafts).await {
-                Ok(real) => id.clone_from(&real),
-                // It is about to be made, or validation says that it is not there.
-                Err(PackageError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
     /// The object as it was when the change was begun: what the revision says that was sent along.
     async fn base_of(
         &self,
@@ -358,9 +376,16 @@ impl Shelf {
                 _ => Err(PackageError::NoRevision { field, object: object.to_string() }),
             };
         };
-        let is_current = revisions_of(&part.base, part, object).chain(revisions_of(part.package(), part, object));
-        if is_current.into_iter().any(|known| known == declared) {
-            return Ok(draft.map_or(current, |draft| draft.base.clone()));
+        if let Some(draft) = draft {
+            // Made on what the session sees, it goes on from where the draft began. Made on anything else, it would take
+            // the draft away, or what the draft does not know of.
+            let seen = revisions_of(part.package(), object).any(|known| known == declared);
+            let unknown = || PackageError::UnknownRevision { scope: scope.clone(), revision: declared.clone() };
+            return if seen { Ok(draft.base.clone()) } else { Err(unknown()) };
+        }
+        let mut is_current = revisions_of(&part.base, object).chain(revisions_of(part.package(), object));
+        if is_current.any(|known| known == declared) {
+            return Ok(current);
         }
         let key = (scope.clone(), declared.clone());
         if !moments.contains_key(&key) {
@@ -374,12 +399,11 @@ impl Shelf {
             };
             moments.insert(key.clone(), then);
         }
-        match (draft, moments.get(&key).and_then(Option::as_ref)) {
-            (Some(draft), Some(_)) => Ok(draft.base.clone()),
-            (None, Some(then)) => Ok(change::snapshot(&then.base, object)),
+        match moments.get(&key).and_then(Option::as_ref) {
+            Some(then) => Ok(as_named(set, object, change::snapshot(&then.base, object), current.as_ref())),
             // Nothing of an object that is not there can be lost.
-            (None, None) if current.is_none() => Ok(None),
-            _ => Err(PackageError::UnknownRevision { scope, revision: declared }),
+            None if current.is_none() => Ok(None),
+            None => Err(PackageError::UnknownRevision { scope, revision: declared }),
         }
     }
 
@@ -449,11 +473,62 @@ fn follow(set: &mut ChangeSet, package: &Package, rename: &Rename) -> Result<()>
     let changed = overlay(package, &wishes(package, &set.operations)?).0;
     for operation in renames(&changed, &rename.from, &rename.to) {
         match set.operations.iter_mut().find(|known| known.object == operation.object && known.op == operation.op) {
-            Some(known) => known.payload = operation.payload,
+            Some(known) => known.payload = both(known.payload.take(), operation.payload),
             None => set.operations.push(operation),
         }
     }
     Ok(())
+}
+
+/// What a set wants: its own objects, each as it was last staged.
+fn of_set(drafts: Vec<Draft>, number: i64) -> Vec<Draft> {
+    let own: BTreeSet<Object> =
+        drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
+    last_of_each(drafts).into_iter().filter(|draft| own.contains(&draft.object)).collect()
+}
+
+/// What was there at an earlier moment, but for the parts that the set does not name: it does not mean those.
+fn as_named(set: &ChangeSet, object: &Object, then: Option<Snapshot>, now: Option<&Snapshot>) -> Option<Snapshot> {
+    let mut then = then?;
+    let payload = set.operations.iter().rev().find(|operation| operation.object == *object)?.payload.as_ref();
+    if let (Some(Payload::Workflow(named)), Some(now)) = (payload, now) {
+        let entry = named.display_name.is_some() || named.description.is_some() || named.tags.is_some();
+        let parts = [
+            (Piece::Document, named.workflow_md.is_some()),
+            (Piece::Graph, named.graph_json.is_some()),
+            (Piece::Entry, entry),
+        ];
+        for (part, _) in parts.into_iter().filter(|(_, is_named)| !is_named) {
+            match now.get(part) {
+                Some(text) => drop(then.0.insert(part, text.to_owned())),
+                None => drop(then.0.remove(&part)),
+            }
+        }
+    }
+    Some(then)
+}
+
+/// The steps of a workflow that goes: each goes only as it was.
+fn companions(package: &Package, operations: &[Operation]) -> Vec<(Object, Option<Snapshot>)> {
+    let named = |object: &Object| operations.iter().any(|operation| operation.object == *object);
+    let all = operations.iter().flat_map(|operation| affected(package, operation));
+    all.filter(|object| !named(object)).map(|object| (object, None)).collect()
+}
+
+/// A payload with what another one names in its place.
+fn both(first: Option<Payload>, second: Option<Payload>) -> Option<Payload> {
+    match (first, second) {
+        (Some(Payload::Workflow(first)), Some(Payload::Workflow(second))) => Some(Payload::Workflow(WorkflowPayload {
+            workflow_md: second.workflow_md.or(first.workflow_md),
+            graph_json: second.graph_json.or(first.graph_json),
+            path: second.path.or(first.path),
+            graph_path: second.graph_path.or(first.graph_path),
+            display_name: second.display_name.or(first.display_name),
+            description: second.description.or(first.description),
+            tags: second.tags.or(first.tags),
+        })),
+        (first, second) => second.or(first),
+    }
 }
 
 /// What each object is to be, workflows first: a step's file is where their graph says.
@@ -464,7 +539,9 @@ fn wishes(package: &Package, operations: &[Operation]) -> Result<Vec<(Object, Op
     let mut seen_as = package.clone();
     for is_first in [true, false] {
         for operation in operations.iter().filter(|operation| is_workflow(operation) == is_first) {
-            match proposed(&seen_as, operation) {
+            // What goes is judged by what was: its node may be gone from the new graph already.
+            let before = if operation.op == Op::Delete { package } else { &seen_as };
+            match proposed(before, operation) {
                 Ok(state) => {
                     wanted.retain(|(object, _)| *object != operation.object);
                     wanted.push((operation.object.clone(), state));
@@ -490,7 +567,7 @@ fn scope_of(object: &Object) -> (&'static str, String) {
 }
 
 /// The revisions that whoever has read this object now may have been told: of it, and of what it is in.
-fn revisions_of<'a>(package: &'a Package, part: &Part, object: &Object) -> impl Iterator<Item = String> + use<'a> {
+fn revisions_of(package: &Package, object: &Object) -> impl Iterator<Item = String> + use<> {
     let mut found = Vec::new();
     match object {
         Object::Agent(id) => {
@@ -498,7 +575,6 @@ fn revisions_of<'a>(package: &'a Package, part: &Part, object: &Object) -> impl 
             found.extend(package.agent(id).map(revision::agent));
         }
         Object::Asset(path) => {
-            found.push(part.head.assets_revision.clone());
             found.push(revision::assets(package));
             found.extend(package.asset(path).map(|asset| revision::asset(package, &asset)));
         }
@@ -511,17 +587,6 @@ fn revisions_of<'a>(package: &'a Package, part: &Part, object: &Object) -> impl 
         }
     }
     found.into_iter()
-}
-
-impl Want {
-    /// What a reference stands in.
-    pub(super) fn add_unit(&mut self, unit: &str) {
-        match unit.split_once(':') {
-            Some(("workflow", id)) => drop(self.workflows.insert(id.to_owned())),
-            Some(("asset", path)) => drop(self.assets.insert(path.to_owned())),
-            _ => {}
-        }
-    }
 }
 
 pub(super) fn expect_open(kept: Kept, wish: &'static str) -> Result<Kept> {

@@ -39,7 +39,7 @@ pub(crate) struct Output {
     tool_capabilities: Map<String, Value>,
     revision_info: Map<String, Value>,
     #[serde(skip)]
-    number: Option<i64>,
+    number: Option<Option<i64>>,
 }
 
 impl Output {

@@ -48,6 +48,9 @@ pub(crate) struct Read<T> {
     revisions: Revisions,
     /// Whether this shows what the session has staged, and not yet what everybody sees.
     drafted: bool,
+    /// What the session has staged and what no longer fits: it is not shown here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
     #[serde(skip)]
     target: String,
     #[serde(skip)]
@@ -62,6 +65,7 @@ impl<T: DeserializeOwned + Serialize> Read<T> {
             object: serde_json::from_value(read.data).map_err(ToolError::internal)?,
             revisions: read.revisions,
             drafted: read.drafted,
+            problems: read.problems.iter().map(ToString::to_string).collect(),
             target: read.target_revision,
             workflow,
         })

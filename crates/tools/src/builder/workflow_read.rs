@@ -80,10 +80,7 @@ impl Tool for WorkflowRead {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let name = match WorkflowName::from(input.workflow_id) {
-            WorkflowName::Number(number) => number.to_string(),
-            WorkflowName::Id(id) => id,
-        };
-        Read::new(shelf(&self.0, ctx)?.read(TargetType::Workflow, &name, None, session(ctx)).await?)
+        let name = WorkflowName::from(input.workflow_id);
+        Read::new(shelf(&self.0, ctx)?.read(TargetType::Workflow, "", Some(&name), session(ctx)).await?)
     }
 }
