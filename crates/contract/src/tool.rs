@@ -47,6 +47,8 @@ pub trait Tool: Send + Sync + 'static {
     const PEOPLE_ONLY: bool = false;
     /// A person allows each call: no rule of policy and no standing permission does it instead.
     const ALWAYS_ASKS: bool = false;
+    /// A person may allow a call and its like for a while. Not where the arguments say too little of what a call does.
+    const BY_RULE: bool = true;
     /// It may wait for a person for as long as people are waited for.
     const WAITS: bool = false;
     /// Part of what an approval is bound to: raise it when the same arguments come to mean something else.
@@ -117,6 +119,7 @@ pub struct Facts {
     pub version: u32,
     pub people_only: bool,
     pub always_asks: bool,
+    pub by_rule: bool,
     pub waits: bool,
     pub aliases: Vec<Alias>,
     pub input_schema: Value,
@@ -148,6 +151,7 @@ impl<T: Tool> AnyTool for T {
             version: T::VERSION,
             people_only: T::PEOPLE_ONLY,
             always_asks: T::ALWAYS_ASKS,
+            by_rule: T::BY_RULE && !T::ALWAYS_ASKS,
             waits: T::WAITS,
             aliases: self.aliases(),
             input_schema: without_description(input_schema),

@@ -65,7 +65,7 @@ impl Gate {
             Decide::Ask => {}
         }
         let queue = &self.config.queue;
-        if !tool.facts.always_asks
+        if tool.facts.by_rule
             && let Some(permit) = queue.permit_for(call, &tool.facts.name, &arguments).await?
         {
             record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));

@@ -42,6 +42,7 @@ mod tests {
             version,
             people_only: false,
             always_asks: false,
+            by_rule: true,
             waits: false,
             aliases: Vec::new(),
             input_schema: Value::Null,

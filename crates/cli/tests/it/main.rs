@@ -12,6 +12,7 @@ mod crash;
 mod engines;
 mod examples;
 mod git_hostile;
+mod git_seen;
 mod git_tools;
 mod host_paths;
 mod hostile_client;

@@ -243,6 +243,7 @@ mod tests {
                 version: 1,
                 people_only: false,
                 always_asks: false,
+                by_rule: true,
                 waits: false,
                 aliases: Vec::new(),
                 input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),

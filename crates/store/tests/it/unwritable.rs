@@ -31,6 +31,7 @@ impl AnyTool for Counts {
             version: 1,
             people_only: false,
             always_asks: false,
+            by_rule: true,
             waits: false,
             aliases: Vec::new(),
             input_schema: closed(),
