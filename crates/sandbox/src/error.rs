@@ -27,6 +27,9 @@ pub enum Error {
     NotRegular { path: String, what: &'static str },
     #[error("`{path}` is not a folder")]
     NotFolder { path: String },
+    /// Where a plain path was meant.
+    #[error("a link stands at `{path}` or on the way there")]
+    Linked { path: String },
     #[error("`{path}` has changed: its SHA-256 is {actual}, not {expected}")]
     Changed { path: String, expected: String, actual: String },
     #[error("{what} is {actual}, more than the limit of {limit}")]
@@ -84,6 +87,7 @@ impl Error {
             Self::NotFound { .. } | Self::NoDeploy { .. } => ErrorKind::NotFound,
             Self::Exists { .. }
             | Self::Changed { .. }
+            | Self::Linked { .. }
             | Self::PlanStale { .. }
             | Self::UndoBlocked { .. }
             | Self::DeployBusy => ErrorKind::Conflict,

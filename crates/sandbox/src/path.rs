@@ -92,6 +92,11 @@ impl WsPath {
         }
     }
 
+    /// The path of a name in this folder.
+    pub(crate) fn join(&self, name: &str) -> Result<Self, PathError> {
+        Self::parse(&format!("{}/{name}", self.0))
+    }
+
     /// A path that a directory walk found below the root; walks never yield `..`.
     pub(crate) fn from_walk(relative: &std::path::Path) -> Option<Self> {
         Self::parse(relative.to_str()?).ok()

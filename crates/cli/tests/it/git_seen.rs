@@ -1,7 +1,7 @@
 //! What a person is shown of a commit is all of it, and what they have seen is what is committed.
 
-use std::path::Path;
-use std::process::Command;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -38,11 +38,18 @@ fn last(seen: &Seen) -> Shown {
     seen.lock().unwrap().last().unwrap().clone()
 }
 
-/// Every file below `.git` with its content.
-fn repository(root: &Path) -> String {
-    let script = "find .git -type f | sort | xargs sha256sum";
-    let listed = Command::new("sh").args(["-c", script]).current_dir(root).output().unwrap();
-    String::from_utf8(listed.stdout).unwrap()
+/// Every file below a folder with its content.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.clone(), std::fs::read(path).unwrap());
+        }
+    }
+    found
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,9 +59,10 @@ async fn a_commit_is_shown_with_the_contents_of_new_files_and_of_such_as_git_cal
     workspace.write("new.sh", "rm -rf the-house\n");
     workspace.write("new.bin", "hidden in a new one\n");
     workspace.write("nul.dat", b"\0what git takes for binary\n");
-    let (root, before) = (workspace.root(), repository(&workspace.root()));
+    let git = workspace.path(".git");
+    let before = files(&git);
     let (house, seen) = seeing(workspace, move || {
-        assert_eq!(repository(&root), before, "what is only shown writes nothing to the repository");
+        assert_eq!(files(&git), before, "what is only shown writes nothing to the repository");
     })
     .await;
     house.data("git.commit", json!({ "message": "first line\n\nM\tinnocent.txt" })).await;
@@ -81,31 +89,15 @@ async fn an_object_that_stands_for_another_hides_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_in_the_workspace_is_shown_and_bound_by_its_commit() {
     let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
-    workspace.git(&["init", "-q", "nested"]);
-    let commit = |root: std::path::PathBuf| {
-        let run = |arguments: &[&str]| {
-            let done = Command::new("git").arg("-C").arg(root.join("nested")).args(arguments).output();
-            String::from_utf8(done.unwrap().stdout).unwrap().trim().to_owned()
-        };
-        let who = ["-c", "user.name=x", "-c", "user.email=x@example.org"];
-        run(&[&who[..], &["commit", "-q", "--allow-empty", "-m", "x"]].concat());
-        run(&["rev-parse", "HEAD"])
+    workspace.git(&["init", "-q", "-b", "main", "nested"]);
+    let commit = |message: &str| {
+        workspace.git(&["-C", "nested", "commit", "-q", "--allow-empty", "-m", message]);
+        workspace.git(&["-C", "nested", "rev-parse", "HEAD"]).trim().to_owned()
     };
-    let (root, first) = (workspace.root(), commit(workspace.root()));
-    let moved = Arc::new(Mutex::new(true));
-    let once = Arc::clone(&moved);
-    let (house, seen) = seeing(workspace, move || {
-        if std::mem::take(&mut *once.lock().unwrap()) {
-            Command::new("git")
-                .arg("-C")
-                .arg(root.join("nested"))
-                .args(["-c", "user.name=x", "-c", "user.email=x@example.org"])
-                .args(["commit", "-q", "--allow-empty", "-m", "y"])
-                .status()
-                .unwrap();
-        }
-    })
-    .await;
+    let (first, second) = (commit("one"), commit("two"));
+    let branch = workspace.path("nested/.git/refs/heads/main");
+    std::fs::write(&branch, &first).unwrap();
+    let (house, seen) = seeing(workspace, move || std::fs::write(&branch, &second).unwrap()).await;
     let outcome = house.call("git.commit", json!({ "message": "x" })).await;
     assert!(last(&seen).render().contains(&first), "{}", last(&seen).render());
     assert_eq!(outcome.error.unwrap().kind, ErrorKind::Conflict, "another commit was in there by then");

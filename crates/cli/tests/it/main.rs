@@ -11,6 +11,7 @@ mod cowork;
 mod crash;
 mod engines;
 mod examples;
+mod file_links;
 mod git_hostile;
 mod git_seen;
 mod git_tools;
