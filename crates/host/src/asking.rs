@@ -439,6 +439,7 @@ impl Counter<'_> {
             AskState::Withdrawn => Ok(Waited::Withdrawn),
             AskState::Used => self.used(&ask, until).await,
             AskState::Answered => {
+                self.check_its_own(&ask, &stored).await?;
                 let gate = self.gate;
                 let id = gate.config.ids.call_id();
                 // Nobody is shown anything anew: the answer is there.
@@ -451,6 +452,23 @@ impl Counter<'_> {
                 Ok(Waited::Finished { outcome: finished })
             }
         }
+    }
+
+    /// A call that was allowed is run for whoever asked. Another session runs it only where the one that asked has died.
+    async fn check_its_own(&self, ask: &Ask, stored: &Call) -> Result<(), ToolError> {
+        let same = stored.scope.session_id == self.call.scope.session_id
+            && stored.caller.persona == self.call.caller.persona
+            && stored.scope.ticket_id == self.call.scope.ticket_id;
+        let alive = match &ask.host {
+            _ if same => false,
+            Some(host) => self.gate.config.audit.is_alive(host).await.map_err(ToolError::internal)?,
+            None => false,
+        };
+        if !alive {
+            return Ok(());
+        }
+        let message = format!("{} has its answer, and is for the session that asked to run", ask_id(ask.number));
+        Err(ToolError::new(ErrorKind::Conflict, message).hint("that session is still there; make a call of your own"))
     }
 
     /// What became of the call that used the answer; while it runs, it is waited for.

@@ -56,7 +56,8 @@ impl Shown {
         visible(&text)
     }
 
-    /// A rule as people read it: `bash when command = cargo test *, and no other` argument of a kind that reaches further.
+    /// A rule as people read it: `bash when command = cargo test *, and no other` argument of a kind that reaches further;
+    /// and for whom it would hold.
     pub fn rule_text(&self) -> Option<String> {
         let conditions: Vec<String> = self
             .rule
@@ -68,7 +69,8 @@ impl Shown {
         let when = if conditions.is_empty() { String::new() } else { format!(" when {}", conditions.join(", ")) };
         let others =
             if self.rule.iter().flatten().any(|(_, pattern)| pattern.is_empty()) { ", and no other" } else { "" };
-        Some(visible(&format!("{}{when}{others}", self.tool)))
+        let whom = format!("for everybody with the profile {}", self.profile);
+        Some(visible(&format!("{}{when}{others}; {whom}", self.tool)))
     }
 
     /// The words a person can answer with.

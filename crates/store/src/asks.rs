@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 
 /// The counter that numbers asks and permits; no kind of record.
 const COUNTER: &str = "ask";
+/// The host of the caller, in the column of the call: no field of a call's is named so.
+const HOST: &str = "host";
 /// Asks of one project that may be open; beyond, further ones are refused.
 pub const OPEN_MAX: i64 = 1000;
 /// Ended asks that a project keeps; older ones go.
@@ -82,6 +84,9 @@ pub struct Ask {
     /// With its arguments as they are, secrets included: not for showing.
     #[serde(skip_serializing)]
     pub call: Value,
+    /// The host of whoever asks.
+    #[serde(skip_serializing)]
+    pub host: Option<String>,
     pub shown: Value,
     pub answer: Option<Value>,
     pub answered_by: Option<String>,
@@ -145,6 +150,7 @@ pub enum AskChange {
 pub struct Asks {
     db: Db,
     clock: Arc<dyn Clock>,
+    host: Arc<str>,
 }
 
 macro_rules! columns {
@@ -155,8 +161,8 @@ macro_rules! columns {
 }
 
 impl Asks {
-    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>) -> Self {
-        Self { db, clock }
+    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>, host: Arc<str>) -> Self {
+        Self { db, clock, host }
     }
 
     /// Asks. Where the very same is asked already, and the answer not used, it is that ask.
@@ -196,7 +202,7 @@ impl Asks {
         .bind(new.user_id)
         .bind(&new.session_id)
         .bind(&new.tool)
-        .bind(text_of(&new.call))
+        .bind(text_of(&from_host(&new.call, &self.host)))
         .bind(text_of(&new.shown))
         .bind(now)
         .bind(expires)
@@ -391,6 +397,8 @@ async fn must_get(tx: &mut Tx, project: i64, number: i64, now: i64) -> Result<As
 fn ask(row: &Row, now: i64) -> Result<Ask> {
     let expires_at_ms: i64 = row.get("expires_at_ms")?;
     let stored: AskState = parsed(&row.get::<String>("state")?)?;
+    let mut call: Value = json(row, "call")?.unwrap_or_default();
+    let host = call.as_object_mut().and_then(|call| call.remove(HOST)).and_then(|host| Some(host.as_str()?.to_owned()));
     let waits = matches!(stored, AskState::Open | AskState::Answered);
     Ok(Ask {
         number: row.get("number")?,
@@ -403,7 +411,8 @@ fn ask(row: &Row, now: i64) -> Result<Ask> {
         user_id: row.get("account_id")?,
         session_id: row.get("session_id")?,
         tool: row.get("tool")?,
-        call: json(row, "call")?.unwrap_or_default(),
+        call,
+        host,
         shown: json(row, "shown")?.unwrap_or_default(),
         answer: json(row, "answer")?,
         answered_by: row.get("answered_by")?,
@@ -432,6 +441,15 @@ fn permit(row: &Row) -> Result<Permit> {
 fn json(row: &Row, column: &str) -> Result<Option<Value>> {
     let text: Option<String> = row.get(column)?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| Error::Row(error.to_string()))).transpose()
+}
+
+/// A call, and beside its fields which host it waits in.
+fn from_host(call: &Value, host: &str) -> Value {
+    let mut call = call.clone();
+    if let Value::Object(fields) = &mut call {
+        fields.insert(HOST.to_owned(), host.into());
+    }
+    call
 }
 
 /// No column of PostgreSQL's holds a zero character; JSON writes it as an escape.

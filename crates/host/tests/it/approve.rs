@@ -313,7 +313,10 @@ async fn what_changed_since_it_was_shown_needs_a_new_yes() {
 async fn a_rule_allows_its_like_until_it_ends_or_is_revoked() {
     let (house, watched, call) = with_an_open_ask().await;
     let (_, shown) = house.gate.queue().get(house.project.id, 1).await.unwrap();
-    assert_eq!(shown.rule_text().unwrap(), "probe.send when text = x, and no other");
+    assert_eq!(
+        shown.rule_text().unwrap(),
+        "probe.send when text = x, and no other; for everybody with the profile all"
+    );
     let rule = |pattern: &str| {
         let conditions = [("text".to_owned(), pattern.to_owned())].into();
         Decision { answer: Answer::Allow, rule: Some(Standing { conditions, lives_ms: 60_000 }) }
