@@ -205,6 +205,7 @@ impl Gate {
             call: serde_json::to_value(call).map_err(ToolError::internal)?,
             shown: serde_json::to_value(shown).map_err(ToolError::internal)?,
             lives_ms: self.config.asking.lives_ms,
+            limits: self.config.asking.limits,
         })
     }
 

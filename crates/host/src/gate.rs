@@ -14,7 +14,7 @@ use toolhost_contract::{
     ProgressSink, Revision, Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Executor, Workspace};
-use toolhost_store::{AskChange, Audit, FileLog};
+use toolhost_store::{AskChange, AskLimits, Audit, FileLog};
 
 use crate::asking::{Counter, Passage};
 use crate::digest::digest;
@@ -65,11 +65,18 @@ pub struct Asking {
     pub unattended: Unattended,
     /// How long a call with nobody to show it to waits for an answer from elsewhere, before it is told to wait itself.
     pub hold: Duration,
+    /// How much of one session may wait for people.
+    pub limits: AskLimits,
 }
 
 impl Default for Asking {
     fn default() -> Self {
-        Self { lives_ms: ASK_LIVES_MS_DEFAULT, unattended: Unattended::Wait, hold: HOLD_DEFAULT }
+        Self {
+            lives_ms: ASK_LIVES_MS_DEFAULT,
+            unattended: Unattended::Wait,
+            hold: HOLD_DEFAULT,
+            limits: AskLimits::default(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolhost_contract::{Answer, Call, CallerKind, ErrorCode, ErrorKind};
 use toolhost_host::{Asking, Decision, Hooks, Presented, Shown, Standing, Unattended};
-use toolhost_store::{AskState, NewAsk};
+use toolhost_store::{AskLimits, AskState, NewAsk};
 use toolhost_testkit::{House, HouseBuilder, SaysNo, SaysYes, said};
 
 use crate::probes::{Watched, house};
@@ -148,7 +148,7 @@ async fn an_answer_from_elsewhere_reaches_the_call_that_waits() {
     });
     // Another process: a queue of its own on the same rows.
     loop {
-        if !house.gate.queue().asks().list(house.project.id, true, 10).await.unwrap().is_empty() {
+        if !house.gate.queue().asks().open_after(house.project.id, 0, 10).await.unwrap().asks.is_empty() {
             break;
         }
         tokio::task::yield_now().await;
@@ -399,6 +399,7 @@ async fn the_queue_has_an_end() {
         call: json!({}),
         shown: json!({}),
         lives_ms: 1000,
+        limits: AskLimits { open: i64::MAX, bytes: i64::MAX },
     };
     for n in 1..toolhost_store::ASKS_OPEN_MAX {
         asks.open(&new(n)).await.unwrap();
