@@ -16,6 +16,8 @@ pub enum Error {
     GitInternal { path: String },
     #[error("`{path}` is the project's policy, which tools do not change")]
     Policy { path: String },
+    #[error("`{path}` belongs to deploys into this folder, which tools do not change")]
+    State { path: String },
     #[error("the workspace is read-only for this profile")]
     ReadOnly,
     #[error("no file or folder `{path}` in the workspace")]
@@ -81,6 +83,7 @@ impl Error {
             | Self::Escape { .. }
             | Self::GitInternal { .. }
             | Self::Policy { .. }
+            | Self::State { .. }
             | Self::ReadOnly
             | Self::DeployState { .. }
             | Self::NoFence { .. } => ErrorKind::Security,

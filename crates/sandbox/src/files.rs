@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::executor::{Content, EntryKind, ReadSpan, Spot, WriteGuard, Written};
-use crate::path::{POLICY_FILE, WsPath, is_git_internal};
+use crate::path::{POLICY_FILE, WsPath, is_git_internal, is_state};
 
 /// Largest file whose hash is compared before a write.
 const HASHED_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -30,6 +30,8 @@ pub(crate) struct Tree {
     owner: Option<(u32, u32)>,
     temp_count: AtomicU64,
     changing: std::sync::Mutex<()>,
+    /// It is a workspace: what deploys into it keep there is not its own.
+    holds_state: bool,
 }
 
 /// A name in an open folder: what a write, move or removal acts on.
@@ -44,12 +46,18 @@ impl Tree {
         let metadata = std::fs::metadata(root)?;
         let foreign = rustix::process::geteuid().is_root() && metadata.uid() != 0;
         let owner = foreign.then(|| (metadata.uid(), metadata.gid()));
-        Ok(Self { owner, ..Self::of_ours(dir) })
+        Ok(Self { owner, holds_state: true, ..Self::of_ours(dir) })
     }
 
     /// A folder that the host keeps for itself: what is written there stays the host's own.
     pub(crate) fn of_ours(dir: Dir) -> Self {
-        Self { dir, owner: None, temp_count: AtomicU64::new(0), changing: std::sync::Mutex::new(()) }
+        Self {
+            dir,
+            owner: None,
+            temp_count: AtomicU64::new(0),
+            changing: std::sync::Mutex::new(()),
+            holds_state: false,
+        }
     }
 
     pub(crate) fn dir(&self) -> &Dir {
@@ -221,6 +229,9 @@ impl Tree {
         if path.as_str().eq_ignore_ascii_case(POLICY_FILE) {
             return Err(Error::Policy { path: path.to_string() });
         }
+        if self.holds_state && is_state(path.as_str()) {
+            return Err(Error::State { path: path.to_string() });
+        }
         let folder = path.parent();
         if missing == Missing::CreateParents {
             self.create_folders(&folder, exact)?;
@@ -229,6 +240,7 @@ impl Tree {
         // A link may lead into `.git` under another name; the handle knows where it really is.
         match self.real_folder(&parent) {
             Some(real) if is_git_internal(&real) => return Err(Error::GitInternal { path: path.to_string() }),
+            Some(real) if self.holds_state && is_state(&real) => return Err(Error::State { path: path.to_string() }),
             Some(real) if real.is_empty() && path.file_name().eq_ignore_ascii_case(POLICY_FILE) => {
                 return Err(Error::Policy { path: path.to_string() });
             }
@@ -279,6 +291,9 @@ impl Tree {
         // Asked before each one is made: a link may lead into `.git`, and nothing is to be left there.
         if self.real_folder(&parent).is_some_and(|real| is_git_internal(&real)) {
             return Err(Error::GitInternal { path: folder.to_string() });
+        }
+        if self.holds_state && self.real_folder(&parent).is_some_and(|real| is_state(&real)) {
+            return Err(Error::State { path: folder.to_string() });
         }
         if exact {
             self.check_exact(&parent, &folder.parent())?;

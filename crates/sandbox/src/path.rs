@@ -112,6 +112,14 @@ impl fmt::Display for WsPath {
 /// The project's own policy, in the workspace root: it tightens what an agent may do, so no agent may change it.
 pub const POLICY_FILE: &str = "toolhost.toml";
 
+/// Where deploys into a folder keep their state; a workspace may be such a folder.
+pub(crate) const STATE_FOLDER: &str = ".toolhost";
+
+/// Whether a path is in the state of deploys at the workspace root.
+pub(crate) fn is_state(path: &str) -> bool {
+    path.split('/').next().is_some_and(|top| top.eq_ignore_ascii_case(STATE_FOLDER))
+}
+
 /// Whether any component names git's own folder, in any spelling a file system might fold into `.git`.
 ///
 /// Covers case, NTFS short names and streams, trailing dots and spaces, and HFS+'s ignored code points, as git's own

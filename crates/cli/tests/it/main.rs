@@ -9,6 +9,7 @@ mod command_line;
 mod commands;
 mod cowork;
 mod crash;
+mod deploys;
 mod engines;
 mod examples;
 mod file_links;
