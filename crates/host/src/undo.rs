@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
-use toolhost_contract::{Call, ErrorKind, ToolError};
+use toolhost_contract::{Call, ErrorKind, ToolError, visible_line};
 use toolhost_sandbox::{
     BoxFuture, ChangeLog, EntryKind, Error as SandboxError, FORMER_BYTES_MAX, FileChange, Present, ReadSpan, Workspace,
     WriteGuard, WsPath, decode,
@@ -169,7 +169,7 @@ impl Undo {
             };
             let mut diff = diff(&path, &now.bytes, &then);
             if let (Some(now), Some(then)) = (now.mode, mode) {
-                diff.push_str(&format!("{path}: its permissions {now:o} become {then:o}\n"));
+                diff.push_str(&format!("{}: its permissions {now:o} become {then:o}\n", visible_line(&path)));
             }
             // One that is made has no other bits than these.
             let mode = mode.or(held.mode.filter(|_| now.sha256.is_none()));
@@ -286,6 +286,7 @@ async fn look(workspace: &Workspace, path: &str) -> Result<Result<Real, String>,
 }
 
 fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
+    let path = visible_line(path);
     match (decode(before), decode(after)) {
         (Some(before), Some(after)) => TextDiff::from_lines(&before.text, &after.text)
             .unified_diff()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use toolhost_contract::{Clock, SystemClock};
+use toolhost_contract::{Clock, SystemClock, visible_line};
 use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reason, Recovered};
 use toolhost_store::Role;
 
@@ -273,7 +273,7 @@ fn some<'a>(what: &str, lines: impl Iterator<Item = &'a str>, most: usize) {
     let mut more = 0;
     for (n, line) in lines.enumerate() {
         if n < most {
-            print::line(format_args!("{what}: {}", print::visible(line)));
+            print::line(format_args!("{what}: {}", visible_line(line)));
         } else {
             more += 1;
         }
@@ -285,7 +285,7 @@ fn some<'a>(what: &str, lines: impl Iterator<Item = &'a str>, most: usize) {
 
 fn tell(what: &str, reasons: &[Reason]) {
     for one in reasons {
-        print::note(format_args!("{what}: {} ({})", print::visible(&one.path), print::visible(&one.why)));
+        print::note(format_args!("{what}: {} ({})", visible_line(&one.path), visible_line(&one.why)));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use toolhost_contract::Clock;
+use toolhost_contract::{Clock, visible_line};
 use toolhost_host::Undo;
 use toolhost_sandbox::{Access, Fence, Workspace};
 use toolhost_store::{Changes, Role};
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             print::json(&undo)?;
         }
         for conflict in &undo.conflicts {
-            print::note(format_args!("{}: {}", print::visible(&conflict.path), print::visible(&conflict.why)));
+            print::note(format_args!("{}: {}", visible_line(&conflict.path), visible_line(&conflict.why)));
         }
         print::note("nothing was undone; choose less with --call");
         ExitCode::from(EXIT_FAILED)
@@ -93,7 +93,7 @@ fn show(undo: &Undo) {
         }
     }
     for folder in &undo.folders {
-        print::line(format_args!("{}/ goes if nothing is in it", print::visible(folder)));
+        print::line(format_args!("{}/ goes if nothing is in it", visible_line(folder)));
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) mod write;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
-use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError, visible_line};
 use toolhost_sandbox::{Content, Decoded, ReadSpan, Spot, Workspace, WriteGuard, WsPath, decode};
 
 /// Largest file that is read whole, bytes.
@@ -91,7 +91,8 @@ impl Approved {
 
 /// A path as a person is told it: with where it leads.
 fn named(path: &WsPath, place: &WsPath) -> String {
-    if path == place { path.to_string() } else { format!("{path}, which leads to {place}") }
+    let (shown, leads_to) = (visible_line(path.as_str()), visible_line(place.as_str()));
+    if path == place { shown } else { format!("{shown}, which leads to {leads_to}") }
 }
 
 /// What a person is shown of a file that would have other content, and what that rests on: the place and what is there.
@@ -117,7 +118,7 @@ async fn preview_of(ctx: &Ctx<'_>, spot: &Spot, after: Option<&str>, summary: St
 }
 
 fn diff_of(path: &str, before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
+    let (diff, path) = (TextDiff::from_lines(before, after), visible_line(path));
     let mut text = diff
         .unified_diff()
         .context_radius(DIFF_CONTEXT_LINES)
