@@ -17,6 +17,7 @@ use toolhost_contract::{
 use toolhost_sandbox::{BoxFuture, Workspace};
 use toolhost_store::{Ask, AskKind, AskState, NewAsk};
 
+use crate::digest::digest;
 use crate::gate::{Gate, Hooks, Shelf, cancelled};
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
@@ -75,7 +76,7 @@ impl Gate {
         let new = self.new_approval(call, tool, verdict, &arguments, &preview, record)?;
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
         record.decision = Some(json!({ "policy": verdict, "ask": ask_id(ask.number) }));
-        let ask = self.put_to_people(ask, hooks).await?;
+        let ask = self.put_to_people(ask, call, hooks).await?;
         if ask.state != AskState::Answered {
             return self.without_answer(&ask, tool).map(Passage::Pending);
         }
@@ -96,6 +97,7 @@ impl Gate {
                     return Err(error);
                 }
                 record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
+                record.digest = Some(digest(&tool.facts, &arguments, call)?);
                 return Ok(Passage::Go { arguments, answer: Some(ask.number), approved: None });
             }
             answer => {
@@ -211,11 +213,13 @@ impl Gate {
 
     /// Shows an open ask where a person may be, and waits for what comes first: an answer from there, one from anywhere
     /// else, the end of its time or of the caller's wish.
-    async fn put_to_people(&self, ask: Ask, hooks: &Hooks) -> Result<Ask, ToolError> {
+    async fn put_to_people(&self, ask: Ask, call: &Call, hooks: &Hooks) -> Result<Ask, ToolError> {
         if ask.state != AskState::Open {
             return Ok(ask);
         }
         let (queue, project, number) = (&self.config.queue, self.project_of(&ask), ask.number);
+        // The same call, perhaps in another host, may have asked it: then it waits for the answer, too.
+        let is_ours = ask.call.get("id").and_then(Value::as_str) == Some(call.id.as_str());
         if let Some(presenter) = &hooks.presenter {
             let shown = crate::queue::shown(&ask)?;
             tokio::select! {
@@ -235,15 +239,19 @@ impl Gate {
                     Presented::Gone => {}
                 },
                 ask = queue.settled(project, number, None, &hooks.cancel) => {
-                    let ask = self.or_withdrawn(ask, project, number).await?;
+                    let ask = self.or_withdrawn(ask, project, number, is_ours).await?;
                     presenter.ended(&ask);
                     return Ok(ask);
                 }
             }
         }
         if self.config.asking.unattended == Unattended::Deny {
-            queue.asks().withdraw(project, number).await.map_err(refusal)?;
-            return Ok(queue.get(project, number).await?.0);
+            if is_ours {
+                queue.asks().withdraw(project, number).await.map_err(refusal)?;
+            }
+            let ask = queue.get(project, number).await?.0;
+            let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
+            return Ok(Ask { state, ..ask });
         }
         let hold = match (hooks.hold, &hooks.presenter) {
             (Some(hold), _) => hold,
@@ -252,12 +260,18 @@ impl Gate {
             (None, None) => self.config.asking.hold,
         };
         let ask = queue.settled(project, number, Some(hold), &hooks.cancel).await;
-        self.or_withdrawn(ask, project, number).await
+        self.or_withdrawn(ask, project, number, is_ours).await
     }
 
     /// A caller that has gone wants no answer any more.
-    async fn or_withdrawn(&self, ask: Result<Ask, ToolError>, project: i64, number: i64) -> Result<Ask, ToolError> {
-        if ask.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
+    async fn or_withdrawn(
+        &self,
+        ask: Result<Ask, ToolError>,
+        project: i64,
+        number: i64,
+        is_ours: bool,
+    ) -> Result<Ask, ToolError> {
+        if is_ours && ask.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
             self.config.queue.asks().withdraw(project, number).await.map_err(refusal)?;
         }
         ask
@@ -347,6 +361,7 @@ fn blank(call: &Call, tool: &Registered) -> Shown {
         detail: String::new(),
         arguments: Value::Null,
         rule: None,
+        editable: !tool.facts.always_asks,
         wanted: None,
         round: 1,
     }
@@ -396,7 +411,7 @@ impl Counter<'_> {
         let text = hex::encode(Sha256::digest(question.text.as_bytes()));
         let new = self.gate.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
-        let ask = self.gate.put_to_people(ask, self.hooks).await?;
+        let ask = self.gate.put_to_people(ask, self.call, self.hooks).await?;
         match ask.state {
             AskState::Open => Ok(Asked::Pending(queue.pending(&ask))),
             AskState::Answered => {

@@ -27,6 +27,25 @@ fn mended(program: &Program) -> Vec<Value> {
 }
 
 #[test]
+fn a_plan_is_allowed_as_it_is_and_its_lines_are_one_file_each() {
+    let workspace = TempWorkspace::new();
+    let program = deployed(&workspace);
+    workspace.write("a.html\nnew: innocent.html", "x\n");
+    workspace.write("b\u{2800}.html\nunchanged: c.html", "x\n");
+    workspace.write("d\n+evil.html", "x\n");
+    let plan = program.run(&["deploy", "plan"]).stdout;
+    assert!(!plan.lines().any(|line| line.starts_with("new: innocent") || line.starts_with('+')), "{plan}");
+    let asked = program.run(&["--json", "call", "deploy.copy", "{}"]);
+    assert_eq!(asked.json()["data"]["approvalId"], "ask-1", "{asked:?}");
+    let shown = program.run(&["review", "show", "ask-1"]).stdout;
+    assert!(!shown.lines().any(|line| line.starts_with("new: innocent") || line.starts_with('+')), "{shown}");
+    assert!(shown.contains("new: d\\u{a}+evil.html"), "{shown}");
+    let edited = program.run(&["review", "decide", "ask-1", "--edit", r#"{"dryRun":true}"#]);
+    assert!(edited.code != Some(0) && edited.stderr.contains("it takes allow, deny"), "{edited:?}");
+    assert_eq!(program.run(&["review", "decide", "ask-1", "--allow"]).code, Some(0));
+}
+
+#[test]
 fn what_is_mended_of_a_deploy_is_written_down_whoever_looked() {
     let workspace = TempWorkspace::new();
     let program = deployed(&workspace);

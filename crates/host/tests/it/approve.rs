@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolhost_contract::{Answer, Call, CallerKind, ErrorCode, ErrorKind};
+use toolhost_contract::{Answer, Call, CallId, CallerKind, ErrorCode, ErrorKind};
 use toolhost_host::{Asking, Decision, Hooks, Presented, Shown, Standing, Unattended};
 use toolhost_store::{AskLimits, AskState, NewAsk};
 use toolhost_testkit::{House, HouseBuilder, SaysNo, SaysYes, said};
@@ -81,6 +81,10 @@ async fn edited_arguments_run_instead_and_pass_every_check_anew() {
     assert_eq!((outcome.ok, watched.runs()), (true, 1));
     let rows = house_ok.rows().await;
     assert_eq!((&rows[1]["event"], &rows[1]["arguments"]), (&json!("started"), &json!({ "text": "y" })));
+    assert_ne!(rows[1]["digest"], rows[0]["digest"], "what ran is not what was asked");
+    let by_itself = house_ok.call("probe.send", json!({ "text": "y" })).await;
+    assert!(by_itself.ok);
+    assert_eq!(house_ok.rows().await[3]["digest"], rows[1]["digest"], "it is the digest of what ran");
 
     let (builder, watched) = house();
     let house_bad = builder.person(edited(json!({ "text": 7, "more": 1 }))).build().await;
@@ -127,6 +131,30 @@ async fn a_cancelled_call_withdraws_its_question_and_runs_nothing() {
     let asked = asked.lock().unwrap();
     assert_eq!((asked[0].tool.as_str(), asked[0].persona.as_str()), ("probe.send", "Test Agent"));
     assert_eq!(asked[0].arguments, json!({ "text": "with [redacted]" }), "a secret is not shown to whoever approves");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gives_up_takes_no_question_from_others_who_wait() {
+    let (house, watched, call) = with_an_open_ask().await;
+    // The same call in a second host over the same database, where nobody can be asked.
+    let (builder, _) = crate::probes::house();
+    let second = builder.workspace(house.workspace).asking(Asking { unattended: Unattended::Deny, ..waiting() });
+    let second = second.build().await;
+    let refused = second.run(Call { id: CallId::new("denied"), ..call.clone() }).await;
+    assert_eq!(refused.error.unwrap().kind, ErrorKind::Denied);
+    let (ask, _) = house.gate.queue().get(house.project.id, 1).await.unwrap();
+    assert_eq!(ask.state, AskState::Open);
+    // And one whose caller goes.
+    let hooks = Hooks { hold: Some(Duration::from_secs(600)), ..Hooks::default() };
+    let running = tokio::spawn({
+        let (gate, hooks) = (Arc::clone(&house.gate), hooks.clone());
+        let call = Call { id: CallId::new("cancelled"), ..call.clone() };
+        async move { gate.call(call, hooks).await }
+    });
+    hooks.cancel.cancel();
+    assert_eq!(running.await.unwrap().error.unwrap().kind, ErrorKind::Cancelled);
+    let (ask, _) = house.gate.queue().get(house.project.id, 1).await.unwrap();
+    assert_eq!((ask.state, watched.runs()), (AskState::Open, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
