@@ -66,6 +66,18 @@ pub(crate) fn diff_line(line: &str) -> String {
     }
 }
 
+/// Longest cell of a table, characters.
+const CELL_CHARS_MAX: usize = 100;
+
+/// A text of somebody else's as a cell: nothing in it deceives, and it leaves room for the others.
+pub(crate) fn cell(text: &str) -> String {
+    let text = visible(text).replace(['\n', '\t'], " ");
+    match text.char_indices().nth(CELL_CHARS_MAX) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
+}
+
 /// Columns as wide as their widest cell; the last one is not padded.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();

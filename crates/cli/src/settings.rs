@@ -117,6 +117,10 @@ struct Approvals {
     expire_seconds: Option<u64>,
     /// How long a call waits for an answer from elsewhere before it comes back as pending.
     hold_seconds: Option<u64>,
+    /// Questions of one session that may be open at once.
+    session_open_max: Option<i64>,
+    /// What they may keep in all: their calls, and what people are shown of them.
+    session_bytes_max: Option<i64>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
@@ -320,6 +324,17 @@ fn asking(flag: Option<UnattendedFlag>, file: &Approvals) -> anyhow::Result<Aski
     }
     if let Some(seconds) = file.hold_seconds {
         asking.hold = Duration::from_secs(seconds.min(EXPIRE_SECONDS_MAX));
+    }
+    for (name, said, limit) in [
+        ("session_open_max", file.session_open_max, &mut asking.limits.open),
+        ("session_bytes_max", file.session_bytes_max, &mut asking.limits.bytes),
+    ] {
+        if let Some(said) = said {
+            if said < 1 {
+                bail!("the configuration's approvals.{name} is {said}; 1 is the least");
+            }
+            *limit = said;
+        }
     }
     Ok(asking)
 }

@@ -197,6 +197,7 @@ pub(crate) fn show(ask: &Ask, shown: &Shown) {
 
 fn menu(shown: &Shown) -> String {
     let mut words = match shown.kind {
+        AskKind::Approval if !shown.editable => vec!["[a]llow", "[d]eny COMMENT"],
         AskKind::Approval => vec!["[a]llow", "[e]dit", "[d]eny COMMENT"],
         AskKind::Question if shown.answers().contains(&"yes") => vec!["[y]es", "[n]o", "[c]ancel"],
         AskKind::Question => vec!["the answer in one line", "[c]ancel"],

@@ -22,4 +22,4 @@ pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, Work
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Tool, description_of, schema_of};
 pub use toolhost_sandbox::BoxFuture;
-pub use visible::{is_deceptive, visible};
+pub use visible::{is_deceptive, visible, visible_line};

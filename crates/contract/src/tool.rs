@@ -49,6 +49,8 @@ pub trait Tool: Send + Sync + 'static {
     const OWNERS_ONLY: bool = false;
     /// A person allows each call: no rule of policy and no standing permission does it instead.
     const ALWAYS_ASKS: bool = false;
+    /// A person may allow a call and its like for a while. Not where the arguments say too little of what a call does.
+    const BY_RULE: bool = true;
     /// It may wait for a person for as long as people are waited for.
     const WAITS: bool = false;
     /// Part of what an approval is bound to: raise it when the same arguments come to mean something else.
@@ -125,6 +127,7 @@ pub struct Facts {
     pub people_only: bool,
     pub owners_only: bool,
     pub always_asks: bool,
+    pub by_rule: bool,
     pub waits: bool,
     pub aliases: Vec<Alias>,
     pub input_schema: Value,
@@ -157,6 +160,7 @@ impl<T: Tool> AnyTool for T {
             people_only: T::PEOPLE_ONLY,
             owners_only: T::OWNERS_ONLY,
             always_asks: T::ALWAYS_ASKS,
+            by_rule: T::BY_RULE && !T::ALWAYS_ASKS,
             waits: T::WAITS,
             aliases: self.aliases(),
             input_schema: without_description(input_schema),

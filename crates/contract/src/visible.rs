@@ -1,11 +1,13 @@
 //! Text from elsewhere, shown such that nothing in it can deceive the reader or drive a terminal.
 
-/// Characters that are not seen, or that change how others are seen: controls, joiners, marks of direction, tags.
+/// Characters that are not seen, or that change how others are seen: controls, joiners, fillers, marks of direction,
+/// variants, tags.
 pub fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}')
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e01ef}')
 }
 
 /// The text with each deceptive character as its number, such as `\u{202e}`; line breaks and tabs stay.
@@ -17,6 +19,15 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// As [`visible`], for what is to stand in one line: a name of a file may hold a line break.
+pub fn visible_line(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_deceptive(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +35,9 @@ mod tests {
     #[test]
     fn deceptive_characters_are_shown() {
         assert_eq!(visible("a\u{202e}b\u{1b}[2Jc\u{200b}\n"), "a\\u{202e}b\\u{1b}[2Jc\\u{200b}\n");
+        assert_eq!(visible_line("a\nnew: b\t\u{202e}"), "a\\u{a}new: b\\u{9}\\u{202e}");
+        for c in "\u{34f}\u{115f}\u{1160}\u{2800}\u{3164}\u{fe00}\u{fe0f}\u{e0100}\u{e01ef}\u{180b}\u{180e}".chars() {
+            assert!(is_deceptive(c) && visible(&c.to_string()).starts_with("\\u{"), "{c:?}");
+        }
     }
 }

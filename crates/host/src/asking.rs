@@ -17,6 +17,7 @@ use toolhost_contract::{
 use toolhost_sandbox::{BoxFuture, Workspace};
 use toolhost_store::{Ask, AskKind, AskState, NewAsk};
 
+use crate::digest::digest;
 use crate::gate::{Gate, Hooks, Shelf, cancelled};
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
@@ -65,7 +66,7 @@ impl Gate {
             Decide::Ask => {}
         }
         let queue = &self.config.queue;
-        if !tool.facts.always_asks
+        if tool.facts.by_rule
             && let Some(permit) = queue.permit_for(call, &tool.facts.name, &arguments).await?
         {
             record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));
@@ -75,7 +76,7 @@ impl Gate {
         let new = self.new_approval(call, tool, verdict, &arguments, &preview, record)?;
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
         record.decision = Some(json!({ "policy": verdict, "ask": ask_id(ask.number) }));
-        let ask = self.put_to_people(ask, hooks).await?;
+        let ask = self.put_to_people(ask, call, hooks).await?;
         if ask.state != AskState::Answered {
             return self.without_answer(&ask, tool).map(Passage::Pending);
         }
@@ -96,6 +97,7 @@ impl Gate {
                     return Err(error);
                 }
                 record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
+                record.digest = Some(digest(&tool.facts, &arguments, call)?);
                 return Ok(Passage::Go { arguments, answer: Some(ask.number), approved: None });
             }
             answer => {
@@ -205,16 +207,19 @@ impl Gate {
             call: serde_json::to_value(call).map_err(ToolError::internal)?,
             shown: serde_json::to_value(shown).map_err(ToolError::internal)?,
             lives_ms: self.config.asking.lives_ms,
+            limits: self.config.asking.limits,
         })
     }
 
     /// Shows an open ask where a person may be, and waits for what comes first: an answer from there, one from anywhere
     /// else, the end of its time or of the caller's wish.
-    async fn put_to_people(&self, ask: Ask, hooks: &Hooks) -> Result<Ask, ToolError> {
+    async fn put_to_people(&self, ask: Ask, call: &Call, hooks: &Hooks) -> Result<Ask, ToolError> {
         if ask.state != AskState::Open {
             return Ok(ask);
         }
         let (queue, project, number) = (&self.config.queue, self.project_of(&ask), ask.number);
+        // The same call, perhaps in another host, may have asked it: then it waits for the answer, too.
+        let is_ours = ask.call.get("id").and_then(Value::as_str) == Some(call.id.as_str());
         if let Some(presenter) = &hooks.presenter {
             let shown = crate::queue::shown(&ask)?;
             tokio::select! {
@@ -234,15 +239,19 @@ impl Gate {
                     Presented::Gone => {}
                 },
                 ask = queue.settled(project, number, None, &hooks.cancel) => {
-                    let ask = self.or_withdrawn(ask, project, number).await?;
+                    let ask = self.or_withdrawn(ask, project, number, is_ours).await?;
                     presenter.ended(&ask);
                     return Ok(ask);
                 }
             }
         }
         if self.config.asking.unattended == Unattended::Deny {
-            queue.asks().withdraw(project, number).await.map_err(refusal)?;
-            return Ok(queue.get(project, number).await?.0);
+            if is_ours {
+                queue.asks().withdraw(project, number).await.map_err(refusal)?;
+            }
+            let ask = queue.get(project, number).await?.0;
+            let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
+            return Ok(Ask { state, ..ask });
         }
         let hold = match (hooks.hold, &hooks.presenter) {
             (Some(hold), _) => hold,
@@ -251,12 +260,18 @@ impl Gate {
             (None, None) => self.config.asking.hold,
         };
         let ask = queue.settled(project, number, Some(hold), &hooks.cancel).await;
-        self.or_withdrawn(ask, project, number).await
+        self.or_withdrawn(ask, project, number, is_ours).await
     }
 
     /// A caller that has gone wants no answer any more.
-    async fn or_withdrawn(&self, ask: Result<Ask, ToolError>, project: i64, number: i64) -> Result<Ask, ToolError> {
-        if ask.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
+    async fn or_withdrawn(
+        &self,
+        ask: Result<Ask, ToolError>,
+        project: i64,
+        number: i64,
+        is_ours: bool,
+    ) -> Result<Ask, ToolError> {
+        if is_ours && ask.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
             self.config.queue.asks().withdraw(project, number).await.map_err(refusal)?;
         }
         ask
@@ -346,6 +361,7 @@ fn blank(call: &Call, tool: &Registered) -> Shown {
         detail: String::new(),
         arguments: Value::Null,
         rule: None,
+        editable: !tool.facts.always_asks,
         wanted: None,
         round: 1,
     }
@@ -395,7 +411,7 @@ impl Counter<'_> {
         let text = hex::encode(Sha256::digest(question.text.as_bytes()));
         let new = self.gate.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
-        let ask = self.gate.put_to_people(ask, self.hooks).await?;
+        let ask = self.gate.put_to_people(ask, self.call, self.hooks).await?;
         match ask.state {
             AskState::Open => Ok(Asked::Pending(queue.pending(&ask))),
             AskState::Answered => {
@@ -439,6 +455,7 @@ impl Counter<'_> {
             AskState::Withdrawn => Ok(Waited::Withdrawn),
             AskState::Used => self.used(&ask, until).await,
             AskState::Answered => {
+                self.check_its_own(&ask, &stored).await?;
                 let gate = self.gate;
                 let id = gate.config.ids.call_id();
                 // Nobody is shown anything anew: the answer is there.
@@ -451,6 +468,23 @@ impl Counter<'_> {
                 Ok(Waited::Finished { outcome: finished })
             }
         }
+    }
+
+    /// A call that was allowed is run for whoever asked. Another session runs it only where the one that asked has died.
+    async fn check_its_own(&self, ask: &Ask, stored: &Call) -> Result<(), ToolError> {
+        let same = stored.scope.session_id == self.call.scope.session_id
+            && stored.caller.persona == self.call.caller.persona
+            && stored.scope.ticket_id == self.call.scope.ticket_id;
+        let alive = match &ask.host {
+            _ if same => false,
+            Some(host) => self.gate.config.audit.is_alive(host).await.map_err(ToolError::internal)?,
+            None => false,
+        };
+        if !alive {
+            return Ok(());
+        }
+        let message = format!("{} has its answer, and is for the session that asked to run", ask_id(ask.number));
+        Err(ToolError::new(ErrorKind::Conflict, message).hint("that session is still there; make a call of your own"))
     }
 
     /// What became of the call that used the answer; while it runs, it is waited for.

@@ -43,6 +43,7 @@ mod tests {
             people_only: false,
             owners_only: false,
             always_asks: false,
+            by_rule: true,
             waits: false,
             aliases: Vec::new(),
             input_schema: Value::Null,

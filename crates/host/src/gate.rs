@@ -13,8 +13,8 @@ use toolhost_contract::{
     Call, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, IdSource, Meta, Outcome, OutcomeError,
     ProgressSink, Revision, Silent, Success, ToolError, ToolSummary,
 };
-use toolhost_sandbox::{Executor, Workspace};
-use toolhost_store::{AskChange, Audit, FileLog};
+use toolhost_sandbox::{Deployment, Executor, Workspace};
+use toolhost_store::{AskChange, AskLimits, Audit, FileLog};
 
 use crate::asking::{Counter, Passage};
 use crate::digest::digest;
@@ -65,11 +65,18 @@ pub struct Asking {
     pub unattended: Unattended,
     /// How long a call with nobody to show it to waits for an answer from elsewhere, before it is told to wait itself.
     pub hold: Duration,
+    /// How much of one session may wait for people.
+    pub limits: AskLimits,
 }
 
 impl Default for Asking {
     fn default() -> Self {
-        Self { lives_ms: ASK_LIVES_MS_DEFAULT, unattended: Unattended::Wait, hold: HOLD_DEFAULT }
+        Self {
+            lives_ms: ASK_LIVES_MS_DEFAULT,
+            unattended: Unattended::Wait,
+            hold: HOLD_DEFAULT,
+            limits: AskLimits::default(),
+        }
     }
 }
 
@@ -165,6 +172,7 @@ impl Gate {
         if let Some(number) = record.answer {
             self.keep_outcome(&call, number, &outcome).await;
         }
+        self.note_mended(&call).await;
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
         let written =
@@ -173,6 +181,18 @@ impl Gate {
             tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
         }
         outcome
+    }
+
+    /// Whatever looks at a deploy mends what a crash had left of one, and that is a deed of its own.
+    async fn note_mended(&self, call: &Call) {
+        let mended = self.config.executor.deployment().map(Deployment::take_mended).unwrap_or_default();
+        if mended.is_empty() {
+            return;
+        }
+        let row = Record::mended(call, self.config.ids.call_id(), &mended);
+        if let Err(error) = self.config.audit.append(row).await {
+            tracing::error!(call = %call.id, %error, ?mended, "what was mended of a deploy could not be recorded");
+        }
     }
 
     /// The steps of DESIGN section 3, in their order.

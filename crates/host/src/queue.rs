@@ -310,7 +310,10 @@ pub(crate) fn refusal(error: toolhost_store::Error) -> ToolError {
         E::NoAsk { number } => no_ask(number),
         E::AskEnded { .. } => ToolError::new(ErrorKind::Conflict, error.to_string()),
         E::NoPermit { .. } => ToolError::new(ErrorKind::NotFound, error.to_string()),
-        E::TooManyAsks { .. } => ToolError::new(ErrorKind::Limit, error.to_string()),
+        E::TooManyAsks { .. } | E::TooManyAsksOfSession { .. } | E::TooLargeAsks { .. } => {
+            let hint = "wait with `approval.wait` for those that are asked already";
+            ToolError::new(ErrorKind::Limit, error.to_string()).hint(hint)
+        }
         error => ToolError::internal(error),
     }
 }

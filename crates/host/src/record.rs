@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Call, Effect, Outcome};
+use toolhost_contract::{Call, CallId, Effect, Outcome};
+use toolhost_sandbox::Recovered;
 use toolhost_store::{Entry, Event};
 
 use crate::redact::Redactor;
@@ -21,6 +22,9 @@ pub(crate) struct Record {
     /// The ask whose answer this call used.
     pub(crate) answer: Option<i64>,
 }
+
+/// Stands for a tool where nobody called one.
+const MENDED: &str = "deploy.mend";
 
 impl Record {
     pub(crate) fn new(call: &Call, redactor: &Redactor) -> Self {
@@ -52,6 +56,24 @@ impl Record {
             duration_ms: None,
             fence: fence.to_owned(),
         }
+    }
+
+    /// What a call found of a deploy that a crash had interrupted, and has mended.
+    pub(crate) fn mended(call: &Call, id: CallId, mended: &[Recovered]) -> Entry {
+        let record = Self {
+            tool: MENDED.to_owned(),
+            effect: Some(Effect::Writes),
+            arguments: Value::Null,
+            digest: None,
+            decision: None,
+            started: false,
+            answer: None,
+        };
+        let mut row = record.row(Event::Finished, call, "");
+        row.call_id = id;
+        row.arguments = json!({ "foundBy": call.id.as_str(), "mended": mended });
+        row.outcome = Some(json!({ "ok": true }));
+        row
     }
 
     /// Before the tool runs: what was asked and why it may.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolhost_contract::{Answer, Effect, ErrorKind, ToolError, Wanted, visible};
+use toolhost_contract::{Answer, Effect, ErrorKind, ToolError, Wanted, visible, visible_line};
 use toolhost_store::AskKind;
 
 /// Longest text a person may answer with, bytes.
@@ -30,24 +30,35 @@ pub struct Shown {
     pub arguments: Value,
     /// What a rule that allows this and its like would say; `None`: only a person may.
     pub rule: Option<BTreeMap<String, String>>,
+    /// Whether it may run with other arguments than those: not where what is allowed is more than they say.
+    #[serde(default = "yes")]
+    pub editable: bool,
     /// Which answers a review or a question can have.
     pub wanted: Option<Wanted>,
     pub round: i64,
 }
 
+fn yes() -> bool {
+    true
+}
+
 impl Shown {
     /// All of it as a text for people, without anything deceptive.
     pub fn render(&self) -> String {
+        let persona = visible_line(&self.persona);
         let mut text = match self.kind {
             AskKind::Approval => {
-                let mut text = format!("{} ({}) wants: {}", self.persona, self.profile, self.summary);
+                let summary = visible_line(&self.summary);
+                let mut text = format!("{persona} ({}) wants: {summary}", visible_line(&self.profile));
                 if !self.why.is_empty() {
-                    text.push_str(&format!("\nasked because {}", self.why));
+                    text.push_str(&format!("\nasked because {}", visible_line(&self.why)));
                 }
                 text
             }
-            AskKind::Review => format!("{} asks for a review of {}, round {}", self.persona, self.title, self.round),
-            AskKind::Question => format!("{} asks: {}", self.persona, self.summary),
+            AskKind::Review => {
+                format!("{persona} asks for a review of {}, round {}", visible_line(&self.title), self.round)
+            }
+            AskKind::Question => format!("{persona} asks: {}", self.summary),
         };
         if !self.detail.is_empty() {
             text.push_str("\n\n");
@@ -56,7 +67,8 @@ impl Shown {
         visible(&text)
     }
 
-    /// A rule as people read it: `bash when command = cargo test *, and no other` argument of a kind that reaches further.
+    /// A rule as people read it: `bash when command = cargo test *, and no other` argument of a kind that reaches further;
+    /// and for whom it would hold.
     pub fn rule_text(&self) -> Option<String> {
         let conditions: Vec<String> = self
             .rule
@@ -68,12 +80,14 @@ impl Shown {
         let when = if conditions.is_empty() { String::new() } else { format!(" when {}", conditions.join(", ")) };
         let others =
             if self.rule.iter().flatten().any(|(_, pattern)| pattern.is_empty()) { ", and no other" } else { "" };
-        Some(visible(&format!("{}{when}{others}", self.tool)))
+        let whom = format!("for everybody with the profile {}", self.profile);
+        Some(visible_line(&format!("{}{when}{others}; {whom}", self.tool)))
     }
 
     /// The words a person can answer with.
     pub fn answers(&self) -> &'static [&'static str] {
         match (self.kind, self.wanted) {
+            (AskKind::Approval, _) if !self.editable => &["allow", "deny"],
             (AskKind::Approval, _) => &["allow", "edit", "deny"],
             (_, Some(Wanted::PassOrEdit)) => &["pass", "edit", "cancel"],
             (_, Some(Wanted::PassEditOrFeedback)) => &["pass", "edit", "feedback", "cancel"],
@@ -166,6 +180,7 @@ mod tests {
             detail: format!("+{trick}\n second line"),
             arguments: Value::Null,
             rule: Some([("command".to_owned(), trick.to_owned())].into()),
+            editable: true,
             wanted: None,
             round: 1,
         };

@@ -10,15 +10,17 @@ use std::sync::Arc;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
-use toolhost_contract::{Call, ErrorKind, ToolError};
+use toolhost_contract::{Call, ErrorKind, ToolError, visible_line};
 use toolhost_sandbox::{
-    BoxFuture, ChangeLog, Error as SandboxError, FORMER_BYTES_MAX, FileChange, Present, ReadSpan, Workspace,
+    BoxFuture, ChangeLog, EntryKind, Error as SandboxError, FORMER_BYTES_MAX, FileChange, Present, ReadSpan, Workspace,
     WriteGuard, WsPath, decode,
 };
 use toolhost_store::{Change, Changes, FileLog, NewChange};
 
 /// Stands for the hash of what was too large to be kept, or no plain file.
 const UNKEPT: &str = "unkept";
+/// Stands for the hash of a folder that was made on the way.
+const FOLDER: &str = "folder";
 
 /// Writes the changes of one call down.
 pub(crate) struct Logged {
@@ -52,7 +54,7 @@ impl ChangeLog for Logged {
                 former_sha256,
                 former_mode,
                 former,
-                after_sha256: change.after_sha256,
+                after_sha256: if change.folder { Some(FOLDER.to_owned()) } else { change.after_sha256 },
             };
             self.log.before(&new).await.map_err(|error| {
                 let source = std::io::Error::other(error);
@@ -72,8 +74,9 @@ pub struct UndoStep {
     pub then: Option<String>,
     /// From what is there now to what comes back.
     pub diff: String,
-    #[serde(skip)]
-    mode: Option<u32>,
+    /// Permission bits that come back, where they are others now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
 }
 
 /// A file that stops an undo.
@@ -90,42 +93,67 @@ pub struct UndoConflict {
 pub struct Undo {
     pub steps: Vec<UndoStep>,
     pub conflicts: Vec<UndoConflict>,
+    /// Folders that were made on the way, the innermost first: they go if nothing is in them.
+    pub folders: Vec<String>,
     /// The calls whose changes are undone, the newest first.
     pub calls: Vec<String>,
 }
 
 /// What a path holds in the play.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Held {
     sha256: Option<String>,
     mode: Option<u32>,
+    /// It was gone in between: its permission bits are those of a new file, and no longer its own.
+    made_anew: bool,
+}
+
+/// What a path holds now.
+struct Real {
+    sha256: Option<String>,
+    mode: Option<u32>,
+    bytes: Vec<u8>,
 }
 
 impl Undo {
     /// Plays the changes back, the newest first.
     pub async fn plan(log: &FileLog, project: i64, workspace: &Workspace, which: &Changes) -> Result<Self, ToolError> {
         let changes = log.changes(project, which).await.map_err(ToolError::internal)?;
-        let mut undo = Self { steps: Vec::new(), conflicts: Vec::new(), calls: Vec::new() };
-        let mut real: BTreeMap<String, Option<String>> = BTreeMap::new();
+        let mut undo = Self { steps: Vec::new(), conflicts: Vec::new(), folders: Vec::new(), calls: Vec::new() };
+        let mut real: BTreeMap<String, Real> = BTreeMap::new();
         let mut play: BTreeMap<String, Held> = BTreeMap::new();
         for change in &changes {
             if undo.calls.last() != Some(&change.call_id) {
                 undo.calls.push(change.call_id.clone());
             }
+            if change.after_sha256.as_deref() == Some(FOLDER) {
+                undo.folder(workspace, &change.path).await?;
+                continue;
+            }
             for path in std::iter::once(&change.path).chain(&change.moved_to) {
-                if !real.contains_key(path) {
-                    let now = hash_of(workspace, path).await?;
-                    real.insert(path.clone(), now.clone());
-                    play.insert(path.clone(), Held { sha256: now, mode: None });
+                if real.contains_key(path) || undo.conflicts.iter().any(|conflict| conflict.path == *path) {
+                    continue;
+                }
+                match look(workspace, path).await? {
+                    Ok(now) => {
+                        play.insert(path.clone(), Held { sha256: now.sha256.clone(), ..Held::default() });
+                        real.insert(path.clone(), now);
+                    }
+                    Err(why) => undo.conflicts.push(UndoConflict { path: path.clone(), why }),
                 }
             }
-            if let Err(why) = play_back(&mut play, change) {
+            let is_known = undo.conflicts.iter().any(|conflict| conflict.path == change.path);
+            if let Err(why) = play_back(&mut play, change)
+                && !is_known
+            {
                 undo.conflicts.push(UndoConflict { path: change.path.clone(), why });
             }
         }
         for (path, held) in play {
-            let now = real.remove(&path).flatten();
-            if now == held.sha256 || undo.conflicts.iter().any(|conflict| conflict.path == path) {
+            let Some(now) = real.remove(&path) else { continue };
+            let mode = held.mode.filter(|mode| held.made_anew && now.mode != Some(*mode));
+            let same = now.sha256 == held.sha256 && mode.is_none();
+            if same || undo.conflicts.iter().any(|conflict| conflict.path == path) {
                 continue;
             }
             let then = match &held.sha256 {
@@ -139,11 +167,26 @@ impl Undo {
                     }
                 },
             };
-            let before = read(workspace, &path).await?.unwrap_or_default();
-            let diff = diff(&path, &before, &then);
-            undo.steps.push(UndoStep { path, now, then: held.sha256, diff, mode: held.mode });
+            let mut diff = diff(&path, &now.bytes, &then);
+            if let (Some(now), Some(then)) = (now.mode, mode) {
+                diff.push_str(&format!("{}: its permissions {now:o} become {then:o}\n", visible_line(&path)));
+            }
+            // One that is made has no other bits than these.
+            let mode = mode.or(held.mode.filter(|_| now.sha256.is_none()));
+            undo.steps.push(UndoStep { path, now: now.sha256, then: held.sha256, diff, mode });
         }
         Ok(undo)
+    }
+
+    /// A folder that was made goes, if it is still one.
+    async fn folder(&mut self, workspace: &Workspace, path: &str) -> Result<(), ToolError> {
+        let parsed = WsPath::parse(path)?;
+        let spot = workspace.spot(&parsed, false).await;
+        let is_there = spot.is_ok_and(|spot| spot.path == parsed && spot.kind == Some(EntryKind::Folder));
+        if is_there && !self.folders.iter().any(|known| known == path) {
+            self.folders.push(path.to_owned());
+        }
+        Ok(())
     }
 
     /// Puts everything back. Whatever has changed since it was planned stops it before that file.
@@ -152,23 +195,35 @@ impl Undo {
             let message = format!("`{}`: {}; nothing was undone", conflict.path, conflict.why);
             return Err(ToolError::new(ErrorKind::Conflict, message));
         }
-        let workspace = workspace.logged(Arc::new(Logged::new(log.clone(), call)));
+        let workspace = workspace.logged(Arc::new(Logged::new(log.clone(), call))).exactly();
         for step in &self.steps {
             let path = WsPath::parse(&step.path)?;
             let Some(then) = &step.then else {
-                if hash_of(&workspace, &step.path).await? != step.now {
-                    return Err(changed(&step.path));
-                }
-                workspace.remove(&path).await?;
+                workspace.remove(&path, step.now.as_deref()).await.map_err(|error| meanwhile(&step.path, error))?;
                 continue;
             };
             let content = log.content(project, then).await.map_err(ToolError::internal)?;
             let content = content.ok_or_else(|| changed(&step.path))?;
-            let guard =
-                WriteGuard { expected_sha256: step.now.clone(), create_only: step.now.is_none(), mode: step.mode };
-            workspace.write(&path, content, guard).await?;
+            let guard = WriteGuard {
+                expected_sha256: step.now.clone(),
+                create_only: step.now.is_none(),
+                mode: step.mode,
+                exact: true,
+            };
+            workspace.write(&path, content, guard).await.map_err(|error| meanwhile(&step.path, error))?;
+        }
+        for folder in &self.folders {
+            // Something else may be in it by now: then it stays.
+            let _ = workspace.remove(&WsPath::parse(folder)?, None).await;
         }
         Ok(())
+    }
+}
+
+fn meanwhile(path: &str, error: SandboxError) -> ToolError {
+    match error {
+        SandboxError::Changed { .. } | SandboxError::NotFound { .. } | SandboxError::Exists { .. } => changed(path),
+        error => error.into(),
     }
 }
 
@@ -190,32 +245,48 @@ fn play_back(play: &mut BTreeMap<String, Held>, change: &Change) -> Result<(), S
     if !is_kept {
         return Err("what was there before was too large to be kept, or no plain file".to_owned());
     }
+    // What is made or comes to this place is no longer the file that was here before.
+    let made_anew = play.get(&change.path).is_some_and(|held| held.made_anew || held.sha256.is_none());
     if let Some(to) = &change.moved_to {
         if at(&change.path).is_some() {
             return Err(format!("it was moved to `{to}`, and something else is in its place now"));
         }
-        play.insert(to.clone(), Held { sha256: None, mode: None });
+        play.insert(to.clone(), Held { made_anew: true, ..Held::default() });
     }
-    let held = Held { sha256: change.former_sha256.clone(), mode: change.former_mode };
+    let held = Held { sha256: change.former_sha256.clone(), mode: change.former_mode, made_anew };
     play.insert(change.path.clone(), held);
     Ok(())
 }
 
-async fn hash_of(workspace: &Workspace, path: &str) -> Result<Option<String>, ToolError> {
-    Ok(read(workspace, path).await?.map(|bytes| hex::encode(Sha256::digest(bytes))))
-}
-
-async fn read(workspace: &Workspace, path: &str) -> Result<Option<Vec<u8>>, ToolError> {
-    let path = WsPath::parse(path)?;
-    // One byte more than is ever kept: such a file has another hash than any that is known.
-    match workspace.read(&path, ReadSpan { start: 0, bytes_max: FORMER_BYTES_MAX + 1 }).await {
-        Ok(content) => Ok(Some(content.bytes)),
-        Err(SandboxError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+/// What is at the very path: no link is followed there, for it may be another than when the change was made. The error
+/// says what stands in the way.
+async fn look(workspace: &Workspace, path: &str) -> Result<Result<Real, String>, ToolError> {
+    let parsed = WsPath::parse(path)?;
+    let spot = match workspace.spot(&parsed, false).await {
+        Ok(spot) => spot,
+        Err(SandboxError::NotFound { .. }) => return Ok(Err("something else stands on the way there now".to_owned())),
+        Err(SandboxError::Escape { .. }) => return Ok(Err("a link stands on the way there now".to_owned())),
+        Err(error) => return Err(error.into()),
+    };
+    let why = match spot.kind {
+        _ if spot.path != parsed => "a link stands on the way there now",
+        Some(EntryKind::Link) => "it is a link now",
+        Some(EntryKind::Folder) => "it is a folder now",
+        Some(EntryKind::Other) => "it is no regular file now",
+        Some(EntryKind::File) => {
+            // One byte more than is ever kept: such a file has another hash than any that is known.
+            let span = ReadSpan { start: 0, bytes_max: FORMER_BYTES_MAX + 1 };
+            let content = workspace.read(&spot.path, span).await?;
+            let sha256 = Some(hex::encode(Sha256::digest(&content.bytes)));
+            return Ok(Ok(Real { sha256, mode: Some(content.mode), bytes: content.bytes }));
+        }
+        None => return Ok(Ok(Real { sha256: None, mode: None, bytes: Vec::new() })),
+    };
+    Ok(Err(why.to_owned()))
 }
 
 fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
+    let path = visible_line(path);
     match (decode(before), decode(after)) {
         (Some(before), Some(after)) => TextDiff::from_lines(&before.text, &after.text)
             .unified_diff()

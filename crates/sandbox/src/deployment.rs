@@ -2,7 +2,7 @@
 //! block.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,8 @@ pub struct Deployment {
     target: PathBuf,
     rules: DeployRules,
     key: DeployKey,
+    /// Of all clones.
+    mended: Arc<Mutex<Vec<Recovered>>>,
 }
 
 struct Told(DeployProgress);
@@ -34,7 +36,7 @@ impl DeployWatch for Told {
 
 impl Deployment {
     pub fn new(source: PathBuf, target: PathBuf, rules: DeployRules, key: DeployKey) -> Self {
-        Self { source, target, rules, key }
+        Self { source, target, rules, key, mended: Arc::default() }
     }
 
     /// A host path: for people on this machine.
@@ -47,10 +49,15 @@ impl Deployment {
         self.target.file_name().map_or_else(|| "the project".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
+    /// What a crash had left and any call has mended since this was last asked, for the audit.
+    pub fn take_mended(&self) -> Vec<Recovered> {
+        std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What a deploy would do now. What a crash left of an earlier one is mended first.
     pub async fn plan(&self, cancel: &CancellationToken) -> Result<DeployPlan> {
         let (this, cancel) = (self.clone(), cancel.clone());
-        self.blocking(move || this.open()?.plan(&this.rules, &|| cancel.is_cancelled())).await
+        self.blocking(move || this.opened(|deployer| deployer.plan(&this.rules, &|| cancel.is_cancelled()))).await
     }
 
     /// Does what the plan says, if nothing has changed since it was made. It can be cancelled until it begins to change
@@ -65,7 +72,7 @@ impl Deployment {
         let (this, cancel) = (self.clone(), cancel.clone());
         self.blocking(move || {
             let mut told = Told(progress);
-            this.open()?.run(&plan, &this.rules, &mark, &mut told, &|| cancel.is_cancelled())
+            this.opened(|deployer| deployer.run(&plan, &this.rules, &mark, &mut told, &|| cancel.is_cancelled()))
         })
         .await
     }
@@ -73,28 +80,31 @@ impl Deployment {
     /// Finishes or takes back what a crash left.
     pub async fn recover(&self) -> Result<Vec<Recovered>> {
         let this = self.clone();
-        self.blocking(move || this.open()?.recover(&mut ())).await
+        self.blocking(move || this.opened(|deployer| deployer.recover(&mut ()))).await
     }
 
     /// What undoing the newest deploy would do; `None`: there is none.
     pub async fn undo_plan(&self) -> Result<Option<UndoPlan>> {
         let this = self.clone();
-        self.blocking(move || this.open()?.undo_plan()).await
+        self.blocking(move || this.opened(Deployer::undo_plan)).await
     }
 
     pub async fn undo(&self, id: String, progress: DeployProgress) -> Result<Undone> {
         let this = self.clone();
-        self.blocking(move || this.open()?.undo(Some(&id), &mut Told(progress))).await
+        self.blocking(move || this.opened(|deployer| deployer.undo(Some(&id), &mut Told(progress)))).await
     }
 
     /// The newest first.
     pub async fn history(&self) -> Result<Vec<DeployRecord>> {
         let this = self.clone();
-        self.blocking(move || this.open()?.history()).await
+        self.blocking(move || this.opened(Deployer::history)).await
     }
 
-    fn open(&self) -> Result<Deployer> {
-        Deployer::open(&self.source, &self.target, self.key.clone())
+    fn opened<T>(&self, work: impl FnOnce(&Deployer) -> Result<T>) -> Result<T> {
+        let deployer = Deployer::open(&self.source, &self.target, self.key.clone())?;
+        let done = work(&deployer);
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner).extend(deployer.take_mended());
+        done
     }
 
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

@@ -16,6 +16,8 @@ pub enum Error {
     GitInternal { path: String },
     #[error("`{path}` is the project's policy, which tools do not change")]
     Policy { path: String },
+    #[error("`{path}` belongs to deploys into this folder, which tools do not change")]
+    State { path: String },
     #[error("the workspace is read-only for this profile")]
     ReadOnly,
     #[error("no file or folder `{path}` in the workspace")]
@@ -27,6 +29,9 @@ pub enum Error {
     NotRegular { path: String, what: &'static str },
     #[error("`{path}` is not a folder")]
     NotFolder { path: String },
+    /// Where a plain path was meant.
+    #[error("a link stands at `{path}` or on the way there")]
+    Linked { path: String },
     #[error("`{path}` has changed: its SHA-256 is {actual}, not {expected}")]
     Changed { path: String, expected: String, actual: String },
     #[error("{what} is {actual}, more than the limit of {limit}")]
@@ -78,12 +83,14 @@ impl Error {
             | Self::Escape { .. }
             | Self::GitInternal { .. }
             | Self::Policy { .. }
+            | Self::State { .. }
             | Self::ReadOnly
             | Self::DeployState { .. }
             | Self::NoFence { .. } => ErrorKind::Security,
             Self::NotFound { .. } | Self::NoDeploy { .. } => ErrorKind::NotFound,
             Self::Exists { .. }
             | Self::Changed { .. }
+            | Self::Linked { .. }
             | Self::PlanStale { .. }
             | Self::UndoBlocked { .. }
             | Self::DeployBusy => ErrorKind::Conflict,

@@ -26,11 +26,15 @@ pub trait Executor: Send + Sync {
     /// Replaces or creates a file atomically, parents included.
     fn write<'a>(&'a self, path: &'a WsPath, bytes: Vec<u8>, guard: WriteGuard) -> BoxFuture<'a, Result<Written>>;
 
-    /// Moves a file or folder; refuses to replace anything.
+    /// Where a path leads, and what is there. With `follow` a link at its end is followed, as a write does.
+    fn spot<'a>(&'a self, path: &'a WsPath, follow: bool) -> BoxFuture<'a, Result<Spot>>;
+
+    /// Moves a file or folder; refuses to replace anything, and to pass a link on the way.
     fn rename<'a>(&'a self, from: &'a WsPath, to: &'a WsPath) -> BoxFuture<'a, Result<()>>;
 
-    /// Removes a file, a link or an empty folder.
-    fn remove<'a>(&'a self, path: &'a WsPath) -> BoxFuture<'a, Result<()>>;
+    /// Removes a file, a link or an empty folder; refuses to pass a link on the way. With a hash (lower-case hex SHA-256)
+    /// it must be a file of this content.
+    fn remove<'a>(&'a self, path: &'a WsPath, expected_sha256: Option<&'a str>) -> BoxFuture<'a, Result<()>>;
 
     /// One page of a folder, sorted by path.
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Listing>>;
@@ -96,8 +100,10 @@ pub struct WriteGuard {
     pub expected_sha256: Option<String>,
     /// Refuse if anything is there.
     pub create_only: bool,
-    /// Permission bits of a file that is made; one that is replaced keeps its own.
+    /// Permission bits it gets; `None`: a file that is replaced keeps its own.
     pub mode: Option<u32>,
+    /// Refuse if a link stands at the path or on the way there.
+    pub exact: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +111,19 @@ pub struct Written {
     pub created: bool,
     pub bytes: u64,
     pub sha256: String,
+}
+
+/// What is at a path, and where that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spot {
+    /// No link is on the way there, but it may be one itself.
+    pub path: WsPath,
+    /// `None`: nothing.
+    pub kind: Option<EntryKind>,
+    /// What a link says it leads to.
+    pub link: Option<String>,
+    /// Folders on the way that are not there, the outermost first.
+    pub missing: Vec<WsPath>,
 }
 
 /// A listing request.
@@ -187,6 +206,17 @@ pub struct SearchPage {
     pub cut: bool,
 }
 
+impl EntryKind {
+    pub(crate) fn of(file_type: cap_std::fs::FileType) -> Self {
+        match () {
+            () if file_type.is_symlink() => Self::Link,
+            () if file_type.is_dir() => Self::Folder,
+            () if file_type.is_file() => Self::File,
+            () => Self::Other,
+        }
+    }
+}
+
 /// What a change of a file is about to do, and what is there before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
@@ -195,6 +225,8 @@ pub struct FileChange {
     pub former: Present,
     /// SHA-256 (hex) of what will be there; `None`: nothing, or a file that was moved and is too large to be kept.
     pub after_sha256: Option<String>,
+    /// It is a folder that is made on the way.
+    pub folder: bool,
 }
 
 /// A file as it is before a change.
@@ -232,11 +264,17 @@ pub struct Workspace {
     executor: Arc<dyn Executor>,
     fence: Fence,
     log: Option<Arc<dyn ChangeLog>>,
+    exact: bool,
 }
 
 impl Workspace {
     pub fn new(executor: Arc<dyn Executor>, fence: Fence) -> Self {
-        Self { executor, fence, log: None }
+        Self { executor, fence, log: None, exact: false }
+    }
+
+    /// The same, where each change is made at the very path that is said: a link there or on the way refuses it.
+    pub fn exactly(self) -> Self {
+        Self { exact: true, ..self }
     }
 
     /// The same, with each change of a file written down before it is made.
@@ -252,60 +290,105 @@ impl Workspace {
         self.executor.read(path, span).await
     }
 
+    /// Where a path leads, and what is there. With `follow` a link at its end is followed, as a write does.
+    pub async fn spot(&self, path: &WsPath, follow: bool) -> Result<Spot> {
+        self.executor.spot(path, follow).await
+    }
+
     pub async fn write(&self, path: &WsPath, bytes: Vec<u8>, guard: WriteGuard) -> Result<Written> {
         self.check_writable()?;
-        let Some(log) = &self.log else { return self.executor.write(path, bytes, guard).await };
+        let exact = guard.exact || self.exact;
+        let guard = WriteGuard { exact: true, ..guard };
         let after = hex::encode(Sha256::digest(&bytes));
-        for _ in 1..WRITE_TRIES {
-            let former = self.former(path).await?;
+        let mut tries = 1;
+        loop {
+            let spot = self.place(path, true, exact).await?;
+            let former = self.former(&spot).await?;
             // What is written down as the former content must be what is replaced.
-            let mut exact = guard.clone();
+            let mut sure = guard.clone();
             match &former {
                 Present::Kept(former) if guard.expected_sha256.is_none() => {
-                    exact.expected_sha256 = Some(former.sha256.clone());
+                    sure.expected_sha256 = Some(former.sha256.clone());
                 }
-                Present::Nothing if guard.expected_sha256.is_none() => exact.create_only = true,
+                Present::Nothing if guard.expected_sha256.is_none() => sure.create_only = true,
                 _ => {}
             }
-            if guard.create_only && !matches!(former, Present::Nothing) {
-                return self.executor.write(path, bytes, guard).await;
+            // One that must be free and is not: the executor says so.
+            if !guard.create_only || matches!(former, Present::Nothing) {
+                self.note_folders(&spot).await?;
+                let after_sha256 = Some(after.clone());
+                let path = spot.path.clone();
+                self.note(FileChange { path, moved_to: None, former, after_sha256, folder: false }).await?;
             }
-            let after_sha256 = Some(after.clone());
-            log.before(FileChange { path: path.clone(), moved_to: None, former, after_sha256 }).await?;
-            match self.executor.write(path, bytes.clone(), exact).await {
+            // Where others keep changing it, the last try writes over whichever of them was last.
+            let guarded = if guard.create_only || tries == WRITE_TRIES { guard.clone() } else { sure };
+            match self.executor.write(&spot.path, bytes.clone(), guarded).await {
                 // Somebody was faster; unless the caller minds, their content is the former one now.
-                Err(Error::Changed { .. }) if guard.expected_sha256.is_none() => {}
-                Err(Error::Exists { .. }) if !guard.create_only => {}
+                Err(Error::Changed { .. }) if guard.expected_sha256.is_none() && tries < WRITE_TRIES => {}
+                Err(Error::Exists { .. }) if !guard.create_only && tries < WRITE_TRIES => {}
+                Err(Error::Linked { .. }) if !exact && tries < WRITE_TRIES => {}
                 done => return done,
             }
+            tries += 1;
         }
-        self.executor.write(path, bytes, guard).await
     }
 
     pub async fn rename(&self, from: &WsPath, to: &WsPath) -> Result<()> {
         self.check_writable()?;
-        if let Some(log) = &self.log {
-            let former = self.former(from).await?;
+        let from = self.place(from, false, self.exact).await?;
+        let to = self.place(to, false, self.exact).await?;
+        let former = self.former(&from).await?;
+        if from.kind.is_some() && to.kind.is_none() {
+            self.note_folders(&to).await?;
+        }
+        if let Present::Kept(_) | Present::TooLarge = former {
             let after_sha256 = match &former {
                 Present::Kept(former) => Some(former.sha256.clone()),
                 _ => None,
             };
-            if let Present::Kept(_) | Present::TooLarge = former {
-                let moved_to = Some(to.clone());
-                log.before(FileChange { path: from.clone(), moved_to, former, after_sha256 }).await?;
-            }
+            let (path, moved_to) = (from.path.clone(), Some(to.path.clone()));
+            self.note(FileChange { path, moved_to, former, after_sha256, folder: false }).await?;
         }
-        self.executor.rename(from, to).await
+        self.executor.rename(&from.path, &to.path).await
     }
 
-    pub async fn remove(&self, path: &WsPath) -> Result<()> {
+    /// With a hash it must be a file of this content.
+    pub async fn remove(&self, path: &WsPath, expected_sha256: Option<&str>) -> Result<()> {
         self.check_writable()?;
-        if let Some(log) = &self.log
-            && let former @ (Present::Kept(_) | Present::TooLarge) = self.former(path).await?
-        {
-            log.before(FileChange { path: path.clone(), moved_to: None, former, after_sha256: None }).await?;
+        let spot = self.place(path, false, self.exact).await?;
+        let former = self.former(&spot).await?;
+        // What is written down as the former content must be what goes.
+        let sure = match &former {
+            Present::Kept(former) => Some(former.sha256.clone()),
+            _ => None,
+        };
+        if let Present::Kept(_) | Present::TooLarge = former {
+            let path = spot.path.clone();
+            self.note(FileChange { path, moved_to: None, former, after_sha256: None, folder: false }).await?;
         }
-        self.executor.remove(path).await
+        self.executor.remove(&spot.path, expected_sha256.or(sure.as_deref())).await
+    }
+
+    /// Where a change is made: where the path leads now, or nowhere else than it says.
+    async fn place(&self, path: &WsPath, follow: bool, exact: bool) -> Result<Spot> {
+        let spot = self.executor.spot(path, follow && !exact).await?;
+        let linked = spot.path != *path || (follow && spot.link.is_some());
+        if exact && linked { Err(Error::Linked { path: path.to_string() }) } else { Ok(spot) }
+    }
+
+    async fn note(&self, change: FileChange) -> Result<()> {
+        match &self.log {
+            Some(log) => log.before(change).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn note_folders(&self, spot: &Spot) -> Result<()> {
+        for path in &spot.missing {
+            let (path, former) = (path.clone(), Present::Nothing);
+            self.note(FileChange { path, moved_to: None, former, after_sha256: None, folder: true }).await?;
+        }
+        Ok(())
     }
 
     pub async fn list(&self, query: ListQuery) -> Result<Listing> {
@@ -333,14 +416,19 @@ impl Workspace {
     }
 
     /// What is there now, as far as it can be put back.
-    async fn former(&self, path: &WsPath) -> Result<Present> {
-        match self.executor.read(path, ReadSpan { start: 0, bytes_max: FORMER_BYTES_MAX }).await {
+    async fn former(&self, spot: &Spot) -> Result<Present> {
+        match spot.kind {
+            None => return Ok(Present::Nothing),
+            Some(EntryKind::File) => {}
+            Some(_) => return Ok(Present::NoFile),
+        }
+        match self.executor.read(&spot.path, ReadSpan { start: 0, bytes_max: FORMER_BYTES_MAX }).await {
             Ok(content) if content.size > FORMER_BYTES_MAX => Ok(Present::TooLarge),
             Ok(Content { bytes, mode, .. }) => {
                 Ok(Present::Kept(Former { sha256: hex::encode(Sha256::digest(&bytes)), mode, bytes }))
             }
             Err(Error::NotFound { .. }) => Ok(Present::Nothing),
-            // A folder, a link or a file that may not be read: the change itself says whether it is possible.
+            // A file that may not be read: the change itself says whether it is possible.
             Err(_) => Ok(Present::NoFile),
         }
     }

@@ -17,8 +17,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::executor::{Content, ReadSpan, WriteGuard, Written};
-use crate::path::{POLICY_FILE, WsPath, is_git_internal};
+use crate::executor::{Content, EntryKind, ReadSpan, Spot, WriteGuard, Written};
+use crate::path::{POLICY_FILE, WsPath, is_git_internal, is_state};
 
 /// Largest file whose hash is compared before a write.
 const HASHED_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -30,6 +30,8 @@ pub(crate) struct Tree {
     owner: Option<(u32, u32)>,
     temp_count: AtomicU64,
     changing: std::sync::Mutex<()>,
+    /// It is a workspace: what deploys into it keep there is not its own.
+    holds_state: bool,
 }
 
 /// A name in an open folder: what a write, move or removal acts on.
@@ -44,12 +46,18 @@ impl Tree {
         let metadata = std::fs::metadata(root)?;
         let foreign = rustix::process::geteuid().is_root() && metadata.uid() != 0;
         let owner = foreign.then(|| (metadata.uid(), metadata.gid()));
-        Ok(Self { owner, ..Self::of_ours(dir) })
+        Ok(Self { owner, holds_state: true, ..Self::of_ours(dir) })
     }
 
     /// A folder that the host keeps for itself: what is written there stays the host's own.
     pub(crate) fn of_ours(dir: Dir) -> Self {
-        Self { dir, owner: None, temp_count: AtomicU64::new(0), changing: std::sync::Mutex::new(()) }
+        Self {
+            dir,
+            owner: None,
+            temp_count: AtomicU64::new(0),
+            changing: std::sync::Mutex::new(()),
+            holds_state: false,
+        }
     }
 
     pub(crate) fn dir(&self) -> &Dir {
@@ -90,7 +98,7 @@ impl Tree {
         let _turn = self.turn();
         // A file that must be there already is in folders that are; a refused write leaves none behind.
         let missing = if guard.expected_sha256.is_some() { Missing::Refuse } else { Missing::CreateParents };
-        let place = self.place(path, missing)?;
+        let place = if guard.exact { self.place_of_link(path, missing, true)? } else { self.place(path, missing)? };
         let io = |e: std::io::Error| Error::from_io(path.as_str(), e);
         let present = match place.parent.symlink_metadata(&place.name) {
             Ok(metadata) if metadata.is_file() => Some(metadata),
@@ -107,9 +115,9 @@ impl Tree {
             return Err(Error::Exists { path: path.to_string() });
         }
         if let Some(expected) = &guard.expected_sha256 {
-            self.check_unchanged(path, expected)?;
+            check_unchanged(&place, path, expected)?;
         }
-        let mode = present.as_ref().map(|m| cap_std::fs::MetadataExt::mode(m) & 0o7777).or(guard.mode);
+        let mode = guard.mode.or(present.as_ref().map(|m| cap_std::fs::MetadataExt::mode(m) & 0o7777));
         self.replace(&place, bytes, mode, guard.create_only).map_err(io)?;
         Ok(Written {
             created: present.is_none(),
@@ -120,9 +128,9 @@ impl Tree {
 
     pub(crate) fn rename(&self, from: &WsPath, to: &WsPath) -> Result<()> {
         let _turn = self.turn();
-        let source = self.place_of_link(from, Missing::Refuse)?;
+        let source = self.place_of_link(from, Missing::Refuse, true)?;
         source.parent.symlink_metadata(&source.name).map_err(|e| Error::from_io(from.as_str(), e))?;
-        let target = self.place_of_link(to, Missing::CreateParents)?;
+        let target = self.place_of_link(to, Missing::CreateParents, true)?;
         rustix::fs::renameat_with(&source.parent, &source.name, &target.parent, &target.name, RenameFlags::NOREPLACE)
             .map_err(|e| Error::from_io(to.as_str(), e.into()))?;
         sync_folder(&source.parent);
@@ -130,10 +138,13 @@ impl Tree {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, path: &WsPath) -> Result<()> {
+    pub(crate) fn remove(&self, path: &WsPath, expected: Option<&str>) -> Result<()> {
         let _turn = self.turn();
-        let place = self.place_of_link(path, Missing::Refuse)?;
+        let place = self.place_of_link(path, Missing::Refuse, true)?;
         let io = |e| Error::from_io(path.as_str(), e);
+        if let Some(expected) = expected {
+            check_unchanged(&place, path, expected)?;
+        }
         let metadata = place.parent.symlink_metadata(&place.name).map_err(io)?;
         if metadata.is_dir() {
             place.parent.remove_dir(&place.name).map_err(io)?;
@@ -149,32 +160,66 @@ impl Tree {
         self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn check_unchanged(&self, path: &WsPath, expected: &str) -> Result<()> {
-        let (file, size) = self.open_regular(path)?;
-        if size > HASHED_BYTES_MAX {
-            let what = format!("the size of `{path}` in bytes, of which the hash is asked,");
-            return Err(Error::Limit { what, actual: size, limit: HASHED_BYTES_MAX });
+    /// Where a path leads, and what is there.
+    pub(crate) fn spot(&self, path: &WsPath, follow: bool) -> Result<Spot> {
+        let io = |e| Error::from_io(path.as_str(), e);
+        if path.is_root() {
+            return Ok(Spot { path: path.clone(), kind: Some(EntryKind::Folder), link: None, missing: Vec::new() });
         }
-        let actual = sha256_of(file, &mut vec![0; 64 * 1024]).map_err(|e| Error::from_io(path.as_str(), e))?;
-        if actual == expected.to_ascii_lowercase() {
-            return Ok(());
+        let (mut names, mut folder) = (vec![path.file_name().to_owned()], path.parent());
+        let parent = loop {
+            match self.dir.open_dir(folder.as_str()) {
+                Ok(parent) => break parent,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound && !folder.is_root() => {
+                    names.push(folder.file_name().to_owned());
+                    folder = folder.parent();
+                }
+                Err(e) => return Err(io(e)),
+            }
+        };
+        let unknown = || io(std::io::Error::other("where it really is cannot be told"));
+        let mut place = self.real_path(&parent).ok_or_else(unknown)?;
+        let mut way = Vec::new();
+        for name in names.iter().rev() {
+            place = place.join(name)?;
+            way.push(place.clone());
         }
-        Err(Error::Changed { path: path.to_string(), expected: expected.to_owned(), actual })
+        way.pop();
+        let mut spot = Spot { path: place, kind: None, link: None, missing: way };
+        if !spot.missing.is_empty() {
+            return Ok(spot);
+        }
+        let metadata = match parent.symlink_metadata(path.file_name()) {
+            Ok(metadata) => metadata,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(spot),
+            Err(e) => return Err(io(e)),
+        };
+        if metadata.is_symlink() && follow {
+            let target = self.dir.canonicalize(spot.path.as_str()).map_err(io)?;
+            let target = WsPath::from_walk(&target).ok_or_else(|| Error::Escape { path: path.to_string() })?;
+            return self.spot(&target, false);
+        }
+        if metadata.is_symlink() {
+            let leads_to = parent.read_link_contents(path.file_name()).map_err(io)?;
+            spot.link = Some(leads_to.to_string_lossy().into_owned());
+        }
+        spot.kind = Some(EntryKind::of(metadata.file_type()));
+        Ok(spot)
     }
 
     /// Where a write to `path` lands, following a link at the end as an editor would.
     fn place(&self, path: &WsPath, missing: Missing) -> Result<Place> {
         let is_link = self.dir.symlink_metadata(path.as_str()).is_ok_and(|m| m.is_symlink());
         if !is_link {
-            return self.place_of_link(path, missing);
+            return self.place_of_link(path, missing, false);
         }
         let target = self.dir.canonicalize(path.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
         let target = WsPath::from_walk(&target).ok_or_else(|| Error::Escape { path: path.to_string() })?;
-        self.place_of_link(&target, missing)
+        self.place_of_link(&target, missing, false)
     }
 
-    /// Where `path` itself is, not following a link at the end.
-    fn place_of_link(&self, path: &WsPath, missing: Missing) -> Result<Place> {
+    /// Where `path` itself is, not following a link at the end; `exact`: nor anywhere else.
+    fn place_of_link(&self, path: &WsPath, missing: Missing, exact: bool) -> Result<Place> {
         if path.is_root() {
             return Err(Error::NotRegular { path: path.to_string(), what: "the workspace root" });
         }
@@ -184,18 +229,25 @@ impl Tree {
         if path.as_str().eq_ignore_ascii_case(POLICY_FILE) {
             return Err(Error::Policy { path: path.to_string() });
         }
+        if self.holds_state && is_state(path.as_str()) {
+            return Err(Error::State { path: path.to_string() });
+        }
         let folder = path.parent();
         if missing == Missing::CreateParents {
-            self.create_folders(&folder)?;
+            self.create_folders(&folder, exact)?;
         }
         let parent = self.dir.open_dir(folder.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
         // A link may lead into `.git` under another name; the handle knows where it really is.
         match self.real_folder(&parent) {
             Some(real) if is_git_internal(&real) => return Err(Error::GitInternal { path: path.to_string() }),
+            Some(real) if self.holds_state && is_state(&real) => return Err(Error::State { path: path.to_string() }),
             Some(real) if real.is_empty() && path.file_name().eq_ignore_ascii_case(POLICY_FILE) => {
                 return Err(Error::Policy { path: path.to_string() });
             }
             _ => {}
+        }
+        if exact {
+            self.check_exact(&parent, &folder)?;
         }
         Ok(Place { parent, name: path.file_name().to_owned() })
     }
@@ -207,7 +259,21 @@ impl Tree {
         Some(real.strip_prefix(root).ok()?.to_string_lossy().into_owned())
     }
 
-    fn create_folders(&self, folder: &WsPath) -> Result<()> {
+    /// The same as a path; `None` also where it is not UTF-8.
+    fn real_path(&self, folder: &Dir) -> Option<WsPath> {
+        let real = std::fs::read_link(proc_path(folder)).ok()?;
+        let root = std::fs::read_link(proc_path(&self.dir)).ok()?;
+        let real = real.strip_prefix(root).ok()?;
+        if real.as_os_str().is_empty() { Some(WsPath::root()) } else { WsPath::from_walk(real) }
+    }
+
+    /// Refuses a folder that was reached through a link. The handle is what is acted upon, whatever the name becomes.
+    fn check_exact(&self, opened: &Dir, folder: &WsPath) -> Result<()> {
+        let same = self.real_path(opened).is_some_and(|real| real == *folder);
+        if same { Ok(()) } else { Err(Error::Linked { path: folder.to_string() }) }
+    }
+
+    fn create_folders(&self, folder: &WsPath, exact: bool) -> Result<()> {
         // A list and no recursion: a path may have two thousand folders, and this thread's stack is small.
         let mut missing = Vec::new();
         let mut next = folder.clone();
@@ -216,15 +282,21 @@ impl Tree {
             missing.push(next);
             next = parent;
         }
-        missing.iter().rev().try_for_each(|folder| self.create_folder(folder))
+        missing.iter().rev().try_for_each(|folder| self.create_folder(folder, exact))
     }
 
-    fn create_folder(&self, folder: &WsPath) -> Result<()> {
+    fn create_folder(&self, folder: &WsPath, exact: bool) -> Result<()> {
         let io = |e| Error::from_io(folder.as_str(), e);
         let parent = self.dir.open_dir(folder.parent().as_str()).map_err(io)?;
         // Asked before each one is made: a link may lead into `.git`, and nothing is to be left there.
         if self.real_folder(&parent).is_some_and(|real| is_git_internal(&real)) {
             return Err(Error::GitInternal { path: folder.to_string() });
+        }
+        if self.holds_state && self.real_folder(&parent).is_some_and(|real| is_state(&real)) {
+            return Err(Error::State { path: folder.to_string() });
+        }
+        if exact {
+            self.check_exact(&parent, &folder.parent())?;
         }
         match parent.create_dir(folder.file_name()) {
             Ok(()) => self.give_to_owner(&parent.open_dir(folder.file_name()).map_err(io)?).map_err(io),
@@ -325,6 +397,31 @@ impl Tree {
 enum Missing {
     Refuse,
     CreateParents,
+}
+
+/// What is at the place, and not what a link there leads to.
+fn check_unchanged(place: &Place, path: &WsPath, expected: &str) -> Result<()> {
+    let io = |e: std::io::Error| Error::from_io(path.as_str(), e);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(&place.parent, &place.name, flags, Mode::empty()) {
+        Ok(file) => std::fs::File::from(file),
+        Err(rustix::io::Errno::LOOP) => return Err(Error::Linked { path: path.to_string() }),
+        Err(e) => return Err(io(e.into())),
+    };
+    let metadata = file.metadata().map_err(io)?;
+    if !metadata.is_file() {
+        return Err(Error::NotRegular { path: path.to_string(), what: what_it_is(metadata.mode()) });
+    }
+    let size = metadata.len();
+    if size > HASHED_BYTES_MAX {
+        let what = format!("the size of `{path}` in bytes, of which the hash is asked,");
+        return Err(Error::Limit { what, actual: size, limit: HASHED_BYTES_MAX });
+    }
+    let actual = sha256_of(file, &mut vec![0; 64 * 1024]).map_err(io)?;
+    if actual == expected.to_ascii_lowercase() {
+        return Ok(());
+    }
+    Err(Error::Changed { path: path.to_string(), expected: expected.to_owned(), actual })
 }
 
 fn proc_path(file: &impl AsFd) -> PathBuf {

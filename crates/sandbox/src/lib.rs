@@ -35,7 +35,7 @@ pub use deployment::{DeployProgress, Deployment};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{
     Access, BoxFuture, ChangeLog, Content, Entry, EntryKind, Executor, FORMER_BYTES_MAX, Fence, FileChange, Former,
-    HostRule, ListQuery, Listing, MatchLine, Present, ReadSpan, SearchPage, SearchQuery, Workspace, WriteGuard,
+    HostRule, ListQuery, Listing, MatchLine, Present, ReadSpan, SearchPage, SearchQuery, Spot, Workspace, WriteGuard,
     Written,
 };
 pub use fence::{FenceChoice, FenceReport, Probe, Tier};

@@ -13,8 +13,8 @@ use crate::deploy::{DeployKey, DeployRules};
 use crate::deployment::Deployment;
 use crate::error::{Error, Result};
 use crate::executor::{
-    Access, BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, WriteGuard,
-    Written,
+    Access, BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, Spot,
+    WriteGuard, Written,
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
@@ -251,14 +251,19 @@ impl Executor for LocalExecutor {
         Box::pin(self.on_files(move |tree| tree.write(&path, &bytes, &guard)))
     }
 
+    fn spot<'a>(&'a self, path: &'a WsPath, follow: bool) -> BoxFuture<'a, Result<Spot>> {
+        let path = path.clone();
+        Box::pin(self.on_files(move |tree| tree.spot(&path, follow)))
+    }
+
     fn rename<'a>(&'a self, from: &'a WsPath, to: &'a WsPath) -> BoxFuture<'a, Result<()>> {
         let (from, to) = (from.clone(), to.clone());
         Box::pin(self.on_files(move |tree| tree.rename(&from, &to)))
     }
 
-    fn remove<'a>(&'a self, path: &'a WsPath) -> BoxFuture<'a, Result<()>> {
-        let path = path.clone();
-        Box::pin(self.on_files(move |tree| tree.remove(&path)))
+    fn remove<'a>(&'a self, path: &'a WsPath, expected_sha256: Option<&'a str>) -> BoxFuture<'a, Result<()>> {
+        let (path, expected) = (path.clone(), expected_sha256.map(str::to_owned));
+        Box::pin(self.on_files(move |tree| tree.remove(&path, expected.as_deref())))
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Listing>> {

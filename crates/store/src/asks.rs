@@ -10,15 +10,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::Clock;
 
-use crate::db::{Db, Row, Tx, sql};
+use crate::db::{Db, Row, Tx, sql, sql_of};
 use crate::error::{Error, Result};
 
 /// The counter that numbers asks and permits; no kind of record.
 const COUNTER: &str = "ask";
+/// The host of the caller, in the column of the call: no field of a call's is named so.
+const HOST: &str = "host";
 /// Asks of one project that may be open; beyond, further ones are refused.
 pub const OPEN_MAX: i64 = 1000;
 /// Ended asks that a project keeps; older ones go.
 const KEPT: i64 = 10_000;
+/// What the asks of a project keep in all, bytes; beyond, the oldest ended ones go.
+const KEPT_BYTES_MAX: i64 = 256 << 20;
+/// How often it is looked whether that is too much: once in so many asks.
+const PRUNE_EVERY: i64 = 64;
+/// Ended asks dropped at once while they are too large.
+const PRUNE_STEP: i64 = 64;
+/// Longest summary in a list, characters.
+const SUMMARY_CHARS_MAX: i64 = 400;
 
 /// What a person is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +72,49 @@ pub struct NewAsk {
     pub call: Value,
     pub shown: Value,
     pub lives_ms: u64,
+    pub limits: AskLimits,
+}
+
+/// How much of one session may wait for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AskLimits {
+    /// Open asks.
+    pub open: i64,
+    /// Bytes of their calls and of what people are shown of them, answers that no call has used included.
+    pub bytes: i64,
+}
+
+impl Default for AskLimits {
+    fn default() -> Self {
+        Self { open: 50, bytes: 32 << 20 }
+    }
+}
+
+/// An ask in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskSummary {
+    pub number: i64,
+    pub kind: AskKind,
+    pub state: AskState,
+    pub tool: String,
+    pub session_id: Option<String>,
+    pub persona: String,
+    /// Its beginning.
+    pub summary: String,
+    /// The one word of the answer.
+    pub said: Option<String>,
+    pub answered_by: Option<String>,
+    pub created_at_ms: i64,
+    pub expires_at_ms: i64,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AskPage {
+    pub asks: Vec<AskSummary>,
+    /// How many follow.
+    pub more: i64,
 }
 
 /// An ask as it is kept.
@@ -82,6 +135,9 @@ pub struct Ask {
     /// With its arguments as they are, secrets included: not for showing.
     #[serde(skip_serializing)]
     pub call: Value,
+    /// The host of whoever asks.
+    #[serde(skip_serializing)]
+    pub host: Option<String>,
     pub shown: Value,
     pub answer: Option<Value>,
     pub answered_by: Option<String>,
@@ -145,6 +201,7 @@ pub enum AskChange {
 pub struct Asks {
     db: Db,
     clock: Arc<dyn Clock>,
+    host: Arc<str>,
 }
 
 macro_rules! columns {
@@ -155,8 +212,8 @@ macro_rules! columns {
 }
 
 impl Asks {
-    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>) -> Self {
-        Self { db, clock }
+    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>, host: Arc<str>) -> Self {
+        Self { db, clock, host }
     }
 
     /// Asks. Where the very same is asked already, and the answer not used, it is that ask.
@@ -180,6 +237,8 @@ impl Asks {
         if open >= OPEN_MAX {
             return Err(Error::TooManyAsks { max: OPEN_MAX });
         }
+        let (call, shown) = (text_of(&from_host(&new.call, &self.host)), text_of(&new.shown));
+        check_session(&mut tx, new, call.len() + shown.len(), now).await?;
         let number = tx.next_number(new.project_id, COUNTER).await?;
         let expires = now.saturating_add(i64::try_from(new.lives_ms).unwrap_or(i64::MAX));
         let kind = word(new.kind);
@@ -196,13 +255,16 @@ impl Asks {
         .bind(new.user_id)
         .bind(&new.session_id)
         .bind(&new.tool)
-        .bind(text_of(&new.call))
-        .bind(text_of(&new.shown))
+        .bind(call)
+        .bind(shown)
         .bind(now)
         .bind(expires)
         .run(&mut tx)
         .await?;
         prune(&mut tx, new.project_id, number, now).await?;
+        if number % PRUNE_EVERY == 0 {
+            prune_large(&mut tx, new.project_id, number, now).await?;
+        }
         let made = must_get(&mut tx, new.project_id, number, now).await?;
         tx.commit().await?;
         Ok(made)
@@ -214,25 +276,42 @@ impl Asks {
         rows.first().map(|row| ask(row, self.clock.unix_ms())).transpose()
     }
 
-    /// The newest ones first; `open_only`: what a person can still answer, the oldest first.
-    pub async fn list(&self, project: i64, open_only: bool, limit: i64) -> Result<Vec<Ask>> {
+    /// What a person can still answer, the oldest first: those after a number.
+    pub async fn open_after(&self, project: i64, after: i64, limit: i64) -> Result<AskPage> {
         let now = self.clock.unix_ms();
-        let query = if open_only {
-            let text = concat!(
-                "SELECT ",
-                columns!(),
-                " FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2 ORDER BY number LIMIT $3"
-            );
-            sql(text).bind(project).bind(now)
-        } else {
-            let text = concat!(
-                "SELECT ",
-                columns!(),
-                " FROM ask WHERE project_id = $1 AND number > $2 ORDER BY number DESC LIMIT $3"
-            );
-            sql(text).bind(project).bind(0)
-        };
-        query.bind(limit).read(&self.db).await?.iter().map(|row| ask(row, now)).collect()
+        let open = "FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2 AND number > $3";
+        let text = format!("SELECT {} {open} ORDER BY number LIMIT $4", self.summary_columns());
+        let asks = sql_of(text).bind(project).bind(now).bind(after).bind(limit).read(&self.db).await?;
+        let all = sql_of(format!("SELECT count(*) AS total {open}")).bind(project).bind(now).bind(after);
+        self.page(&asks, &all.read(&self.db).await?, now)
+    }
+
+    /// Those that have ended, too, the newest first.
+    pub async fn newest(&self, project: i64, limit: i64) -> Result<AskPage> {
+        let columns = self.summary_columns();
+        let text = format!("SELECT {columns} FROM ask WHERE project_id = $1 ORDER BY number DESC LIMIT $2");
+        let asks = sql_of(text).bind(project).bind(limit).read(&self.db).await?;
+        let all = sql("SELECT count(*) AS total FROM ask WHERE project_id = $1").bind(project).read(&self.db).await?;
+        self.page(&asks, &all, self.clock.unix_ms())
+    }
+
+    fn page(&self, asks: &[Row], all: &[Row], now: i64) -> Result<AskPage> {
+        let asks: Vec<AskSummary> = asks.iter().map(|row| summary(row, now)).collect::<Result<_>>()?;
+        let total: i64 = all.first().map_or(Ok(0), |row| row.get("total"))?;
+        let more = total.saturating_sub(i64::try_from(asks.len()).unwrap_or(i64::MAX)).max(0);
+        Ok(AskPage { asks, more })
+    }
+
+    /// Only what a list shows: what people are shown, and what they wrote, may be large.
+    fn summary_columns(&self) -> String {
+        let field = |column: &str, field: &str| self.db.json_field(column, field);
+        format!(
+            "number, kind, state, tool, session_id, answered_by, created_at_ms, expires_at_ms, {} AS persona,
+             substr({}, 1, {SUMMARY_CHARS_MAX}) AS summary, {} AS said",
+            field("shown", "persona"),
+            field("shown", "summary"),
+            field("answer", "say"),
+        )
     }
 
     /// Earlier rounds of one subject, the newest thousand, the oldest first.
@@ -377,6 +456,42 @@ async fn prune(tx: &mut Tx, project: i64, newest: i64, now: i64) -> Result<()> {
     Ok(())
 }
 
+/// Ended asks go until what is kept is small enough.
+async fn prune_large(tx: &mut Tx, project: i64, newest: i64, now: i64) -> Result<()> {
+    let ended = "project_id = $1 AND (state IN ('used', 'withdrawn', 'expired') OR expires_at_ms <= $2)";
+    let sum = "SELECT CAST(COALESCE(sum(octet_length(call) + octet_length(shown) + COALESCE(octet_length(answer), 0)
+         + COALESCE(octet_length(outcome), 0)), 0) AS BIGINT) AS bytes FROM ask WHERE project_id = $1";
+    loop {
+        let bytes: i64 = sql(sum).bind(project).one(tx).await?.get("bytes")?;
+        if bytes <= KEPT_BYTES_MAX {
+            return Ok(());
+        }
+        let oldest = format!("SELECT number FROM ask WHERE {ended} AND number < $3 ORDER BY number LIMIT {PRUNE_STEP}");
+        let gone = sql_of(format!("DELETE FROM ask WHERE project_id = $1 AND number IN ({oldest})"));
+        if gone.bind(project).bind(now).bind(newest).run(tx).await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// One session does not bury what others ask.
+async fn check_session(tx: &mut Tx, new: &NewAsk, bytes: usize, now: i64) -> Result<()> {
+    let text = "SELECT COALESCE(sum(CASE WHEN state = 'open' THEN 1 ELSE 0 END), 0) AS open,
+         CAST(COALESCE(sum(octet_length(call) + octet_length(shown)), 0) AS BIGINT) AS bytes FROM ask
+         WHERE project_id = $1 AND state IN ('open', 'answered') AND expires_at_ms > $2 AND account_id = $3
+         AND COALESCE(session_id, '') = $4";
+    let session = new.session_id.clone().unwrap_or_default();
+    let found = sql(text).bind(new.project_id).bind(now).bind(new.user_id).bind(session).one(tx).await?;
+    if found.get::<i64>("open")? >= new.limits.open {
+        return Err(Error::TooManyAsksOfSession { max: new.limits.open });
+    }
+    let kept = found.get::<i64>("bytes")?.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+    if kept > new.limits.bytes {
+        return Err(Error::TooLargeAsks { bytes: kept, max: new.limits.bytes });
+    }
+    Ok(())
+}
+
 async fn must_get(tx: &mut Tx, project: i64, number: i64, now: i64) -> Result<Ask> {
     let text = concat!("SELECT ", columns!(), " FROM ask WHERE project_id = $1 AND number = $2");
     ask(&sql(text).bind(project).bind(number).one(tx).await?, now)
@@ -384,12 +499,12 @@ async fn must_get(tx: &mut Tx, project: i64, number: i64, now: i64) -> Result<As
 
 fn ask(row: &Row, now: i64) -> Result<Ask> {
     let expires_at_ms: i64 = row.get("expires_at_ms")?;
-    let stored: AskState = parsed(&row.get::<String>("state")?)?;
-    let waits = matches!(stored, AskState::Open | AskState::Answered);
+    let mut call: Value = json(row, "call")?.unwrap_or_default();
+    let host = call.as_object_mut().and_then(|call| call.remove(HOST)).and_then(|host| Some(host.as_str()?.to_owned()));
     Ok(Ask {
         number: row.get("number")?,
         kind: parsed(&row.get::<String>("kind")?)?,
-        state: if waits && expires_at_ms <= now { AskState::Expired } else { stored },
+        state: state(row, expires_at_ms, now)?,
         digest: row.get("digest")?,
         effect_digest: row.get("effect_digest")?,
         subject: row.get("subject")?,
@@ -397,7 +512,8 @@ fn ask(row: &Row, now: i64) -> Result<Ask> {
         user_id: row.get("account_id")?,
         session_id: row.get("session_id")?,
         tool: row.get("tool")?,
-        call: json(row, "call")?.unwrap_or_default(),
+        call,
+        host,
         shown: json(row, "shown")?.unwrap_or_default(),
         answer: json(row, "answer")?,
         answered_by: row.get("answered_by")?,
@@ -407,6 +523,30 @@ fn ask(row: &Row, now: i64) -> Result<Ask> {
         created_at_ms: row.get("created_at_ms")?,
         expires_at_ms,
     })
+}
+
+fn summary(row: &Row, now: i64) -> Result<AskSummary> {
+    let expires_at_ms: i64 = row.get("expires_at_ms")?;
+    let text = |column: &str| row.get::<Option<String>>(column).map(Option::unwrap_or_default);
+    Ok(AskSummary {
+        number: row.get("number")?,
+        kind: parsed(&row.get::<String>("kind")?)?,
+        state: state(row, expires_at_ms, now)?,
+        tool: row.get("tool")?,
+        session_id: row.get("session_id")?,
+        persona: text("persona")?,
+        summary: text("summary")?,
+        said: row.get("said")?,
+        answered_by: row.get("answered_by")?,
+        created_at_ms: row.get("created_at_ms")?,
+        expires_at_ms,
+    })
+}
+
+fn state(row: &Row, expires_at_ms: i64, now: i64) -> Result<AskState> {
+    let stored: AskState = parsed(&row.get::<String>("state")?)?;
+    let waits = matches!(stored, AskState::Open | AskState::Answered);
+    Ok(if waits && expires_at_ms <= now { AskState::Expired } else { stored })
 }
 
 fn permit(row: &Row) -> Result<Permit> {
@@ -426,6 +566,15 @@ fn permit(row: &Row) -> Result<Permit> {
 fn json(row: &Row, column: &str) -> Result<Option<Value>> {
     let text: Option<String> = row.get(column)?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| Error::Row(error.to_string()))).transpose()
+}
+
+/// A call, and beside its fields which host it waits in.
+fn from_host(call: &Value, host: &str) -> Value {
+    let mut call = call.clone();
+    if let Value::Object(fields) = &mut call {
+        fields.insert(HOST.to_owned(), host.into());
+    }
+    call
 }
 
 /// No column of PostgreSQL's holds a zero character; JSON writes it as an escape.

@@ -31,6 +31,7 @@ const NOTE_DELAY: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Audit {
     queue: mpsc::Sender<Job>,
+    host: Arc<str>,
 }
 
 /// What a row tells.
@@ -82,15 +83,17 @@ enum Job {
     Append(Box<Item>, Waiter),
     Flush(oneshot::Sender<Result<()>>),
     CloseOrphans(oneshot::Sender<Result<()>>),
+    IsAlive(String, oneshot::Sender<Result<bool>>),
 }
 
 impl Audit {
     pub(crate) async fn start(db: Db, presence: Presence, clock: Arc<dyn Clock>) -> Result<Self> {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
+        let host = presence.host().into();
         let mut writer = Writer { db, presence, clock, notes: Vec::new() };
         writer.close_orphans().await?;
         tokio::spawn(writer.run(inbox));
-        Ok(Self { queue })
+        Ok(Self { queue, host })
     }
 
     /// Appends a row and waits until it is committed.
@@ -125,6 +128,18 @@ impl Audit {
         let (done, closed) = oneshot::channel();
         self.send(Job::CloseOrphans(done)).await?;
         closed.await.map_err(|_| gone())?
+    }
+
+    /// This host, as its calls and asks name it.
+    pub(crate) fn host(&self) -> Arc<str> {
+        Arc::clone(&self.host)
+    }
+
+    /// Whether the process of a host still runs.
+    pub async fn is_alive(&self, host: &str) -> Result<bool> {
+        let (done, told) = oneshot::channel();
+        self.send(Job::IsAlive(host.to_owned(), done)).await?;
+        told.await.map_err(|_| gone())?
     }
 
     async fn send(&self, job: Job) -> Result<()> {
@@ -166,6 +181,7 @@ struct Batch {
     waiting: Vec<Waiter>,
     flushing: Vec<Waiter>,
     closing: Vec<Waiter>,
+    looking: Vec<(String, oneshot::Sender<Result<bool>>)>,
 }
 
 impl Batch {
@@ -177,11 +193,13 @@ impl Batch {
             }
             Job::Flush(done) => self.flushing.push(Some(done)),
             Job::CloseOrphans(done) => self.closing.push(Some(done)),
+            Job::IsAlive(host, done) => self.looking.push((host, done)),
         }
     }
 
     fn is_waited_for(&self) -> bool {
-        !self.flushing.is_empty() || !self.closing.is_empty() || self.waiting.iter().any(Option::is_some)
+        let asked = !self.flushing.is_empty() || !self.closing.is_empty() || !self.looking.is_empty();
+        asked || self.waiting.iter().any(Option::is_some)
     }
 }
 
@@ -201,18 +219,22 @@ impl Writer {
                 let Some(job) = next else { break };
                 batch.take(job);
             }
-            let closing = std::mem::take(&mut batch.closing);
+            let (closing, looking) = (std::mem::take(&mut batch.closing), std::mem::take(&mut batch.looking));
             self.commit_batch(batch).await;
             for waiter in closing {
                 let closed = self.close_orphans().await;
                 answer(waiter, closed);
+            }
+            for (host, waiter) in looking {
+                // Whoever has gone needs no answer.
+                let _ = waiter.send(self.presence.is_alive(&host, &self.db).await);
             }
         }
         self.commit_batch(Batch::default()).await;
     }
 
     async fn commit_batch(&mut self, batch: Batch) {
-        let Batch { entries, mut waiting, flushing, closing: _ } = batch;
+        let Batch { entries, mut waiting, flushing, closing: _, looking: _ } = batch;
         let mut rows = std::mem::take(&mut self.notes);
         // Nobody waits for what is left from before.
         waiting.splice(0..0, rows.iter().map(|_| None));

@@ -127,6 +127,16 @@ impl Db {
         })
     }
 
+    /// A text in a column of JSON; both names are part of the program.
+    pub(crate) fn json_field(&self, column: &str, field: &str) -> String {
+        // PostgreSQL finds no field of a JSON that has a zero character anywhere.
+        let column = format!(r"replace({column}, '\u0000', '\ufffd')");
+        match self {
+            Self::Sqlite { .. } => format!("json_extract({column}, '$.{field}')"),
+            Self::Postgres(_) => format!("(CAST({column} AS json) ->> '{field}')"),
+        }
+    }
+
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite { readers, writer } => {

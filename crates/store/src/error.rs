@@ -38,6 +38,10 @@ pub enum Error {
     NoPermit { number: i64 },
     #[error("{max} questions wait for a person already: let somebody answer them first")]
     TooManyAsks { max: i64 },
+    #[error("{max} questions of this session wait for people already")]
+    TooManyAsksOfSession { max: i64 },
+    #[error("what this session asks people would be {bytes} bytes in all; {max} may wait for them")]
+    TooLargeAsks { bytes: i64, max: i64 },
     #[error("no database is open")]
     Closed,
     #[error("the database's tables could not be brought up to date: {0}")]
@@ -51,7 +55,15 @@ pub enum Error {
 impl Error {
     /// Whether it is the caller who asks for what cannot be, and not the database that fails.
     pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self, Self::NoAsk { .. } | Self::AskEnded { .. } | Self::NoPermit { .. } | Self::TooManyAsks { .. })
+        matches!(
+            self,
+            Self::NoAsk { .. }
+                | Self::AskEnded { .. }
+                | Self::NoPermit { .. }
+                | Self::TooManyAsks { .. }
+                | Self::TooManyAsksOfSession { .. }
+                | Self::TooLargeAsks { .. }
+        )
     }
 }
 

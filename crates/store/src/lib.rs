@@ -19,7 +19,10 @@ mod presence;
 mod reader;
 pub mod records;
 
-pub use asks::{Ask, AskChange, AskKind, AskState, Asks, NewAsk, NewPermit, OPEN_MAX as ASKS_OPEN_MAX, Permit};
+pub use asks::{
+    Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, Asks, NewAsk, NewPermit,
+    OPEN_MAX as ASKS_OPEN_MAX, Permit,
+};
 pub use audit::{Audit, Entry, Event};
 pub use error::{Error, Result};
 pub use file_log::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, FileLog, NewChange};

@@ -151,7 +151,7 @@ impl Store {
     }
 
     pub fn asks(&self) -> Asks {
-        Asks::new(self.db.clone(), Arc::clone(&self.clock))
+        Asks::new(self.db.clone(), Arc::clone(&self.clock), self.audit.host())
     }
 
     pub fn file_log(&self) -> FileLog {

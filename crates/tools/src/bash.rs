@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, visible_line};
 use toolhost_sandbox::{Access, Command, Parsed, WsPath, parse_command};
 
 use crate::interactive;
@@ -131,10 +131,13 @@ impl Tool for Bash {
         };
         let hosts: Vec<String> = fence.network.iter().map(ToString::to_string).collect();
         let network = if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") };
-        let stdin = input.stdin.map(|text| format!("input:\n{text}\n")).unwrap_or_default();
+        // Marked, no line of theirs looks like one of ours.
+        let marked = |text: &str| text.replace('\n', "\n> ");
+        let stdin = input.stdin.map(|text| format!("input:\n> {}\n", marked(&text))).unwrap_or_default();
         let detail = format!(
             "$ {}\n\n{programs}in {}, the workspace {access}, network: {network}\n{stdin}",
-            input.command, input.cwd
+            marked(&input.command),
+            visible_line(&input.cwd)
         );
         let summary = format!("run {}", input.command.lines().next().unwrap_or_default());
         Ok(Some(Preview { summary, detail, rests_on: json!({ "workspace": access, "network": network }) }))

@@ -46,8 +46,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                             permit.number.to_string(),
                             permit.profile.clone(),
                             permit.tool.clone(),
-                            print::visible(&permit.conditions.to_string()),
-                            print::visible(&permit.granted_by),
+                            print::cell(&permit.conditions.to_string()),
+                            print::cell(&permit.granted_by),
                             print::visible(&state),
                         ]
                     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use toolhost_contract::{Clock, SystemClock};
+use toolhost_contract::{Clock, SystemClock, visible_line};
 use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reason, Recovered};
 use toolhost_store::Role;
 
@@ -67,10 +67,26 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             "this workspace is deployed nowhere: say --deploy-to DIR, or set `to` below [deploy]",
         ));
     };
-    tell_mended(&deployment.recover().await?);
-    let code = match args.command {
+    let recovered = deployment.recover().await;
+    note_mended(&host, &deployment).await?;
+    recovered?;
+    let done = run_one(&host, &deployment, args.command, settings).await;
+    // Another one may have died meanwhile.
+    note_mended(&host, &deployment).await?;
+    let code = done?;
+    host.store.close().await?;
+    Ok(code)
+}
+
+async fn run_one(
+    host: &wire::Host,
+    deployment: &Deployment,
+    command: Command,
+    settings: &Settings,
+) -> anyhow::Result<ExitCode> {
+    Ok(match command {
         Command::Plan { all } => {
-            let plan = planned(&deployment).await?;
+            let plan = planned(deployment).await?;
             if settings.json {
                 print::json(&json!({ "digest": plan.digest(), "plan": plan }))?;
             } else {
@@ -79,8 +95,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             }
             ExitCode::SUCCESS
         }
-        Command::Run { yes, digest } => deploy(&host, &deployment, yes, digest.as_deref(), settings.json).await?,
-        Command::Undo { id, yes } => undo(&host, &deployment, id, yes, settings.json).await?,
+        Command::Run { yes, digest } => deploy(host, deployment, yes, digest.as_deref(), settings.json).await?,
+        Command::Undo { id, yes } => undo(host, deployment, id, yes, settings.json).await?,
         Command::History => {
             let history = deployment.history().await?;
             if settings.json {
@@ -105,9 +121,18 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             }
             ExitCode::SUCCESS
         }
-    };
-    host.store.close().await?;
-    Ok(code)
+    })
+}
+
+/// What was mended is told, and written down, whoever has looked.
+async fn note_mended(host: &wire::Host, deployment: &Deployment) -> anyhow::Result<()> {
+    let mended = deployment.take_mended();
+    if !mended.is_empty() {
+        tell_mended(&mended);
+        let who = wire::who(&host.project, &host.user);
+        wire::deed(&host.store, &who, "deploy.mend", json!({ "mended": mended }), async { Ok(()) }).await?;
+    }
+    Ok(())
 }
 
 async fn planned(deployment: &Deployment) -> anyhow::Result<DeployPlan> {
@@ -248,7 +273,7 @@ fn some<'a>(what: &str, lines: impl Iterator<Item = &'a str>, most: usize) {
     let mut more = 0;
     for (n, line) in lines.enumerate() {
         if n < most {
-            print::line(format_args!("{what}: {}", print::visible(line)));
+            print::line(format_args!("{what}: {}", visible_line(line)));
         } else {
             more += 1;
         }
@@ -260,7 +285,7 @@ fn some<'a>(what: &str, lines: impl Iterator<Item = &'a str>, most: usize) {
 
 fn tell(what: &str, reasons: &[Reason]) {
     for one in reasons {
-        print::note(format_args!("{what}: {} ({})", print::visible(&one.path), print::visible(&one.why)));
+        print::note(format_args!("{what}: {} ({})", visible_line(&one.path), visible_line(&one.why)));
     }
 }
 

@@ -17,6 +17,8 @@ use crate::{EXIT_FAILED, Usage, print, wire};
 
 /// Lines of a list.
 const SHOWN_MAX: i64 = 200;
+/// Most that are answered at once.
+const OPEN_MAX: usize = 1000;
 /// How often the queue is looked at.
 const WATCH_EVERY: Duration = Duration::from_millis(500);
 /// Longest text read from standard input, bytes.
@@ -74,8 +76,9 @@ struct AnswerFlags {
     /// The call may run
     #[arg(long)]
     allow: bool,
-    /// The call may not run; the comment goes back to the model
-    #[arg(long, value_name = "COMMENT", num_args = 0..=1, default_missing_value = "")]
+    /// The call may not run; the comment goes back to the model. It stands behind an equals sign: what comes after a space
+    /// is one more id
+    #[arg(long, value_name = "COMMENT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     deny: Option<String>,
     /// The call's arguments as JSON, or the text, instead; `-` reads it from standard input
     #[arg(long, value_name = "TEXT")]
@@ -107,7 +110,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             if settings.json {
                 print::json(&ask)?;
             } else {
-                print::line(format_args!("{} is {}", ask_id(ask.number), state(&ask)));
+                print::line(format_args!("{} is {}", ask_id(ask.number), state_of(&ask)));
                 print::line(shown.render());
                 if let Some(rule) = shown.rule_text() {
                     print::line(format_args!("\nits rule would be: {rule}"));
@@ -128,38 +131,53 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 }
 
 async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCode> {
-    let asks = answers.queue.asks().list(answers.person.project_id, !all, SHOWN_MAX).await?;
+    let (asks, project) = (answers.queue.asks(), answers.person.project_id);
+    let page =
+        if all { asks.newest(project, SHOWN_MAX).await? } else { asks.open_after(project, 0, SHOWN_MAX).await? };
     if json {
-        print::json(&asks)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if asks.is_empty() {
+        print::json(&page.asks)?;
+    } else if page.asks.is_empty() {
         print::note("nothing waits for a person");
         return Ok(ExitCode::SUCCESS);
+    } else {
+        let rows: Vec<Vec<String>> = page
+            .asks
+            .iter()
+            .map(|ask| {
+                vec![
+                    ask_id(ask.number),
+                    print::cell(&state(ask.state, ask.said.as_deref(), ask.answered_by.as_deref())),
+                    print::cell(&ask.persona),
+                    print::cell(&ask.tool),
+                    print::time(ask.expires_at_ms),
+                    print::cell(ask.summary.lines().next().unwrap_or_default()),
+                ]
+            })
+            .collect();
+        print::table(&["id", "state", "who", "tool", "until", "what"], &rows);
     }
-    let rows: Vec<Vec<String>> = asks
-        .iter()
-        .map(|ask| {
-            let text = |name: &str| ask.shown.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            vec![
-                ask_id(ask.number),
-                state(ask),
-                text("persona"),
-                ask.tool.clone(),
-                print::time(ask.expires_at_ms),
-                print::visible(text("summary").lines().next().unwrap_or_default()),
-            ]
-        })
-        .map(|row| row.iter().map(|cell| print::visible(cell)).collect())
-        .collect();
-    print::table(&["id", "state", "who", "tool", "until", "what"], &rows);
+    if page.more > 0 {
+        print::note(format_args!("{} more", page.more));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// All that was open when this was asked, the oldest first: what comes later nobody has seen.
+async fn all_open(answers: &Answers) -> anyhow::Result<Vec<i64>> {
+    let mut numbers = Vec::new();
+    loop {
+        let last = numbers.last().copied().unwrap_or(0);
+        let page = answers.queue.asks().open_after(answers.person.project_id, last, SHOWN_MAX).await?;
+        numbers.extend(page.asks.iter().map(|ask| ask.number));
+        if page.more == 0 || page.asks.is_empty() || numbers.len() >= OPEN_MAX {
+            return Ok(numbers);
+        }
+    }
 }
 
 async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> anyhow::Result<ExitCode> {
     let numbers = if decide.everything {
-        let open = answers.queue.asks().list(answers.person.project_id, true, SHOWN_MAX).await?;
-        open.iter().map(|ask| ask.number).collect()
+        all_open(answers).await?
     } else {
         decide.ids.iter().map(|id| number(id)).collect::<anyhow::Result<Vec<i64>>>()?
     };
@@ -205,7 +223,7 @@ async fn decide_one(
             let words: Vec<String> = shown.answers().iter().map(|word| format!("--{word}")).collect();
             return Err(Usage::error(format!("say the answer: {}", words.join(", "))));
         }
-        None if ask.state != AskState::Open => anyhow::bail!("{} is {}", ask_id(number), state(&ask)),
+        None if ask.state != AskState::Open => anyhow::bail!("{} is {}", ask_id(number), state_of(&ask)),
         None => match terminal.ask(&ask, &shown).await {
             Presented::Decided(decision) => decision,
             Presented::Gone => return Ok(None),
@@ -222,11 +240,11 @@ async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCod
     // What was shown once and left for later is not shown again.
     let mut last = 0;
     loop {
-        let open = answers.queue.asks().list(answers.person.project_id, true, SHOWN_MAX).await?;
-        for ask in open {
-            if ask.number <= last {
-                continue;
-            }
+        let page = answers.queue.asks().open_after(answers.person.project_id, last, SHOWN_MAX).await?;
+        if ask_here && page.more > 0 {
+            print::note(format_args!("{} more wait", page.more));
+        }
+        for ask in page.asks {
             last = ask.number;
             if !ask_here {
                 print::json_line(&ask)?;
@@ -237,7 +255,7 @@ async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCod
                 presented = terminal.ask(&ask, &shown) => presented,
                 () = ended(answers, ask.number) => {
                     let (ask, _) = answers.queue.get(answers.person.project_id, ask.number).await?;
-                    print::note(format_args!("{} is {}", ask_id(ask.number), state(&ask)));
+                    print::note(format_args!("{} is {}", ask_id(ask.number), state_of(&ask)));
                     continue;
                 }
                 () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
@@ -248,6 +266,9 @@ async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCod
                     Err(error) => print::failure(&error.into()),
                 }
             }
+        }
+        if page.more > 0 {
+            continue;
         }
         tokio::select! {
             () = tokio::time::sleep(WATCH_EVERY) => {}
@@ -323,17 +344,28 @@ fn number(id: &str) -> anyhow::Result<i64> {
     ask_number(id).ok_or_else(|| Usage::error(format!("`{}` is not an id such as ask-7", print::visible(id))))
 }
 
+fn state_of(ask: &Ask) -> String {
+    state(ask.state, said(ask), ask.answered_by.as_deref())
+}
+
 /// `answered: allow, by local`
-fn state(ask: &Ask) -> String {
-    let state = serde_json::to_value(ask.state).unwrap_or_default();
+fn state(state: AskState, said: Option<&str>, by: Option<&str>) -> String {
+    let state = serde_json::to_value(state).unwrap_or_default();
     let state = state.as_str().unwrap_or_default().to_owned();
-    match &ask.answered_by {
-        Some(by) => format!("{state}: {}, by {}", word(ask), print::visible(by)),
+    match by {
+        Some(by) => format!("{state}: {}, by {}", spaced(said), print::visible(by)),
         None => state,
     }
 }
 
 fn word(ask: &Ask) -> String {
-    let said = ask.answer.as_ref().and_then(|answer| answer.get("say")).and_then(Value::as_str);
+    spaced(said(ask))
+}
+
+fn said(ask: &Ask) -> Option<&str> {
+    ask.answer.as_ref().and_then(|answer| answer.get("say")).and_then(Value::as_str)
+}
+
+fn spaced(said: Option<&str>) -> String {
     said.unwrap_or("no answer").replace('_', " ")
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use toolhost_contract::Clock;
+use toolhost_contract::{Clock, visible_line};
 use toolhost_host::Undo;
 use toolhost_sandbox::{Access, Fence, Workspace};
 use toolhost_store::{Changes, Role};
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let workspace = Workspace::new(host.executor(), Fence { workspace: Access::Write, network: Vec::new() });
     let (log, project) = (host.store.file_log(), host.project.id);
     let undo = Undo::plan(&log, project, &workspace, &which).await?;
-    let code = if undo.steps.is_empty() && undo.conflicts.is_empty() {
+    let code = if undo.steps.is_empty() && undo.conflicts.is_empty() && undo.folders.is_empty() {
         print::note("there is nothing to undo");
         ExitCode::SUCCESS
     } else if undo.conflicts.is_empty() {
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             print::json(&undo)?;
         }
         for conflict in &undo.conflicts {
-            print::note(format_args!("{}: {}", print::visible(&conflict.path), print::visible(&conflict.why)));
+            print::note(format_args!("{}: {}", visible_line(&conflict.path), visible_line(&conflict.why)));
         }
         print::note("nothing was undone; choose less with --call");
         ExitCode::from(EXIT_FAILED)
@@ -91,6 +91,9 @@ fn show(undo: &Undo) {
         for line in print::visible(&step.diff).lines() {
             print::line(print::diff_line(line));
         }
+    }
+    for folder in &undo.folders {
+        print::line(format_args!("{}/ goes if nothing is in it", visible_line(folder)));
     }
 }
 

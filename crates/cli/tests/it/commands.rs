@@ -168,6 +168,29 @@ async fn a_developers_commands_cannot_arm_git_or_change_the_project_s_policy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_deploys_into_a_workspace_keep_there_is_not_the_agent_s() {
+    let workspace = TempWorkspace::new();
+    workspace.write(".toolhost/deploys/x/former/0", "as it was\n");
+    workspace.link(".toolhost", "state");
+    let house = house(workspace).profile("developer").build().await;
+    let before = house.workspace.snapshot();
+    for (tool, arguments) in [
+        ("file.write", json!({ "path": ".toolhost/deploys/x/former/0", "content": "evil" })),
+        ("file.write", json!({ "path": "state/deploys/x/former/0", "content": "evil" })),
+        ("file.write", json!({ "path": "state/new/y", "content": "evil" })),
+        ("file.delete", json!({ "path": ".toolhost/deploys/x/former/0" })),
+        ("file.move", json!({ "from": ".toolhost", "to": "mine" })),
+    ] {
+        let error = house.call_as("all", tool, arguments.clone()).await.error.unwrap();
+        assert_eq!(error.kind, ErrorKind::Security, "{tool} {arguments}: {error:?}");
+    }
+    for command in ["echo evil > .toolhost/deploys/x/former/0", "mv .toolhost mine", "touch .toolhost/new"] {
+        assert_ne!(run(&house, command).await["exitCode"], 0, "{command}");
+    }
+    assert_eq!(house.workspace.snapshot(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cwd_that_is_none_is_told() {
     let house = house(TempWorkspace::new()).build().await;
     house.workspace.write("file.txt", "");

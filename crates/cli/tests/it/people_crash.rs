@@ -140,6 +140,28 @@ async fn a_host_that_lives_on_says_that_another_one_has_died() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_session_was_allowed_another_runs_only_when_that_one_has_died() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = asking(&engine, &workspace);
+        let mut asks = McpProcess::open(&program, &[], Era::Session).await;
+        let mut other = McpProcess::open(&program, &[], Era::Session).await;
+        let (first, second) = (ask(&mut asks, mark(0, 0)).await, ask(&mut asks, mark(0, 1)).await);
+        assert_eq!(program.run(&["review", "decide", &first, &second, "--allow"]).code, Some(0));
+        let wait = json!({ "approvalId": first, "timeoutMs": 0 });
+        let refused = other.call("approval_wait", wait).await["structuredContent"].clone();
+        assert_eq!(refused["error"]["kind"], "conflict", "{engine}: {refused}");
+        assert!(!workspace.has("ran.txt"), "{engine}");
+        assert_eq!(ended(&mut asks, &first).await["status"], "finished", "{engine}");
+        // How it ended anybody of the same profile may know.
+        assert_eq!(ended(&mut other, &first).await["status"], "finished", "{engine}");
+        asks.kill().await;
+        assert_eq!(ended(&mut other, &second).await["status"], "finished", "{engine}");
+        assert_eq!(ran(&workspace).values().copied().collect::<Vec<_>>(), [1, 1], "{engine}");
+    }
+}
+
 /// No line without a row, no ask with two.
 fn check(workspace: &TempWorkspace, program: &Program, asks: &BTreeMap<String, String>, story: &str) {
     let verify = program.run(&["--json", "audit", "verify"]);

@@ -178,7 +178,7 @@ async fn who_answers_first_in_the_client_or_elsewhere_is_who_answered() {
     host.respond(&late, accept(json!({ "decision": "deny" }))).await;
     let dismissed = answered(&mut host, "bash", mark("later"), json!({ "action": "cancel" })).await;
     let id = pending(&dismissed);
-    let late = program.run(&["review", "decide", "ask-1", "--deny", "too late"]);
+    let late = program.run(&["review", "decide", "ask-1", "--deny=too late"]);
     assert!(late.code == Some(1) && late.stderr.contains("used"), "{late:?}");
     decide(&program, &id, &["--allow"]);
     assert_eq!(wait(&mut host, &id).await["status"], "finished");
@@ -349,7 +349,7 @@ async fn where_the_client_cannot_ask_another_process_decides_and_the_call_runs_w
         assert_eq!(lines(&workspace).len(), before + 1);
 
         let id = pending(&host.call("bash", mark("denied")).await["structuredContent"]);
-        decide(&program, &id, &["--deny", "use the other\nfile"]);
+        decide(&program, &id, &["--deny=use the other\nfile"]);
         let denied = wait(&mut host, &id).await;
         assert_eq!(denied["outcome"]["error"]["kind"], "denied", "{denied}");
         assert!(denied["outcome"]["error"]["message"].as_str().unwrap().contains("use the other\nfile"), "{denied}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolhost_contract::{Answer, Outcome, Wanted};
 use toolhost_host::{Asking, Decision, Presented, Shown, Unattended};
-use toolhost_store::AskKind;
+use toolhost_store::{AskKind, AskLimits, NewAsk};
 use toolhost_testkit::{House, TempWorkspace, said};
 
 use crate::engines::{Engine, engines, next_door, refusal};
@@ -332,6 +332,44 @@ async fn what_others_wait_for_is_as_if_it_were_not_there() {
             assert!(told[0].contains("not_found"), "{engine}: {told:?}");
         }
         assert_eq!(waited(&house, "ask-1").await["outcome"]["data"]["answer"], "a secret", "{engine}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_queue_is_listed_by_its_beginning_and_said_to_go_on() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        let house = house(workspace).database(engine.url.clone()).build().await;
+        for n in 0..203 {
+            let new = NewAsk {
+                project_id: house.project.id,
+                kind: AskKind::Approval,
+                digest: n.to_string(),
+                effect_digest: String::new(),
+                subject: None,
+                round: 1,
+                user_id: toolhost_testkit::USER,
+                session_id: None,
+                tool: "bash".to_owned(),
+                call: json!({}),
+                shown: json!({ "persona": "Ada", "summary": format!("{n}{}", "x".repeat(5000)), "detail": "d" }),
+                // The house's clock stands still, far away.
+                lives_ms: i64::MAX as u64,
+                limits: AskLimits { open: i64::MAX, bytes: i64::MAX },
+            };
+            house.store.asks().open(&new).await.unwrap();
+        }
+        let listed = program.run(&["review", "list"]);
+        assert!(listed.stderr.contains("3 more"), "{engine}: {}", listed.stderr);
+        assert_eq!(listed.stdout.lines().count(), 201, "{engine}");
+        assert!(listed.stdout.lines().all(|line| line.chars().count() < 300), "{engine}: {}", listed.stdout);
+        let listed = program.run(&["--json", "review", "list", "--all"]).json();
+        assert_eq!((&listed[0]["number"], listed[0].get("shown")), (&json!(203), None), "{engine}: {}", listed[0]);
+        // What follows `--deny` is no comment.
+        let denied = program.run(&["review", "decide", "--deny", "ask-901", "ask-902"]);
+        assert!(denied.stderr.contains("`ask-901`") && denied.stderr.contains("`ask-902`"), "{engine}: {denied:?}");
+        assert_eq!(program.run(&["review", "decide", "ask-901", "--deny", "because"]).code, Some(2), "{engine}");
     }
 }
 

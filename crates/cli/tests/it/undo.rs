@@ -50,32 +50,84 @@ fn every_kind_of_change_is_undone_and_an_undo_can_be_undone() {
         let after = workspace.snapshot();
         let undone = undo(&program, &["--since", "1h"], 0);
         assert!(undone.stdout.contains("-echo two") && undone.stdout.contains("+echo one"), "{engine}: {undone:?}");
-        assert_eq!(files(&workspace), without_folders(&before), "{engine}");
+        assert_eq!(workspace.snapshot(), before, "{engine}: the folders that were made are gone, too");
         let mode = workspace.path("run.sh").metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o755, "{engine}: the script may still be run");
         // What was undone last is the undo itself.
         undo(&program, &[], 0);
-        assert_eq!(files(&workspace), without_folders(&after), "{engine}");
+        assert_eq!(workspace.snapshot(), after, "{engine}");
         let mode = workspace.path("run.sh").metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o755, "{engine}");
         undo(&program, &[], 0);
-        assert_eq!(files(&workspace), without_folders(&before), "{engine}");
+        assert_eq!(workspace.snapshot(), before, "{engine}");
         assert_eq!(program.run(&["audit", "verify"]).code, Some(0), "{engine}");
         let rows = program.run(&["--json", "audit", "show", "--tool", "undo"]).stdout;
         assert_eq!(rows.lines().count(), 6, "{engine}: each undo has its two rows: {rows}");
     }
 }
 
-type Files = Vec<(String, Vec<u8>)>;
-
-fn files(workspace: &TempWorkspace) -> Files {
-    without_folders(&workspace.snapshot())
+#[test]
+fn a_folder_that_somebody_uses_stays_and_permissions_come_back() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    workspace.write_script("run.sh", "#!/bin/sh\n");
+    write(&program, "a/b/new.txt", "x\n");
+    workspace.write("a/mine.txt", "mine\n");
+    undo(&program, &[], 0);
+    assert!(workspace.has("a/mine.txt") && !workspace.has("a/b"), "{:?}", workspace.snapshot());
+    // Made anew, it may not be run any more; its content is what it was.
+    change(&program, "file.delete", &json!({ "path": "run.sh" }));
+    write(&program, "run.sh", "#!/bin/sh\n");
+    let mode = || workspace.path("run.sh").metadata().unwrap().permissions().mode() & 0o777;
+    assert_ne!(mode(), 0o755);
+    let undone = undo(&program, &["--since", "1h"], 0);
+    assert!(undone.stdout.contains("permissions") && mode() == 0o755, "{undone:?}");
 }
 
-/// A folder that was made on the way stays.
-fn without_folders(snapshot: &std::collections::BTreeMap<String, Vec<u8>>) -> Files {
-    let files = snapshot.iter().filter(|(path, _)| !path.ends_with('/'));
-    files.map(|(path, content)| (path.clone(), content.clone())).collect()
+#[test]
+fn an_undo_follows_no_link() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        workspace.write("folder/a.txt", "before\n");
+        workspace.write("other/a.txt", "by the tool\n");
+        workspace.write("other/new.txt", "by the tool\n");
+        for path in ["folder/a.txt", "folder/new.txt"] {
+            let id = write(&program, path, "by the tool\n");
+            let real = workspace.read_bytes(path);
+            // The file is a link to one of the same content.
+            workspace.remove(path);
+            workspace.link(format!("../other/{}", path.rsplit('/').next().unwrap()), path);
+            let refused = undo(&program, &["--call", &id], 1);
+            assert!(refused.stderr.contains(&format!("{path}: it is a link now")), "{engine}: {refused:?}");
+            workspace.remove(path);
+            workspace.write(path, real);
+            // And so is its folder.
+            std::fs::rename(workspace.path("folder"), workspace.path("aside")).unwrap();
+            workspace.link("other", "folder");
+            let refused = undo(&program, &["--call", &id], 1);
+            assert!(refused.stderr.contains("a link stands on the way there now"), "{engine}: {refused:?}");
+            workspace.remove("folder");
+            std::fs::rename(workspace.path("aside"), workspace.path("folder")).unwrap();
+            assert_eq!(workspace.read("other/a.txt"), "by the tool\n", "{engine}");
+            assert!(workspace.has("other/new.txt"), "{engine}");
+        }
+        undo(&program, &["--since", "1h"], 0);
+        assert!(workspace.read("folder/a.txt") == "before\n" && !workspace.has("folder/new.txt"), "{engine}");
+        // What was written through a link comes back where it went, whatever the link is now.
+        workspace.link("folder/a.txt", "link");
+        write(&program, "link", "through it\n");
+        workspace.remove("link");
+        workspace.link("other/a.txt", "link");
+        undo(&program, &[], 0);
+        assert_eq!(workspace.read("folder/a.txt"), "before\n", "{engine}");
+        assert_eq!(workspace.read("other/a.txt"), "by the tool\n", "{engine}");
+        // A link that was deleted is not taken for the file it led to.
+        change(&program, "file.delete", &json!({ "path": "link" }));
+        write(&program, "x.txt", "x\n");
+        assert!(!undo(&program, &["--since", "1s"], 0).stdout.contains("link"), "{engine}");
+        assert!(!workspace.has("link"), "{engine}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,12 +22,12 @@ impl Rule {
     }
 }
 
-/// The rule that would allow this call and its like. `None` for a tool that asks each time, and for a call that no rule
+/// The rule that would allow this call and its like. `None` for a tool that no rule allows, and for a call that no rule
 /// would match, such as a command that is not a plain one.
 ///
 /// A command keeps its first words, `cargo test *`; any other text must be the same, and what was left out stays out.
 pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<String, String>> {
-    if facts.always_asks {
+    if !facts.by_rule {
         return None;
     }
     let properties = facts.input_schema.get("properties")?.as_object()?;

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolhost_contract::{Answer, Call, CallerKind, ErrorCode, ErrorKind};
+use toolhost_contract::{Answer, Call, CallId, CallerKind, ErrorCode, ErrorKind};
 use toolhost_host::{Asking, Decision, Hooks, Presented, Shown, Standing, Unattended};
-use toolhost_store::{AskState, NewAsk};
+use toolhost_store::{AskLimits, AskState, NewAsk};
 use toolhost_testkit::{House, HouseBuilder, SaysNo, SaysYes, said};
 
 use crate::probes::{Watched, house};
@@ -81,6 +81,10 @@ async fn edited_arguments_run_instead_and_pass_every_check_anew() {
     assert_eq!((outcome.ok, watched.runs()), (true, 1));
     let rows = house_ok.rows().await;
     assert_eq!((&rows[1]["event"], &rows[1]["arguments"]), (&json!("started"), &json!({ "text": "y" })));
+    assert_ne!(rows[1]["digest"], rows[0]["digest"], "what ran is not what was asked");
+    let by_itself = house_ok.call("probe.send", json!({ "text": "y" })).await;
+    assert!(by_itself.ok);
+    assert_eq!(house_ok.rows().await[3]["digest"], rows[1]["digest"], "it is the digest of what ran");
 
     let (builder, watched) = house();
     let house_bad = builder.person(edited(json!({ "text": 7, "more": 1 }))).build().await;
@@ -130,6 +134,30 @@ async fn a_cancelled_call_withdraws_its_question_and_runs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_gives_up_takes_no_question_from_others_who_wait() {
+    let (house, watched, call) = with_an_open_ask().await;
+    // The same call in a second host over the same database, where nobody can be asked.
+    let (builder, _) = crate::probes::house();
+    let second = builder.workspace(house.workspace).asking(Asking { unattended: Unattended::Deny, ..waiting() });
+    let second = second.build().await;
+    let refused = second.run(Call { id: CallId::new("denied"), ..call.clone() }).await;
+    assert_eq!(refused.error.unwrap().kind, ErrorKind::Denied);
+    let (ask, _) = house.gate.queue().get(house.project.id, 1).await.unwrap();
+    assert_eq!(ask.state, AskState::Open);
+    // And one whose caller goes.
+    let hooks = Hooks { hold: Some(Duration::from_secs(600)), ..Hooks::default() };
+    let running = tokio::spawn({
+        let (gate, hooks) = (Arc::clone(&house.gate), hooks.clone());
+        let call = Call { id: CallId::new("cancelled"), ..call.clone() };
+        async move { gate.call(call, hooks).await }
+    });
+    hooks.cancel.cancel();
+    assert_eq!(running.await.unwrap().error.unwrap().kind, ErrorKind::Cancelled);
+    let (ask, _) = house.gate.queue().get(house.project.id, 1).await.unwrap();
+    assert_eq!((ask.state, watched.runs()), (AskState::Open, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_closed_terminal_leaves_the_question_open_and_is_no_yes() {
     let (builder, watched) = house();
     let house = builder.asking(waiting()).person(|_: &Shown| Presented::Gone).build().await;
@@ -148,7 +176,7 @@ async fn an_answer_from_elsewhere_reaches_the_call_that_waits() {
     });
     // Another process: a queue of its own on the same rows.
     loop {
-        if !house.gate.queue().asks().list(house.project.id, true, 10).await.unwrap().is_empty() {
+        if !house.gate.queue().asks().open_after(house.project.id, 0, 10).await.unwrap().asks.is_empty() {
             break;
         }
         tokio::task::yield_now().await;
@@ -313,7 +341,10 @@ async fn what_changed_since_it_was_shown_needs_a_new_yes() {
 async fn a_rule_allows_its_like_until_it_ends_or_is_revoked() {
     let (house, watched, call) = with_an_open_ask().await;
     let (_, shown) = house.gate.queue().get(house.project.id, 1).await.unwrap();
-    assert_eq!(shown.rule_text().unwrap(), "probe.send when text = x, and no other");
+    assert_eq!(
+        shown.rule_text().unwrap(),
+        "probe.send when text = x, and no other; for everybody with the profile all"
+    );
     let rule = |pattern: &str| {
         let conditions = [("text".to_owned(), pattern.to_owned())].into();
         Decision { answer: Answer::Allow, rule: Some(Standing { conditions, lives_ms: 60_000 }) }
@@ -396,6 +427,7 @@ async fn the_queue_has_an_end() {
         call: json!({}),
         shown: json!({}),
         lives_ms: 1000,
+        limits: AskLimits { open: i64::MAX, bytes: i64::MAX },
     };
     for n in 1..toolhost_store::ASKS_OPEN_MAX {
         asks.open(&new(n)).await.unwrap();

@@ -109,6 +109,8 @@ pub(super) struct Deploy {
     pub(super) new: Dir,
     pub(super) former: Dir,
     pub(super) record: Record,
+    /// What stood at a file's place at the last moment instead of what the record says, by its name in `former`.
+    pub(super) late: BTreeMap<String, ManifestFile>,
 }
 
 impl Work {
@@ -255,7 +257,13 @@ impl Work {
             let path = format!("deploys/{id}/{part}");
             self.tree.dir().open_dir(&path).map_err(|e| Error::from_io(&path, e))
         };
-        Ok(Deploy { id: id.to_owned(), new: open("new")?, former: open("former")?, record })
+        let late = self.read_json(&format!("deploys/{id}/late.json"))?.unwrap_or_default();
+        Ok(Deploy { id: id.to_owned(), new: open("new")?, former: open("former")?, record, late })
+    }
+
+    /// Writes down what was put away and is not what the record says, so that it is known again.
+    pub(super) fn note_late(&self, id: &str, late: &BTreeMap<String, ManifestFile>) -> Result<()> {
+        if late.is_empty() { Ok(()) } else { self.write_json(&format!("deploys/{id}/late.json"), late) }
     }
 
     /// Removes a deploy's folder. The first step takes it out of the list, so that no half of it is taken for a whole.

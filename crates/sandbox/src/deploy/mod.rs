@@ -31,7 +31,7 @@ pub use self::plan::{DeployPlan, FormerFile, PlannedFile, PlannedRemoval, Reason
 pub use self::rules::{DeployRules, Orphans, PROTECT_DEFAULT, SHIP_DEFAULT};
 
 /// Where the target keeps the state of deploys.
-const WORK_FOLDER: &str = ".toolhost";
+const WORK_FOLDER: &str = crate::path::STATE_FOLDER;
 /// Deploys that can be looked at and undone; what older ones replaced is given up.
 const DEPLOYS_KEPT: usize = 10;
 /// Paths that an error names.
@@ -47,6 +47,8 @@ pub struct Deployer {
     own: Option<String>,
     hashes: Hashes,
     key: DeployKey,
+    /// What was mended through this value, until somebody asks.
+    mended: std::sync::Mutex<Vec<Recovered>>,
     /// Whether two names can change places in one step here, for all that is known.
     exchanges: bool,
 }
@@ -217,7 +219,8 @@ impl Deployer {
                 why: "the workspace is inside the folder that deploys keep their state in",
             });
         }
-        Ok(Self { source, target, source_path, target_path, own, hashes: Hashes::default(), key, exchanges: true })
+        let (hashes, mended) = (Hashes::default(), std::sync::Mutex::default());
+        Ok(Self { source, target, source_path, target_path, own, hashes, key, mended, exchanges: true })
     }
 
     /// Finishes or takes back what a crash left. Every other call that changes or plans something does this first.
@@ -268,8 +271,19 @@ impl Deployer {
         Work::look(&self.target, &self.key)?.map_or(Ok(Vec::new()), |work| work.history())
     }
 
+    /// What any call has mended since this was last asked: whoever records deeds records these.
+    pub fn take_mended(&self) -> Vec<Recovered> {
+        std::mem::take(&mut *self.mended.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
     fn mend(&self, work: &Work, port: &mut Port<'_>) -> Result<Vec<Recovered>> {
         let mut mended = Vec::new();
+        let done = self.mend_all(work, port, &mut mended);
+        self.mended.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(mended.iter().cloned());
+        done.map(|()| mended)
+    }
+
+    fn mend_all(&self, work: &Work, port: &mut Port<'_>, mended: &mut Vec<Recovered>) -> Result<()> {
         for id in work.folders()? {
             match work.stage(&id)? {
                 Stage::Preparing => {
@@ -291,7 +305,7 @@ impl Deployer {
                 Stage::Done | Stage::Undone => {}
             }
         }
-        Ok(mended)
+        Ok(())
     }
 
     /// Everything that was written so far is on disk when this returns.

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use super::journal::Deploy;
+use super::journal::{Deploy, ManifestFile};
 use super::plan::Reason;
 use super::root::{At, Root, Stat, exchange, look, move_to_free};
 use super::rules::lineage;
@@ -109,6 +109,26 @@ impl<'a> Roll<'a> {
         Ok(())
     }
 
+    /// What is kept in `former` for the files, but is not what the record says.
+    pub(super) fn late(&self) -> Result<BTreeMap<String, ManifestFile>> {
+        let record = &self.deploy.record;
+        let mut late = BTreeMap::new();
+        for (n, file) in record.files.iter().enumerate() {
+            // What the stamps vouch for need not be read again.
+            let vouched = matches!(self.known, Known::Stamps(_)) && file.former.is_some();
+            let name = n.to_string();
+            if vouched && !self.kept.iter().any(|kept| kept.path == file.path) {
+                continue;
+            }
+            let Some(found) = content((&self.deploy.former, &name))? else { continue };
+            let known = file.former.as_ref().map(|former| (&former.sha256, former.mode));
+            if known != Some((&found.sha256, found.mode)) {
+                late.insert(name, found);
+            }
+        }
+        Ok(late)
+    }
+
     /// Whether an orphan has been put away.
     pub(super) fn is_away(&self, k: usize) -> Result<bool> {
         Ok(self.former(&self.orphan_name(k))?.is_some())
@@ -151,8 +171,12 @@ impl<'a> Roll<'a> {
                     return Ok(true);
                 }
                 Ok(false) => {
-                    self.keep(there, &name)?;
+                    let kept = self.keep(there, &name)?;
                     port.step(DeployStep::MovedAside(n))?;
+                    if !expected {
+                        let why = format!("changed at the last moment; it is in `{kept}`");
+                        self.kept.push(Reason::new(path, false, &why));
+                    }
                 }
                 // Gone since the look: then the name is free.
                 Err(e) if e.kind() == K::NotFound => {}
@@ -344,14 +368,22 @@ pub(super) fn make_folder(root: &Root, parent: impl AsFd, name: &str, mode: u32)
 }
 
 /// Whether a regular file of this mode and content is at a name.
-fn is_content<F: AsFd>(at: At<'_, F>, mode: u32, sha256: &str) -> Result<bool> {
+pub(super) fn is_content<F: AsFd>(at: At<'_, F>, mode: u32, sha256: &str) -> Result<bool> {
     let io = |e: std::io::Error| Error::from_io(at.1, e);
-    let Some(stat) = look(at.0, at.1).map_err(io)? else { return Ok(false) };
-    if !stat.is_file() || stat.mode() != mode {
-        return Ok(false);
+    let is_mode = look(at.0, at.1).map_err(io)?.is_some_and(|stat| stat.mode() == mode);
+    Ok(is_mode && content(at)?.is_some_and(|found| found.sha256 == sha256))
+}
+
+/// Mode and hash of what is at a name; what is no regular file has a word for a hash.
+fn content<F: AsFd>(at: At<'_, F>) -> Result<Option<ManifestFile>> {
+    let io = |e: std::io::Error| Error::from_io(at.1, e);
+    let Some(stat) = look(at.0, at.1).map_err(io)? else { return Ok(None) };
+    let mode = stat.mode();
+    if !stat.is_file() {
+        return Ok(Some(ManifestFile { sha256: stat.what().to_owned(), mode }));
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(at.0, at.1, flags, Mode::empty()).map_err(|e| io(e.into()))?;
-    let actual = sha256_of(std::fs::File::from(file), &mut vec![0; 64 * 1024]).map_err(io)?;
-    Ok(actual == sha256)
+    let sha256 = sha256_of(std::fs::File::from(file), &mut vec![0; 64 * 1024]).map_err(io)?;
+    Ok(Some(ManifestFile { sha256, mode }))
 }

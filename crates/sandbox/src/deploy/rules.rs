@@ -12,8 +12,20 @@ pub const SHIP_DEFAULT: &[&str] = &[
     ".html", ".css", ".js", ".ts", ".tsx", ".json", ".md", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".ico",
     ".avif", ".bmp", ".woff", ".woff2", ".ttf", ".otf", ".eot",
 ];
-/// What a deploy never deletes unless the project says otherwise; the last one is every hidden file and folder.
-pub const PROTECT_DEFAULT: &[&str] = &[".git/", "config.toml", "README.md", "**/.*"];
+/// What a deploy never deletes unless the project says otherwise: what a project has that no workspace brings, and every
+/// hidden file and folder.
+pub const PROTECT_DEFAULT: &[&str] = &[
+    ".git/",
+    "config.toml",
+    "README.md",
+    "LICENSE",
+    "AGENT.md",
+    "litho.docs/",
+    "Cargo.toml",
+    "Cargo.lock",
+    "**/Dockerfile",
+    "**/.*",
+];
 const FILES_MAX_DEFAULT: usize = 200_000;
 
 /// What a deploy may do, from the project's configuration.

@@ -227,6 +227,7 @@ pub(super) fn finish(
 }
 
 fn seal(deployer: &Deployer, work: &Work, deploy: &Deploy, roll: &Roll<'_>, port: &mut Port<'_>) -> Result<()> {
+    work.note_late(&deploy.id, &roll.late()?)?;
     work.write_manifest(&manifest_after(work, deploy, roll)?)?;
     port.step(DeployStep::Manifest)?;
     deployer.sync()?;

@@ -3,7 +3,7 @@
 use super::journal::{Deploy, Marker, Stage, Work};
 use super::listing::{Job, Looker, Place};
 use super::plan::{Reason, name_some};
-use super::roll::{Known, Roll};
+use super::roll::{Known, Roll, is_content};
 use super::root::look;
 use super::{DeployStep, Deployer, PATHS_NAMED_MAX, Port, UndoPlan, Undone};
 use crate::error::{Error, Result};
@@ -76,6 +76,17 @@ fn newest(work: &Work) -> Result<Option<String>> {
     Ok(done.map(|about| about.id))
 }
 
+const TAMPERED: &str = "what was there before was changed where it is kept";
+
+/// Whether what would come back is what was put away: the journal is sealed, the files beside it are not.
+fn is_as_put_away(deploy: &Deploy, n: usize, noted: Option<(u32, &String)>) -> Result<bool> {
+    let name = n.to_string();
+    match noted {
+        Some((mode, sha256)) => is_content((&deploy.former, &name), mode, sha256),
+        None => Ok(false),
+    }
+}
+
 fn plan_of(deployer: &Deployer, deploy: &Deploy) -> Result<UndoPlan> {
     let record = &deploy.record;
     let kept = |name: usize| {
@@ -93,6 +104,12 @@ fn plan_of(deployer: &Deployer, deploy: &Deploy) -> Result<UndoPlan> {
     let mut there = Vec::with_capacity(record.files.len());
     for (n, file) in record.files.iter().enumerate() {
         let kept = kept(n)?;
+        let noted = file.former.as_ref().map(|former| (former.mode, &former.sha256));
+        let noted = deploy.late.get(&n.to_string()).map(|late| (late.mode, &late.sha256)).or(noted);
+        if kept && !is_as_put_away(deploy, n, noted)? {
+            plan.conflicts.push(Reason::new(&file.path, false, TAMPERED));
+            continue;
+        }
         let lost = file.former.is_some() && !kept;
         let conflict = match looker.at(&file.path)? {
             Place::File(_) if lost => "what was there before is no longer kept",
@@ -114,6 +131,10 @@ fn plan_of(deployer: &Deployer, deploy: &Deploy) -> Result<UndoPlan> {
     }
     for (k, orphan) in record.orphans.iter().enumerate() {
         if !kept(record.files.len() + k)? {
+            continue;
+        }
+        if !is_as_put_away(deploy, record.files.len() + k, Some((orphan.mode, &orphan.sha256)))? {
+            plan.conflicts.push(Reason::new(&orphan.path, false, TAMPERED));
             continue;
         }
         match looker.at(&orphan.path)? {

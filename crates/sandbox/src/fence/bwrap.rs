@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::executor::{Access, Fence};
 use crate::helper;
 use crate::local::{LocalConfig, Room};
-use crate::path::POLICY_FILE;
+use crate::path::{POLICY_FILE, STATE_FOLDER};
 use crate::proxy;
 
 /// Where the helper appears inside the full fence.
@@ -252,6 +252,8 @@ fn workspace_view(args: &mut Args, room: &Room, access: Access) -> Vec<Mounted> 
         mounted.push(found);
     };
     mount("--ro-bind", &room.root, Path::new(POLICY_FILE));
+    // Where the workspace is itself what another one is deployed to.
+    mount("--ro-bind", &room.root, Path::new(STATE_FOLDER));
     for git in room.git_folders() {
         let (Some(folder), Some(name)) = (git.parent(), git.file_name().map(Path::new)) else { continue };
         // As a mount of its own, `.git` cannot be moved away and planted anew.

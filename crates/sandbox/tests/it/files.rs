@@ -41,8 +41,8 @@ async fn try_everything(room: &Room, place: &str) -> String {
     }
     note("search all", format!("{:?}", executor.search(look_for("outside", ".")).await));
     note("list all", format!("{:?}", executor.list(everything(".")).await));
-    note("remove below", format!("{:?}", executor.remove(&path(&format!("{place}/secret.txt"))).await));
-    note("remove", format!("{:?}", executor.remove(&path(place)).await));
+    note("remove below", format!("{:?}", executor.remove(&path(&format!("{place}/secret.txt")), None).await));
+    note("remove", format!("{:?}", executor.remove(&path(place), None).await));
     said.join("\n")
 }
 
@@ -173,7 +173,7 @@ async fn links_that_stay_inside_are_followed_and_stay_links() {
     for link in ["to-file", "to-folder", "real/up"] {
         assert!(room.ws().join(link).symlink_metadata().unwrap().is_symlink(), "{link}");
     }
-    room.executor.remove(&path("to-file")).await.unwrap();
+    room.executor.remove(&path("to-file"), None).await.unwrap();
     room.executor.rename(&path("to-folder"), &path("renamed")).await.unwrap();
     assert_eq!(std::fs::read_link(room.ws().join("renamed")).unwrap(), Path::new("real"));
     assert_eq!(read_text(&room, "real/file").await.unwrap(), "written 3");
@@ -200,7 +200,7 @@ async fn a_workspace_replaced_while_open_leads_nowhere_else() {
             read_text(&room, "secret.txt").await,
             room.executor.list(everything(".")).await,
             room.executor.search(look_for("secret", ".")).await,
-            room.executor.remove(&path("secret.txt")).await,
+            room.executor.remove(&path("secret.txt"), None).await,
         );
         assert!(!said.contains(SECRET) && !said.contains("Entry { path: \"secret.txt\""), "{said}");
         assert_eq!(std::fs::read_to_string(ws.join("secret.txt")).unwrap(), SECRET);
@@ -264,7 +264,7 @@ async fn gits_own_folder_is_not_changed_by_file_tools_in_any_spelling() {
             write(&room, place, "x").await.map(drop),
             room.executor.rename(&path("inside.txt"), &path(place)).await,
             room.executor.rename(&path(place), &path("moved")).await,
-            room.executor.remove(&path(place)).await,
+            room.executor.remove(&path(place), None).await,
         ] {
             // Moving and removing say "not found" where that comes first.
             let refused = refused.unwrap_err();
@@ -310,7 +310,7 @@ async fn what_is_no_regular_file_is_refused_without_waiting() {
     assert_eq!(found.total, 0);
     assert_eq!(room.executor.list(everything(".")).await.unwrap().total, 5);
     for file in ["fifo", "socket", "zero", "tty", "to-fifo"] {
-        room.executor.remove(&path(file)).await.unwrap();
+        room.executor.remove(&path(file), None).await.unwrap();
     }
 }
 
@@ -470,7 +470,7 @@ async fn a_write_through_a_hard_link_leaves_the_file_outside_as_it_is() {
     assert_eq!(read_text(&room, "shared").await.unwrap(), "written");
     room.assert_untouched("");
     std::fs::hard_link(room.outside().join("secret.txt"), room.ws().join("again")).unwrap();
-    room.executor.remove(&path("again")).await.unwrap();
+    room.executor.remove(&path("again"), None).await.unwrap();
     room.assert_untouched("");
 }
 

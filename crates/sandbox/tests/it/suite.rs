@@ -99,7 +99,7 @@ async fn modes_are_kept(executor: &dyn Executor, root: &Path) {
         assert_eq!(kept, mode, "{kept:o} is not {mode:o}");
         assert_eq!(get(executor, "mode").await.unwrap(), "after");
     }
-    executor.remove(&path("mode")).await.unwrap();
+    executor.remove(&path("mode"), None).await.unwrap();
 }
 
 async fn moves_and_removals_never_replace_or_take_more(executor: &dyn Executor) {
@@ -120,11 +120,11 @@ async fn moves_and_removals_never_replace_or_take_more(executor: &dyn Executor) 
     executor.rename(&path("mv/full"), &path("mv/moved")).await.unwrap();
     assert_eq!(get(executor, "mv/moved/inside").await.unwrap(), "x");
 
-    assert!(executor.remove(&path("mv/moved")).await.is_err(), "a folder that is not empty");
-    assert!(executor.remove(&path(".")).await.is_err(), "the root");
-    assert_eq!(kind(executor.remove(&path("mv/none")).await), ErrorKind::NotFound);
-    executor.remove(&path("mv/moved/inside")).await.unwrap();
-    executor.remove(&path("mv/moved")).await.unwrap();
+    assert!(executor.remove(&path("mv/moved"), None).await.is_err(), "a folder that is not empty");
+    assert!(executor.remove(&path("."), None).await.is_err(), "the root");
+    assert_eq!(kind(executor.remove(&path("mv/none"), None).await), ErrorKind::NotFound);
+    executor.remove(&path("mv/moved/inside"), None).await.unwrap();
+    executor.remove(&path("mv/moved"), None).await.unwrap();
     assert_eq!(kind(executor.list(everything("mv/moved")).await), ErrorKind::NotFound);
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolhost_store::{ASKS_OPEN_MAX, Ask, AskChange, AskKind, AskState, Error, Event, NewAsk, NewPermit};
+use toolhost_store::{ASKS_OPEN_MAX, Ask, AskChange, AskKind, AskLimits, AskState, Error, Event, NewAsk, NewPermit};
 
 use crate::both::{Place, Room, engines};
 use crate::shelf::entry;
@@ -26,6 +26,7 @@ fn wanted(here: &Room, digest: &str) -> NewAsk {
         call: json!({ "arguments": { "text": "zero \u{0} and ä" } }),
         shown: json!({ "title": "Push" }),
         lives_ms: LIVES_MS,
+        limits: AskLimits { open: i64::MAX, bytes: i64::MAX },
     }
 }
 
@@ -163,13 +164,13 @@ async fn an_ask_expires_with_and_without_an_answer() {
         open(&here, "answered").await;
         answer(&here, 2, "ada").await.unwrap();
         place.clock.advance(Duration::from_millis(LIVES_MS - 1));
-        assert_eq!(here.store.asks().list(here.project, true, 10).await.unwrap().len(), 1);
+        assert_eq!(here.store.asks().open_after(here.project, 0, 10).await.unwrap().asks.len(), 1);
         place.clock.advance(Duration::from_millis(1));
         for number in [1, 2] {
             assert_eq!(get(&here, number).await.state, AskState::Expired, "{place}");
         }
-        assert!(here.store.asks().list(here.project, true, 10).await.unwrap().is_empty());
-        assert_eq!(here.store.asks().list(here.project, false, 10).await.unwrap().len(), 2);
+        assert!(here.store.asks().open_after(here.project, 0, 10).await.unwrap().asks.is_empty());
+        assert_eq!(here.store.asks().newest(here.project, 10).await.unwrap().asks.len(), 2);
         assert_eq!(ended(answer(&here, 1, "ada").await), AskState::Expired, "{place}: too late to say yes");
         assert_eq!(ended(start(&here, 2, "call-1").await), AskState::Expired, "{place}: too late to use it");
         assert!(!here.store.asks().take(here.project, 2, "call-1").await.unwrap());
@@ -247,6 +248,62 @@ async fn a_thousand_may_be_open_and_no_more() {
         assert_eq!(open(&here, "last").await.number, last.number, "{place}: what is asked already may be asked");
         here.store.asks().withdraw(here.project, 1).await.unwrap();
         open(&here, "one more").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_session_has_so_many_open_and_so_large_and_others_still_ask() {
+    for place in engines() {
+        let here = place.room().await;
+        let asks = here.store.asks();
+        let of = |digest: &str, session: Option<&str>, limits: AskLimits| NewAsk {
+            session_id: session.map(str::to_owned),
+            limits,
+            ..wanted(&here, digest)
+        };
+        let two = AskLimits { open: 2, bytes: i64::MAX };
+        for session in [Some("s1"), None] {
+            for digest in ["a", "b"] {
+                asks.open(&of(&format!("{digest} {session:?}"), session, two)).await.unwrap();
+            }
+            let refused = asks.open(&of("c", session, two)).await;
+            assert!(matches!(refused, Err(Error::TooManyAsksOfSession { max: 2 })), "{place}: {refused:?}");
+            asks.open(&of(&format!("a {session:?}"), session, two)).await.unwrap();
+        }
+        asks.open(&of("c", Some("s2"), two)).await.unwrap();
+        answer(&here, 1, "vera").await.unwrap();
+        asks.open(&of("d", Some("s1"), two)).await.unwrap();
+        // What is answered and not used is kept, too.
+        let large = |digest: &str, bytes: usize| NewAsk {
+            shown: json!({ "summary": "ä".repeat(bytes / 2) }),
+            ..of(digest, Some("large"), AskLimits { open: 100, bytes: 10_000 })
+        };
+        let first = asks.open(&large("1", 6000)).await.unwrap();
+        answer(&here, first.number, "vera").await.unwrap();
+        let refused = asks.open(&large("2", 6000)).await;
+        assert!(matches!(refused, Err(Error::TooLargeAsks { max: 10_000, .. })), "{place}: {refused:?}");
+        start(&here, first.number, "call").await.unwrap();
+        asks.open(&large("2", 6000)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_has_the_beginning_of_each_and_says_how_many_follow() {
+    for place in engines() {
+        let here = place.room().await;
+        for n in 0..5 {
+            let shown = json!({ "summary": format!("{n} \u{0}{}", "x".repeat(100_000)), "persona": "Ada" });
+            here.store.asks().open(&NewAsk { shown, ..wanted(&here, &n.to_string()) }).await.unwrap();
+        }
+        answer(&here, 2, "vera").await.unwrap();
+        let page = here.store.asks().open_after(here.project, 1, 2).await.unwrap();
+        let numbers: Vec<i64> = page.asks.iter().map(|ask| ask.number).collect();
+        assert_eq!((numbers.as_slice(), page.more), (&[3, 4][..], 1), "{place}");
+        assert!(page.asks[0].summary.starts_with("2 \u{fffd}x") && page.asks[0].summary.len() < 1000, "{place}");
+        assert_eq!(page.asks[0].persona, "Ada", "{place}");
+        let page = here.store.asks().newest(here.project, 4).await.unwrap();
+        assert_eq!((page.asks[0].number, page.asks[3].said.as_deref(), page.more), (5, Some("allow"), 1), "{place}");
+        assert_eq!(page.asks[3].answered_by.as_deref(), Some("vera"), "{place}");
     }
 }
 

@@ -32,6 +32,7 @@ impl AnyTool for Counts {
             people_only: false,
             owners_only: false,
             always_asks: false,
+            by_rule: true,
             waits: false,
             aliases: Vec::new(),
             input_schema: closed(),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Progress, Tool, ToolError};
+use toolhost_contract::{
+    Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Progress, Tool, ToolError, visible_line,
+};
 use toolhost_sandbox::{DeployMark, DeployPlan, Deployed, Deployment, Reason};
 
 /// Paths of one list that are shown; the others are counted.
@@ -94,12 +96,12 @@ impl Tool for Copy {
         );
         for (what, list) in [("new", &output.new), ("changed", &output.changed), ("deleted", &output.orphans)] {
             for path in &list.paths {
-                text.push_str(&format!("\n{what}: {path}"));
+                text.push_str(&format!("\n{what}: {}", visible_line(path)));
             }
         }
         for (what, list) in [("stays", &output.protected), ("not shipped", &output.refused)] {
             for one in &list.files {
-                text.push_str(&format!("\n{what}: {} ({})", one.path, one.why));
+                text.push_str(&format!("\n{what}: {} ({})", visible_line(&one.path), visible_line(&one.why)));
             }
         }
         text

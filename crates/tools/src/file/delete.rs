@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
-use toolhost_sandbox::WsPath;
+use toolhost_sandbox::{EntryKind, WsPath};
 
-use super::preview_of;
+use super::{Approved, named, preview_of};
 
 pub(crate) struct Delete;
 
@@ -55,16 +55,28 @@ impl Tool for Delete {
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
         let path = WsPath::parse(&input.path)?;
-        match preview_of(ctx, &path, None, format!("delete {path}")).await {
-            // A folder or a link: what goes is its name.
-            Err(error) if error.kind != ErrorKind::Security => Ok(None),
-            preview => preview.map(Some),
-        }
+        let spot = ctx.workspace.spot(&path, false).await?;
+        let place = named(&path, &spot.path);
+        let (what, detail) = match (spot.kind, &spot.link) {
+            (Some(EntryKind::Link), link) => {
+                let leads_to = link.as_deref().unwrap_or_default();
+                let detail = format!("`{}` is a link to `{leads_to}`; what it leads to stays", spot.path);
+                ("the link", detail)
+            }
+            (Some(EntryKind::Folder), _) => ("the folder", "it goes only if it is empty".to_owned()),
+            (Some(EntryKind::Other), _) => ("what is no file", String::new()),
+            (Some(EntryKind::File) | None, _) => {
+                return preview_of(ctx, &spot, None, format!("delete {place}")).await.map(Some);
+            }
+        };
+        let rests_on = json!({ "place": spot.path.as_str(), "is": what, "link": spot.link });
+        Ok(Some(Preview { summary: format!("delete {what} {place}"), detail, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let path = WsPath::parse(&input.path)?;
-        ctx.workspace.remove(&path).await?;
+        let approved = Approved::of(ctx, "place", &path)?;
+        approved.workspace.remove(&approved.path, approved.sha256.as_deref()).await?;
         Ok(Output { path: path.to_string() })
     }
 }

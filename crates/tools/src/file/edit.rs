@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, encode};
 
-use super::{WHOLE_BYTES_MAX, as_approved, as_text, check_marks, diff_of, read_whole};
+use super::{Approved, WHOLE_BYTES_MAX, as_text, check_marks, diff_of, named, read_whole};
 
 /// Lines shown when a text was not found.
 const NEAREST_LINES_MAX: usize = 3;
@@ -103,19 +103,30 @@ impl Tool for Edit {
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let made = prepare(ctx, input).await?;
-        let summary = format!("edit {}, {} places", made.path, made.replacements);
-        Ok(Some(Preview { summary, detail: made.diff, rests_on: json!({ "sha256": made.before_sha256 }) }))
+        let path = WsPath::parse(&input.path)?;
+        let place = ctx.workspace.spot(&path, true).await?.path;
+        let made = prepare(ctx, place.clone(), input).await?;
+        let summary = format!("edit {}, {} places", named(&path, &place), made.replacements);
+        let rests_on = json!({ "place": place.as_str(), "sha256": made.before_sha256 });
+        Ok(Some(Preview { summary, detail: made.diff, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let dry_run = input.dry_run;
-        let Prepared { path, bytes, before_sha256, sha256, diff, replacements } = prepare(ctx, input).await?;
+        let path = WsPath::parse(&input.path)?;
+        let approved = Approved::of(ctx, "place", &path)?;
+        let made = prepare(ctx, approved.path.clone(), input).await?;
+        let Prepared { bytes, before_sha256, sha256, diff, replacements } = made;
+        if let Some(seen) = &approved.sha256
+            && *seen != before_sha256
+        {
+            let (path, expected, actual) = (path.to_string(), seen.clone(), before_sha256);
+            return Err(toolhost_sandbox::Error::Changed { path, expected, actual }.into());
+        }
         if !dry_run {
             // Between the reading and this moment somebody else may have written.
-            let guard =
-                WriteGuard { expected_sha256: Some(before_sha256), create_only: false, ..WriteGuard::default() };
-            ctx.workspace.write(&path, bytes, as_approved(ctx, guard)).await?;
+            let guard = WriteGuard { expected_sha256: Some(before_sha256), ..WriteGuard::default() };
+            approved.workspace.write(&approved.path, bytes, guard).await?;
         }
         Ok(Output { path: path.to_string(), diff, replacements, written: !dry_run, sha256 })
     }
@@ -123,7 +134,6 @@ impl Tool for Edit {
 
 /// The edits made, but not written.
 struct Prepared {
-    path: WsPath,
     bytes: Vec<u8>,
     before_sha256: String,
     sha256: String,
@@ -131,8 +141,7 @@ struct Prepared {
     replacements: usize,
 }
 
-async fn prepare(ctx: &Ctx<'_>, input: Input) -> Result<Prepared, ToolError> {
-    let path = WsPath::parse(&input.path)?;
+async fn prepare(ctx: &Ctx<'_>, path: WsPath, input: Input) -> Result<Prepared, ToolError> {
     let content = read_whole(ctx, &path).await?;
     let before_sha256 = hex::encode(Sha256::digest(&content.bytes));
     if let Some(expected) = &input.expected_sha256
@@ -163,7 +172,7 @@ async fn prepare(ctx: &Ctx<'_>, input: Input) -> Result<Prepared, ToolError> {
             .hint("use characters of that encoding, or write the whole file anew as UTF-8")
     })?;
     let sha256 = hex::encode(Sha256::digest(&bytes));
-    Ok(Prepared { path, bytes, before_sha256, sha256, diff, replacements })
+    Ok(Prepared { bytes, before_sha256, sha256, diff, replacements })
 }
 
 /// Makes the edits in order; each sees what the ones before it made.

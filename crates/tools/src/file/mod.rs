@@ -12,8 +12,8 @@ pub(crate) mod write;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
-use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError};
-use toolhost_sandbox::{Content, Decoded, ReadSpan, WriteGuard, WsPath, decode};
+use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError, visible_line};
+use toolhost_sandbox::{Content, Decoded, ReadSpan, Spot, Workspace, WriteGuard, WsPath, decode};
 
 /// Largest file that is read whole, bytes.
 const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -60,21 +60,48 @@ fn kind_of(bytes: &[u8]) -> &'static str {
     known.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("unknown kind", |(_, name)| name)
 }
 
-/// What the file must still be: what the caller expects, or what a person saw when they allowed the call.
-fn as_approved(ctx: &Ctx<'_>, guard: WriteGuard) -> WriteGuard {
-    match ctx.approved.as_ref().and_then(|rests_on| rests_on.get("sha256")) {
-        None => guard,
-        Some(Value::String(seen)) => WriteGuard { expected_sha256: Some(seen.clone()), ..guard },
-        Some(_) => WriteGuard { create_only: true, ..guard },
+/// Where a change lands and what must still be there: what the caller expects, or what a person saw when they allowed it.
+struct Approved {
+    workspace: Workspace,
+    path: WsPath,
+    sha256: Option<String>,
+    /// Nothing was there.
+    free: bool,
+}
+
+impl Approved {
+    /// What a person saw of the place named `name`; without a person the place is where the path leads.
+    fn of(ctx: &Ctx<'_>, name: &str, path: &WsPath) -> Result<Self, ToolError> {
+        let seen = |field: &str| ctx.approved.as_ref().and_then(|rests_on| rests_on.get(field));
+        let Some(place) = seen(name).and_then(Value::as_str) else {
+            return Ok(Self { workspace: ctx.workspace.clone(), path: path.clone(), sha256: None, free: false });
+        };
+        let sha256 = seen("sha256").and_then(Value::as_str).map(str::to_owned);
+        let free = sha256.is_none();
+        Ok(Self { workspace: ctx.workspace.clone().exactly(), path: WsPath::parse(place)?, sha256, free })
+    }
+
+    fn guard(&self, guard: WriteGuard) -> WriteGuard {
+        match &self.sha256 {
+            Some(seen) => WriteGuard { expected_sha256: Some(seen.clone()), ..guard },
+            None => WriteGuard { create_only: guard.create_only || self.free, ..guard },
+        }
     }
 }
 
-/// What a person is shown of a file that would have other content, and the hash of what is there.
-async fn preview_of(ctx: &Ctx<'_>, path: &WsPath, after: Option<&str>, summary: String) -> Result<Preview, ToolError> {
-    let before = match read_whole(ctx, path).await {
-        Ok(content) => Some(content.bytes),
-        Err(error) if error.kind == ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
+/// A path as a person is told it: with where it leads.
+fn named(path: &WsPath, place: &WsPath) -> String {
+    let (shown, leads_to) = (visible_line(path.as_str()), visible_line(place.as_str()));
+    if path == place { shown } else { format!("{shown}, which leads to {leads_to}") }
+}
+
+/// What a person is shown of a file that would have other content, and what that rests on: the place and what is there.
+async fn preview_of(ctx: &Ctx<'_>, spot: &Spot, after: Option<&str>, summary: String) -> Result<Preview, ToolError> {
+    let path = &spot.path;
+    let before = match spot.kind {
+        None => None,
+        // The place itself, and no link that has come there meanwhile: then the hash would be another one's.
+        Some(_) => Some(read_whole(ctx, path).await?.bytes),
     };
     let text = |bytes: &[u8]| decode(bytes).map(|decoded| decoded.text);
     let detail = match (&before, after) {
@@ -85,12 +112,13 @@ async fn preview_of(ctx: &Ctx<'_>, path: &WsPath, after: Option<&str>, summary: 
             None => format!("`{path}` is binary ({}, {} bytes)", kind_of(bytes), bytes.len()),
         },
     };
-    let rests_on = json!({ "sha256": before.map(|bytes| hex::encode(Sha256::digest(bytes))) });
+    let sha256 = before.map(|bytes| hex::encode(Sha256::digest(bytes)));
+    let rests_on = json!({ "place": path.as_str(), "sha256": sha256 });
     Ok(Preview { summary, detail, rests_on })
 }
 
 fn diff_of(path: &str, before: &str, after: &str) -> String {
-    let diff = TextDiff::from_lines(before, after);
+    let (diff, path) = (TextDiff::from_lines(before, after), visible_line(path));
     let mut text = diff
         .unified_diff()
         .context_radius(DIFF_CONTEXT_LINES)

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
-use toolhost_sandbox::WsPath;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_sandbox::{EntryKind, WsPath};
+
+use super::{Approved, named};
 
 pub(crate) struct Move;
 
@@ -54,9 +56,24 @@ impl Tool for Move {
         format!("moved {} to {}", output.from, output.to)
     }
 
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let (from, to) = (WsPath::parse(&input.from)?, WsPath::parse(&input.to)?);
+        let source = ctx.workspace.spot(&from, false).await?;
+        let target = ctx.workspace.spot(&to, false).await?;
+        let (what, detail) = match (source.kind, &source.link) {
+            (Some(EntryKind::Link), Some(link)) => ("the link", format!("it leads to `{link}`")),
+            (Some(EntryKind::Folder), _) => ("the folder", "with all that is in it".to_owned()),
+            _ => ("the file", String::new()),
+        };
+        let summary = format!("move {what} {} to {}", named(&from, &source.path), named(&to, &target.path));
+        let rests_on = json!({ "from": source.path.as_str(), "to": target.path.as_str(), "link": source.link });
+        Ok(Some(Preview { summary, detail, rests_on }))
+    }
+
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let (from, to) = (WsPath::parse(&input.from)?, WsPath::parse(&input.to)?);
-        ctx.workspace.rename(&from, &to).await?;
+        let (source, target) = (Approved::of(ctx, "from", &from)?, Approved::of(ctx, "to", &to)?);
+        source.workspace.rename(&source.path, &target.path).await?;
         Ok(Output { from: from.to_string(), to: to.to_string() })
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, decode};
 
-use super::{as_approved, check_marks, preview_of, read_whole};
+use super::{Approved, check_marks, named, preview_of, read_whole};
 
 pub(crate) struct Write;
 
@@ -75,8 +75,9 @@ impl Tool for Write {
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
         let path = WsPath::parse(&input.path)?;
-        let summary = format!("write {path}, {} bytes", input.content.len());
-        preview_of(ctx, &path, Some(&input.content), summary).await.map(Some)
+        let spot = ctx.workspace.spot(&path, true).await?;
+        let summary = format!("write {}, {} bytes", named(&path, &spot.path), input.content.len());
+        preview_of(ctx, &spot, Some(&input.content), summary).await.map(Some)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
@@ -91,7 +92,9 @@ impl Tool for Write {
             create_only: input.create_only,
             ..WriteGuard::default()
         };
-        let written = ctx.workspace.write(&path, input.content.into_bytes(), as_approved(ctx, guard)).await?;
+        let approved = Approved::of(ctx, "place", &path)?;
+        let guard = approved.guard(guard);
+        let written = approved.workspace.write(&approved.path, input.content.into_bytes(), guard).await?;
         Ok(Output { path: path.to_string(), created: written.created, bytes: written.bytes, sha256: written.sha256 })
     }
 }

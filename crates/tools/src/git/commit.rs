@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_sandbox::{CommandResult, WsPath};
 
 use super::Mode;
 
@@ -33,41 +34,58 @@ pub(crate) struct Output {
     files: Vec<String>,
 }
 
-/// Stages, looks whether there is anything, commits, and tells what was committed; each failure has its own code.
+/// Makes the tree that a commit would have, on copies: what is refused leaves nothing staged, and what is only shown writes
+/// nothing to the repository. Each failure has its own code.
 ///
-/// `$1` is `all` or `files`; the paths follow; the message is standard input.
-const SCRIPT: &str = r#"
-kind=$1; shift
-# All is done on a copy of the index, which takes the place of the real one when the commit is made: a refused commit
-# leaves nothing staged.
+/// `$1` is `all` or `files`, `$2` what was approved or empty; the paths follow.
+const STAGE: &str = r#"
+kind=$1; approved=$2; shift 2
 index=$(git rev-parse --git-path index) || exit
-copy=$index.toolhost-$$
-(set -C; : >"$index.lock") 2>/dev/null || { echo "another git process is at work here: $index.lock exists" >&2; exit 72; }
-trap 'rm -f "$copy" "$copy.lock" "$index.lock"' EXIT
-[ ! -e "$index" ] || cp "$index" "$copy" || exit 70
-export GIT_INDEX_FILE=$copy
+git_file() { cat "$(git rev-parse --git-path "$1")" 2>/dev/null; }
+head=$(git rev-parse --quiet --verify HEAD) || head=none
+base=$(git rev-parse --quiet --verify 'HEAD^{tree}') || base=$(git hash-object -t tree /dev/null)
+onto="$(git symbolic-ref --quiet HEAD || echo detached) $head $(git_file MERGE_HEAD | tr '\n' ' ')"
+[ ! -e "$index" ] || cp "$index" "$work/index" || exit 70
+export GIT_INDEX_FILE=$work/index
 if [ "$kind" = all ]; then
     git add --all || exit 70
     # What a killed host may have left of a write is nobody's work.
     git diff --cached --name-only -z --no-ext-diff --diff-filter=A | grep -zE '(^|/)\.toolhost-[0-9-]+\.tmp$' \
         | xargs -0 -r git rm --quiet --cached -- || exit 70
-    git diff --cached --quiet --no-ext-diff --no-textconv && exit 71
+    chosen=$work/index
     set --
 else
+    [ -z "$(git_file MERGE_HEAD)$(git_file CHERRY_PICK_HEAD)" ] \
+        || { echo "in the middle of a merge or a cherry-pick only all of it can be committed" >&2; exit 72; }
     git add --all -- "$@" || exit 70
-    git diff --cached --quiet --no-ext-diff --no-textconv -- "$@" && exit 71
+    # What was committed last, and of the index only what is named, as `git commit --only` has it.
+    chosen=$work/chosen
+    in_chosen() { GIT_INDEX_FILE=$chosen git "$@"; }
+    in_chosen read-tree "$base" || exit 70
+    in_chosen ls-files -z -- "$@" | in_chosen update-index -z --force-remove --stdin || exit 70
+    git ls-files --stage -z -- "$@" | in_chosen update-index --replace -z --index-info || exit 70
 fi
+export GIT_INDEX_FILE=$chosen
+tree=$(git write-tree) || exit 70
+[ "$tree" != "$base" ] || exit 71
 filtered=$(git diff --cached --name-only -z --no-ext-diff --diff-filter=d -- "$@" | git check-attr --stdin -z filter \
     | while IFS= read -r -d '' file && IFS= read -r -d '' _ && IFS= read -r -d '' value; do
         case "$value" in unspecified|unset) ;; *) printf '%s uses %s\n' "$file" "$value"; break ;; esac
     done)
 [ -z "$filtered" ] || { printf '%s\n' "$filtered" >&2; exit 73; }
-if [ "$kind" = all ]; then
-    git commit --quiet --no-verify --cleanup=whitespace --file=- || exit 72
-else
-    git commit --quiet --no-verify --cleanup=whitespace --file=- --only -- "$@" || exit 72
-fi
-mv -f "$copy" "$index.lock" && mv -f "$index.lock" "$index" || exit 72
+[ -z "$approved" ] || [ "$approved" = "$tree $onto" ] || exit 74
+"#;
+
+/// A folder of the command's own.
+const WORK: &str = r#"
+work=$(mktemp -d) || exit 72
+trap 'rm -rf "$work"' EXIT
+"#;
+
+/// Commits what was staged, and tells what was committed. The message is standard input.
+const COMMIT: &str = r#"
+git commit --quiet --no-verify --cleanup=whitespace --file=- || exit 72
+cp "$work/index" "$lock" && mv -f "$lock" "$index" || exit 72
 unset GIT_INDEX_FILE
 git rev-parse HEAD
 git symbolic-ref --quiet --short HEAD || echo
@@ -75,17 +93,29 @@ git log -1 --format=%s
 git diff-tree --root --no-commit-id --name-only -r -z HEAD
 "#;
 
-/// A hash of all that would be committed, then which files, and their diff. The paths are its arguments.
+/// While a commit is made, no other git process changes the index.
+const LOCK: &str = r#"
+lock=$(git rev-parse --git-path index).lock || exit
+(set -C; : >"$lock") 2>/dev/null || { echo "another git process is at work here: $lock exists" >&2; exit 72; }
+trap 'rm -rf "$work" "$lock"' EXIT
+"#;
+
+/// New objects go to a store of the command's own, behind which the repository's is read.
+const ASIDE: &str = r#"
+objects=$(git rev-parse --git-path objects) || exit
+case "$objects" in /*) ;; *) objects=$PWD/$objects ;; esac
+mkdir -p "$work/objects/info" && printf '%s\n' "$objects" >"$work/objects/info/alternates" || exit 72
+export GIT_OBJECT_DIRECTORY=$work/objects
+"#;
+
+/// The tree, what it would be committed onto, which files differ and how. Not the porcelain `git diff`: what that leaves out
+/// is the repository's to configure.
 const PREVIEW: &str = r#"
-git rev-parse --git-dir >/dev/null || exit
-base=HEAD; git rev-parse --quiet --verify HEAD >/dev/null || base=$(git hash-object -t tree /dev/null)
-new() { git ls-files --others --exclude-standard -z -- "$@"; }
-diff() { git diff "$base" --no-ext-diff --no-textconv -- "$@"; }
-{ diff "$@"; new "$@"; new "$@" | xargs -0 -r git hash-object --no-filters --; } | git hash-object --stdin
-git diff "$base" --no-ext-diff --name-status -- "$@"
-new "$@" | while IFS= read -r -d '' file; do printf 'A\t%s\n' "$file"; done
+printf '%s\n' "$tree" "$onto"
+differ() { git diff-tree -r -M --text --full-index --no-ext-diff --no-textconv --ignore-submodules=none "$@" "$base" "$tree"; }
+differ --name-status
 echo
-diff "$@"
+differ --patch
 "#;
 
 impl Tool for Commit {
@@ -94,6 +124,8 @@ impl Tool for Commit {
     const NAME: &'static str = "git.commit";
     const TITLE: &'static str = "Commit changes";
     const EFFECT: Effect = Effect::Writes;
+    // A message says nothing of what is committed under it.
+    const BY_RULE: bool = false;
 
     fn examples(&self) -> Vec<Example> {
         vec![
@@ -121,38 +153,72 @@ impl Tool for Commit {
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let files: Vec<_> = input.files.iter().flatten().map(|file| super::path(file)).collect::<Result<_, _>>()?;
-        let paths: Vec<&str> = files.iter().map(toolhost_sandbox::WsPath::as_str).collect();
-        let result = super::run(ctx, Mode::Read, PREVIEW, &paths, "", &[]).await?;
+        let order = order(&input)?;
+        let result =
+            super::run(ctx, Mode::Read, &[WORK, ASIDE, STAGE, PREVIEW].concat(), &order.of(""), "", &[]).await?;
         if result.exit_code != 0 {
-            return Err(super::refused("what would be committed cannot be told", &result));
+            return Err(failed(&result));
         }
-        let (hash, changes) = result.stdout.text.split_once('\n').unwrap_or_default();
-        let summary = format!("commit: {}", input.message.trim().lines().next().unwrap_or_default());
-        let detail = format!("{}\n\n{changes}", input.message.trim());
-        Ok(Some(Preview { summary, detail, rests_on: json!({ "changes": hash }) }))
+        let mut lines = result.stdout.text.splitn(3, '\n');
+        let mut line = || lines.next().unwrap_or_default();
+        let (tree, onto, changes) = (line(), line(), line());
+        let summary = format!("commit: {}", order.message.lines().next().unwrap_or_default());
+        // Set in, no line of the message looks like one of what follows.
+        let message: String = order.message.lines().map(|line| format!("    {line}\n")).collect();
+        let detail = format!("{message}\nonto {}\n{changes}", onto.trim_end());
+        Ok(Some(Preview { summary, detail, rests_on: json!({ "tree": tree, "onto": onto }) }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let message = input.message.trim();
-        if message.is_empty() || message.chars().count() > MESSAGE_CHARS_MAX || message.contains('\0') {
-            return Err(ToolError::new(ErrorKind::Validation, "the message is empty, or holds a NUL character"));
+        let order = order(&input)?;
+        // What a person has seen is what is committed, and where.
+        let seen = |name: &str| ctx.approved.as_ref().and_then(|rests_on| rests_on.get(name)?.as_str());
+        let approved = seen("tree").zip(seen("onto")).map(|(tree, onto)| format!("{tree} {onto}")).unwrap_or_default();
+        let script = [WORK, LOCK, STAGE, COMMIT].concat();
+        let result = super::run(ctx, Mode::Write, &script, &order.of(&approved), order.message, &[]).await?;
+        if result.exit_code != 0 {
+            return Err(failed(&result));
         }
-        let files: Vec<_> = input.files.iter().flatten().map(|file| super::path(file)).collect::<Result<_, _>>()?;
-        let mut arguments = vec![if input.files.is_some() { "files" } else { "all" }];
-        arguments.extend(files.iter().map(toolhost_sandbox::WsPath::as_str));
-        let result = super::run(ctx, Mode::Write, SCRIPT, &arguments, message, &[]).await?;
-        match result.exit_code {
-            0 => read(&result.stdout.text)
-                .ok_or_else(|| super::refused("the commit was made, but git did not tell its hash", &result)),
-            70 => Err(super::refused("nothing was committed: the files could not be staged", &result)),
-            71 => Err(ToolError::new(ErrorKind::Conflict, "there is nothing to commit")
-                .hint("`git.status` shows what has changed")),
-            73 => Err(super::refused("nothing was committed: git's filters do not run here", &result).hint(
-                "files kept by a filter, such as Git LFS, are for a person to commit; name the other files in `files`",
-            )),
-            _ => Err(super::refused("nothing was committed", &result)),
-        }
+        read(&result.stdout.text)
+            .ok_or_else(|| super::refused("the commit was made, but git did not tell its hash", &result))
+    }
+}
+
+/// What is to be committed, checked.
+struct Order<'a> {
+    message: &'a str,
+    kind: &'static str,
+    files: Vec<WsPath>,
+}
+
+impl Order<'_> {
+    /// The arguments of [`STAGE`].
+    fn of<'a>(&'a self, approved: &'a str) -> Vec<&'a str> {
+        [self.kind, approved].into_iter().chain(self.files.iter().map(WsPath::as_str)).collect()
+    }
+}
+
+fn order(input: &Input) -> Result<Order<'_>, ToolError> {
+    let message = input.message.trim();
+    if message.is_empty() || message.chars().count() > MESSAGE_CHARS_MAX || message.contains('\0') {
+        return Err(ToolError::new(ErrorKind::Validation, "the message is empty, or holds a NUL character"));
+    }
+    let files = input.files.iter().flatten().map(|file| super::path(file)).collect::<Result<_, _>>()?;
+    Ok(Order { message, kind: if input.files.is_some() { "files" } else { "all" }, files })
+}
+
+/// What the codes of [`STAGE`] mean.
+fn failed(result: &CommandResult) -> ToolError {
+    match result.exit_code {
+        70 => super::refused("nothing was committed: the files could not be staged", result),
+        71 => ToolError::new(ErrorKind::Conflict, "there is nothing to commit")
+            .hint("`git.status` shows what has changed"),
+        73 => super::refused("nothing was committed: git's filters do not run here", result).hint(
+            "files kept by a filter, such as Git LFS, are for a person to commit; name the other files in `files`",
+        ),
+        74 => ToolError::new(ErrorKind::Conflict, "nothing was committed: what would be is not what a person has seen")
+            .hint("look at it anew and ask again"),
+        _ => super::refused("nothing was committed", result),
     }
 }
 

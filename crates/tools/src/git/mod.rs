@@ -24,6 +24,7 @@ const CAPTURE_BYTES: usize = 256 * 1024;
 const CONFIG: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
+    ("core.splitIndex", "false"),
     ("core.untrackedCache", "false"),
     ("core.pager", "cat"),
     ("core.editor", "true"),
@@ -172,6 +173,9 @@ fn environment(ctx: &Ctx<'_>, extra: &[(&str, &str)]) -> Vec<(String, String)> {
         pair("GIT_ASKPASS", "true"),
         pair("GIT_LITERAL_PATHSPECS", "1"),
         pair("GIT_NO_LAZY_FETCH", "1"),
+        // A repository says which object is shown for which, and which parents: what is shown is what is there.
+        pair("GIT_NO_REPLACE_OBJECTS", "1"),
+        pair("GIT_GRAFT_FILE", "/dev/null/none"),
         pair("GIT_AUTHOR_NAME", &persona),
         pair("GIT_AUTHOR_EMAIL", &address),
         pair("GIT_COMMITTER_NAME", &persona),

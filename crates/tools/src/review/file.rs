@@ -65,12 +65,14 @@ impl Tool for File {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let path = WsPath::parse(&input.path)?;
+        let asked = WsPath::parse(&input.path)?;
+        // What the person sees is of this place, and it is where their text goes.
+        let path = ctx.workspace.spot(&asked, true).await?.path;
         let content = read_whole(ctx, &path).await?;
         let before = as_text(&path, &content.bytes, content.size)?;
         let subject = Subject {
-            key: format!("file:{path}"),
-            title: path.as_str(),
+            key: format!("file:{asked}"),
+            title: asked.as_str(),
             text: &before.text,
             prompt: input.prompt.as_deref(),
             feedback: input.feedback,
@@ -81,9 +83,8 @@ impl Tool for File {
             let bytes = encode(text, before.encoding).unwrap_or_else(|| text.clone().into_bytes());
             // What the person saw is what they changed: anything else is not written over.
             let seen = Some(hex::encode(Sha256::digest(&content.bytes)));
-            ctx.workspace
-                .write(&path, bytes, WriteGuard { expected_sha256: seen, create_only: false, ..WriteGuard::default() })
-                .await?;
+            let guard = WriteGuard { expected_sha256: seen, exact: true, ..WriteGuard::default() };
+            ctx.workspace.write(&path, bytes, guard).await?;
             output.saved = true;
         }
         Ok(output)

@@ -67,6 +67,28 @@ fn a_folder_swapped_for_a_link_leads_nowhere() {
 }
 
 #[test]
+fn what_was_changed_where_it_is_kept_does_not_come_back() {
+    // index.html was changed, old/gone.css deleted, z.svg new: all three have a place in `former`.
+    for (path, planted) in [("index.html", "evil"), ("old/gone.css", "evil"), ("z.svg", "evil")] {
+        let trees = Trees::lively();
+        trees.deploy("second").unwrap();
+        let plan: serde_json::Value = {
+            let text = std::fs::read_to_string(trees.at("target/.toolhost/deploys/second/plan.json")).unwrap();
+            serde_json::from_str(text.rsplit_once('\n').unwrap().0).unwrap()
+        };
+        let of = |list: &str| plan[list].as_array().unwrap().clone();
+        let all: Vec<_> = of("files").into_iter().chain(of("orphans")).collect();
+        let n = all.iter().position(|file| file["path"] == path).unwrap();
+        std::fs::write(trees.at(&format!("target/.toolhost/deploys/second/former/{n}")), planted).unwrap();
+        let before = trees.target();
+        let told = trees.deployer().undo_plan().unwrap().unwrap();
+        assert_eq!(told.conflicts.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [path]);
+        assert_eq!(trees.undo().unwrap_err().kind(), ErrorKind::Conflict, "{path}");
+        assert_eq!(trees.target(), before, "{path}");
+    }
+}
+
+#[test]
 fn a_source_file_swapped_for_a_link_does_not_ship() {
     for at in [DeployStep::Planned, DeployStep::Recorded] {
         let trees = Trees::new(&[("page.html", "x")], &[]);

@@ -99,6 +99,10 @@ const USERS: &[(&str, &str)] = &[
     ("dist/app.js", "x"),
     ("config.toml", "x"),
     ("README.md", "x"),
+    ("Dockerfile", "x"),
+    ("web/Dockerfile", "x"),
+    ("Cargo.toml", "x"),
+    ("LICENSE", "x"),
     ("a/.hidden/x.js", "x"),
 ];
 
@@ -118,6 +122,10 @@ fn what_is_protected_survives_both_rules() {
                 ("dist/", "git ignores it"),
                 ("config.toml", "protected by `config.toml`"),
                 ("README.md", "protected by `README.md`"),
+                ("Dockerfile", "protected by `**/Dockerfile`"),
+                ("web/Dockerfile", "protected by `**/Dockerfile`"),
+                ("Cargo.toml", "protected by `Cargo.toml`"),
+                ("LICENSE", "protected by `LICENSE`"),
                 ("a/.hidden/", "protected by `**/.*`"),
             ] {
                 assert_eq!(find(&plan.protected, path), Some(why), "{path}");
@@ -143,7 +151,7 @@ fn by_default_only_what_a_deploy_brought_is_deleted() {
     assert_eq!(find(&plan.protected, "b.html"), Some("it was changed since it was deployed"));
     assert_eq!(find(&plan.protected, "README.md"), Some("protected by `README.md`"));
     let plan = trees.plan(&everything());
-    assert_eq!(paths(&plan.orphans, |orphan| &orphan.path), ["Dockerfile", "a.html", "b.html", "m.py"]);
+    assert_eq!(paths(&plan.orphans, |orphan| &orphan.path), ["a.html", "b.html", "m.py"]);
 }
 
 #[test]

@@ -137,7 +137,7 @@ async fn moving_never_follows_a_swapped_link() {
 #[tokio::test(flavor = "multi_thread")]
 async fn removing_never_follows_a_swapped_link() {
     race("remove", async |room, _| {
-        let result = room.executor.remove(&path("swapped/secret.txt")).await;
+        let result = room.executor.remove(&path("swapped/secret.txt"), None).await;
         for name in ["swapped", "link"] {
             // Whichever of the two is the folder now gets its file again; never through the link.
             let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;

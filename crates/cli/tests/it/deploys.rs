@@ -1,0 +1,73 @@
+//! Deploys from the command line and by a tool, as far as the audit and the person at the terminal see them.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Program, TempWorkspace};
+
+use crate::room::program;
+
+/// A workspace that is deployed to a folder beside it.
+fn deployed(workspace: &TempWorkspace) -> Program {
+    let target = workspace.beside("site");
+    std::fs::create_dir_all(&target).unwrap();
+    workspace.write("index.html", "one\n");
+    let program = program(workspace).variable("TOOLHOST_DEPLOY_TO", target);
+    let ran = program.run(&["deploy", "run", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    program
+}
+
+/// What a host leaves that dies before its deploy has begun to change anything.
+fn leave_half(workspace: &TempWorkspace, id: &str) {
+    std::fs::create_dir_all(workspace.beside("site/.toolhost/deploys").join(id).join("new")).unwrap();
+}
+
+fn mended(program: &Program) -> Vec<Value> {
+    let shown = program.run(&["--json", "audit", "show", "--tool", "deploy.mend"]).stdout;
+    shown.lines().map(|row| serde_json::from_str(row).unwrap()).collect()
+}
+
+#[test]
+fn a_plan_is_allowed_as_it_is_and_its_lines_are_one_file_each() {
+    let workspace = TempWorkspace::new();
+    let program = deployed(&workspace);
+    workspace.write("a.html\nnew: innocent.html", "x\n");
+    workspace.write("b\u{2800}.html\nunchanged: c.html", "x\n");
+    workspace.write("d\n+evil.html", "x\n");
+    let plan = program.run(&["deploy", "plan"]).stdout;
+    assert!(!plan.lines().any(|line| line.starts_with("new: innocent") || line.starts_with('+')), "{plan}");
+    let asked = program.run(&["--json", "call", "deploy.copy", "{}"]);
+    assert_eq!(asked.json()["data"]["approvalId"], "ask-1", "{asked:?}");
+    let shown = program.run(&["review", "show", "ask-1"]).stdout;
+    assert!(!shown.lines().any(|line| line.starts_with("new: innocent") || line.starts_with('+')), "{shown}");
+    assert!(shown.contains("new: d\\u{a}+evil.html"), "{shown}");
+    let edited = program.run(&["review", "decide", "ask-1", "--edit", r#"{"dryRun":true}"#]);
+    assert!(edited.code != Some(0) && edited.stderr.contains("it takes allow, deny"), "{edited:?}");
+    assert_eq!(program.run(&["review", "decide", "ask-1", "--allow"]).code, Some(0));
+}
+
+#[test]
+fn what_is_mended_of_a_deploy_is_written_down_whoever_looked() {
+    let workspace = TempWorkspace::new();
+    let program = deployed(&workspace);
+    program.run(&["member", "add", "vera", "viewer"]);
+    leave_half(&workspace, "one");
+    let ran = program.run(&["--user", "vera", "deploy", "plan"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("discarded"), "{ran:?}");
+    let rows = mended(&program);
+    assert_eq!(rows.len(), 2, "its two rows: {rows:?}");
+    let row = rows.iter().find(|row| row["arguments"]["mended"][0]["id"] == "one").unwrap();
+    assert_eq!(row["caller"]["persona"], "vera", "{row}");
+    // A dry run by a tool needs nobody, and mends as well.
+    leave_half(&workspace, "two");
+    let ran = program.run(&["--json", "call", "deploy.copy", &json!({ "dryRun": true }).to_string()]);
+    assert_eq!(ran.json()["ok"], true, "{ran:?}");
+    let rows = mended(&program);
+    assert!(rows.iter().any(|row| row["arguments"]["mended"][0]["id"] == "two"), "{rows:?}");
+    // And so does what is only shown to a person.
+    leave_half(&workspace, "three");
+    program.run(&["--json", "--unattended", "deny", "call", "deploy.copy", "{}"]);
+    let rows = mended(&program);
+    assert!(rows.iter().any(|row| row["arguments"]["mended"][0]["id"] == "three"), "{rows:?}");
+    let verified = program.run(&["audit", "verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}

