@@ -230,6 +230,7 @@ fn workflow_part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
             "workflow_md": text(package, "workflow", id, &workflow.path)?,
             "graph_json": graph(package, workflow)?,
             "frontmatter": workflow.document.as_ref().map(|document| document.front()),
+            "about": workflow.about,
             "step_index": workflow.nodes.iter().map(summary).collect::<Vec<_>>(),
         }),
         digest: json!({

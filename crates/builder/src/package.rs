@@ -111,6 +111,8 @@ pub struct Workflow {
     pub path: String,
     /// The path of its graph.
     pub graph_path: String,
+    /// What else the manifest says of it: its name, description and tags.
+    pub about: Option<Value>,
     /// Its document, if it can be understood.
     pub document: Option<Document>,
     /// Its graph, if it is JSON.
@@ -146,6 +148,7 @@ impl Workflow {
             pointer: self.pointer.clone(),
             path: self.path.clone(),
             graph_path: self.graph_path.clone(),
+            about: self.about.clone(),
         }
     }
 
@@ -404,6 +407,8 @@ pub struct Place {
     pub path: String,
     /// Of its graph.
     pub graph_path: String,
+    /// What else the manifest says of it.
+    pub about: Option<Value>,
 }
 
 /// SHA-256 in hexadecimal.
@@ -422,6 +427,7 @@ pub fn places_of(manifest: Option<&Value>) -> Vec<Place> {
             pointer: format!("/workflows/{index}"),
             path: text("workflow")?,
             graph_path: text("graph")?,
+            about: about(value),
         })
     });
     let mut places: Vec<Place> = listed.collect();
@@ -433,10 +439,20 @@ pub fn places_of(manifest: Option<&Value>) -> Vec<Place> {
             places.insert(0, place);
         }
         None => {
-            places.insert(0, Place { id: MAIN_WORKFLOW.to_owned(), pointer: "/entry".to_owned(), path, graph_path });
+            let (id, pointer) = (MAIN_WORKFLOW.to_owned(), "/entry".to_owned());
+            places.insert(0, Place { id, pointer, path, graph_path, about: None });
         }
     }
     places
+}
+
+/// What an entry of the manifest says besides where the workflow is.
+fn about(entry: &Value) -> Option<Value> {
+    let mut fields = entry.as_object()?.clone();
+    for name in ["id", "workflow", "graph"] {
+        fields.remove(name);
+    }
+    (!fields.is_empty()).then_some(Value::Object(fields))
 }
 
 /// The paths of the step files that a graph names; none if it cannot be read.
@@ -457,7 +473,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn workflow(&mut self, place: Place) -> Workflow {
-        let Place { id, pointer, path, graph_path } = place;
+        let Place { id, pointer, path, graph_path, about } = place;
         let document = self.document(&path);
         let graph = if self.graphs.insert(graph_path.clone()) {
             read_json(self.files, &graph_path, self.problems)
@@ -469,7 +485,7 @@ impl Reader<'_> {
         let edges = items(graph.as_ref(), "edges").filter_map(edge).collect();
         let steps = self.steps(&nodes);
         let entry_node_id = graph.as_ref().and_then(|graph| text_at(graph, &["entryNodeId"]));
-        Workflow { id, pointer, path, graph_path, document, graph, entry_node_id, nodes, edges, steps }
+        Workflow { id, pointer, path, graph_path, about, document, graph, entry_node_id, nodes, edges, steps }
     }
 
     fn steps(&mut self, nodes: &[Node]) -> Vec<Step> {

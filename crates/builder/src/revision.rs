@@ -16,7 +16,7 @@ pub fn of(value: &Value) -> String {
     hex::encode(Sha256::digest(canonical))
 }
 
-/// Of a whole workflow: its document, its graph and all its steps.
+/// Of a whole workflow: its document, its graph, all its steps, and what the manifest says of it.
 #[must_use]
 pub fn workflow(package: &Package, workflow: &Workflow) -> String {
     let files = package.files();
@@ -28,7 +28,8 @@ pub fn workflow(package: &Package, workflow: &Workflow) -> String {
     }
     // The layout of a graph means nothing, that of a document may.
     let graph = workflow.graph.clone().unwrap_or_else(|| content(files, &workflow.graph_path));
-    of(&json!({ "document": content(files, &workflow.path), "graph": graph, "steps": steps }))
+    let document = content(files, &workflow.path);
+    of(&json!({ "document": document, "graph": graph, "steps": steps, "about": workflow.about }))
 }
 
 /// Of a step: its file, comments and all.

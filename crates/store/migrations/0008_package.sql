@@ -30,6 +30,8 @@ CREATE TABLE package_workflow (
     pointer    TEXT    NOT NULL,
     path       TEXT    NOT NULL COLLATE BINARY,
     graph_path TEXT    NOT NULL COLLATE BINARY,
+    -- What else the manifest says of it, as JSON.
+    about      TEXT,
     steps      INTEGER NOT NULL,
     revision   TEXT    NOT NULL,
     PRIMARY KEY (project_id, id)

@@ -309,7 +309,7 @@ impl<'a> Draft<'a> {
             let message = format!("the document and the graph of the workflow `{id}` are both `{path}`");
             return Err(Box::new(Finding::error("path-taken", &path, "", message).expected("a file for each")));
         }
-        Ok(Place { id: id.to_owned(), pointer: String::new(), path, graph_path })
+        Ok(Place { id: id.to_owned(), pointer: String::new(), path, graph_path, about: None })
     }
 
     /// Writes the manifest's entry of a workflow, or takes it out.

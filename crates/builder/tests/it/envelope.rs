@@ -40,8 +40,11 @@ fn an_envelope_has_exactly_seven_fields_and_the_snapshot_of_its_target() {
         assert_eq!(serde_json::to_vec(&envelope).unwrap(), serde_json::to_vec(&again).unwrap());
         envelope
     };
-    let workflow =
-        check(TargetType::Workflow, "research-report", &["frontmatter", "graph_json", "step_index", "workflow_md"]);
+    let workflow = check(
+        TargetType::Workflow,
+        "research-report",
+        &["about", "frontmatter", "graph_json", "step_index", "workflow_md"],
+    );
     assert_eq!(workflow["target_snapshot"]["step_index"].as_array().unwrap().len(), 12);
     assert_eq!(workflow["revision_info"]["workflow"], workflow["revision_info"]["target"]);
     let fields = ["adjacent_edges", "frontmatter", "node_meta", "step_markdown", "step_path"];

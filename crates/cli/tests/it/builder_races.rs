@@ -406,3 +406,40 @@ async fn what_is_used_meanwhile_is_not_taken_back() {
         assert_eq!(files(&house).await, two_flows());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_manifest_says_of_a_workflow_is_part_of_its_revision() {
+    for engine in engines() {
+        let house = opened(&engine).await;
+        let old = read(&house, "s2", "workflow", json!({"workflowId": "two"})).await;
+        assert_eq!(old["about"]["displayName"], "two");
+        staged(&house, "s1", set(&[workflow("two", json!({"displayName": "Deux"}))], &old)).await;
+        applied(&house, "cs-1", &[]).await;
+        let now = read(&house, "s1", "workflow", json!({"workflowId": "two"})).await;
+        assert_eq!(now["about"]["displayName"], "Deux");
+        assert_ne!(now["revisions"], old["revisions"]);
+        staged(&house, "s2", set(&[workflow("two", json!({"displayName": "Zwei"}))], &old)).await;
+        assert_eq!(code(&apply(&house, "cs-2", &[]).await), "AI_REVISION_BASE_MISMATCH");
+        // The name of one workflow is nothing to the other.
+        let one = read(&house, "s3", "workflow", json!({"workflowId": "one"})).await;
+        assert_eq!(one["about"]["displayName"], "one");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_is_a_number_and_a_text_is_an_id() {
+    for engine in engines() {
+        let mut package = two_flows();
+        let manifest = String::from_utf8(package["bmad.json"].clone()).unwrap();
+        // The second workflow is called as the first one's number is.
+        package.insert("bmad.json".to_owned(), manifest.replace("\"id\": \"two\"", "\"id\": \"1\"").into_bytes());
+        let house = engine.house().await;
+        import(&house, package, false).await;
+        let nodes = async |workflow: Value| {
+            read(&house, "s1", "workflow", json!({"workflowId": workflow})).await["step_index"][0]["node_id"].clone()
+        };
+        assert_eq!((nodes(json!(1)).await, nodes(json!("1")).await), (json!("a"), json!("b")));
+        let step = read(&house, "s1", "step", json!({"workflowId": 1, "nodeId": "a"})).await;
+        assert_eq!(step["step_path"], "one/steps/s.md");
+    }
+}

@@ -7,10 +7,9 @@ use toolhost_builder::{ASSETS_FOLDER, Edits, MANIFEST, Package, Place, revision}
 
 use super::derive::{Derived, Rows, agents_only, head_of, outgoing};
 use super::error::Result;
-use super::part::{Head, Want};
+use super::part::{Head, Want, place};
 use super::{BATCH, Shelf};
 use crate::db::{Tx, places, sql, sql_of};
-use crate::error::Error;
 
 /// Why files change.
 pub(super) struct Cause<'a> {
@@ -167,15 +166,10 @@ impl Shelf {
         last_number: &mut i64,
     ) -> Result<()> {
         let project = self.who.project_id;
-        let text = "SELECT id, pointer, path, graph_path, position FROM package_workflow WHERE project_id = $1";
+        let text = "SELECT id, pointer, path, graph_path, about, position FROM package_workflow WHERE project_id = $1";
         let mut known: BTreeMap<String, (Place, i64)> = BTreeMap::new();
         for row in sql(text).bind(project).all(tx).await? {
-            let place = Place {
-                id: row.get("id")?,
-                pointer: row.get("pointer")?,
-                path: row.get("path")?,
-                graph_path: row.get("graph_path")?,
-            };
+            let place = place(&row)?;
             known.insert(place.id.clone(), (place, row.get("position")?));
         }
         let mut seen = BTreeSet::new();
@@ -186,21 +180,29 @@ impl Shelf {
             match known.remove(&place.id) {
                 Some(same) if same == (place.clone(), position) => {}
                 Some((was, _)) => {
-                    let text = "UPDATE package_workflow SET pointer = $3, path = $4, graph_path = $5, position = $6
+                    let text = "UPDATE package_workflow SET pointer = $3, path = $4, graph_path = $5, position = $6,
+                             about = $7
                          WHERE project_id = $1 AND id = $2";
                     let query = sql(text).bind(project).bind(&place.id).bind(&place.pointer);
-                    query.bind(&place.path).bind(&place.graph_path).bind(position).run(tx).await?;
-                    if (&was.path, &was.graph_path) != (&place.path, &place.graph_path) {
+                    query.bind(&place.path).bind(&place.graph_path).bind(position).bind(about(place)).run(tx).await?;
+                    let moved = Place { pointer: place.pointer.clone(), ..was };
+                    if moved != *place {
                         touched.insert(place.id.clone());
                     }
                 }
                 None => {
                     *last_number += 1;
                     let text = "INSERT INTO package_workflow
-                             (project_id, id, number, position, pointer, path, graph_path, steps, revision)
-                         VALUES ($1, $2, $3, $4, $5, $6, $7, 0, '')";
+                             (project_id, id, number, position, pointer, path, graph_path, about, steps, revision)
+                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, '')";
                     let query = sql(text).bind(project).bind(&place.id).bind(*last_number).bind(position);
-                    query.bind(&place.pointer).bind(&place.path).bind(&place.graph_path).run(tx).await?;
+                    query
+                        .bind(&place.pointer)
+                        .bind(&place.path)
+                        .bind(&place.graph_path)
+                        .bind(about(place))
+                        .run(tx)
+                        .await?;
                     touched.insert(place.id.clone());
                 }
             }
@@ -261,21 +263,16 @@ impl Shelf {
     }
 
     async fn all_places(&self, tx: &mut Tx) -> Result<Vec<Place>> {
-        let text = "SELECT id, pointer, path, graph_path FROM package_workflow WHERE project_id = $1 ORDER BY position";
+        let text = "SELECT id, pointer, path, graph_path, about FROM package_workflow WHERE project_id = $1
+             ORDER BY position";
         let rows = sql(text).bind(self.who.project_id).all(tx).await?;
-        let all: std::result::Result<Vec<Place>, Error> = rows
-            .iter()
-            .map(|row| {
-                Ok(Place {
-                    id: row.get("id")?,
-                    pointer: row.get("pointer")?,
-                    path: row.get("path")?,
-                    graph_path: row.get("graph_path")?,
-                })
-            })
-            .collect();
-        Ok(all?)
+        rows.iter().map(place).collect()
     }
+}
+
+/// What the manifest says of a workflow, as its row keeps it.
+pub(super) fn about(place: &Place) -> Option<String> {
+    place.about.as_ref().map(ToString::to_string)
 }
 
 /// The unit of all agents.

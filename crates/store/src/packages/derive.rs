@@ -123,8 +123,9 @@ impl Derived {
     pub(super) fn new(project: i64, moment: i64) -> Self {
         Self {
             workflows: Rows::into(
-                "INSERT INTO package_workflow (project_id, id, number, position, pointer, path, graph_path, steps, revision)",
-                9,
+                "INSERT INTO package_workflow
+                     (project_id, id, number, position, pointer, path, graph_path, about, steps, revision)",
+                10,
             ),
             names: Rows::into("INSERT INTO package_name (project_id, name, workflow)", 3),
             refs: Rows::into("INSERT INTO package_ref (project_id, target, unit, number, refs)", 5),
@@ -154,6 +155,7 @@ impl Derived {
             workflow.pointer.as_str().into(),
             workflow.path.as_str().into(),
             workflow.graph_path.as_str().into(),
+            super::change::about(&workflow.place()).into(),
             (workflow.nodes.len() as i64).into(),
             revision.as_str().into(),
         ]);

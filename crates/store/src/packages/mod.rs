@@ -35,7 +35,7 @@ use crate::records::Who;
 /// References of one answer.
 pub const REFS_MAX: usize = 500;
 /// Workflows that one question by name looks into.
-const WORKFLOWS_LOOKED_AT_MAX: i64 = 20;
+const WORKFLOWS_LOOKED_AT_MAX: i64 = 10;
 /// Units that may refer to what is renamed or deleted: all of them are looked at.
 const UNITS_MAX: usize = 500;
 /// Rows asked for or written at once.

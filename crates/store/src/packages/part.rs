@@ -189,7 +189,7 @@ impl Shelf {
         let mut found = Vec::new();
         for batch in want.workflows.iter().collect::<Vec<_>>().chunks(BATCH) {
             let text = format!(
-                "SELECT id, pointer, path, graph_path FROM package_workflow WHERE project_id = $1 AND id IN ({})
+                "SELECT id, pointer, path, graph_path, about FROM package_workflow WHERE project_id = $1 AND id IN ({})
                  ORDER BY position",
                 places(2, batch.len())
             );
@@ -252,8 +252,11 @@ impl Shelf {
     }
 }
 
-fn place(row: &Row) -> Result<Place> {
+/// The place of a workflow, from its row.
+pub(super) fn place(row: &Row) -> Result<Place> {
+    let about: Option<String> = row.get("about")?;
     Ok(Place {
+        about: about.map(|text| serde_json::from_str(&text)).transpose()?,
         id: row.get("id")?,
         pointer: row.get("pointer")?,
         path: row.get("path")?,

@@ -16,6 +16,9 @@ use super::drafts::Draft;
 use super::error::{PackageError, Result};
 use super::part::{Head, Part, Want};
 use super::{REFS_MAX, Shelf, WORKFLOWS_LOOKED_AT_MAX};
+
+/// Units asked for at once.
+const UNITS_PAGE: i64 = 64;
 use crate::db::{Tx, sql};
 
 /// How a workflow is named: by its number here, or by its id in the package.
@@ -330,31 +333,29 @@ impl Shelf {
         part: &Part,
         drafts: &[Draft],
     ) -> Result<(Vec<Ref>, bool)> {
-        let package = part.package();
-        let text = "SELECT unit, refs FROM package_ref WHERE project_id = $1 AND target = $2 ORDER BY unit LIMIT $3";
-        let query = sql(text).bind(self.who.project_id).bind(object.to_string());
-        let rows = query.bind(REFS_MAX as i64 + 1).all(tx).await?;
+        let text = "SELECT unit, refs FROM package_ref WHERE project_id = $1 AND target = $2 AND unit > $3
+             ORDER BY unit LIMIT $4";
         let mut found: Vec<Ref> = Vec::new();
-        for row in rows {
-            let unit: String = row.get("unit")?;
-            let at_hand = match unit.split_once(':') {
-                Some(("workflow", id)) => part.base.workflow(id).is_some() || package.workflow(id).is_some(),
-                Some((_, path)) => {
-                    package.files().contains_key(path) || drafts.iter().any(|d| d.object.to_string() == unit)
+        let mut last = String::new();
+        loop {
+            let query = sql(text).bind(self.who.project_id).bind(object.to_string()).bind(&last);
+            let rows = query.bind(UNITS_PAGE).all(tx).await?;
+            for row in &rows {
+                last = row.get("unit")?;
+                if is_at_hand(&last, part, drafts) {
+                    continue;
                 }
-                None => true,
-            };
-            if at_hand {
-                continue;
+                let refs: Vec<Ref> = serde_json::from_str(&row.get::<String>("refs")?)?;
+                found.extend(refs.into_iter().map(|one| Ref { resolved: true, ..one }));
+                if found.len() > REFS_MAX {
+                    found.truncate(REFS_MAX);
+                    return Ok((found, true));
+                }
             }
-            let refs: Vec<Ref> = serde_json::from_str(&row.get::<String>("refs")?)?;
-            found.extend(refs.into_iter().map(|one| Ref { resolved: true, ..one }));
-            if found.len() > REFS_MAX {
-                found.truncate(REFS_MAX);
-                return Ok((found, true));
+            if (rows.len() as i64) < UNITS_PAGE {
+                return Ok((found, false));
             }
         }
-        Ok((found, false))
     }
 
     /// The workflow that a target names: by its id, or by its number as a text, as the seed has it.
@@ -404,6 +405,18 @@ impl Shelf {
 }
 
 const IMPORT: Cause<'static> = Cause { kind: "import", set: None, operations: None, undoes: None };
+
+/// Whether what this unit refers to is read from the unit itself.
+fn is_at_hand(unit: &str, part: &Part, drafts: &[Draft]) -> bool {
+    let package = part.package();
+    match unit.split_once(':') {
+        Some(("workflow", id)) => part.base.workflow(id).is_some() || package.workflow(id).is_some(),
+        Some((_, path)) => {
+            package.files().contains_key(path) || drafts.iter().any(|draft| draft.object.to_string() == unit)
+        }
+        None => true,
+    }
+}
 
 fn has_assets(drafts: &[Draft]) -> bool {
     drafts.iter().any(|draft| matches!(draft.object, Object::Asset(_)))

@@ -8,7 +8,7 @@ use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError
 use toolhost_store::Packages;
 use toolhost_store::packages::FoundRefs;
 
-use super::{session, shelf, told};
+use super::{session, shelf};
 use crate::given::PACKAGE;
 
 pub(crate) struct RefsFind(pub(crate) Packages);
@@ -39,6 +39,13 @@ struct Where {
 enum WhereKind {
     Id,
     Path,
+}
+
+/// The two directions.
+const NAMES: [&str; 2] = ["inbound", "outbound"];
+
+fn names(objects: &[Object]) -> String {
+    objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl Tool for RefsFind {
@@ -75,7 +82,21 @@ impl Tool for RefsFind {
     }
 
     fn render(&self, output: &FoundRefs) -> String {
-        told(output)
+        let mut text = format!("{} of {}\n", NAMES.join(" and "), names(&output.refs.objects));
+        for (name, refs) in NAMES.into_iter().zip([&output.refs.inbound, &output.refs.outbound]) {
+            text.push_str(&format!("{name}: {}\n", refs.len()));
+            for one in refs {
+                let line = one.line.map(|line| format!(":{line}")).unwrap_or_default();
+                let missing = if one.resolved { "" } else { " (is not there)" };
+                let kind = serde_json::to_value(one.kind).ok().and_then(|kind| Some(kind.as_str()?.to_owned()));
+                let (from, to, kind) = (&one.from, &one.to, kind.unwrap_or_default());
+                text.push_str(&format!("  {from} -> {to} ({kind}) in {}{line}{}{missing}\n", one.file, one.pointer));
+            }
+        }
+        if output.truncated {
+            text.push_str("there are more: name one object to see those of it alone\n");
+        }
+        text
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<FoundRefs, ToolError> {

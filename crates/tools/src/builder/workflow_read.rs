@@ -29,6 +29,8 @@ pub(crate) struct Object {
     /// Id, type, title, file and agent of each node.
     step_index: Vec<Value>,
     frontmatter: Option<Value>,
+    /// Its name, description and tags, as the manifest lists them.
+    about: Option<Value>,
 }
 
 impl Tool for WorkflowRead {
