@@ -1,5 +1,6 @@
 //! `toolhost package`
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -134,15 +135,28 @@ async fn export(path: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     if path.extension().is_some_and(|ending| ending == "zip") {
         std::fs::write(path, to_zip(&files)).with_context(|| path.display().to_string())?;
     } else {
-        for (name, bytes) in &files {
-            let file = path.join(name);
-            let folder = file.parent().unwrap_or(path);
-            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-            std::fs::write(&file, bytes).with_context(|| file.display().to_string())?;
-        }
+        write_folder(path, &files)?;
     }
     print::note(format_args!("{} files in {}", files.len(), path.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a folder with these files, or none.
+fn write_folder(path: &Path, files: &Files) -> anyhow::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
+    // As any new folder: what the umask leaves.
+    let usual = std::fs::Permissions::from_mode(0o777);
+    let partial = tempfile::Builder::new().prefix(".toolhost-export-").permissions(usual).tempdir_in(parent)?;
+    for (name, bytes) in files {
+        let file = partial.path().join(name);
+        let folder = file.parent().unwrap_or(path);
+        std::fs::create_dir_all(folder).with_context(|| path.join(name).display().to_string())?;
+        std::fs::write(&file, bytes).with_context(|| path.join(name).display().to_string())?;
+    }
+    let partial = partial.keep();
+    std::fs::rename(&partial, path).with_context(|| path.display().to_string())?;
+    Ok(())
 }
 
 async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {

@@ -443,3 +443,21 @@ async fn a_number_is_a_number_and_a_text_is_an_id() {
         assert_eq!(step["step_path"], "one/steps/s.md");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zero_character_is_refused_wherever_it_stands() {
+    for engine in engines() {
+        let house = opened(&engine).await;
+        let target = json!({"op": "delete", "targetType": "asset", "target": {"path": "assets/\0.md"}});
+        for (tool, arguments) in [
+            ("builder.workflow.read", json!({"workflowId": "\0"})),
+            ("builder.step.read", json!({"workflowId": "two", "nodeId": "a\0"})),
+            ("builder.asset.read", json!({"path": "assets/\0.md"})),
+            ("builder.refs.find", json!({"locator": {"type": "id", "value": "\0"}})),
+            ("builder.change.stage", json!({"changeSet": set(&[target], &json!({}))})),
+        ] {
+            let error = call(&house, "s1", tool, arguments).await.error.unwrap();
+            assert_eq!(error.kind.as_str(), "validation", "{tool}: {error:?}");
+        }
+    }
+}

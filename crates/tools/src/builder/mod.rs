@@ -79,12 +79,25 @@ impl<T: DeserializeOwned + Serialize> Read<T> {
 /// The package of the caller's project, changed in the caller's name.
 fn shelf(packages: &Packages, ctx: &Ctx<'_>) -> Result<Shelf, ToolError> {
     let call = ctx.call;
+    if has_zero(&call.arguments) {
+        // PostgreSQL keeps no such text, and no name of a package has one.
+        return Err(ToolError::new(ErrorKind::Validation, "a text has a zero character").hint("leave it out"));
+    }
     Ok(packages.shelf(Who {
         project_id: call.scope.project_id,
         user_id: call.scope.user_id,
         name: call.caller.persona.clone(),
         call_id: call.id.to_string(),
     })?)
+}
+
+fn has_zero(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_zero),
+        Value::Object(fields) => fields.iter().any(|(name, value)| name.contains('\0') || has_zero(value)),
+        _ => false,
+    }
 }
 
 /// The session through whose drafts the package is seen.
