@@ -283,11 +283,9 @@ fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
 fn only(body: &Value, chosen: &[Draft]) -> Value {
     let mut body = body.clone();
     if let Some(operations) = body.get_mut("operations").and_then(Value::as_array_mut) {
-        let mut position = 0;
-        operations.retain(|_| {
-            position += 1;
-            chosen.iter().any(|draft| draft.position == position - 1)
-        });
+        let is_chosen = |position: usize| chosen.iter().any(|draft| draft.position == position as i64);
+        let all = std::mem::take(operations).into_iter().enumerate();
+        *operations = all.filter(|(position, _)| is_chosen(*position)).map(|(_, operation)| operation).collect();
     }
     // What it said of all its operations need not be true of some.
     if let Some(fields) = body.as_object_mut() {

@@ -36,7 +36,11 @@ impl Shelf {
         cause: &Cause<'_>,
     ) -> Result<Option<i64>> {
         let before = self.files(tx, &edits.keys().cloned().collect(), None).await?;
-        let edits: Edits = edits.iter().filter(|(path, bytes)| before.get(*path) != bytes.as_ref()).map(own).collect();
+        let edits: Edits = edits
+            .iter()
+            .filter(|(path, bytes)| before.get(*path) != bytes.as_ref())
+            .map(|(path, bytes)| (path.clone(), bytes.clone()))
+            .collect();
         if edits.is_empty() {
             return Ok(None);
         }
@@ -288,8 +292,4 @@ pub(super) fn derive_asset(derived: &mut Derived, path: &str, bytes: &[u8]) -> R
     let alone = Package::part(head_of(None), files, Vec::new(), toolhost_builder::Elsewhere::default());
     let own = Object::Asset(path.to_owned());
     derived.refs(&own.to_string(), &outgoing(&Index::of(&alone), |object| *object == own))
-}
-
-fn own((path, bytes): (&String, &Option<Vec<u8>>)) -> (String, Option<Vec<u8>>) {
-    (path.clone(), bytes.clone())
 }

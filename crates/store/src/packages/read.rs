@@ -241,7 +241,7 @@ impl Shelf {
         })
     }
 
-    /// The context envelope of an object. `domain` says whom the package is for.
+    /// The context envelope of an object, and the number and the id of its workflow.
     pub async fn context(
         &self,
         kind: TargetType,

@@ -22,7 +22,7 @@ pub struct FoundRefs {
 }
 
 impl Shelf {
-    /// What refers to what the locator means, and what it refers to; within `workflow`, if one is named.
+    /// What refers to what the locator means, and what it refers to.
     pub async fn find_refs(&self, locator: &Locator, session: Option<&str>) -> Result<FoundRefs> {
         let mut tx = self.db.snapshot().await?;
         let drafts = self.drafts(&mut tx, session).await?;

@@ -183,14 +183,13 @@ impl Shelf {
             return Err(PackageError::NothingStaged("discarded"));
         }
         for number in &numbers {
-            for text in [
-                "UPDATE change_set SET state = 'rejected', updated_at_ms = $3 WHERE project_id = $1 AND number = $2",
-                "UPDATE change_operation SET state = 'rejected'
-                 WHERE project_id = $1 AND set_number = $2 AND state = 'staged' AND $3 > 0",
-            ] {
-                let query = sql(text).bind(self.who.project_id).bind(*number).bind(self.clock.unix_ms());
-                query.run(&mut tx).await?;
-            }
+            let text =
+                "UPDATE change_set SET state = 'rejected', updated_at_ms = $3 WHERE project_id = $1 AND number = $2";
+            let query = sql(text).bind(self.who.project_id).bind(*number).bind(self.clock.unix_ms());
+            query.run(&mut tx).await?;
+            let text = "UPDATE change_operation SET state = 'rejected'
+                 WHERE project_id = $1 AND set_number = $2 AND state = 'staged'";
+            sql(text).bind(self.who.project_id).bind(*number).run(&mut tx).await?;
         }
         tx.commit().await?;
         Ok(numbers.into_iter().map(set_id).collect())

@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use toolhost_builder::refs::Object;
 use toolhost_contract::{Ctx, Effect, ErrorCode, ErrorKind, Example, Expect, Tool, ToolError};
 use toolhost_store::Packages;
 use toolhost_store::packages::{Applied, Apply};
 
-use super::{set_number, shelf, told};
+use super::{set_number, shelf};
 use crate::given::{PACKAGE, STAGED};
 
 /// What a person's interface says, and nothing else does.
@@ -59,7 +60,22 @@ impl Tool for ChangeApply {
     }
 
     fn render(&self, output: &Applied) -> String {
-        told(output)
+        let names = |objects: &[Object]| objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let id = &output.change_set_id;
+        let mut text = match output.moment {
+            Some(moment) => format!("{id} is applied as change {moment}: {}", names(&output.objects)),
+            None => format!("{id} is applied; nothing is different, as it was so already"),
+        };
+        if !output.merged.is_empty() {
+            text.push_str(&format!("\nmerged with what somebody else has changed: {}", names(&output.merged)));
+        }
+        if output.left > 0 {
+            text.push_str(&format!("\n{} of its operations are still staged", output.left));
+        }
+        for warning in &output.warnings {
+            text.push_str(&format!("\nnote: {} ({})", warning.message, warning.code));
+        }
+        text
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Applied, ToolError> {

@@ -7,7 +7,7 @@ use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError
 use toolhost_store::Packages;
 use toolhost_store::packages::Undone;
 
-use super::{shelf, told};
+use super::shelf;
 use crate::given::{APPLIED, PACKAGE};
 
 pub(crate) struct ChangeUndo(pub(crate) Packages);
@@ -50,7 +50,11 @@ impl Tool for ChangeUndo {
     }
 
     fn render(&self, output: &Undone) -> String {
-        told(output)
+        let files = output.files.join(", ");
+        match output.moment {
+            Some(moment) => format!("change {} is taken back by change {moment}: {files}", output.undoes),
+            None => format!("nothing is different: change {} had been taken back by others", output.undoes),
+        }
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Undone, ToolError> {

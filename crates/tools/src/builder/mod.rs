@@ -49,7 +49,7 @@ pub(crate) struct Read<T> {
     /// Whether this shows what the session has staged, and not yet what everybody sees.
     drafted: bool,
     /// What the session has staged and what no longer fits: it is not shown here.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
     #[serde(skip)]
     target: String,
