@@ -223,7 +223,7 @@ impl Shelf {
         let paths: Vec<&String> = paths.collect();
         for batch in paths.chunks(BATCH) {
             let text = format!(
-                "SELECT DISTINCT workflow FROM package_name WHERE project_id = $1 AND name IN ({})",
+                "SELECT workflow FROM package_name WHERE project_id = $1 AND name IN ({})",
                 places(2, batch.len())
             );
             let mut query = sql_of(text).bind(self.who.project_id);
