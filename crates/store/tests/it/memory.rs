@@ -239,7 +239,7 @@ async fn a_rare_combination_is_found_below_a_thousand_common_ones() {
             keywords: vec!["build green again zebra attempt".to_owned()],
             limit: usize::MAX,
         };
-        assert!(desk.search(&all).await.unwrap().len() >= 400, "{place}");
+        assert!(desk.search(&all).await.unwrap().len() >= 250, "{place}: as many as are looked at");
     }
 }
 
