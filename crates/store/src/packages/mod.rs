@@ -2,7 +2,7 @@
 //!
 //! The bytes of the files are kept as they came. Beside them stand rows that say which workflow a file belongs to, which
 //! names it has and what it refers to, so that a question about one step of ten thousand workflows reads that step's
-//! workflow and no other. Whatever changes a file goes through [`change::commit`], which keeps those rows true and what
+//! workflow and no other. Whatever changes a file goes through `commit` in `change.rs`, which keeps those rows true and what
 //! was before. What is said about a package is said by the crate `builder`; here is only where it is kept.
 //! Start with [`Packages::shelf`].
 
