@@ -82,7 +82,7 @@ impl fmt::Display for Conflicts {
 
 impl Shelf {
     /// Applies a staged set, or the operations of it that are wanted. What the session staged before for the same objects
-    /// goes with it; what it staged later stays, and is from then on a change of what is there now.
+    /// goes with it; what it staged later stays, as a change of what was staged before it.
     pub async fn apply(&self, wish: &Apply) -> Result<Applied> {
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;

@@ -18,7 +18,7 @@ const SHOWN: usize = 3;
 pub enum PackageError {
     #[error("this project has no workflow package")]
     NoPackage,
-    #[error("this project has a workflow package already")]
+    #[error("this project has a workflow package already; `replace` puts the new one in its place")]
     Exists,
     #[error("there is no {what} `{name}` in the package")]
     NotFound { what: &'static str, name: String },
@@ -109,7 +109,7 @@ impl PackageError {
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoPackage => "a person imports one: `toolhost package import PATH`",
-            Self::Exists => "`--replace` puts the new one in its place; the old one's texts are kept in the history",
+            Self::Exists => "the texts of the one that is there are kept in the history",
             Self::NotFound { .. } | Self::Envelope(EnvelopeError::Missing { .. }) => {
                 "`builder.refs.find` and `builder.workflow.read` show what there is"
             }
