@@ -42,6 +42,42 @@ pub enum ErrorCode {
     /// A call names another session than the one it comes from.
     #[serde(rename = "AI_TARGET_CONTEXT_MISMATCH")]
     OtherContext,
+    /// A layer that every prompt needs is missing.
+    #[serde(rename = "AI_PROMPT_COMPOSE_ERROR")]
+    PromptCompose,
+    /// Whom a package is for cannot be read: the structure is damaged.
+    #[serde(rename = "AI_DOMAIN_PROFILE_INCOMPLETE")]
+    DomainProfile,
+    /// What may not be left out of a prompt does not fit into it.
+    #[serde(rename = "AI_CONTEXT_BUDGET_EXCEEDED")]
+    ContextBudget,
+    /// A session has asked its model as often as it may. It can be resumed with more.
+    #[serde(rename = "AI_TOOL_LOOP_LIMIT_EXCEEDED")]
+    LoopLimit,
+    /// A session has used the tokens it may. It can be resumed with more.
+    #[serde(rename = "AI_TOKEN_LIMIT_EXCEEDED")]
+    TokenLimit,
+    /// A session has cost what it may. It can be resumed with more.
+    #[serde(rename = "AI_COST_LIMIT_EXCEEDED")]
+    CostLimit,
+    /// A session has run as long as it may. It can be resumed with more.
+    #[serde(rename = "AI_TIME_LIMIT_EXCEEDED")]
+    TimeLimit,
+    /// A model's answer is not what the contract of its session says.
+    #[serde(rename = "AI_BAD_RESPONSE")]
+    BadResponse,
+    /// There is no model, or no key for it.
+    #[serde(rename = "AI_DISABLED")]
+    Disabled,
+    /// The model's provider refuses, or has failed too often.
+    #[serde(rename = "AI_PROVIDER_ERROR")]
+    Provider,
+    /// The model's provider does not answer in time, or stops in the middle.
+    #[serde(rename = "AI_PROVIDER_TIMEOUT")]
+    ProviderTimeout,
+    /// The model's provider cannot be reached.
+    #[serde(rename = "AI_PROVIDER_UNREACHABLE")]
+    ProviderUnreachable,
 }
 
 /// The family of a failure: stable strings that a program can act on.
@@ -100,6 +136,18 @@ impl ErrorCode {
             Self::ApplyUnconfirmed => "AI_APPLY_REQUIRES_CONFIRMATION",
             Self::ApplyFailed => "AI_APPLY_FAILED",
             Self::OtherContext => "AI_TARGET_CONTEXT_MISMATCH",
+            Self::PromptCompose => "AI_PROMPT_COMPOSE_ERROR",
+            Self::DomainProfile => "AI_DOMAIN_PROFILE_INCOMPLETE",
+            Self::ContextBudget => "AI_CONTEXT_BUDGET_EXCEEDED",
+            Self::LoopLimit => "AI_TOOL_LOOP_LIMIT_EXCEEDED",
+            Self::TokenLimit => "AI_TOKEN_LIMIT_EXCEEDED",
+            Self::CostLimit => "AI_COST_LIMIT_EXCEEDED",
+            Self::TimeLimit => "AI_TIME_LIMIT_EXCEEDED",
+            Self::BadResponse => "AI_BAD_RESPONSE",
+            Self::Disabled => "AI_DISABLED",
+            Self::Provider => "AI_PROVIDER_ERROR",
+            Self::ProviderTimeout => "AI_PROVIDER_TIMEOUT",
+            Self::ProviderUnreachable => "AI_PROVIDER_UNREACHABLE",
         }
     }
 }

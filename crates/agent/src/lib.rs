@@ -1,0 +1,10 @@
+//! An agent of our own: what a model is told, which model it is, and the loop that runs its calls through the gate and
+//! survives its process.
+//!
+//! It refuses to know files, SQL, the terminal and which tools there are. Start with [`Model`].
+
+pub mod budget;
+pub mod model;
+pub mod prompt;
+
+pub use model::{Model, ModelError, Reply, Request};

@@ -1,0 +1,1 @@
+//! What a model is told before it begins: eight layers in one order.
