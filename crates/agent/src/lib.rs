@@ -4,7 +4,10 @@
 //! It refuses to know files, SQL, the terminal and which tools there are. Start with [`Model`].
 
 pub mod budget;
+mod host;
 pub mod model;
 pub mod prompt;
+pub mod session;
 
+pub use host::{Catalog, ToolHost};
 pub use model::{Model, ModelError, Reply, Request};

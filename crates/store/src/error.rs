@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::asks::AskState;
+use crate::sessions::SessionState;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -42,6 +43,14 @@ pub enum Error {
     TooManyAsksOfSession { max: i64 },
     #[error("what this session asks people would be {bytes} bytes in all; {max} may wait for them")]
     TooLargeAsks { bytes: i64, max: i64 },
+    #[error("there is no session `{id}` in this project")]
+    NoSession { id: String },
+    #[error("session {id} is being run already")]
+    SessionRuns { id: String },
+    #[error("session {id} has ended: it is {}", state.as_str())]
+    SessionEnded { id: String, state: SessionState },
+    #[error("{0}")]
+    Journal(String),
     #[error("no database is open")]
     Closed,
     #[error("the database's tables could not be brought up to date: {0}")]

@@ -18,6 +18,7 @@ mod people;
 mod presence;
 mod reader;
 pub mod records;
+pub mod sessions;
 
 pub use asks::{
     Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, Asks, NewAsk, NewPermit,
@@ -31,3 +32,4 @@ pub use packages::Packages;
 pub use people::{Member, People, Role};
 pub use reader::{Filter, Problem, Reader, Row, Verdict};
 pub use records::Records;
+pub use sessions::{Held, NewSession, SessionRow, SessionState, Sessions, StepRow};

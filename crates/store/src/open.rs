@@ -21,6 +21,7 @@ use crate::people::{self, People};
 use crate::presence::Presence;
 use crate::reader::Reader;
 use crate::records::Records;
+use crate::sessions::Sessions;
 
 const READERS_MAX: u32 = 4;
 /// Connections of one host to a PostgreSQL server.
@@ -44,12 +45,14 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (6, "ask", include_str!("../migrations/0006_ask.sql")),
     (7, "file_change", include_str!("../migrations/0007_file_change.sql")),
     (8, "package", include_str!("../migrations/0008_package.sql")),
+    (9, "session", include_str!("../migrations/0009_session.sql")),
 ];
 
 /// A database, open.
 pub struct Store {
     db: Db,
     audit: Audit,
+    sessions: Sessions,
     clock: Arc<dyn Clock>,
     place: String,
 }
@@ -112,7 +115,8 @@ impl Store {
 
     async fn with(db: Db, presence: Presence, clock: Arc<dyn Clock>, place: String) -> Result<Self> {
         let audit = Audit::start(db.clone(), presence, Arc::clone(&clock)).await?;
-        Ok(Self { db, audit, clock, place })
+        let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
+        Ok(Self { db, audit, sessions, clock, place })
     }
 
     /// The project of a workspace, registered if it is new; whoever registers it owns it.
@@ -148,6 +152,11 @@ impl Store {
 
     pub fn records(&self) -> Records {
         Records::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
+    /// The sessions of agents.
+    pub fn sessions(&self) -> Sessions {
+        self.sessions.clone()
     }
 
     pub fn asks(&self) -> Asks {

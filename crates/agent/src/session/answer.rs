@@ -1,0 +1,225 @@
+//! What a model's last word has to be, and what is wrong with it where it is not.
+//!
+//! The output is summary-only (CrewAgent seed BAI-2, acceptance 7): whole files belong into calls and change sets.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolhost_contract::{ErrorCode, Fate, JournalError};
+
+use super::run::{Halt, Run, recall};
+use super::{TurnStep, step};
+use crate::model::{Reply, Stop};
+
+/// Ids that a turn without calls needs: to stage, to validate and to discard.
+pub(super) const CHECK_CALLS: usize = 3;
+/// Characters of a summary.
+const SUMMARY_CHARS_MAX: usize = 6000;
+/// Lines of one quoted block in it.
+const QUOTED_LINES_MAX: usize = 20;
+
+/// What an answer has to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "form")]
+pub enum AnswerForm {
+    /// A summary in words.
+    Text,
+    /// `{responseType: chat|change, assistantSummary, changeSet?}` (CrewAgent seed BAI-2.5). The change set is staged and
+    /// validated; a person applies it.
+    Change,
+    /// JSON that passes a schema.
+    Json { schema: Value },
+}
+
+/// A good answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "responseType", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Answer {
+    Chat { assistant_summary: String },
+    Change { assistant_summary: String, change_set_id: String, warnings: Vec<Value> },
+    Json { value: Value },
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Checked {
+    Good(Answer),
+    /// The findings are for the model.
+    Bad {
+        code: ErrorCode,
+        findings: String,
+    },
+}
+
+/// Looks at the last word of a session.
+pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bool) -> Result<Checked, Halt> {
+    let name = step::check(turn);
+    if let Some(checked) = recall(run.session.journal, &name)? {
+        return Ok(checked);
+    }
+    let checked = match read(&run.session.opening.answer, &said.reply) {
+        Ok(Word::Whole(answer)) => Checked::Good(answer),
+        Ok(Word::Change { summary, set }) => stage(run, said, resumed, summary, set).await?,
+        Err(bad) => bad,
+    };
+    let value = serde_json::to_value(&checked).map_err(|error| JournalError::Failed(error.to_string()))?;
+    run.session.journal.keep(&name, value, None).await?;
+    Ok(checked)
+}
+
+enum Word {
+    Whole(Answer),
+    Change { summary: String, set: Value },
+}
+
+fn bad(findings: impl Into<String>) -> Checked {
+    Checked::Bad { code: ErrorCode::BadResponse, findings: findings.into() }
+}
+
+fn read(form: &AnswerForm, reply: &Reply) -> Result<Word, Checked> {
+    match reply.stop {
+        Stop::Length => return Err(bad("Your answer was cut off: it was longer than a reply may be. Say it shorter.")),
+        Stop::Refused => return Err(bad("The provider withheld your answer. Answer again, about the task alone.")),
+        Stop::Done | Stop::Calls => {}
+    }
+    let text = reply.text.trim();
+    if text.is_empty() {
+        return Err(bad("You said nothing and called nothing. Go on with the task, or give your answer."));
+    }
+    match form {
+        AnswerForm::Text => {
+            summary_only(text)?;
+            Ok(Word::Whole(Answer::Chat { assistant_summary: text.to_owned() }))
+        }
+        AnswerForm::Json { schema } => json_answer(schema, text),
+        AnswerForm::Change => change_answer(text),
+    }
+}
+
+fn json_answer(schema: &Value, text: &str) -> Result<Word, Checked> {
+    let value = parse(text)?;
+    let validator = jsonschema::draft202012::new(schema)
+        .map_err(|error| bad(format!("The schema of the answer is not one: {error}")))?;
+    let found: Vec<String> =
+        validator.iter_errors(&value).take(10).map(|error| format!("- {}: {error}", error.instance_path())).collect();
+    if found.is_empty() {
+        return Ok(Word::Whole(Answer::Json { value }));
+    }
+    Err(bad(format!("Your answer does not pass its schema:\n{}\nAnswer again with the whole JSON.", found.join("\n"))))
+}
+
+fn change_answer(text: &str) -> Result<Word, Checked> {
+    let value = parse(text)?;
+    let shape =
+        "Answer with exactly {\"responseType\": \"chat\"|\"change\", \"assistantSummary\": \"…\", \"changeSet\": {…}}.";
+    let Some(fields) = value.as_object() else { return Err(bad(format!("Your answer is no JSON object. {shape}"))) };
+    let known = ["responseType", "assistantSummary", "changeSet"];
+    if let Some(other) = fields.keys().find(|key| !known.contains(&key.as_str())) {
+        return Err(bad(format!("Your answer has a field `{other}` that it may not have. {shape}")));
+    }
+    let Some(summary) = fields.get("assistantSummary").and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+    else {
+        return Err(bad(format!("Your answer has no `assistantSummary`. {shape}")));
+    };
+    summary_only(summary)?;
+    let summary = summary.to_owned();
+    match (fields.get("responseType").and_then(Value::as_str), fields.get("changeSet")) {
+        (Some("chat"), None | Some(Value::Null)) => Ok(Word::Whole(Answer::Chat { assistant_summary: summary })),
+        (Some("chat"), Some(_)) => Err(bad("A `chat` has no `changeSet`; with one it is a `change`.")),
+        (Some("change"), Some(set @ Value::Object(_))) => Ok(Word::Change { summary, set: set.clone() }),
+        (Some("change"), _) => Err(bad("A `change` needs its `changeSet`, a JSON object.")),
+        _ => Err(bad(format!("`responseType` is neither `chat` nor `change`. {shape}"))),
+    }
+}
+
+/// The JSON of an answer, also where a model puts it in a fence.
+fn parse(text: &str) -> Result<Value, Checked> {
+    let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
+    let inner = inner.and_then(|rest| rest.trim_end().strip_suffix("```")).unwrap_or(text);
+    serde_json::from_str(inner.trim()).map_err(|error| {
+        bad(format!("Your answer is no JSON: {error}. Answer again with the JSON object alone, and no other word."))
+    })
+}
+
+/// A summary holds no file: nothing long, and no long quotation.
+fn summary_only(text: &str) -> Result<(), Checked> {
+    let chars = text.chars().count();
+    if chars > SUMMARY_CHARS_MAX {
+        return Err(bad(format!(
+            "Your summary has {chars} characters; {SUMMARY_CHARS_MAX} is the most. Say what changed, where, its impact, \
+             its risk and the next step; no text of files."
+        )));
+    }
+    let (mut inside, mut lines) = (false, 0);
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            (inside, lines) = (!inside, 0);
+        } else if inside {
+            lines += 1;
+        }
+        if lines > QUOTED_LINES_MAX {
+            return Err(bad(format!(
+                "Your summary quotes more than {QUOTED_LINES_MAX} lines. It may not carry the text of a file: say what \
+                 changed, where, its impact, its risk and the next step."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Stages and validates a change set in the model's name, through the gate.
+async fn stage(run: &Run<'_>, said: &TurnStep, resumed: bool, summary: String, set: Value) -> Result<Checked, Halt> {
+    let [to_stage, to_validate, to_discard] = &said.call_ids[..] else {
+        return Err(Halt::Failed(ErrorCode::BadResponse, "a turn has no ids for its checks".to_owned()));
+    };
+    run.stop.check()?;
+    run.session.journal.settle().await?;
+    let named =
+        set.get("changeSetId").and_then(Value::as_str).filter(|_| set.as_object().is_some_and(|set| set.len() == 1));
+    let fate = if resumed { run.session.journal.fate(to_stage).await? } else { Fate::NeverStarted };
+    let id = match (named, fate) {
+        (Some(id), _) => Some(id.to_owned()),
+        (None, Fate::NeverStarted) => {
+            let arguments = json!({ "changeSet": set });
+            let staged = run.host.call(to_stage.clone(), "builder.change.stage", arguments, &run.stop.hard, None).await;
+            if let Some(error) = staged.error {
+                let details = error.details.map(|details| format!("\n{details}")).unwrap_or_default();
+                let hint = error.hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
+                let findings = format!("Your change set was not staged: {}{hint}{details}", error.message);
+                return Ok(Checked::Bad { code: error.code, findings });
+            }
+            staged.data.get("changeSetId").and_then(Value::as_str).map(str::to_owned)
+        }
+        // It was staged, and the last one staged is the one.
+        (None, Fate::Ended(outcome)) if outcome.get("ok") == Some(&Value::Bool(true)) => None,
+        (None, Fate::Ended(_) | Fate::Unknown) => {
+            return Ok(bad("It is unknown whether your change set was staged: the host ended while it was. Call \
+                `builder_change_validate` to see; then answer with `changeSet: {\"changeSetId\": …}`, or with the whole \
+                set again."));
+        }
+    };
+    let arguments = id.as_ref().map_or_else(|| json!({}), |id| json!({ "changeSetId": id }));
+    // It writes only what it found, so it may run again.
+    let call = if resumed { run.host.new_id() } else { to_validate.clone() };
+    let found = run.host.call(call, "builder.change.validate", arguments, &run.stop.hard, None).await;
+    if let Some(error) = found.error {
+        return Ok(Checked::Bad { code: error.code, findings: format!("Your change set: {}", error.message) });
+    }
+    let data = found.data;
+    let id = data.get("changeSetId").and_then(Value::as_str).map(str::to_owned).or(id).unwrap_or_default();
+    if data.get("valid") == Some(&Value::Bool(true)) {
+        let warnings = data.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
+        return Ok(Checked::Good(Answer::Change { assistant_summary: summary, change_set_id: id, warnings }));
+    }
+    // What is wrong must not stay in the way of what comes instead.
+    let discard = json!({ "changeSetId": id });
+    run.host.call(to_discard.clone(), "builder.change.discard", discard, &run.stop.hard, None).await;
+    let errors = data.get("errors").cloned().unwrap_or_default();
+    Ok(Checked::Bad {
+        code: ErrorCode::ValidationFailed,
+        findings: format!(
+            "Your change set may not be applied as it is, and was discarded:\n{errors}\nAnswer again with the whole set, \
+             mended."
+        ),
+    })
+}

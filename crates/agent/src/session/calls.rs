@@ -1,0 +1,208 @@
+//! The calls of one turn: reads at once, everything else in order, each once.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use serde_json::{Value, json};
+use toolhost_contract::{Effect, ErrorCode, Fate, JournalError, Outcome, Progress, ProgressSink};
+
+use super::event::{Event, Watch};
+use super::run::{Halt, Run, millis, recall};
+use super::{CallStep, CallSummary, ResultForm, TurnStep, step};
+use crate::model::{Arguments, Message, ToolCall};
+
+/// Characters of the one line that watchers are told of a result.
+const BRIEF_CHARS_MAX: usize = 160;
+/// Characters of broken arguments that the model is shown.
+const RAW_CHARS_MAX: usize = 400;
+
+impl Run<'_> {
+    /// Runs what a turn asks for, and adds the answers to the conversation in the order in which they were asked for.
+    pub(super) async fn run_calls(&mut self, turn: u32, said: &TurnStep, resumed: bool) -> Result<(), Halt> {
+        let calls = &said.reply.calls;
+        let mut at = 0;
+        while at < calls.len() {
+            let reads = calls[at..].iter().take_while(|call| self.host.effect(&call.name) == Effect::Reads).count();
+            let group = reads.max(1);
+            let one = |n: usize| One { turn, n, call: &calls[n], said, resumed, reads: reads > 0 };
+            let ended: Vec<Result<CallStep, Halt>> = {
+                let this = &*self;
+                let running = (at..at + group).map(|n| this.call_once(one(n)));
+                futures::stream::iter(running).buffered(this.limits.parallel_reads.max(1)).collect().await
+            };
+            for (n, ended) in (at..).zip(ended) {
+                let ended = ended?;
+                self.add_result(step::call(turn, n), &calls[n], ended);
+            }
+            at += group;
+        }
+        Ok(())
+    }
+
+    fn add_result(&mut self, step: String, call: &ToolCall, ended: CallStep) {
+        self.messages.push(Message::Tool {
+            tool_call_id: step.clone(),
+            name: call.name.clone(),
+            content: shown(&ended.content, &step, self.limits.result_chars_max),
+            failed: !ended.ok,
+        });
+        let CallStep { call_id, tool, ok, code, ms, .. } = ended;
+        self.calls.push(CallSummary { step, call_id, tool, ok, code, ms });
+    }
+
+    /// What a call came to: in an earlier run, or now.
+    async fn call_once(&self, one: One<'_>) -> Result<CallStep, Halt> {
+        let step = step::call(one.turn, one.n);
+        if let Some(ended) = recall::<CallStep>(self.session.journal, &step)? {
+            self.tell_end(&step, &ended, true);
+            return Ok(ended);
+        }
+        let ended = match self.fate(&one).await? {
+            Some(ended) => ended,
+            None => self.call_now(&one, &step).await?,
+        };
+        let value = serde_json::to_value(&ended).map_err(|error| JournalError::Failed(error.to_string()))?;
+        self.session.journal.keep(&step, value, None).await?;
+        self.tell_end(&step, &ended, false);
+        Ok(ended)
+    }
+
+    /// What became of a call in an earlier run that did not live to keep it.
+    async fn fate(&self, one: &One<'_>) -> Result<Option<CallStep>, Halt> {
+        let Some(id) = one.said.call_ids.get(one.n).filter(|_| one.resumed && !one.reads) else { return Ok(None) };
+        let told = |ok: bool, text: String| {
+            let content = match self.session.opening.results {
+                ResultForm::Text => text,
+                ResultForm::Envelope => json!({ "ok": ok, "data": null, "unknown": text }).to_string(),
+            };
+            let code = (!ok).then(|| ErrorCode::ToolExecution.as_str().to_owned());
+            Ok(Some(CallStep { call_id: id.clone(), tool: one.call.name.clone(), ok, code, content, ms: 0 }))
+        };
+        match self.session.journal.fate(id).await? {
+            Fate::NeverStarted => Ok(None),
+            Fate::Ended(outcome) => {
+                let ok = outcome.get("ok").and_then(Value::as_bool).unwrap_or(false);
+                let how = if ok { "succeeded" } else { "failed" };
+                let text = format!(
+                    "This call ran and {how}, but the host ended before its answer was kept. It was not run again. Look \
+                     at what it changed before you go on."
+                );
+                told(ok, text)
+            }
+            Fate::Unknown => {
+                let text =
+                    "It is unknown whether this call ran: the host ended while it was under way. It was not run \
+                            again. Look at what it would have changed before you decide whether to repeat it."
+                        .to_owned();
+                told(false, text)
+            }
+        }
+    }
+
+    async fn call_now(&self, one: &One<'_>, step: &str) -> Result<CallStep, Halt> {
+        self.stop.check()?;
+        if !one.reads {
+            // The gate writes "started" before it runs: the journal has to know which call that is.
+            self.session.journal.settle().await?;
+        }
+        // A read may have run before under its first id; the audit tells the two apart.
+        let given = one.said.call_ids.get(one.n).filter(|_| !(one.resumed && one.reads));
+        let id = given.cloned().unwrap_or_else(|| self.host.new_id());
+        let (arguments, broken) = match &one.call.arguments {
+            Arguments::Json(arguments) => (arguments.clone(), None),
+            Arguments::Malformed(raw) => (Value::String(raw.clone()), Some(raw)),
+        };
+        let (step, tool) = (step.to_owned(), one.call.name.clone());
+        if one.n >= self.limits.calls_per_turn {
+            let most = self.limits.calls_per_turn;
+            let content = format!("not run: at most {most} calls of one turn are run; ask for it again");
+            let code = Some(ErrorCode::LoopLimit.as_str().to_owned());
+            return Ok(CallStep { call_id: id, tool, ok: false, code, content, ms: 0 });
+        }
+        self.watch.event(&Event::CallStarted { step: step.clone(), tool: tool.clone(), arguments: arguments.clone() });
+        let began = self.session.clock.monotonic();
+        let progress = Arc::new(CallProgress { step: step.clone(), watch: Arc::clone(self.watch) });
+        let outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.hard, Some(progress)).await;
+        let ms = millis(self.session.clock.monotonic().saturating_sub(began));
+        let content = match broken {
+            Some(raw) => broken_arguments(raw),
+            None => self.render(&outcome),
+        };
+        let code = outcome.error.as_ref().map(|error| error.code.as_str().to_owned());
+        Ok(CallStep { call_id: id, tool: outcome.meta.tool, ok: outcome.ok, code, content, ms })
+    }
+
+    fn render(&self, outcome: &Outcome) -> String {
+        match self.session.opening.results {
+            ResultForm::Text => outcome.text.clone(),
+            ResultForm::Envelope => {
+                // Who, where and how long are the host's to know; a model pays for each word.
+                let meta = json!({
+                    "revision": outcome.meta.revision, "workflowId": outcome.meta.workflow_id, "allowWrite": false,
+                });
+                json!({ "ok": outcome.ok, "data": outcome.data, "error": outcome.error, "meta": meta }).to_string()
+            }
+        }
+    }
+
+    fn tell_end(&self, step: &str, ended: &CallStep, replayed: bool) {
+        let line = ended.content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        self.watch.event(&Event::CallEnded {
+            step: step.to_owned(),
+            tool: ended.tool.clone(),
+            ok: ended.ok,
+            code: ended.code.clone(),
+            brief: line.chars().take(BRIEF_CHARS_MAX).collect(),
+            ms: ended.ms,
+            replayed,
+        });
+    }
+}
+
+/// Where a call stands, as events.
+struct CallProgress {
+    step: String,
+    watch: Arc<dyn Watch>,
+}
+
+impl ProgressSink for CallProgress {
+    fn report(&self, progress: Progress) {
+        self.watch.event(&Event::CallProgress { step: self.step.clone(), message: progress.message });
+    }
+}
+
+/// One call of a turn.
+struct One<'a> {
+    turn: u32,
+    n: usize,
+    call: &'a ToolCall,
+    said: &'a TurnStep,
+    /// The turn was said in an earlier run: this call may have run then.
+    resumed: bool,
+    reads: bool,
+}
+
+/// A result as the model is shown it: the beginning and the end of one that is too long.
+fn shown(content: &str, step: &str, chars_max: usize) -> String {
+    if content.len() <= chars_max {
+        return content.to_owned();
+    }
+    let total = content.chars().count();
+    if total <= chars_max {
+        return content.to_owned();
+    }
+    let head: String = content.chars().take(chars_max * 3 / 4).collect();
+    let tail: String = content.chars().skip(total - chars_max / 4).collect();
+    let left_out = total - chars_max * 3 / 4 - chars_max / 4;
+    format!("{head}\n[{left_out} characters left out; `session_result` with handle `{step}` reads them]\n{tail}")
+}
+
+fn broken_arguments(raw: &str) -> String {
+    let problem = serde_json::from_str::<Value>(raw)
+        .err()
+        .map_or_else(|| "they are no JSON object".to_owned(), |error| format!("they are no JSON: {error}"));
+    let start: String = raw.chars().take(RAW_CHARS_MAX).collect();
+    format!(
+        "not run: the arguments could not be read, {problem}. They began:\n{start}\nCall again with one JSON object."
+    )
+}

@@ -1,0 +1,118 @@
+//! What happens in a session, for whoever watches it live.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::LoopResult;
+use crate::model::Usage;
+
+/// One thing that has happened. Its JSON has a field `event`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Event {
+    /// The session begins, or goes on.
+    Opened {
+        session: String,
+        model: String,
+        resumed: bool,
+    },
+    /// A person has said something: the goal, or a message after an answer.
+    Message {
+        text: String,
+    },
+    /// The model is being asked.
+    Asked {
+        turn: u32,
+    },
+    /// A piece of what the model says.
+    Text {
+        turn: u32,
+        text: String,
+    },
+    /// A piece of what it thinks.
+    Thought {
+        turn: u32,
+        text: String,
+    },
+    /// The provider broke off or was busy: what came of this turn is void.
+    Again {
+        turn: u32,
+        attempt: u32,
+        wait_ms: u64,
+        why: String,
+    },
+    /// The whole of what it said, and what it asks for.
+    Said {
+        turn: u32,
+        text: String,
+        calls: Vec<Asked>,
+        usage: Usage,
+        /// US dollars, where the model's price is known.
+        cost: Option<f64>,
+        ms: u64,
+        replayed: bool,
+    },
+    CallStarted {
+        step: String,
+        tool: String,
+        arguments: Value,
+    },
+    /// Where a long call stands.
+    CallProgress {
+        step: String,
+        message: String,
+    },
+    CallEnded {
+        step: String,
+        tool: String,
+        ok: bool,
+        code: Option<String>,
+        /// The first line of its answer.
+        brief: String,
+        ms: u64,
+        replayed: bool,
+    },
+    /// The answer was not as it has to be, and the model was told why.
+    Repair {
+        turn: u32,
+        findings: String,
+    },
+    /// Old results were replaced by what is needed to read them again.
+    Aged {
+        results: usize,
+        tokens_before: u64,
+        tokens_after: u64,
+    },
+    Ended {
+        result: Box<LoopResult>,
+    },
+}
+
+/// A call that a model asks for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Asked {
+    pub step: String,
+    pub tool: String,
+}
+
+/// Who watches.
+pub trait Watch: Send + Sync {
+    fn event(&self, event: &Event);
+}
+
+/// Nobody watches.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn event(&self, _: &Event) {}
+}
+
+/// Any number of watchers of this process; one that is slow misses events and is told how many.
+impl Watch for tokio::sync::broadcast::Sender<Event> {
+    fn event(&self, event: &Event) {
+        // Without a watcher nobody misses anything.
+        let _ = self.send(event.clone());
+    }
+}

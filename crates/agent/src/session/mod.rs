@@ -1,0 +1,221 @@
+//! A session: a model, its tools and the loop between them, kept step by step so that it survives its process.
+//!
+//! The hard problem is that a process may end anywhere. Every step has a name; what a step came to is kept under it, and
+//! a run asks the journal first and does only what no run before has done ([`Journal`](toolhost_contract::Journal)).
+//! Reads are repeated. Whether any other call ran, the audit knows: the gate writes "started" before it runs. Start with
+//! [`run_tool_loop`].
+
+mod answer;
+mod calls;
+mod event;
+mod run;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolhost_contract::{CallId, ErrorCode};
+
+use crate::model::{Message, Reply, SystemBlock, Usage};
+
+pub use answer::{Answer, AnswerForm};
+pub use event::{Asked, Event, Unwatched, Watch};
+pub use run::{Control, SessionState, run_tool_loop};
+
+/// The first step: all that the loop needs to know besides model and tools.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Opening {
+    /// What a person asked for.
+    pub goal: String,
+    /// The model's instructions, the same bytes in every request of the session.
+    pub system: Vec<SystemBlock>,
+    /// The conversation when the session begins; its last message is the goal's.
+    pub messages: Vec<Message>,
+    /// What its answer has to be.
+    pub answer: AnswerForm,
+    /// Of the composed prompt.
+    pub signature: String,
+    /// How results are told to the model.
+    pub results: ResultForm,
+}
+
+/// How the result of a call is told to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultForm {
+    /// As a text that is complete on its own.
+    Text,
+    /// As the envelope `{ok, data, error, meta}` (CrewAgent seed BAI-2.4).
+    Envelope,
+}
+
+/// How far a session may go. The counts are of all turns since a person last said something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoopLimits {
+    /// Replies of the model (frozen default 8, CrewAgent seed BAI-2.5).
+    pub max_iterations: u32,
+    /// Answers sent back with findings (frozen default 2).
+    pub max_repairs: u32,
+    /// Of the whole session, in and out.
+    pub tokens_max: Option<u64>,
+    /// Of the whole session, US dollars. Without a known price nothing is spent.
+    pub cost_max: Option<f64>,
+    /// Of the whole session, while it runs.
+    pub time_max: Option<Duration>,
+    /// Reads of one turn that run at once.
+    pub parallel_reads: usize,
+    /// Calls of one turn; further ones are answered and not run.
+    pub calls_per_turn: usize,
+    /// Characters of one result that the model is shown; the rest can be read with `session.result`.
+    pub result_chars_max: usize,
+    /// Tokens of one reply.
+    pub output_tokens_max: u32,
+}
+
+impl Default for LoopLimits {
+    fn default() -> Self {
+        Self {
+            max_iterations: 8,
+            max_repairs: 2,
+            tokens_max: None,
+            cost_max: None,
+            time_max: None,
+            parallel_reads: 8,
+            calls_per_turn: 32,
+            result_chars_max: 48_000,
+            output_tokens_max: 8192,
+        }
+    }
+}
+
+/// How a run of the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// With an answer.
+    Completed,
+    /// A person wants it to wait.
+    Paused,
+    /// A limit was reached; it can be resumed with more.
+    Limited,
+    /// It cannot go on; `error` says why. It can be resumed.
+    Failed,
+    /// A person has ended it, for good.
+    Cancelled,
+}
+
+/// What a run of the loop came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoopResult {
+    pub session: String,
+    pub status: Status,
+    pub answer: Option<Answer>,
+    /// All calls of the session, in their order.
+    pub calls: Vec<CallSummary>,
+    /// Replies of the model, earlier runs of the session included.
+    pub iterations: u32,
+    /// Answers that were sent back.
+    pub repairs: u32,
+    pub usage: Usage,
+    /// US dollars; none where the model's price is not known.
+    pub cost: Option<f64>,
+    /// The tool's share of the time and the model's, earlier runs included.
+    pub elapsed_ms: u64,
+    pub error: Option<LoopError>,
+}
+
+/// Why a loop ended without an answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoopError {
+    pub code: ErrorCode,
+    pub message: String,
+}
+
+/// One call of a session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallSummary {
+    /// The step of the journal, which is also the handle to read its result again.
+    pub step: String,
+    pub call_id: CallId,
+    pub tool: String,
+    pub ok: bool,
+    pub code: Option<String>,
+    pub ms: u64,
+}
+
+/// The step `turn_N`: what the model said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnStep {
+    pub reply: Reply,
+    /// The gate's ids of its calls, given before any of them runs.
+    pub call_ids: Vec<CallId>,
+    pub cost: Option<f64>,
+    pub ms: u64,
+    /// Time that the session has run so far, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
+/// The step `call_N_I`: what a call came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallStep {
+    pub call_id: CallId,
+    pub tool: String,
+    pub ok: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The whole answer, as the model is told it.
+    pub content: String,
+    pub ms: u64,
+}
+
+/// The step `say_N`: a message of a person after the answer before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SayStep {
+    pub text: String,
+}
+
+/// The names of steps.
+pub mod step {
+    /// The first one: an [`Opening`](super::Opening).
+    pub const OPEN: &str = "open";
+
+    /// What the model said: a [`TurnStep`](super::TurnStep).
+    #[must_use]
+    pub fn turn(turn: u32) -> String {
+        format!("turn_{turn}")
+    }
+
+    /// What a call came to: a [`CallStep`](super::CallStep). Providers know the call by this name, too.
+    #[must_use]
+    pub fn call(turn: u32, index: usize) -> String {
+        format!("call_{turn}_{index}")
+    }
+
+    /// A person's next message: a [`SayStep`](super::SayStep).
+    #[must_use]
+    pub fn say(number: u32) -> String {
+        format!("say_{number}")
+    }
+
+    /// What was found wrong with an answer, or that nothing was.
+    #[must_use]
+    pub fn check(turn: u32) -> String {
+        format!("check_{turn}")
+    }
+}
+
+/// Where a session stands, for lists.
+pub(crate) fn tally(iterations: u32, usage: &Usage, cost: Option<f64>, elapsed_ms: u64) -> Value {
+    serde_json::json!({
+        "turns": iterations,
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cost": cost,
+        "elapsedMs": elapsed_ms,
+    })
+}

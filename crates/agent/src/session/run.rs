@@ -1,0 +1,422 @@
+//! The loop: ask the model, run its calls through the gate, tell it what they came to, until it answers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
+
+use super::answer::{Checked, check};
+use super::event::{Asked, Event, Watch};
+use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
+use crate::host::ToolHost;
+use crate::model::{Delta, Follow, Message, Model, ModelError, Reply, Request, Usage};
+
+/// A session as its journal tells it.
+pub struct SessionState<'a> {
+    pub(super) journal: &'a dyn Journal,
+    pub(super) opening: Opening,
+    pub(super) clock: &'a dyn Clock,
+}
+
+/// How whoever runs a session stops it.
+#[derive(Debug, Clone, Default)]
+pub struct Control {
+    /// To stop after the call under way, and go on later.
+    pub pause: CancellationToken,
+    /// To stop at once, for good.
+    pub cancel: CancellationToken,
+}
+
+/// Why the loop ends without an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Halt {
+    Paused,
+    Cancelled,
+    Limited(ErrorCode, String),
+    Failed(ErrorCode, String),
+    Journal(JournalError),
+}
+
+impl From<JournalError> for Halt {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl<'a> SessionState<'a> {
+    /// The session that a journal is of.
+    ///
+    /// # Errors
+    /// If the journal does not begin with an [`Opening`].
+    pub fn open(journal: &'a dyn Journal, clock: &'a dyn Clock) -> Result<Self, JournalError> {
+        let opening = recall(journal, step::OPEN)?;
+        let opening = opening.ok_or_else(|| JournalError::Failed("the session has no beginning".to_owned()))?;
+        Ok(Self { journal, opening, clock })
+    }
+
+    #[must_use]
+    pub fn opening(&self) -> &Opening {
+        &self.opening
+    }
+}
+
+/// Runs a session until it has an answer, a limit or a person stops it, or it cannot go on (CrewAgent seed BAI-2.5).
+///
+/// What earlier runs have come to is taken from the journal and not done again.
+///
+/// # Errors
+/// If the journal cannot be written: nothing more is done then.
+pub async fn run_tool_loop(
+    session: &SessionState<'_>,
+    model: &dyn Model,
+    host: &ToolHost,
+    limits: &LoopLimits,
+    control: &Control,
+    watch: &Arc<dyn Watch>,
+) -> Result<LoopResult, JournalError> {
+    let stop = Stop::new(control);
+    let mut run = Run::new(session, model, host, limits, watch, &stop);
+    let ended = {
+        let listening = stop.listen(session.journal, limits.time_max);
+        tokio::select! {
+            ended = run.go() => ended,
+            never = listening => match never {},
+        }
+    };
+    let (status, answer, error) = match ended {
+        Ok(answer) => (Status::Completed, Some(answer), None),
+        Err(Halt::Paused) => (Status::Paused, None, None),
+        Err(Halt::Cancelled) => (Status::Cancelled, None, None),
+        Err(Halt::Limited(code, message)) => (Status::Limited, None, Some(LoopError { code, message })),
+        Err(Halt::Failed(code, message)) => (Status::Failed, None, Some(LoopError { code, message })),
+        Err(Halt::Journal(error)) => return Err(error),
+    };
+    session.journal.settle().await?;
+    let result = LoopResult {
+        session: session.journal.session_id().to_owned(),
+        status,
+        answer,
+        elapsed_ms: run.elapsed_ms(),
+        calls: run.calls,
+        iterations: run.turn,
+        repairs: run.repairs,
+        usage: run.usage,
+        cost: run.cost,
+        error,
+    };
+    watch.event(&Event::Ended { result: Box::new(result.clone()) });
+    Ok(result)
+}
+
+/// What stops a run from outside.
+pub(super) struct Stop {
+    control: Control,
+    /// The model is not waited for any more, and no further call begins.
+    pub(super) soft: CancellationToken,
+    /// Calls end, too.
+    pub(super) hard: CancellationToken,
+    why: Mutex<Option<Halt>>,
+    /// How long the session had run before; the limit of its time counts that.
+    before_ms: Mutex<u64>,
+}
+
+impl Stop {
+    fn new(control: &Control) -> Self {
+        let soft = CancellationToken::new();
+        Self {
+            control: control.clone(),
+            soft,
+            hard: CancellationToken::new(),
+            why: Mutex::default(),
+            before_ms: Mutex::default(),
+        }
+    }
+
+    async fn listen(&self, journal: &dyn Journal, time_max: Option<Duration>) -> std::convert::Infallible {
+        let late = async {
+            let Some(max) = time_max else { return std::future::pending().await };
+            // The recalled part of the session has no time of its own: it is over before this fires.
+            tokio::task::yield_now().await;
+            let before = Duration::from_millis(*self.before_ms.lock().unwrap_or_else(PoisonError::into_inner));
+            tokio::time::sleep(max.saturating_sub(before)).await;
+        };
+        tokio::pin!(late);
+        let mut paused = false;
+        loop {
+            let (halt, hard) = tokio::select! {
+                () = self.control.cancel.cancelled() => (Halt::Cancelled, true),
+                () = self.control.pause.cancelled(), if !paused => (Halt::Paused, false),
+                signal = journal.signal(), if !paused => match signal {
+                    Signal::Pause => (Halt::Paused, false),
+                    Signal::Cancel => (Halt::Cancelled, true),
+                },
+                () = &mut late => {
+                    let limit = time_max.unwrap_or_default().as_secs_f32();
+                    (Halt::Limited(ErrorCode::TimeLimit, format!("the session has run for {limit} s")), true)
+                }
+            };
+            paused = true;
+            // A pause may still become a cancel; nothing else changes its mind.
+            let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+            if why.as_ref().is_none_or(|why| *why == Halt::Paused) {
+                *why = Some(halt);
+            }
+            drop(why);
+            self.soft.cancel();
+            if hard {
+                self.hard.cancel();
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Whether to go on.
+    pub(super) fn check(&self) -> Result<(), Halt> {
+        if !self.soft.is_cancelled() {
+            return Ok(());
+        }
+        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        Err(why.clone().unwrap_or(Halt::Cancelled))
+    }
+}
+
+/// One run of the loop.
+pub(super) struct Run<'a> {
+    pub(super) session: &'a SessionState<'a>,
+    model: &'a dyn Model,
+    pub(super) host: &'a ToolHost,
+    pub(super) limits: &'a LoopLimits,
+    pub(super) watch: &'a Arc<dyn Watch>,
+    pub(super) stop: &'a Stop,
+    pub(super) messages: Vec<Message>,
+    pub(super) calls: Vec<CallSummary>,
+    /// Turns of the session so far.
+    turn: u32,
+    /// Turns when a person last said something, and answers sent back since.
+    since: u32,
+    repairs_since: u32,
+    repairs: u32,
+    usage: Usage,
+    cost: Option<f64>,
+    /// How long earlier runs took, and when this one began.
+    before_ms: u64,
+    began: Duration,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        session: &'a SessionState<'a>,
+        model: &'a dyn Model,
+        host: &'a ToolHost,
+        limits: &'a LoopLimits,
+        watch: &'a Arc<dyn Watch>,
+        stop: &'a Stop,
+    ) -> Self {
+        Self {
+            session,
+            model,
+            host,
+            limits,
+            watch,
+            stop,
+            messages: session.opening.messages.clone(),
+            calls: Vec::new(),
+            turn: 0,
+            since: 0,
+            repairs_since: 0,
+            repairs: 0,
+            usage: Usage::default(),
+            cost: model.facts().price.map(|_| 0.0),
+            before_ms: 0,
+            began: session.clock.monotonic(),
+        }
+    }
+
+    async fn go(&mut self) -> Result<Answer, Halt> {
+        self.watch.event(&Event::Message { text: self.session.opening.goal.clone() });
+        let mut said = 0;
+        loop {
+            let answer = self.until_answer().await?;
+            said += 1;
+            let Some(say) = recall::<SayStep>(self.session.journal, &step::say(said))? else { return Ok(answer) };
+            self.watch.event(&Event::Message { text: say.text.clone() });
+            self.messages.push(Message::User { content: say.text });
+            (self.since, self.repairs_since) = (self.turn, 0);
+        }
+    }
+
+    async fn until_answer(&mut self) -> Result<Answer, Halt> {
+        loop {
+            let turn = self.turn;
+            let (said, replayed) = self.take_turn(turn).await?;
+            self.turn += 1;
+            self.messages.push(Message::Assistant {
+                content: said.reply.text.clone(),
+                calls: said.reply.calls.clone(),
+                signatures: said.reply.signatures.clone(),
+            });
+            if !said.reply.calls.is_empty() {
+                self.run_calls(turn, &said, replayed).await?;
+                continue;
+            }
+            match check(self, turn, &said, replayed).await? {
+                Checked::Good(answer) => return Ok(answer),
+                Checked::Bad { code, findings } => {
+                    self.repairs += 1;
+                    self.repairs_since += 1;
+                    self.watch.event(&Event::Repair { turn, findings: findings.clone() });
+                    if self.repairs_since > self.limits.max_repairs {
+                        let message =
+                            format!("after {} repairs the answer is still wrong: {findings}", self.limits.max_repairs);
+                        return Err(Halt::Failed(code, message));
+                    }
+                    self.messages.push(Message::User { content: findings });
+                }
+            }
+        }
+    }
+
+    /// What the model says next: what it said in an earlier run, or now.
+    async fn take_turn(&mut self, turn: u32) -> Result<(TurnStep, bool), Halt> {
+        let name = step::turn(turn);
+        if let Some(said) = recall::<TurnStep>(self.session.journal, &name)? {
+            self.note_turn(&said);
+            self.before_ms = said.elapsed_ms;
+            *self.stop.before_ms.lock().unwrap_or_else(PoisonError::into_inner) = said.elapsed_ms;
+            self.tell_turn(turn, &said, true);
+            return Ok((said, true));
+        }
+        self.stop.check()?;
+        self.check_limits()?;
+        let began = self.session.clock.monotonic();
+        let mut reply = self.ask(turn).await?;
+        for (n, call) in reply.calls.iter_mut().enumerate() {
+            // Providers give ids that are missing, or the same twice. Ours name the step, so the result can be found.
+            call.id = step::call(turn, n);
+        }
+        let ids = reply.calls.len().max(if reply.calls.is_empty() { super::answer::CHECK_CALLS } else { 0 });
+        let said = TurnStep {
+            call_ids: (0..ids).map(|_| self.host.new_id()).collect(),
+            cost: self.model.facts().price.map(|price| price.cost(&reply.usage)),
+            ms: millis(self.session.clock.monotonic().saturating_sub(began)),
+            elapsed_ms: self.elapsed_ms(),
+            reply,
+        };
+        self.note_turn(&said);
+        let standing = tally(turn + 1, &self.usage, self.cost, said.elapsed_ms);
+        let value = serde_json::to_value(&said).map_err(|error| JournalError::Failed(error.to_string()))?;
+        self.session.journal.keep(&name, value, Some(standing)).await?;
+        self.tell_turn(turn, &said, false);
+        Ok((said, false))
+    }
+
+    fn note_turn(&mut self, said: &TurnStep) {
+        self.usage.add(&said.reply.usage);
+        // One turn without a price makes the sum unknown.
+        self.cost = match (self.cost, said.cost) {
+            (Some(sum), Some(cost)) => Some(sum + cost),
+            _ => None,
+        };
+    }
+
+    fn tell_turn(&self, turn: u32, said: &TurnStep, replayed: bool) {
+        let calls = said.reply.calls.iter().map(|call| Asked { step: call.id.clone(), tool: call.name.clone() });
+        self.watch.event(&Event::Said {
+            turn,
+            text: said.reply.text.clone(),
+            calls: calls.collect(),
+            usage: said.reply.usage,
+            cost: said.cost,
+            ms: said.ms,
+            replayed,
+        });
+    }
+
+    async fn ask(&mut self, turn: u32) -> Result<Reply, Halt> {
+        self.fit()?;
+        self.watch.event(&Event::Asked { turn });
+        let request = Request {
+            system: &self.session.opening.system,
+            messages: &self.messages,
+            tools: self.host.catalog().specs(),
+            output_tokens_max: Some(self.limits.output_tokens_max),
+        };
+        let follow = Follower { turn, watch: &**self.watch };
+        match self.model.reply(request, &follow, &self.stop.soft).await {
+            Ok(reply) => {
+                // An answer that came while somebody stopped the session is kept all the same: it is paid for.
+                Ok(reply)
+            }
+            Err(ModelError::Cancelled) => {
+                self.stop.check()?;
+                Err(Halt::Cancelled)
+            }
+            Err(error) => Err(Halt::Failed(error.code(), error.to_string())),
+        }
+    }
+
+    /// Leaves out of the conversation what is too old, where it has become too long.
+    fn fit(&mut self) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), Halt> {
+        let limited = |code, message| Err(Halt::Limited(code, message));
+        let limits = self.limits;
+        if self.turn.saturating_sub(self.since) >= limits.max_iterations {
+            let message = format!("the model was asked {} times without an answer", limits.max_iterations);
+            return limited(ErrorCode::LoopLimit, message);
+        }
+        if let Some(max) = limits.tokens_max.filter(|max| self.usage.total() >= *max) {
+            let message = format!("the session has used {} tokens; {max} is the most", self.usage.total());
+            return limited(ErrorCode::TokenLimit, message);
+        }
+        match (limits.cost_max, self.cost) {
+            (Some(max), Some(cost)) if cost >= max => {
+                limited(ErrorCode::CostLimit, format!("the session has cost ${cost:.4}; ${max:.4} is the most"))
+            }
+            (Some(_), None) => {
+                let message = "what this model costs is not known, so its cost cannot be limited".to_owned();
+                limited(ErrorCode::CostLimit, message)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        let now = self.session.clock.monotonic().saturating_sub(self.began);
+        self.before_ms.saturating_add(millis(now))
+    }
+}
+
+/// The pieces of a reply, as events.
+struct Follower<'a> {
+    turn: u32,
+    watch: &'a dyn Watch,
+}
+
+impl Follow for Follower<'_> {
+    fn delta(&self, delta: Delta<'_>) {
+        let turn = self.turn;
+        let event = match delta {
+            Delta::Text(text) => Event::Text { turn, text: text.to_owned() },
+            Delta::Thought(text) => Event::Thought { turn, text: text.to_owned() },
+            Delta::Again { attempt, wait_ms, why } => Event::Again { turn, attempt, wait_ms, why: why.to_owned() },
+            // Calls are told when they are whole.
+            Delta::Call { .. } => return,
+        };
+        self.watch.event(&event);
+    }
+}
+
+pub(super) fn recall<T: DeserializeOwned>(journal: &dyn Journal, step: &str) -> Result<Option<T>, JournalError> {
+    let Some(value) = journal.recall(step) else { return Ok(None) };
+    let read = serde_json::from_value(value);
+    read.map(Some).map_err(|error| JournalError::Failed(format!("step {step} cannot be read: {error}")))
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

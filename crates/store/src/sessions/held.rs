@@ -1,0 +1,172 @@
+//! A session while this process runs it: its journal.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
+use toolhost_contract::{BoxFuture, CallId, Fate, Journal, JournalError, Signal};
+
+use super::writer::{self, Job, Keep};
+use super::{Inner, Key, SessionRow, SessionState, StepRow};
+use crate::db::sql;
+use crate::error::{Error, Result};
+
+/// A session that this process runs. Dropped, it is let go of, and its row says that it was left.
+pub struct Held {
+    inner: Arc<Inner>,
+    row: SessionRow,
+    shared: Arc<Shared>,
+    /// What earlier runs came to, by step.
+    before: Mutex<HashMap<String, Value>>,
+    next: AtomicI64,
+}
+
+/// What the writer and the holder both know.
+pub(super) struct Shared {
+    pub(super) key: Key,
+    pub(super) epoch: i64,
+    /// What a person wants.
+    pub(super) wanted: watch::Sender<Option<Signal>>,
+    /// Why nothing can be written any more.
+    broken: Mutex<Option<JournalError>>,
+}
+
+impl Shared {
+    pub(super) fn fail(&self, error: JournalError) {
+        lock(&self.broken).get_or_insert(error);
+    }
+
+    fn check(&self) -> std::result::Result<(), JournalError> {
+        lock(&self.broken).clone().map_or(Ok(()), Err)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Held {
+    pub(super) fn new(inner: Arc<Inner>, row: SessionRow, key: Key, epoch: i64, steps: Vec<StepRow>) -> Result<Self> {
+        let (wanted, _) = watch::channel(None);
+        let shared = Arc::new(Shared { key: key.clone(), epoch, wanted, broken: Mutex::default() });
+        let next = steps.last().map_or(0, |step| step.seq + 1);
+        let before = steps.into_iter().map(|step| (step.step, step.body)).collect();
+        inner.held().insert(key, Arc::clone(&shared));
+        Ok(Self { inner, row, shared, before: Mutex::new(before), next: AtomicI64::new(next) })
+    }
+
+    /// As it was when it was taken.
+    #[must_use]
+    pub fn row(&self) -> &SessionRow {
+        &self.row
+    }
+
+    /// Whether an earlier run came to this step; it is not taken out.
+    #[must_use]
+    pub fn has(&self, step: &str) -> bool {
+        lock(&self.before).contains_key(step)
+    }
+
+    /// Lets go of it, in this state.
+    ///
+    /// # Errors
+    /// If something kept before could not be written, or somebody else has the session.
+    pub async fn release(self, state: SessionState, code: Option<&str>) -> Result<()> {
+        self.settle().await.map_err(|error| Error::Journal(error.to_string()))?;
+        let text = "UPDATE agent_session SET state = $4, code = $5, host = NULL, wanted = NULL, updated_at_ms = $6
+             WHERE project_id = $1 AND id = $2 AND epoch = $3";
+        let (project, id) = &self.shared.key;
+        let mut tx = self.inner.db.write().await?;
+        let query = sql(text).bind(*project).bind(id).bind(self.shared.epoch).bind(state.as_str());
+        let done = query.bind(code.map(str::to_owned)).bind(self.inner.clock.unix_ms()).run(&mut tx).await?;
+        tx.commit().await?;
+        if done == 0 {
+            return Err(Error::SessionRuns { id: id.clone() });
+        }
+        Ok(())
+    }
+
+    async fn send(&self, job: Job) -> std::result::Result<(), JournalError> {
+        let writer = writer::of(&self.inner);
+        writer.send(job).await.map_err(|_| JournalError::Failed("its writer has ended".to_owned()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.inner.held().remove(&self.shared.key);
+    }
+}
+
+impl Journal for Held {
+    fn session_id(&self) -> &str {
+        &self.row.id
+    }
+
+    fn recall(&self, step: &str) -> Option<Value> {
+        lock(&self.before).remove(step)
+    }
+
+    fn keep<'a>(
+        &'a self,
+        step: &'a str,
+        value: Value,
+        tally: Option<Value>,
+    ) -> BoxFuture<'a, std::result::Result<(), JournalError>> {
+        Box::pin(async move {
+            self.shared.check()?;
+            let seq = self.next.fetch_add(1, Ordering::Relaxed);
+            let keep = Keep {
+                session: Arc::clone(&self.shared),
+                seq,
+                step: step.to_owned(),
+                body: value.to_string(),
+                tally: tally.map(|tally| tally.to_string()),
+            };
+            self.send(Job::Keep(keep)).await
+        })
+    }
+
+    fn settle(&self) -> BoxFuture<'_, std::result::Result<(), JournalError>> {
+        Box::pin(async move {
+            let (done, written) = oneshot::channel();
+            self.send(Job::Settle(done)).await?;
+            written.await.map_err(|_| JournalError::Failed("its writer has ended".to_owned()))?;
+            self.shared.check()
+        })
+    }
+
+    fn signal(&self) -> BoxFuture<'_, Signal> {
+        let mut wanted = self.shared.wanted.subscribe();
+        Box::pin(async move {
+            match wanted.wait_for(Option::is_some).await.map(|signal| *signal) {
+                Ok(Some(signal)) => signal,
+                // The sender is ours and lives as long as this.
+                Ok(None) | Err(_) => std::future::pending().await,
+            }
+        })
+    }
+
+    fn fate<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, std::result::Result<Fate, JournalError>> {
+        Box::pin(async move {
+            let failed = |error: Error| JournalError::Failed(error.to_string());
+            let text = "SELECT event, body FROM audit WHERE project_id = $1 AND call_id = $2 ORDER BY seq DESC LIMIT 1";
+            let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).read(&self.inner.db);
+            let rows = rows.await.map_err(failed)?;
+            let Some(row) = rows.first() else { return Ok(Fate::NeverStarted) };
+            let event: String = row.get("event").map_err(failed)?;
+            let body: String = row.get("body").map_err(failed)?;
+            Ok(match event.as_str() {
+                "finished" => {
+                    let body: Value = serde_json::from_str(&body).unwrap_or_default();
+                    Fate::Ended(body.get("outcome").cloned().unwrap_or_default())
+                }
+                // A person has decided, and the call has not used it.
+                "decision" => Fate::NeverStarted,
+                _ => Fate::Unknown,
+            })
+        })
+    }
+}

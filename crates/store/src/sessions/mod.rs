@@ -1,0 +1,360 @@
+//! Sessions of agents: who runs each, what it has come to step by step, and what people want of it.
+//!
+//! The hard problem is that a session outlives its process. Taking one is a compare-and-set that raises its epoch, and
+//! only to be had when the host that had it is dead or has let go; each write names the epoch, so that whoever lost the
+//! session can write no more. Start with [`Sessions::create`] and [`Sessions::hold`].
+
+mod held;
+mod writer;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use toolhost_contract::{Clock, Signal};
+
+use crate::audit::Audit;
+use crate::db::{Db, Row, Tx, sql};
+use crate::error::{Error, Result};
+
+pub use held::Held;
+use writer::Job;
+
+/// Longest title, characters.
+const TITLE_CHARS_MAX: usize = 200;
+
+/// Where a session stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionState {
+    /// Made, or run by a host: by a living one, unless it was killed.
+    Active,
+    /// It can be resumed.
+    Paused,
+    /// A limit stopped it; it can be resumed with more.
+    Limited,
+    /// Something failed; it can be resumed.
+    Failed,
+    /// It has given its answer; it goes on with a new message.
+    Done,
+    /// For good.
+    Cancelled,
+}
+
+/// A session to be made.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    pub project_id: i64,
+    pub user_id: i64,
+    pub id: String,
+    pub profile: String,
+    pub model: String,
+    /// What is asked for.
+    pub title: String,
+    /// Its first steps, by name.
+    pub steps: Vec<(String, Value)>,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRow {
+    pub id: String,
+    #[serde(skip)]
+    pub user_id: i64,
+    pub parent: Option<String>,
+    pub profile: String,
+    pub model: String,
+    pub title: String,
+    pub state: SessionState,
+    /// The stable code of what ended it.
+    pub code: Option<String>,
+    /// Whether a host that lives runs it.
+    pub running: bool,
+    pub steps: i64,
+    pub tally: Value,
+    pub created_at_ms: i64,
+    pub updated_at_ms: i64,
+    #[serde(skip)]
+    host: Option<String>,
+}
+
+/// A step, as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepRow {
+    pub seq: i64,
+    pub step: String,
+    pub at_ms: i64,
+    pub body: Value,
+}
+
+/// The sessions of all projects; every call names one.
+#[derive(Clone)]
+pub struct Sessions {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    db: Db,
+    clock: Arc<dyn Clock>,
+    audit: Audit,
+    /// The sessions that this process runs.
+    held: Mutex<HashMap<Key, Arc<held::Shared>>>,
+    /// Made when the first session is held.
+    writer: OnceLock<mpsc::Sender<Job>>,
+}
+
+/// Project and id.
+type Key = (i64, String);
+
+const COLUMNS: &str = "id, account_id, parent, profile, model, title, state, code, host, steps, tally, created_at_ms,
+     updated_at_ms";
+
+impl Sessions {
+    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>, audit: Audit) -> Self {
+        Self { inner: Arc::new(Inner { db, clock, audit, held: Mutex::default(), writer: OnceLock::new() }) }
+    }
+
+    /// Makes a session that nobody runs yet.
+    pub async fn create(&self, new: &NewSession) -> Result<()> {
+        let mut tx = self.inner.db.write().await?;
+        self.insert(&mut tx, new, None).await?;
+        tx.commit().await
+    }
+
+    async fn insert(&self, tx: &mut Tx, new: &NewSession, parent: Option<&str>) -> Result<()> {
+        let now = self.inner.clock.unix_ms();
+        let title: String = new.title.chars().take(TITLE_CHARS_MAX).collect();
+        sql(
+            "INSERT INTO agent_session (project_id, id, account_id, parent, profile, model, title, state, code, wanted,
+                 host, epoch, steps, tally, created_at_ms, updated_at_ms)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, NULL, NULL, 0, $9, '{}', $10, $10)",
+        )
+        .bind(new.project_id)
+        .bind(&new.id)
+        .bind(new.user_id)
+        .bind(parent.map(str::to_owned))
+        .bind(&new.profile)
+        .bind(&new.model)
+        .bind(title.replace('\0', "\u{fffd}"))
+        .bind(SessionState::Active.as_str())
+        .bind(i64::try_from(new.steps.len()).unwrap_or(i64::MAX))
+        .bind(now)
+        .run(tx)
+        .await?;
+        for (seq, (step, body)) in (0..).zip(&new.steps) {
+            add_step(tx, new.project_id, &new.id, seq, step, &body.to_string(), now).await?;
+        }
+        Ok(())
+    }
+
+    /// A new session that has come as far as another one had when it had kept `steps` steps.
+    pub async fn fork(&self, project: i64, from: &str, id: &str, user: i64, steps: i64) -> Result<()> {
+        let mut tx = self.inner.db.write().await?;
+        tx.lock_project(project).await?;
+        let parent = find(&mut tx, project, from).await?;
+        let new = NewSession {
+            project_id: project,
+            user_id: user,
+            id: id.to_owned(),
+            profile: parent.profile.clone(),
+            model: parent.model.clone(),
+            title: parent.title.clone(),
+            steps: Vec::new(),
+        };
+        self.insert(&mut tx, &new, Some(from)).await?;
+        let copy = "INSERT INTO agent_step (project_id, session_id, seq, step, at_ms, body)
+             SELECT project_id, $3, seq, step, at_ms, body FROM agent_step
+             WHERE project_id = $1 AND session_id = $2 AND seq < $4";
+        let copied = sql(copy).bind(project).bind(from).bind(id).bind(steps).run(&mut tx).await?;
+        let update =
+            "UPDATE agent_session SET steps = $3, tally = $4, state = 'paused' WHERE project_id = $1 AND id = $2";
+        let copied = i64::try_from(copied).unwrap_or(i64::MAX);
+        sql(update).bind(project).bind(id).bind(copied).bind(parent.tally.to_string()).run(&mut tx).await?;
+        tx.commit().await
+    }
+
+    /// The session, or an error that says that there is none.
+    pub async fn get(&self, project: i64, id: &str) -> Result<SessionRow> {
+        let text = format!("SELECT {COLUMNS} FROM agent_session WHERE project_id = $1 AND id = $2");
+        let rows = crate::db::sql_of(text).bind(project).bind(id).read(&self.inner.db).await?;
+        let row = rows.first().ok_or_else(|| Error::NoSession { id: id.to_owned() })?;
+        self.told(session(row)?).await
+    }
+
+    /// The newest first.
+    pub async fn list(&self, project: i64, limit: i64) -> Result<Vec<SessionRow>> {
+        let text = format!(
+            "SELECT {COLUMNS} FROM agent_session WHERE project_id = $1 ORDER BY updated_at_ms DESC, id DESC LIMIT $2"
+        );
+        let rows = crate::db::sql_of(text).bind(project).bind(limit).read(&self.inner.db).await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            found.push(self.told(session(row)?).await?);
+        }
+        Ok(found)
+    }
+
+    async fn told(&self, mut row: SessionRow) -> Result<SessionRow> {
+        row.running = match &row.host {
+            Some(host) => self.inner.audit.is_alive(host).await?,
+            None => false,
+        };
+        Ok(row)
+    }
+
+    /// The steps after a number, the oldest first.
+    pub async fn steps(&self, project: i64, id: &str, after: i64, limit: i64) -> Result<Vec<StepRow>> {
+        let text = "SELECT seq, step, at_ms, body FROM agent_step
+             WHERE project_id = $1 AND session_id = $2 AND seq > $3 ORDER BY seq LIMIT $4";
+        let rows = sql(text).bind(project).bind(id).bind(after).bind(limit).read(&self.inner.db).await?;
+        rows.iter().map(step).collect()
+    }
+
+    /// One step by its name.
+    pub async fn step(&self, project: i64, id: &str, name: &str) -> Result<Option<StepRow>> {
+        let text = "SELECT seq, step, at_ms, body FROM agent_step
+             WHERE project_id = $1 AND session_id = $2 AND step = $3";
+        let rows = sql(text).bind(project).bind(id).bind(name).read(&self.inner.db).await?;
+        rows.first().map(step).transpose()
+    }
+
+    /// Takes a session to run it. Refused while another run of it lives, here or in another process.
+    pub async fn hold(&self, project: i64, id: &str) -> Result<Held> {
+        // What a run before this one in the same process had kept may still be on its way.
+        writer::settle(&self.inner).await;
+        let found = self.get(project, id).await?;
+        let me = self.inner.audit.host();
+        let key = (project, id.to_owned());
+        let mine = found.host.as_deref() == Some(&*me);
+        if (mine && self.inner.held().contains_key(&key)) || (!mine && found.running) {
+            return Err(Error::SessionRuns { id: id.to_owned() });
+        }
+        // The calls of a host that died are given their last rows before anybody asks what became of them.
+        self.inner.audit.close_orphans().await?;
+        let mut tx = self.inner.db.write().await?;
+        tx.lock_project(project).await?;
+        let text =
+            "UPDATE agent_session SET host = $3, epoch = epoch + 1, wanted = NULL, state = 'active', code = NULL,
+                 updated_at_ms = $5
+             WHERE project_id = $1 AND id = $2 AND COALESCE(host, '') = $4 RETURNING epoch, steps";
+        let was = found.host.clone().unwrap_or_default();
+        let now = self.inner.clock.unix_ms();
+        let taken = sql(text).bind(project).bind(id).bind(&*me).bind(was).bind(now).optional(&mut tx).await?;
+        let Some(taken) = taken else { return Err(Error::SessionRuns { id: id.to_owned() }) };
+        let (epoch, count): (i64, i64) = (taken.get("epoch")?, taken.get("steps")?);
+        let text =
+            "SELECT seq, step, at_ms, body FROM agent_step WHERE project_id = $1 AND session_id = $2 ORDER BY seq";
+        let rows = sql(text).bind(project).bind(id).all(&mut tx).await?;
+        let steps: Vec<StepRow> = rows.iter().map(step).collect::<Result<_>>()?;
+        tx.commit().await?;
+        let row = SessionRow { running: true, host: Some(me.to_string()), steps: count, ..found };
+        Held::new(Arc::clone(&self.inner), row, key, epoch, steps)
+    }
+
+    /// Says what a person wants of a session. One that nobody runs is paused or cancelled at once.
+    pub async fn want(&self, project: i64, id: &str, signal: Signal) -> Result<SessionRow> {
+        let found = self.get(project, id).await?;
+        if matches!(found.state, SessionState::Cancelled) || (found.state == SessionState::Done && !found.running) {
+            return Err(Error::SessionEnded { id: id.to_owned(), state: found.state });
+        }
+        let now = self.inner.clock.unix_ms();
+        let (wanted, ended) = match signal {
+            Signal::Pause => ("pause", SessionState::Paused),
+            Signal::Cancel => ("cancel", SessionState::Cancelled),
+        };
+        let mut tx = self.inner.db.write().await?;
+        if found.running {
+            let text = "UPDATE agent_session SET wanted = $3 WHERE project_id = $1 AND id = $2 AND host = $4";
+            sql(text).bind(project).bind(id).bind(wanted).bind(&found.host).run(&mut tx).await?;
+        } else {
+            let text = "UPDATE agent_session SET state = $3, host = NULL, epoch = epoch + 1, updated_at_ms = $5
+                 WHERE project_id = $1 AND id = $2 AND COALESCE(host, '') = $4";
+            let was = found.host.clone().unwrap_or_default();
+            let text = sql(text).bind(project).bind(id).bind(ended.as_str()).bind(was).bind(now);
+            if text.run(&mut tx).await? == 0 {
+                return Err(Error::SessionRuns { id: id.to_owned() });
+            }
+        }
+        tx.commit().await?;
+        self.get(project, id).await
+    }
+}
+
+impl Inner {
+    fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<held::Shared>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sessions of this process, for the writer.
+    fn held_keys(&self) -> BTreeSet<Key> {
+        self.held().keys().cloned().collect()
+    }
+}
+
+impl SessionState {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Limited => "limited",
+            Self::Failed => "failed",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+async fn find(tx: &mut Tx, project: i64, id: &str) -> Result<SessionRow> {
+    let text = format!("SELECT {COLUMNS} FROM agent_session WHERE project_id = $1 AND id = $2");
+    let row = crate::db::sql_of(text).bind(project).bind(id).optional(tx).await?;
+    session(&row.ok_or_else(|| Error::NoSession { id: id.to_owned() })?)
+}
+
+async fn add_step(tx: &mut Tx, project: i64, id: &str, seq: i64, step: &str, body: &str, now: i64) -> Result<()> {
+    sql("INSERT INTO agent_step (project_id, session_id, seq, step, at_ms, body) VALUES ($1, $2, $3, $4, $5, $6)")
+        .bind(project)
+        .bind(id)
+        .bind(seq)
+        .bind(step)
+        .bind(now)
+        .bind(body)
+        .run(tx)
+        .await?;
+    Ok(())
+}
+
+fn session(row: &Row) -> Result<SessionRow> {
+    let state: String = row.get("state")?;
+    let tally: String = row.get("tally")?;
+    Ok(SessionRow {
+        id: row.get("id")?,
+        user_id: row.get("account_id")?,
+        parent: row.get("parent")?,
+        profile: row.get("profile")?,
+        model: row.get("model")?,
+        title: row.get("title")?,
+        state: serde_json::from_value(Value::String(state)).map_err(|error| Error::Row(error.to_string()))?,
+        code: row.get("code")?,
+        running: false,
+        steps: row.get("steps")?,
+        tally: serde_json::from_str(&tally).map_err(|error| Error::Row(error.to_string()))?,
+        created_at_ms: row.get("created_at_ms")?,
+        updated_at_ms: row.get("updated_at_ms")?,
+        host: row.get("host")?,
+    })
+}
+
+fn step(row: &Row) -> Result<StepRow> {
+    let body: String = row.get("body")?;
+    Ok(StepRow {
+        seq: row.get("seq")?,
+        step: row.get("step")?,
+        at_ms: row.get("at_ms")?,
+        body: serde_json::from_str(&body).map_err(|error| Error::Row(error.to_string()))?,
+    })
+}
