@@ -5,6 +5,7 @@
 
 pub mod budget;
 pub mod model;
+pub mod persona;
 pub mod prompt;
 
 pub use model::{Model, ModelError, Reply, Request};
