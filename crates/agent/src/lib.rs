@@ -6,6 +6,7 @@
 pub mod budget;
 mod host;
 pub mod model;
+pub mod persona;
 pub mod prompt;
 pub mod session;
 

@@ -3,18 +3,23 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolhost_contract::visible_line;
 
 use crate::package::{Package, Workflow};
 
 /// Texts of one list.
-const ITEMS_MAX: usize = 8;
+pub const ITEMS_MAX: usize = 8;
 /// Characters of one text.
-const TEXT_CHARS_MAX: usize = 200;
+pub const TEXT_CHARS_MAX: usize = 200;
+/// Where the front matter of a workflow says whom it is for.
+const FIELD: &str = "domain_profile";
+/// The lists of a profile.
+const LISTS: [&str; 4] = ["target_users", "core_pain_points", "expected_outcomes", "quality_style"];
 
 /// Where a profile comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// `domain_profile` in the front matter of the workflow, or of the entry workflow.
@@ -22,11 +27,26 @@ pub enum Source {
     /// Names, descriptions, variables, assets and agents.
     WorkflowSignal,
     /// Nothing told.
+    #[default]
     Fallback,
 }
 
-/// Whom a package is for, and what is good for them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+impl Source {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ProjectMeta => "project_meta",
+            Self::WorkflowSignal => "workflow_signal",
+            Self::Fallback => "fallback",
+        }
+    }
+}
+
+/// Whom a package is for, and what is good for them. Each text is one line of at most [`TEXT_CHARS_MAX`] characters,
+/// each list has at most [`ITEMS_MAX`]. Read from JSON, a field that is left out is empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DomainProfile {
     /// The field of work.
     pub industry_domain: String,
@@ -44,30 +64,112 @@ pub struct DomainProfile {
     pub confidence: f64,
 }
 
-/// The profile of a package, for work at one of its workflows if it is named.
-#[must_use]
-pub fn resolve(package: &Package, workflow_id: Option<&str>) -> DomainProfile {
-    let workflow = workflow_id.and_then(|id| package.workflow(id)).or_else(|| package.workflows().first());
-    let fallback = fallback();
-    if let Some(said) = workflow.and_then(|workflow| front(workflow)?.get("domain_profile")).filter(|v| v.is_object()) {
-        return from_metadata(said, fallback);
-    }
-    from_signals(package, workflow, fallback)
+/// A profile in the front matter that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` in the front matter of workflow `{workflow}` is not {expected}")]
+pub struct Damaged {
+    /// The workflow.
+    pub workflow: String,
+    /// The field, such as `domain_profile.target_users`.
+    pub field: String,
+    /// What it is to be.
+    pub expected: &'static str,
 }
 
-fn from_metadata(said: &Value, fallback: DomainProfile) -> DomainProfile {
+impl Damaged {
+    /// The stable code.
+    pub const CODE: &'static str = "AI_DOMAIN_PROFILE_INCOMPLETE";
+}
+
+/// The profile of a package, for work at one of its workflows if it is named.
+///
+/// What the front matter says goes before what the texts tell, and that before the default, field by field. The named
+/// workflow speaks first, then the first of the package. What is damaged counts as not said: see [`resolve_strictly`].
+#[must_use]
+pub fn resolve(package: &Package, workflow_id: Option<&str>) -> DomainProfile {
+    let workflow = workflow_of(package, workflow_id);
+    let told = from_signals(package, workflow, fallback());
+    match said(package, workflow_id).map(|(_, said)| said).filter(|said| said.is_object()) {
+        Some(said) => from_metadata(said, told),
+        None => told,
+    }
+}
+
+/// The same, for who must know when the profile is damaged.
+///
+/// # Errors
+/// If a profile is there but no object, its domain no text, or one of its lists no list of texts.
+pub fn resolve_strictly(package: &Package, workflow_id: Option<&str>) -> Result<DomainProfile, Damaged> {
+    if let Some((workflow, said)) = said(package, workflow_id) {
+        let damaged = |name: Option<&str>, expected| {
+            let field = name.map_or_else(|| FIELD.to_owned(), |name| format!("{FIELD}.{name}"));
+            Damaged { workflow: workflow.id.clone(), field, expected }
+        };
+        let fields = said.as_object().ok_or_else(|| damaged(None, "an object"))?;
+        if fields.get("industry_domain").is_some_and(|value| !value.is_string() && !value.is_null()) {
+            return Err(damaged(Some("industry_domain"), "a text"));
+        }
+        let is_list = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+        for name in LISTS {
+            if fields.get(name).is_some_and(|value| !is_list(value) && !value.is_null()) {
+                return Err(damaged(Some(name), "a list of texts"));
+            }
+        }
+    }
+    Ok(resolve(package, workflow_id))
+}
+
+/// Architecture of applications, for nobody in particular: what holds where nothing is told.
+#[must_use]
+pub fn fallback() -> DomainProfile {
+    let list = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
+    DomainProfile {
+        industry_domain: "industry application architecture: workflows for people who know their trade".to_owned(),
+        target_users: list(["experts of a trade", "the team that runs their workflow"]),
+        core_pain_points: list(["knowledge that is in heads only", "steps that are done differently each time"]),
+        expected_outcomes: list(["a workflow that others can follow", "results that can be checked"]),
+        quality_style: list(["precise", "in the words of the trade"]),
+        source: Source::Fallback,
+        confidence: 0.1,
+    }
+}
+
+/// A text as a profile holds it: one line, bounded, nothing unseen in it. Nothing, if there is nothing to read.
+#[must_use]
+pub fn line(text: &str) -> Option<String> {
+    // Cut first: what is shown of a character may be longer than the character.
+    let cut: String = text.trim().chars().take(TEXT_CHARS_MAX).collect();
+    let shown: String = visible_line(&cut).chars().take(TEXT_CHARS_MAX).collect();
+    let shown = shown.trim();
+    (!shown.is_empty()).then(|| shown.to_owned())
+}
+
+fn workflow_of<'a>(package: &'a Package, id: Option<&str>) -> Option<&'a Workflow> {
+    id.and_then(|id| package.workflow(id)).or_else(|| package.workflows().first())
+}
+
+fn said<'a>(package: &'a Package, workflow_id: Option<&str>) -> Option<(&'a Workflow, &'a Value)> {
+    let named = workflow_id.and_then(|id| package.workflow(id));
+    let speaks =
+        |workflow: &'a Workflow| Some((workflow, front(workflow)?.get(FIELD).filter(|value| !value.is_null())?));
+    named.into_iter().chain(package.workflows().first()).find_map(speaks)
+}
+
+fn from_metadata(said: &Value, told: DomainProfile) -> DomainProfile {
     let list = |name, other: Vec<String>| match texts(said.get(name)) {
         found if found.is_empty() => other,
         found => found,
     };
+    let complete = said.get("industry_domain").and_then(text).is_some()
+        && LISTS.iter().all(|name| !texts(said.get(*name)).is_empty());
     DomainProfile {
-        industry_domain: said.get("industry_domain").and_then(text).unwrap_or(fallback.industry_domain),
-        target_users: list("target_users", fallback.target_users),
-        core_pain_points: list("core_pain_points", fallback.core_pain_points),
-        expected_outcomes: list("expected_outcomes", fallback.expected_outcomes),
-        quality_style: list("quality_style", fallback.quality_style),
+        industry_domain: said.get("industry_domain").and_then(text).unwrap_or(told.industry_domain),
+        target_users: list("target_users", told.target_users),
+        core_pain_points: list("core_pain_points", told.core_pain_points),
+        expected_outcomes: list("expected_outcomes", told.expected_outcomes),
+        quality_style: list("quality_style", told.quality_style),
         source: Source::ProjectMeta,
-        confidence: 1.0,
+        confidence: if complete { 1.0 } else { 0.9 },
     }
 }
 
@@ -75,17 +177,17 @@ fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: Domain
     let manifest = package.manifest();
     let described = manifest.and_then(|manifest| manifest.get("description")).and_then(text);
     let kind = workflow.and_then(|workflow| front(workflow)?.get("workflowType")).and_then(text);
-    let named = package.name().map(words);
-    let Some(domain) = described.clone().or_else(|| kind.clone().map(|kind| words(&kind))).or(named) else {
+    let named = package.name().map(words).and_then(|name| line(&name));
+    let Some(domain) = described.clone().or_else(|| kind.clone().and_then(|kind| line(&words(&kind)))).or(named) else {
         return fallback;
     };
     let audience = variables(workflow).filter(|name| AUDIENCE.iter().any(|sign| name.to_lowercase().contains(sign)));
-    let users: Vec<String> = audience.map(words).take(ITEMS_MAX).collect();
+    let users: Vec<String> = audience.filter_map(|name| line(&words(name))).take(ITEMS_MAX).collect();
     let roles = package.agents().iter().filter_map(|agent| agent.value.pointer("/persona/role").and_then(text));
     let goals: Vec<String> = roles.take(ITEMS_MAX).collect();
     let outcomes = workflow.into_iter().flat_map(|workflow| &workflow.nodes);
     let outcomes: BTreeSet<String> =
-        outcomes.flat_map(|node| texts(node.value.get("outputs"))).map(|n| words(&n)).collect();
+        outcomes.flat_map(|node| texts(node.value.get("outputs"))).filter_map(|n| line(&words(&n))).collect();
     let styles: BTreeSet<String> = package
         .agents()
         .iter()
@@ -108,19 +210,6 @@ fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: Domain
 /// Parts of names of variables that say for whom something is.
 const AUDIENCE: [&str; 6] = ["audience", "user", "customer", "reader", "client", "patient"];
 
-fn fallback() -> DomainProfile {
-    let list = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
-    DomainProfile {
-        industry_domain: "industry application architecture: workflows for people who know their trade".to_owned(),
-        target_users: list(["experts of a trade", "the team that runs their workflow"]),
-        core_pain_points: list(["knowledge that is in heads only", "steps that are done differently each time"]),
-        expected_outcomes: list(["a workflow that others can follow", "results that can be checked"]),
-        quality_style: list(["precise", "in the words of the trade"]),
-        source: Source::Fallback,
-        confidence: 0.1,
-    }
-}
-
 fn front(workflow: &Workflow) -> Option<&Value> {
     workflow.document.as_ref().map(crate::document::Document::front)
 }
@@ -131,8 +220,7 @@ fn variables(workflow: Option<&Workflow>) -> impl Iterator<Item = &String> {
 }
 
 fn text(value: &Value) -> Option<String> {
-    let text = value.as_str()?.trim();
-    (!text.is_empty()).then(|| text.chars().take(TEXT_CHARS_MAX).collect())
+    line(value.as_str()?)
 }
 
 fn texts(value: Option<&Value>) -> Vec<String> {

@@ -62,6 +62,17 @@ pub enum Mode {
     Optimize,
 }
 
+impl Mode {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Optimize => "optimize",
+        }
+    }
+}
+
 /// What an envelope is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
