@@ -97,10 +97,6 @@ impl ToolHost {
         self.ids.call_id()
     }
 
-    pub(crate) fn session_id(&self) -> Option<&str> {
-        self.scope.session_id.as_deref()
-    }
-
     /// One call through the gate.
     pub(crate) async fn call(
         &self,

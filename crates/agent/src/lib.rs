@@ -9,6 +9,7 @@ pub mod model;
 pub mod persona;
 pub mod prompt;
 pub mod session;
+pub mod start;
 
 pub use host::{Catalog, ToolHost};
 pub use model::{Model, ModelError, Reply, Request};

@@ -32,4 +32,4 @@ pub use packages::Packages;
 pub use people::{Member, People, Role};
 pub use reader::{Filter, Problem, Reader, Row, Verdict};
 pub use records::Records;
-pub use sessions::{Held, NewSession, SessionRow, SessionState, Sessions, StepRow};
+pub use sessions::{Held, NewSession, SessionRow, SessionState, Sessions, StepRow, Steps};

@@ -28,6 +28,7 @@ mod plan;
 mod record;
 mod requirement;
 mod review;
+mod session;
 mod sheet;
 mod task;
 mod ticket;
@@ -40,7 +41,7 @@ use toolhost_store::{Packages, Records};
 /// package beside them.
 pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
     let packages = of_packages(&records.packages());
-    let families = [of_the_workspace(), of_records(records), packages, of_people(), of_the_host()];
+    let families = [of_the_workspace(), of_records(records), packages, of_people(), of_the_host(records)];
     families.into_iter().flatten().collect()
 }
 
@@ -154,6 +155,10 @@ fn of_people() -> Vec<Box<dyn AnyTool>> {
     ]
 }
 
-fn of_the_host() -> Vec<Box<dyn AnyTool>> {
-    vec![Box::new(tool::list::List), Box::new(tool::describe::Describe)]
+fn of_the_host(records: &Records) -> Vec<Box<dyn AnyTool>> {
+    vec![
+        Box::new(tool::list::List),
+        Box::new(tool::describe::Describe),
+        Box::new(session::result::SessionResult(records.steps())),
+    ]
 }

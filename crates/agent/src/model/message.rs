@@ -55,6 +55,17 @@ pub enum Arguments {
     Malformed(String),
 }
 
+impl Arguments {
+    /// As the gate is handed them: what is no JSON is a text, which no tool takes.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        match self {
+            Self::Json(arguments) => arguments.clone(),
+            Self::Malformed(raw) => Value::String(raw.clone()),
+        }
+    }
+}
+
 /// A tool, as a model is told of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolSpec {

@@ -10,9 +10,8 @@ use super::event::{Event, Watch};
 use super::run::{Halt, Run, millis, recall};
 use super::{CallStep, CallSummary, ResultForm, TurnStep, step};
 use crate::model::{Arguments, Message, ToolCall};
+use crate::prompt::mark_untrusted;
 
-/// Characters of the one line that watchers are told of a result.
-const BRIEF_CHARS_MAX: usize = 160;
 /// Characters of broken arguments that the model is shown.
 const RAW_CHARS_MAX: usize = 400;
 
@@ -43,7 +42,7 @@ impl Run<'_> {
         self.messages.push(Message::Tool {
             tool_call_id: step.clone(),
             name: call.name.clone(),
-            content: shown(&ended.content, &step, self.limits.result_chars_max),
+            content: mark_untrusted(&ended.tool, &shown(&ended.content, &step, self.limits.result_chars_max)),
             failed: !ended.ok,
         });
         let CallStep { call_id, tool, ok, code, ms, .. } = ended;
@@ -108,9 +107,10 @@ impl Run<'_> {
         // A read may have run before under its first id; the audit tells the two apart.
         let given = one.said.call_ids.get(one.n).filter(|_| !(one.resumed && one.reads));
         let id = given.cloned().unwrap_or_else(|| self.host.new_id());
-        let (arguments, broken) = match &one.call.arguments {
-            Arguments::Json(arguments) => (arguments.clone(), None),
-            Arguments::Malformed(raw) => (Value::String(raw.clone()), Some(raw)),
+        let arguments = one.call.arguments.value();
+        let broken = match &one.call.arguments {
+            Arguments::Json(_) => None,
+            Arguments::Malformed(raw) => Some(raw),
         };
         let (step, tool) = (step.to_owned(), one.call.name.clone());
         if one.n >= self.limits.calls_per_turn {
@@ -146,16 +146,7 @@ impl Run<'_> {
     }
 
     fn tell_end(&self, step: &str, ended: &CallStep, replayed: bool) {
-        let line = ended.content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        self.watch.event(&Event::CallEnded {
-            step: step.to_owned(),
-            tool: ended.tool.clone(),
-            ok: ended.ok,
-            code: ended.code.clone(),
-            brief: line.chars().take(BRIEF_CHARS_MAX).collect(),
-            ms: ended.ms,
-            replayed,
-        });
+        self.watch.event(&ended.event(step, replayed));
     }
 }
 

@@ -1,10 +1,14 @@
 //! What happens in a session, for whoever watches it live.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::LoopResult;
+use super::answer::Checked;
+use super::{CallStep, LoopResult, Opening, SayStep, TurnStep};
 use crate::model::Usage;
+
+/// Characters of the one line that watchers are told of a result.
+const BRIEF_CHARS_MAX: usize = 160;
 
 /// One thing that has happened. Its JSON has a field `event`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,6 +98,65 @@ pub enum Event {
 pub struct Asked {
     pub step: String,
     pub tool: String,
+}
+
+/// What a step of a journal tells, as the events it was once.
+///
+/// # Errors
+/// If the step is not as this version writes it.
+pub fn replay(step: &str, body: &Value) -> Result<Vec<Event>, serde_json::Error> {
+    let kind = step.split('_').next().unwrap_or_default();
+    let number = step.split('_').nth(1).and_then(|number| number.parse().ok()).unwrap_or_default();
+    Ok(match kind {
+        "open" => vec![Event::Message { text: Opening::deserialize(body)?.goal }],
+        "say" => vec![Event::Message { text: SayStep::deserialize(body)?.text }],
+        "turn" => {
+            let said = TurnStep::deserialize(body)?;
+            let mut events = vec![Event::Asked { turn: number }, said.event(number, true)];
+            events.extend(said.reply.calls.iter().map(|call| Event::CallStarted {
+                step: call.id.clone(),
+                tool: call.name.clone(),
+                arguments: call.arguments.value(),
+            }));
+            events
+        }
+        "call" => vec![CallStep::deserialize(body)?.event(step, true)],
+        "check" => match Checked::deserialize(body)? {
+            Checked::Bad { findings, .. } => vec![Event::Repair { turn: number, findings }],
+            Checked::Good(_) => Vec::new(),
+        },
+        _ => Vec::new(),
+    })
+}
+
+impl TurnStep {
+    pub(super) fn event(&self, turn: u32, replayed: bool) -> Event {
+        let calls = self.reply.calls.iter().map(|call| Asked { step: call.id.clone(), tool: call.name.clone() });
+        Event::Said {
+            turn,
+            text: self.reply.text.clone(),
+            calls: calls.collect(),
+            usage: self.reply.usage,
+            cost: self.cost,
+            ms: self.ms,
+            replayed,
+        }
+    }
+}
+
+impl CallStep {
+    pub(super) fn event(&self, step: &str, replayed: bool) -> Event {
+        let line = self.content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        Event::CallEnded {
+            step: step.to_owned(),
+            tool: self.tool.clone(),
+            ok: self.ok,
+            code: self.code.clone(),
+            brief: line.chars().take(BRIEF_CHARS_MAX).collect(),
+            ms: self.ms,
+            replayed,
+        }
+    }
 }
 
 /// Who watches.

@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::{CallId, ErrorCode};
 
+use crate::budget::TrimReport;
 use crate::model::{Message, Reply, SystemBlock, Usage};
 
 pub use answer::{Answer, AnswerForm};
-pub use event::{Asked, Event, Unwatched, Watch};
+pub use event::{Asked, Event, Unwatched, Watch, replay};
 pub use run::{Control, SessionState, run_tool_loop};
 
 /// The first step: all that the loop needs to know besides model and tools.
@@ -38,6 +39,14 @@ pub struct Opening {
     pub signature: String,
     /// How results are told to the model.
     pub results: ResultForm,
+    /// Who works, as commits and comments name them.
+    pub persona: String,
+    /// The ticket that the work is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+    /// What was left out of the context, so that whoever asks what was sent can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim: Option<TrimReport>,
 }
 
 /// How the result of a call is told to a model.
@@ -173,7 +182,7 @@ pub struct CallStep {
     pub ms: u64,
 }
 
-/// The step `say_N`: a message of a person after the answer before.
+/// The step `say_N`: a message of a person before turn N.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SayStep {
     pub text: String,
@@ -196,10 +205,10 @@ pub mod step {
         format!("call_{turn}_{index}")
     }
 
-    /// A person's next message: a [`SayStep`](super::SayStep).
+    /// What a person says before a turn: a [`SayStep`](super::SayStep).
     #[must_use]
-    pub fn say(number: u32) -> String {
-        format!("say_{number}")
+    pub fn say(turn: u32) -> String {
+        format!("say_{turn}")
     }
 
     /// What was found wrong with an answer, or that nothing was.

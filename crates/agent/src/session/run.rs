@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 
 use super::answer::{Checked, check};
-use super::event::{Asked, Event, Watch};
+use super::event::{Event, Watch};
 use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
+use crate::budget::{Aging, Calibration, Counter, Tally, age};
 use crate::host::ToolHost;
 use crate::model::{Delta, Follow, Message, Model, ModelError, Reply, Request, Usage};
 
@@ -200,6 +201,11 @@ pub(super) struct Run<'a> {
     repairs: u32,
     usage: Usage,
     cost: Option<f64>,
+    /// The tokens of the conversation, as they are estimated, and how far estimates were from what was reported.
+    tally: Tally,
+    counter: Counter,
+    calibration: Calibration,
+    estimate: u64,
     /// How long earlier runs took, and when this one began.
     before_ms: u64,
     began: Duration,
@@ -214,7 +220,14 @@ impl<'a> Run<'a> {
         watch: &'a Arc<dyn Watch>,
         stop: &'a Stop,
     ) -> Self {
+        let counter = Counter::for_model(&model.facts().name);
+        let mut tally = Tally::default();
+        tally.set_base(&session.opening.system, host.catalog().specs(), &counter);
         Self {
+            tally,
+            counter,
+            calibration: Calibration::default(),
+            estimate: 0,
             session,
             model,
             host,
@@ -236,19 +249,26 @@ impl<'a> Run<'a> {
 
     async fn go(&mut self) -> Result<Answer, Halt> {
         self.watch.event(&Event::Message { text: self.session.opening.goal.clone() });
-        let mut said = 0;
         loop {
             let answer = self.until_answer().await?;
-            said += 1;
-            let Some(say) = recall::<SayStep>(self.session.journal, &step::say(said))? else { return Ok(answer) };
-            self.watch.event(&Event::Message { text: say.text.clone() });
-            self.messages.push(Message::User { content: say.text });
-            (self.since, self.repairs_since) = (self.turn, 0);
+            if !self.hear()? {
+                return Ok(answer);
+            }
         }
+    }
+
+    /// Takes what a person says before the next turn. Says whether somebody did.
+    fn hear(&mut self) -> Result<bool, Halt> {
+        let Some(say) = recall::<SayStep>(self.session.journal, &step::say(self.turn))? else { return Ok(false) };
+        self.watch.event(&Event::Message { text: say.text.clone() });
+        self.messages.push(Message::User { content: say.text });
+        (self.since, self.repairs_since) = (self.turn, 0);
+        Ok(true)
     }
 
     async fn until_answer(&mut self) -> Result<Answer, Halt> {
         loop {
+            self.hear()?;
             let turn = self.turn;
             let (said, replayed) = self.take_turn(turn).await?;
             self.turn += 1;
@@ -267,7 +287,7 @@ impl<'a> Run<'a> {
                     self.repairs += 1;
                     self.repairs_since += 1;
                     self.watch.event(&Event::Repair { turn, findings: findings.clone() });
-                    if self.repairs_since > self.limits.max_repairs {
+                    if self.repairs_since > self.limits.max_repairs && !self.hear()? {
                         let message =
                             format!("after {} repairs the answer is still wrong: {findings}", self.limits.max_repairs);
                         return Err(Halt::Failed(code, message));
@@ -281,6 +301,7 @@ impl<'a> Run<'a> {
     /// What the model says next: what it said in an earlier run, or now.
     async fn take_turn(&mut self, turn: u32) -> Result<(TurnStep, bool), Halt> {
         let name = step::turn(turn);
+        self.age();
         if let Some(said) = recall::<TurnStep>(self.session.journal, &name)? {
             self.note_turn(&said);
             self.before_ms = said.elapsed_ms;
@@ -313,6 +334,10 @@ impl<'a> Run<'a> {
     }
 
     fn note_turn(&mut self, said: &TurnStep) {
+        if said.reply.usage.input_tokens > 0 {
+            self.calibration.observe(self.estimate, said.reply.usage.input_tokens);
+            self.counter = self.counter.clone().calibrated(self.calibration);
+        }
         self.usage.add(&said.reply.usage);
         // One turn without a price makes the sum unknown.
         self.cost = match (self.cost, said.cost) {
@@ -322,20 +347,11 @@ impl<'a> Run<'a> {
     }
 
     fn tell_turn(&self, turn: u32, said: &TurnStep, replayed: bool) {
-        let calls = said.reply.calls.iter().map(|call| Asked { step: call.id.clone(), tool: call.name.clone() });
-        self.watch.event(&Event::Said {
-            turn,
-            text: said.reply.text.clone(),
-            calls: calls.collect(),
-            usage: said.reply.usage,
-            cost: said.cost,
-            ms: said.ms,
-            replayed,
-        });
+        self.watch.event(&said.event(turn, replayed));
     }
 
     async fn ask(&mut self, turn: u32) -> Result<Reply, Halt> {
-        self.fit()?;
+        self.check_window()?;
         self.watch.event(&Event::Asked { turn });
         let request = Request {
             system: &self.session.opening.system,
@@ -357,9 +373,29 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Leaves out of the conversation what is too old, where it has become too long.
-    fn fit(&mut self) -> Result<(), Halt> {
-        Ok(())
+    /// Puts away results that are old, where the conversation has become long; the same in every run of the session.
+    fn age(&mut self) {
+        let before = self.tally.total(&self.counter);
+        let policy = Aging::of_window(self.model.facts().window);
+        let aged = age(&mut self.messages, &mut self.tally, &self.counter, policy);
+        self.estimate = self.tally.total(&self.counter);
+        if !aged.is_empty() {
+            let (tokens_before, tokens_after) = (before.max(self.estimate), self.estimate);
+            self.watch.event(&Event::Aged { results: aged.len(), tokens_before, tokens_after });
+        }
+    }
+
+    fn check_window(&self) -> Result<(), Halt> {
+        let window = self.model.facts().window;
+        let room = u64::from(window).saturating_sub(u64::from(self.limits.output_tokens_max));
+        if self.estimate <= room {
+            return Ok(());
+        }
+        let message = format!(
+            "the conversation has about {} tokens when all is put away that may be; {room} of {window} are left for it",
+            self.estimate
+        );
+        Err(Halt::Failed(ErrorCode::ContextBudget, message))
     }
 
     fn check_limits(&self) -> Result<(), Halt> {

@@ -50,6 +50,7 @@ pub use write::{Edit, Removed};
 use crate::db::Db;
 use crate::error::Error;
 use crate::packages::Packages;
+use crate::sessions::Steps;
 
 /// Longest record, bytes of its JSON: an answer that holds one, and says it as text too, must pass the gate's limit.
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
@@ -100,6 +101,11 @@ impl Records {
             (Some(db), Some(clock)) => Packages::new(db.clone(), Arc::clone(clock)),
             _ => Packages::nowhere(),
         }
+    }
+
+    /// The steps of agents' sessions.
+    pub fn steps(&self) -> Steps {
+        Steps::new(self.db.clone())
     }
 
     pub fn desk(&self, who: Who) -> Result<Desk> {

@@ -69,6 +69,18 @@ impl Held {
         lock(&self.before).contains_key(step)
     }
 
+    /// Adds a step that the run to come will find.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub async fn say(&self, step: &str, value: Value) -> Result<()> {
+        let failed = |error: JournalError| Error::Journal(error.to_string());
+        self.keep(step, value.clone(), None).await.map_err(failed)?;
+        self.settle().await.map_err(failed)?;
+        lock(&self.before).insert(step.to_owned(), value);
+        Ok(())
+    }
+
     /// Lets go of it, in this state.
     ///
     /// # Errors

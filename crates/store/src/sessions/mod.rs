@@ -97,6 +97,12 @@ pub struct Sessions {
     inner: Arc<Inner>,
 }
 
+/// Reading single steps, for tools.
+#[derive(Clone)]
+pub struct Steps {
+    db: Option<Db>,
+}
+
 struct Inner {
     db: Db,
     clock: Arc<dyn Clock>,
@@ -214,14 +220,6 @@ impl Sessions {
         rows.iter().map(step).collect()
     }
 
-    /// One step by its name.
-    pub async fn step(&self, project: i64, id: &str, name: &str) -> Result<Option<StepRow>> {
-        let text = "SELECT seq, step, at_ms, body FROM agent_step
-             WHERE project_id = $1 AND session_id = $2 AND step = $3";
-        let rows = sql(text).bind(project).bind(id).bind(name).read(&self.inner.db).await?;
-        rows.first().map(step).transpose()
-    }
-
     /// Takes a session to run it. Refused while another run of it lives, here or in another process.
     pub async fn hold(&self, project: i64, id: &str) -> Result<Held> {
         // What a run before this one in the same process had kept may still be on its way.
@@ -281,6 +279,22 @@ impl Sessions {
         }
         tx.commit().await?;
         self.get(project, id).await
+    }
+}
+
+impl Steps {
+    pub(crate) fn new(db: Option<Db>) -> Self {
+        Self { db }
+    }
+
+    /// A step by its name, of a session of this user's; none where either is not there.
+    pub async fn get(&self, project: i64, user: i64, session: &str, name: &str) -> Result<Option<StepRow>> {
+        let db = self.db.as_ref().ok_or(Error::Closed)?;
+        let text = "SELECT t.seq AS seq, t.step AS step, t.at_ms AS at_ms, t.body AS body
+             FROM agent_step t JOIN agent_session s ON s.project_id = t.project_id AND s.id = t.session_id
+             WHERE t.project_id = $1 AND t.session_id = $2 AND t.step = $3 AND s.account_id = $4";
+        let rows = sql(text).bind(project).bind(session).bind(name).bind(user).read(db).await?;
+        rows.first().map(step).transpose()
     }
 }
 

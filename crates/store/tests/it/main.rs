@@ -20,6 +20,7 @@ mod open;
 mod outage;
 mod people;
 mod rounds;
+mod sessions;
 mod shelf;
 mod things;
 mod transfer;

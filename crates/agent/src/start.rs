@@ -1,0 +1,237 @@
+//! How a session begins: a task becomes the first step of a journal.
+//!
+//! What the model is told of the project or the package is read through the gate, in the session's name: it is told
+//! nothing that it might not read itself.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+use toolhost_builder::domain::DomainProfile;
+use toolhost_builder::envelope::{Mode, TargetType};
+use toolhost_contract::{Effect, ErrorCode, ErrorKind, IdSource, Outcome, RandomIds};
+
+use crate::budget::{Budget, BudgetError, Counter, TrimReport, trim_context_with_budget};
+use crate::host::ToolHost;
+use crate::model::{Message, Model};
+use crate::persona::workspace_profile;
+use crate::prompt::{
+    BuilderInput, ComposeError, ComposeInput, Fact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput, WritePolicy,
+    compose_messages,
+};
+use crate::session::{AnswerForm, Opening, ResultForm};
+
+/// Files in which a project says how it wants to be worked on; the first that is there is told.
+const CONVENTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// Bytes of a session's id.
+const ID_BYTES: usize = 8;
+
+/// What a session is for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Task {
+    /// Work on the files and tickets of a project.
+    Workspace {
+        goal: String,
+        /// What its answer has to pass; none: a summary in words.
+        schema: Option<Value>,
+    },
+    /// Work on one object of the workflow package.
+    Builder(BuilderTarget),
+}
+
+/// An object of the package, and what is to be done with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuilderTarget {
+    pub goal: String,
+    pub target_type: TargetType,
+    /// An id, or the path of an asset.
+    pub target_id: String,
+    pub mode: Mode,
+    /// May be left out where the target tells it.
+    pub workflow_id: Option<String>,
+}
+
+/// Whose session it is, as its prompt and its commits tell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// The project's name.
+    pub project: String,
+    /// The profile whose tools it has.
+    pub profile: String,
+    pub persona: String,
+    pub ticket: Option<String>,
+}
+
+/// Why a session does not begin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Compose(#[from] ComposeError),
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// A read that the beginning needs was refused or failed.
+    #[error("{message}")]
+    Read { code: ErrorCode, message: String },
+    #[error("the domain profile of the package cannot be read: {0}")]
+    Profile(String),
+}
+
+impl StartError {
+    /// The stable code of the seeds.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Compose(error) => error.code(),
+            Self::Budget(error) => error.code(),
+            Self::Read { code, .. } => *code,
+            Self::Profile(_) => ErrorCode::DomainProfile,
+        }
+    }
+}
+
+/// An id for a new session: `as_` and 16 hexadecimal digits (CrewAgent's shape).
+#[must_use]
+pub fn session_id() -> String {
+    let id = RandomIds.call_id();
+    format!("as_{}", hex::encode(&Sha256::digest(id.as_str())[..ID_BYTES]))
+}
+
+/// The first step of a session.
+///
+/// # Errors
+/// If the target is not there, does not fit into the model's window, or the prompt has a layer missing.
+pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &About) -> Result<Opening, StartError> {
+    let (input, answer, results, goal, trim) = match task {
+        Task::Workspace { goal, schema } => {
+            let input = ComposeInput::Workspace(workspace(tools, about).await?);
+            let answer = match schema {
+                Some(schema) => AnswerForm::Json { schema: schema.clone() },
+                None => AnswerForm::Text,
+            };
+            (input, answer, ResultForm::Text, goal, None)
+        }
+        Task::Builder(target) => {
+            let (input, trim) = builder(tools, model, target).await?;
+            (ComposeInput::Builder(input), AnswerForm::Change, ResultForm::Envelope, &target.goal, Some(trim))
+        }
+    };
+    let mut composed = compose_messages(&input, goal, &[])?;
+    if let (AnswerForm::Json { schema }, Some(Message::User { content })) = (&answer, composed.messages.last_mut()) {
+        content.push_str("\n\nYour final message is one JSON value and nothing else. It passes this schema:\n");
+        content.push_str(&schema.to_string());
+    }
+    Ok(Opening {
+        goal: goal.clone(),
+        system: composed.system,
+        messages: composed.messages,
+        answer,
+        signature: composed.signature,
+        results,
+        persona: about.persona.clone(),
+        ticket: about.ticket.clone(),
+        trim,
+    })
+}
+
+async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, StartError> {
+    let catalog = tools.catalog();
+    let facts = catalog.specs().iter().map(|tool| (tool.name.clone(), tools.effect(&tool.name)));
+    let told: Vec<ToolFact> = facts.map(|(name, effect)| ToolFact { name, effect }).collect();
+    let needs_person =
+        told.iter().filter(|tool| tool.effect == Effect::Reaches).map(|tool| tool.name.clone()).collect();
+    let ticket = match &about.ticket {
+        Some(id) => Some(ticket(tools, id).await?),
+        None => None,
+    };
+    let mut facts = Vec::new();
+    for file in CONVENTIONS {
+        if let Some(text) = conventions(tools, file).await? {
+            facts.push(Fact { source: file.to_owned(), text });
+            break;
+        }
+    }
+    let context = WorkspaceContext {
+        project: about.project.clone(),
+        profile: about.profile.clone(),
+        tools: told,
+        needs_person,
+        ticket,
+        facts,
+    };
+    Ok(WorkspaceInput { domain_profile: workspace_profile(&about.project, None), context, write_policy: WritePolicy })
+}
+
+async fn read(tools: &ToolHost, tool: &str, arguments: Value) -> Outcome {
+    tools.call(tools.new_id(), tool, arguments, &CancellationToken::new(), None).await
+}
+
+fn refused(outcome: &Outcome) -> StartError {
+    match &outcome.error {
+        Some(error) => StartError::Read { code: error.code, message: error.message.clone() },
+        None => StartError::Read { code: ErrorCode::ContextBuild, message: "the answer has another shape".to_owned() },
+    }
+}
+
+async fn ticket(tools: &ToolHost, id: &str) -> Result<Ticket, StartError> {
+    let outcome = read(tools, "ticket.read", serde_json::json!({ "ticketId": id })).await;
+    if !outcome.ok {
+        return Err(refused(&outcome));
+    }
+    let title = outcome.data.get("title").and_then(Value::as_str).unwrap_or(id).to_owned();
+    Ok(Ticket { id: id.to_owned(), title, body: outcome.text })
+}
+
+/// What a file of conventions says; none where it is not there or the profile reads no files.
+async fn conventions(tools: &ToolHost, path: &str) -> Result<Option<String>, StartError> {
+    if !tools.catalog().has("file_list") || !tools.catalog().has("file_read") {
+        return Ok(None);
+    }
+    // Asking for a list first leaves no failed call in the audit of every session.
+    let listed = read(tools, "file.list", serde_json::json!({ "pattern": path, "recursive": false })).await;
+    let there = listed.data.get("entries").and_then(Value::as_array).is_some_and(|entries| !entries.is_empty());
+    if !there {
+        return Ok(None);
+    }
+    let outcome = read(tools, "file.read", serde_json::json!({ "path": path })).await;
+    match &outcome.error {
+        None => Ok(Some(outcome.text)),
+        Some(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Some(_) => Err(refused(&outcome)),
+    }
+}
+
+async fn builder(
+    tools: &ToolHost,
+    model: &dyn Model,
+    target: &BuilderTarget,
+) -> Result<(BuilderInput, TrimReport), StartError> {
+    let arguments = serde_json::json!({
+        "targetType": target.target_type, "targetId": target.target_id, "mode": target.mode,
+        "workflowId": target.workflow_id,
+    });
+    let arguments = without_nulls(arguments);
+    let outcome = read(tools, "builder.context.get", arguments).await;
+    if !outcome.ok {
+        return Err(refused(&outcome));
+    }
+    let counter = Counter::for_model(&model.facts().name);
+    let trimmed = trim_context_with_budget(&outcome.data, &counter, Budget::of_window(model.facts().window))?;
+    let profile = trimmed.envelope.get("domain_profile").cloned().unwrap_or_default();
+    let domain_profile: DomainProfile =
+        serde_json::from_value(profile).map_err(|error| StartError::Profile(error.to_string()))?;
+    let input = BuilderInput {
+        entrypoint: target.target_type,
+        target_type: target.target_type,
+        mode: target.mode,
+        domain_profile,
+        context_envelope: trimmed.envelope,
+        write_policy: WritePolicy,
+    };
+    Ok((input, trimmed.report))
+}
+
+fn without_nulls(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
+}

@@ -1,0 +1,211 @@
+//! Sessions of agents: one process runs each, what it kept is there for the next, and who lost it writes no more.
+
+use serde_json::{Value, json};
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
+use toolhost_contract::{CallId, Fate, Journal, JournalError, Signal};
+use toolhost_store::{Error, Event, Held, NewSession, SessionState};
+
+use crate::both::{Address, Place, Room, engines};
+use crate::shelf::entry;
+
+const ID: &str = "as_0123456789abcdef";
+
+fn new(here: &Room, id: &str) -> NewSession {
+    NewSession {
+        project_id: here.project,
+        user_id: here.user,
+        id: id.to_owned(),
+        profile: "developer".to_owned(),
+        model: "script:story.json".to_owned(),
+        title: "mend it\u{0}".to_owned(),
+        steps: vec![("open".to_owned(), json!({ "goal": "mend it" }))],
+    }
+}
+
+async fn made(here: &Room) {
+    here.store.sessions().create(&new(here, ID)).await.unwrap();
+}
+
+async fn hold(here: &Room) -> Held {
+    here.store.sessions().hold(here.project, ID).await.unwrap()
+}
+
+/// Past the store: a living process takes a session from no other.
+async fn taken_by_another(place: &Place) {
+    let text = "UPDATE agent_session SET epoch = epoch + 1";
+    match &place.address {
+        Address::Folder(folder) => {
+            let options = SqliteConnectOptions::new().filename(folder.join("toolhost.db"));
+            sqlx::query(text).execute(&mut options.connect().await.unwrap()).await.unwrap();
+        }
+        Address::Url(url) => {
+            let options: PgConnectOptions = url.parse().unwrap();
+            sqlx::query(text).execute(&mut options.connect().await.unwrap()).await.unwrap();
+        }
+    }
+}
+
+async fn keep(held: &Held, step: &str, value: Value) {
+    held.keep(step, value, Some(json!({ "turns": 1 }))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_is_recalled_by_the_next_run_and_once() {
+    for place in engines() {
+        let here = place.room().await;
+        made(&here).await;
+        let held = hold(&here).await;
+        assert_eq!(held.recall("open"), Some(json!({ "goal": "mend it" })), "{place}");
+        keep(&held, "turn_0", json!({ "text": "zero \u{0} and ä" })).await;
+        keep(&held, "call_0_0", json!({ "ok": true })).await;
+        held.release(SessionState::Paused, None).await.unwrap();
+        let again = hold(&here).await;
+        assert_eq!(again.recall("turn_0"), Some(json!({ "text": "zero \u{0} and ä" })), "{place}");
+        assert_eq!(again.recall("turn_0"), None, "told once");
+        assert_eq!(again.recall("turn_1"), None);
+        let row = here.store.sessions().get(here.project, ID).await.unwrap();
+        assert_eq!((row.steps, row.state, row.running), (3, SessionState::Active, true), "{place}");
+        assert_eq!(row.tally, json!({ "turns": 1 }), "{place}");
+        let steps = here.store.sessions().steps(here.project, ID, 0, 10).await.unwrap();
+        let names: Vec<&str> = steps.iter().map(|step| step.step.as_str()).collect();
+        assert_eq!(names, ["turn_0", "call_0_0"], "{place}: in order");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_never_run_one_session() {
+    for place in engines() {
+        let (here, beside) = (place.room().await, place.room().await);
+        made(&here).await;
+        let held = hold(&here).await;
+        for other in [&here, &beside] {
+            let refused = other.store.sessions().hold(here.project, ID).await.err().unwrap();
+            assert!(matches!(refused, Error::SessionRuns { .. }), "{place}: {refused}");
+        }
+        held.release(SessionState::Paused, None).await.unwrap();
+        // Of many that want it at once, one gets it.
+        let wants = (0..20).map(|n| {
+            let sessions = if n % 2 == 0 { here.store.sessions() } else { beside.store.sessions() };
+            let project = here.project;
+            tokio::spawn(async move { sessions.hold(project, ID).await })
+        });
+        let mut got = Vec::new();
+        for want in wants.collect::<Vec<_>>() {
+            got.extend(want.await.unwrap().ok());
+        }
+        assert_eq!(got.len(), 1, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lost_a_session_writes_no_more() {
+    for place in engines() {
+        let here = place.room().await;
+        made(&here).await;
+        let lost = hold(&here).await;
+        keep(&lost, "turn_0", json!(1)).await;
+        lost.settle().await.unwrap();
+        // As when a host was taken for dead, and was not: the row is another epoch's now.
+        taken_by_another(&place).await;
+        keep(&lost, "turn_1", json!(2)).await;
+        assert_eq!(lost.settle().await, Err(JournalError::Lost(ID.to_owned())), "{place}");
+        assert_eq!(lost.keep("turn_2", json!(3), None).await, Err(JournalError::Lost(ID.to_owned())), "{place}");
+        assert!(lost.release(SessionState::Done, None).await.is_err(), "{place}");
+        let steps = here.store.sessions().steps(here.project, ID, -1, 10).await.unwrap();
+        assert_eq!(steps.len(), 2, "{place}: open and turn_0");
+        let row = here.store.sessions().get(here.project, ID).await.unwrap();
+        assert_eq!(row.state, SessionState::Active, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_wants_reaches_the_process_that_runs_it() {
+    for place in engines() {
+        let (here, beside) = (place.room().await, place.room().await);
+        made(&here).await;
+        let held = hold(&here).await;
+        beside.store.sessions().want(here.project, ID, Signal::Pause).await.unwrap();
+        assert_eq!(held.signal().await, Signal::Pause, "{place}");
+        held.release(SessionState::Paused, None).await.unwrap();
+        let cancelled = beside.store.sessions().want(here.project, ID, Signal::Cancel).await.unwrap();
+        assert_eq!((cancelled.state, cancelled.running), (SessionState::Cancelled, false), "{place}");
+        let again = here.store.sessions().want(here.project, ID, Signal::Pause).await.unwrap_err();
+        assert!(matches!(again, Error::SessionEnded { .. }), "{place}: {again}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_tells_what_became_of_a_call() {
+    for place in engines() {
+        let here = place.room().await;
+        made(&here).await;
+        let held = hold(&here).await;
+        let fate = async |call: &str| held.fate(&CallId::new(call)).await.unwrap();
+        assert_eq!(fate("never").await, Fate::NeverStarted, "{place}");
+        here.store.audit().append(entry(here.project, Event::Decision, "decided")).await.unwrap();
+        assert_eq!(fate("decided").await, Fate::NeverStarted, "{place}");
+        here.store.audit().append(entry(here.project, Event::Started, "began")).await.unwrap();
+        assert_eq!(fate("began").await, Fate::Unknown, "{place}");
+        here.store.audit().append(entry(here.project, Event::Started, "ended")).await.unwrap();
+        let finished = entry(here.project, Event::Finished, "ended");
+        let outcome = finished.outcome.clone().unwrap_or_default();
+        here.store.audit().append(finished).await.unwrap();
+        assert_eq!(fate("ended").await, Fate::Ended(outcome), "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_has_what_its_parent_had_come_to_and_goes_its_own_way() {
+    for place in engines() {
+        let here = place.room().await;
+        made(&here).await;
+        let held = hold(&here).await;
+        for (step, value) in [("turn_0", 0), ("call_0_0", 1), ("turn_1", 2)] {
+            keep(&held, step, json!(value)).await;
+        }
+        held.settle().await.unwrap();
+        let sessions = here.store.sessions();
+        sessions.fork(here.project, ID, "as_fork", here.user, 3).await.unwrap();
+        let fork = sessions.hold(here.project, "as_fork").await.unwrap();
+        assert_eq!(fork.row().parent.as_deref(), Some(ID), "{place}");
+        assert_eq!((fork.recall("call_0_0"), fork.recall("turn_1")), (Some(json!(1)), None), "{place}");
+        keep(&fork, "turn_1", json!("another")).await;
+        fork.release(SessionState::Done, None).await.unwrap();
+        let parent = sessions.steps(here.project, ID, 2, 10).await.unwrap();
+        assert_eq!(parent[0].body, json!(2), "{place}");
+        let missing = sessions.fork(here.project, "as_none", "as_x", here.user, 3).await.unwrap_err();
+        assert!(matches!(missing, Error::NoSession { .. }), "{place}: {missing}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_of_many_sessions_at_once_are_all_kept_in_their_order() {
+    for place in engines() {
+        let here = place.room().await;
+        let mut running = Vec::new();
+        for n in 0..40 {
+            let id = format!("as_{n}");
+            here.store.sessions().create(&new(&here, &id)).await.unwrap();
+            let sessions = here.store.sessions();
+            let project = here.project;
+            running.push(tokio::spawn(async move {
+                let held = sessions.hold(project, &id).await.unwrap();
+                for turn in 0..25 {
+                    held.keep(&format!("turn_{turn}"), json!([n, turn]), None).await.unwrap();
+                }
+                held.release(SessionState::Done, None).await.unwrap();
+            }));
+        }
+        for run in running {
+            run.await.unwrap();
+        }
+        for n in 0..40 {
+            let steps = here.store.sessions().steps(here.project, &format!("as_{n}"), 0, 100).await.unwrap();
+            let bodies: Vec<Value> = steps.into_iter().map(|step| step.body).collect();
+            let expected: Vec<Value> = (0..25).map(|turn| json!([n, turn])).collect();
+            assert_eq!(bodies, expected, "{place}");
+        }
+    }
+}

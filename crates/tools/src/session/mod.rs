@@ -1,0 +1,3 @@
+//! Tools of an agent's own session.
+
+pub(crate) mod result;

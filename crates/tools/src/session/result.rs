@@ -1,0 +1,100 @@
+//! `session.result`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_store::Steps;
+
+pub(crate) struct SessionResult(pub(crate) Steps);
+
+/// Reads the result of an earlier call of this session again: where a result was too long to be shown whole, or was put
+/// away because it was old, its handle stands in its place.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Such as call_3_0.
+    #[schemars(regex(pattern = r"^call_[0-9]{1,9}_[0-9]{1,9}$"))]
+    handle: String,
+    /// Where to begin, in characters.
+    #[serde(default)]
+    offset: usize,
+    /// Most characters.
+    #[schemars(range(min = 1, max = 100_000))]
+    #[serde(default = "chars_default")]
+    limit: usize,
+}
+
+fn chars_default() -> usize {
+    20_000
+}
+
+/// A part of a result.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Output {
+    handle: String,
+    /// The tool that gave it.
+    tool: String,
+    /// Whether that call succeeded.
+    ok: bool,
+    /// The part that was asked for.
+    content: String,
+    /// Where it begins, in characters.
+    offset: usize,
+    /// Of the whole result, in characters.
+    total_chars: usize,
+    /// Where the next part begins; none after the last.
+    next_offset: Option<usize>,
+}
+
+impl Tool for SessionResult {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "session.result";
+    const TITLE: &'static str = "Read an earlier result again";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![Example {
+            says: "a call that this session has not made",
+            arguments: json!({"handle": "call_3_0"}),
+            files: &[],
+            before: &[],
+            expect: Expect::Fails(ErrorKind::NotFound),
+        }]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        let Output { handle, tool, offset, total_chars, content, .. } = output;
+        let end = offset + content.chars().count();
+        let more = output.next_offset.map(|next| format!("\n[more with offset {next}]")).unwrap_or_default();
+        format!("{tool} ({handle}), characters {offset} to {end} of {total_chars}:\n{content}{more}")
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let scope = &ctx.call.scope;
+        let missing = || {
+            let message = format!("this session has no result `{}`", input.handle);
+            ToolError::new(ErrorKind::NotFound, message).hint("handles stand where a result was shortened or put away")
+        };
+        let session = scope.session_id.as_deref().ok_or_else(missing)?;
+        let found = self.0.get(scope.project_id, scope.user_id, session, &input.handle).await;
+        let step = found.map_err(ToolError::internal)?.ok_or_else(missing)?;
+        let text = |field: &str| step.body.get(field).and_then(Value::as_str).unwrap_or_default();
+        let whole = text("content");
+        let content: String = whole.chars().skip(input.offset).take(input.limit).collect();
+        let total_chars = whole.chars().count();
+        let end = input.offset.saturating_add(content.chars().count());
+        Ok(Output {
+            tool: text("tool").to_owned(),
+            ok: step.body.get("ok").and_then(Value::as_bool).unwrap_or(false),
+            handle: input.handle,
+            content,
+            offset: input.offset,
+            total_chars,
+            next_offset: (end < total_chars).then_some(end),
+        })
+    }
+}
