@@ -2,9 +2,21 @@
 
 mod error;
 mod message;
+mod price;
+mod provider;
+mod record;
+mod script;
+mod secret;
+mod spec;
 
 pub use error::{ModelError, Phase};
 pub use message::{Arguments, Message, Reply, Stop, SystemBlock, ToolCall, ToolSpec, Usage};
+pub use price::{Known, WINDOW_DEFAULT, cost, known};
+pub use provider::{Provider, ProviderConfig, Retry, Timeouts};
+pub use record::{Lines, Recorder, Replay};
+pub use script::Script;
+pub use secret::Secret;
+pub use spec::{Keys, ModelSpec, ProviderKind, parse_model_spec};
 
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::BoxFuture;

@@ -1,0 +1,283 @@
+//! `OpenAI`'s chat completions, as it and the servers that copy it speak them.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Progress;
+use super::anthropic::{Extra, extra};
+use super::assembly::Assembly;
+use super::config::ProviderConfig;
+use super::conversation::{NOTHING, Said, is_blank, object, ordered, plain};
+use super::failure::Failure;
+use crate::model::{Request, Secret, Stop};
+
+pub(super) const PATH: &str = "/chat/completions";
+
+/// Under this name thoughts are kept among the signatures of a message: `DeepSeek` and Kimi want them back while the
+/// calls of a message are being answered.
+const KEPT_AS: &str = "openai";
+
+const DONE: &str = "[DONE]";
+
+pub(super) fn headers(key: &Secret) -> Vec<(&'static str, String)> {
+    if key.is_empty() { Vec::new() } else { vec![("authorization", format!("Bearer {}", key.reveal()))] }
+}
+
+/// A request's body. Everything long is borrowed: a conversation is written once, straight to bytes.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    /// What `OpenAI` calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    /// What everybody else calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    messages: Vec<Line<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(flatten)]
+    extra: Extra<'a>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum Line<'a> {
+    System {
+        content: String,
+    },
+    User {
+        content: &'a str,
+    },
+    Assistant {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        tool_call_id: Cow<'a, str>,
+        content: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: Cow<'a, str>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: CallFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CallFunction<'a> {
+    name: Cow<'a, str>,
+    /// JSON in a string.
+    arguments: String,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: ToolFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct ToolFunction<'a> {
+    name: Cow<'a, str>,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+pub(super) fn body<'a>(config: &'a ProviderConfig, request: &Request<'a>) -> Body<'a> {
+    let at_home = config.base_url.is_none();
+    let ours = ["model", "stream", "stream_options", "messages", "tools"];
+    Body {
+        model: &config.model,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_completion_tokens: request.output_tokens_max.filter(|_| at_home),
+        max_tokens: request.output_tokens_max.filter(|_| !at_home),
+        messages: lines(request),
+        tools: request.tools.iter().map(tool).collect(),
+        extra: extra(&config.extra, &[&ours[..], &["max_tokens", "max_completion_tokens"]].concat()),
+    }
+}
+
+fn tool(spec: &crate::model::ToolSpec) -> Tool<'_> {
+    let (name, description) = (plain(&spec.name), &spec.description);
+    Tool { kind: "function", function: ToolFunction { name, description, parameters: &spec.schema } }
+}
+
+fn lines<'a>(request: &Request<'a>) -> Vec<Line<'a>> {
+    let blocks = request.system.iter().map(|block| block.text.as_str()).filter(|text| !is_blank(text));
+    let content = blocks.collect::<Vec<_>>().join("\n\n");
+    let system = (!content.is_empty()).then_some(Line::System { content });
+    let said = ordered(request.messages).into_iter().map(|said| match said {
+        Said::User(content) => Line::User { content: if is_blank(content) { NOTHING } else { content } },
+        Said::Answer { id, content, .. } => Line::Tool { tool_call_id: plain(id), content },
+        Said::Assistant { content, calls, signatures } => Line::Assistant {
+            content: Some(content).filter(|content| !is_blank(content)),
+            reasoning_content: signatures.iter().find_map(|kept| thoughts(kept)).filter(|_| !calls.is_empty()),
+            tool_calls: calls.iter().map(call).collect(),
+        },
+    });
+    system.into_iter().chain(said).collect()
+}
+
+fn call(call: &crate::model::ToolCall) -> Call<'_> {
+    let arguments = object(&call.arguments).to_string();
+    Call { id: plain(&call.id), kind: "function", function: CallFunction { name: plain(&call.name), arguments } }
+}
+
+/// Thoughts that came from here.
+fn thoughts(kept: &str) -> Option<String> {
+    let kept = serde_json::from_str::<Value>(kept).ok()?;
+    kept[KEPT_AS]["reasoning_content"].as_str().map(ToOwned::to_owned)
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    usage: Option<Tokens>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    delta: Option<Piece>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Piece {
+    content: Option<String>,
+    refusal: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    tool_calls: Option<Vec<CallPiece>>,
+}
+
+#[derive(Deserialize)]
+struct CallPiece {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionPiece>,
+}
+
+#[derive(Deserialize)]
+struct FunctionPiece {
+    name: Option<String>,
+    /// A piece of a string; some servers send the object itself.
+    arguments: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+/// Takes an event's data into the reply.
+pub(super) fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Progress, Failure> {
+    if data.trim() == DONE {
+        // Who closes the stream for a server that broke off has no reason to give.
+        let whole = assembly.has_stop();
+        return if whole { Ok(Progress::Ends) } else { Err(Failure::broken("it ends without a reason to stop")) };
+    }
+    let chunk = serde_json::from_str::<Chunk>(data);
+    let chunk = chunk.map_err(|error| Failure::broken(format!("an event is no event: {error}")))?;
+    if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+        return Err(Failure::in_stream(&error));
+    }
+    if let Some(choice) = chunk.choices.into_iter().flatten().next() {
+        if let Some(piece) = choice.delta {
+            take(piece, assembly)?;
+        }
+        if let Some(reason) = choice.finish_reason {
+            assembly.stop(stop(&reason));
+        }
+    }
+    if let Some(tokens) = chunk.usage {
+        let usage = &mut assembly.usage;
+        usage.input_tokens = tokens.prompt_tokens.unwrap_or(usage.input_tokens);
+        usage.output_tokens = tokens.completion_tokens.unwrap_or(usage.output_tokens);
+        let cached = tokens.prompt_tokens_details.and_then(|details| details.cached_tokens);
+        usage.cached_tokens = cached.unwrap_or(usage.cached_tokens);
+    }
+    Ok(Progress::Goes)
+}
+
+fn take(piece: Piece, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+    if let Some(thought) = piece.reasoning_content {
+        assembly.thought(&thought);
+        assembly.kept_thoughts.push_str(&thought);
+    } else if let Some(thought) = piece.reasoning {
+        assembly.thought(&thought);
+    }
+    assembly.text(piece.content.as_deref().unwrap_or_default());
+    if let Some(refusal) = piece.refusal.filter(|refusal| !refusal.is_empty()) {
+        assembly.text(&refusal);
+        assembly.stop(Stop::Refused);
+    }
+    for call in piece.tool_calls.into_iter().flatten() {
+        take_call(call, assembly)?;
+    }
+    Ok(())
+}
+
+fn take_call(call: CallPiece, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+    let (id, function) = (call.id.unwrap_or_default(), call.function);
+    let (name, arguments) = function.map_or((None, None), |function| (function.name, function.arguments));
+    let name = name.unwrap_or_default();
+    let at = match assembly.place(call.index, Some(&id)) {
+        Some(at) => {
+            assembly.name_call(at, &id, &name);
+            at
+        }
+        None => {
+            let key = call.index.unwrap_or(u64::try_from(assembly.calls()).unwrap_or(u64::MAX));
+            assembly.begin_call(key, &id, &name)?
+        }
+    };
+    match arguments {
+        Some(Value::String(piece)) => assembly.arguments(at, &piece),
+        Some(Value::Null) | None => {}
+        Some(whole) => assembly.arguments(at, &whole.to_string()),
+    }
+    Ok(())
+}
+
+/// What is sent back with the next request.
+pub(super) fn signature(thoughts: &str) -> String {
+    json!({ KEPT_AS: { "reasoning_content": thoughts } }).to_string()
+}
+
+fn stop(reason: &str) -> Stop {
+    match reason {
+        "length" => Stop::Length,
+        "content_filter" => Stop::Refused,
+        "tool_calls" | "function_call" => Stop::Calls,
+        // `stop`, and what each server invents.
+        _ => Stop::Done,
+    }
+}
