@@ -2,6 +2,7 @@
 
 mod commands;
 mod editor;
+mod model;
 mod print;
 mod settings;
 mod terminal;

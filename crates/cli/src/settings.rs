@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::model::{KeyPlace, ModelTable, Models};
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use serde::Deserialize;
@@ -153,6 +154,14 @@ struct File {
     /// Further variables for commands.
     #[serde(default)]
     env: BTreeMap<String, String>,
+    /// The model of `toolhost run` where none is named.
+    model: Option<String>,
+    /// What is known of models, by their specification.
+    #[serde(default)]
+    models: BTreeMap<String, ModelTable>,
+    /// Where keys are kept that the environment does not have, by their names.
+    #[serde(default)]
+    keys: BTreeMap<String, KeyPlace>,
     /// Tables of profiles, as the host reads them.
     #[serde(default)]
     profiles: toml::Table,
@@ -209,6 +218,13 @@ impl Settings {
     pub(crate) fn profiles(&self) -> anyhow::Result<String> {
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
         profiles_text(read_config(&self.config_file(&folders), self.config.is_some())?.profiles)
+    }
+
+    /// What the operator says of models.
+    pub(crate) fn models(&self) -> anyhow::Result<Models> {
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let file = read_config(&self.config_file(&folders), self.config.is_some())?;
+        Ok(Models { default: file.model, tables: file.models, keys: file.keys })
     }
 
     fn config_file(&self, folders: &impl BaseStrategy) -> PathBuf {

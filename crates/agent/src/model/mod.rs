@@ -84,21 +84,6 @@ pub struct Price {
     pub output: f64,
 }
 
-impl Price {
-    /// US dollars for this much.
-    #[must_use]
-    pub fn cost(&self, usage: &Usage) -> f64 {
-        let fresh = usage.input_tokens.saturating_sub(usage.cached_tokens).saturating_sub(usage.cache_write_tokens);
-        let parts = [
-            (fresh, self.input),
-            (usage.cached_tokens, self.cached_input),
-            (usage.cache_write_tokens, self.cache_write),
-            (usage.output_tokens, self.output),
-        ];
-        parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum()
-    }
-}
-
 /// A model.
 pub trait Model: Send + Sync {
     fn facts(&self) -> &ModelFacts;
@@ -110,4 +95,19 @@ pub trait Model: Send + Sync {
         follow: &'a dyn Follow,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>>;
+}
+
+impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
+    fn facts(&self) -> &ModelFacts {
+        (**self).facts()
+    }
+
+    fn reply<'a>(
+        &'a self,
+        request: Request<'a>,
+        follow: &'a dyn Follow,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Reply, ModelError>> {
+        (**self).reply(request, follow, cancel)
+    }
 }

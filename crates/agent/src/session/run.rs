@@ -12,7 +12,7 @@ use super::event::{Event, Watch};
 use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
 use crate::budget::{Aging, Calibration, Counter, Tally, age};
 use crate::host::ToolHost;
-use crate::model::{Delta, Follow, Message, Model, ModelError, Reply, Request, Usage};
+use crate::model::{Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost};
 
 /// A session as its journal tells it.
 pub struct SessionState<'a> {
@@ -320,7 +320,7 @@ impl<'a> Run<'a> {
         let ids = reply.calls.len().max(if reply.calls.is_empty() { super::answer::CHECK_CALLS } else { 0 });
         let said = TurnStep {
             call_ids: (0..ids).map(|_| self.host.new_id()).collect(),
-            cost: self.model.facts().price.map(|price| price.cost(&reply.usage)),
+            cost: self.model.facts().price.map(|price| cost(&reply.usage, &price)),
             ms: millis(self.session.clock.monotonic().saturating_sub(began)),
             elapsed_ms: self.elapsed_ms(),
             reply,

@@ -18,7 +18,9 @@ mod package;
 mod policy;
 mod profiles;
 mod review;
+mod run;
 mod schema;
+mod session;
 mod tools;
 mod undo;
 
@@ -31,6 +33,8 @@ pub(crate) enum Command {
     Init(init::Args),
     Demo(demo::Args),
     Mcp(mcp::Args),
+    Run(Box<run::Args>),
+    Session(session::Args),
     Call(call::Args),
     Tools(tools::Args),
     Profiles(profiles::Args),
@@ -55,6 +59,8 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Init(args) => init::run(args, settings).await,
         Command::Demo(args) => demo::run(args, settings).await,
         Command::Mcp(args) => mcp::run(args, settings).await,
+        Command::Run(args) => run::run(*args, settings).await,
+        Command::Session(args) => session::run(args, settings).await,
         Command::Call(args) => call::run(args, settings).await,
         Command::Tools(args) => tools::run(args, settings).await,
         Command::Profiles(args) => profiles::run(args, settings).await,

@@ -1,0 +1,137 @@
+//! A session in this process: taken, run, let go of.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use toolhost_agent::session::{
+    Control, LoopLimits, LoopResult, Opening, SessionState as Loop, Status, Watch, run_tool_loop, step,
+};
+use toolhost_agent::{Catalog, Model, ToolHost};
+use toolhost_contract::SystemClock;
+use toolhost_store::{Held, NewSession, SessionState};
+
+use super::live::{Lines, Live};
+use crate::terminal::{self, Terminal};
+use crate::{print, wire};
+
+/// The tools of a session, wired.
+pub(in crate::commands) struct Running {
+    pub(in crate::commands) tools: ToolHost,
+}
+
+/// How a run ended, and what to type next.
+pub(in crate::commands) struct Conducted {
+    pub(in crate::commands) result: LoopResult,
+    pub(in crate::commands) next: Option<String>,
+}
+
+impl Running {
+    pub(in crate::commands) fn new(host: &wire::Host, id: &str, profile: &str, persona: &str) -> anyhow::Result<Self> {
+        let catalog = Catalog::new(&host.gate, profile)?;
+        let scope = host.scope(Some(id.to_owned()));
+        let tools = ToolHost::new(Arc::clone(&host.gate), catalog, scope, persona.to_owned(), Arc::clone(&host.ids));
+        let tools = if terminal::is_there() {
+            tools.presenter(Arc::new(Terminal::new(host.person(), Some(Arc::clone(&host.registry)))))
+        } else {
+            tools
+        };
+        Ok(Self { tools })
+    }
+
+    /// Runs until the session ends or is stopped; then it is free for the next process.
+    pub(in crate::commands) async fn run(
+        &self,
+        held: Held,
+        model: &dyn Model,
+        limits: &LoopLimits,
+        json: bool,
+    ) -> anyhow::Result<Conducted> {
+        let watch: Arc<dyn Watch> = if json { Arc::new(Lines) } else { Arc::new(Live::new(limits.max_iterations)) };
+        self.run_watched(held, model, limits, &watch).await
+    }
+
+    pub(in crate::commands) async fn run_watched(
+        &self,
+        held: Held,
+        model: &dyn Model,
+        limits: &LoopLimits,
+        watch: &Arc<dyn Watch>,
+    ) -> anyhow::Result<Conducted> {
+        let clock = SystemClock::default();
+        let control = stopped_by_signals();
+        let result = {
+            let state = Loop::open(&held, &clock)?;
+            run_tool_loop(&state, model, &self.tools, limits, &control, watch).await?
+        };
+        let code = result.error.as_ref().map(|error| error.code.as_str());
+        held.release(state_of(result.status), code).await?;
+        let next = next(&result);
+        Ok(Conducted { result, next })
+    }
+}
+
+/// Writes a session's first step.
+pub(in crate::commands) async fn create(
+    host: &wire::Host,
+    id: &str,
+    profile: &str,
+    model: &str,
+    opening: &Opening,
+) -> anyhow::Result<()> {
+    let new = NewSession {
+        project_id: host.project.id,
+        user_id: host.user.id,
+        id: id.to_owned(),
+        profile: profile.to_owned(),
+        model: model.to_owned(),
+        title: opening.goal.clone(),
+        steps: vec![(step::OPEN.to_owned(), serde_json::to_value(opening)?)],
+    };
+    Ok(host.store.sessions().create(&new).await?)
+}
+
+fn state_of(status: Status) -> SessionState {
+    match status {
+        Status::Completed => SessionState::Done,
+        Status::Paused => SessionState::Paused,
+        Status::Limited => SessionState::Limited,
+        Status::Failed => SessionState::Failed,
+        Status::Cancelled => SessionState::Cancelled,
+    }
+}
+
+fn next(result: &LoopResult) -> Option<String> {
+    let id = &result.session;
+    match result.status {
+        Status::Completed => None,
+        Status::Paused | Status::Failed | Status::Limited => Some(format!("go on with: toolhost session resume {id}")),
+        Status::Cancelled => Some(format!("begin anew from here with: toolhost session fork {id}")),
+    }
+}
+
+/// Ctrl-C once pauses, twice cancels; SIGTERM pauses.
+fn stopped_by_signals() -> Control {
+    let control = Control { pause: CancellationToken::new(), cancel: CancellationToken::new() };
+    let stop = control.clone();
+    tokio::spawn(async move {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+        else {
+            return;
+        };
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => stop.pause.cancel(),
+                _ = interrupt.recv() => {
+                    if stop.pause.is_cancelled() {
+                        stop.cancel.cancel();
+                        return;
+                    }
+                    stop.pause.cancel();
+                    print::note(print::paint(print::WARN, "\npausing after the call under way; Ctrl-C again cancels"));
+                }
+            }
+        }
+    });
+    control
+}

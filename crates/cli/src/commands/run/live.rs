@@ -1,0 +1,197 @@
+//! A session as a person sees it: what is said as it is said, each call with its time and outcome, what it has cost.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use toolhost_agent::model::Usage;
+use toolhost_agent::session::{Answer, Event, LoopResult, Status, Watch};
+
+use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible};
+
+/// Characters of a call's arguments in its line.
+const ARGUMENTS_CHARS_MAX: usize = 100;
+
+/// The terminal.
+pub(in crate::commands) struct Live {
+    max_iterations: u32,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Whether the cursor stands in the middle of streamed text.
+    open: bool,
+    /// Whether the text of the turn was streamed as it came.
+    streamed: bool,
+    usage: Usage,
+    cost: Option<f64>,
+    elapsed_ms: u64,
+}
+
+impl Live {
+    pub(in crate::commands) fn new(max_iterations: u32) -> Self {
+        Self { max_iterations, inner: Mutex::new(Inner { cost: Some(0.0), ..Inner::default() }) }
+    }
+}
+
+impl Watch for Live {
+    fn event(&self, event: &Event) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Text { text, .. } => inner.stream(text),
+            Event::Thought { .. } | Event::CallProgress { .. } => {}
+            Event::Opened { session, model, resumed } => {
+                let word = if *resumed { "goes on" } else { "begins" };
+                print::note(paint(DIM, format_args!("session {session} {word} with {model}")));
+            }
+            Event::Message { text } => {
+                print::note(format_args!("{} {}", paint(BOLD, ">"), visible(text)));
+            }
+            Event::Asked { .. } => inner.streamed = false,
+            Event::Again { attempt, wait_ms, why, .. } => {
+                inner.close();
+                let wait = *wait_ms as f64 / 1000.0;
+                print::note(paint(
+                    WARN,
+                    format_args!("the model's server: {}; attempt {attempt} in {wait:.1} s", visible(why)),
+                ));
+            }
+            Event::Said { turn, text, usage, cost, ms, replayed, .. } => {
+                if !inner.streamed && !text.trim().is_empty() {
+                    inner.stream(text);
+                }
+                inner.close();
+                inner.add(usage, *cost, *ms);
+                if !replayed {
+                    print::note(paint(DIM, inner.budget(turn + 1, self.max_iterations)));
+                }
+            }
+            Event::CallStarted { tool, arguments, .. } => {
+                inner.close();
+                print::note(format_args!(
+                    "{} {} {}",
+                    paint(DIM, "->"),
+                    paint(BOLD, visible(tool)),
+                    paint(DIM, brief(arguments))
+                ));
+            }
+            Event::CallEnded { tool, ok, code, brief, ms, replayed, .. } => {
+                let mark = if *ok { paint(GOOD, "ok") } else { paint(BAD, code.as_deref().unwrap_or("failed")) };
+                let again = if *replayed { paint(DIM, " (from before)") } else { String::new() };
+                print::note(format_args!(
+                    "   {mark} {} {}{again} {}",
+                    visible(tool),
+                    paint(DIM, format_args!("{ms} ms")),
+                    paint(DIM, visible(brief)),
+                ));
+            }
+            Event::Repair { findings, .. } => {
+                print::note(paint(WARN, format_args!("sent back: {}", visible(findings))));
+            }
+            Event::Aged { results, tokens_before, tokens_after } => {
+                print::note(paint(
+                    DIM,
+                    format_args!("{results} old results put away: {tokens_before} -> {tokens_after} tokens"),
+                ));
+            }
+            Event::Ended { result } => {
+                inner.close();
+                conclude(result);
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn stream(&mut self, text: &str) {
+        let text = visible(text);
+        let mut out = anstream::stdout();
+        // A closed pipe is the reader's choice.
+        let _ = write!(out, "{text}");
+        let _ = out.flush();
+        self.open = !text.ends_with('\n');
+        self.streamed = true;
+    }
+
+    fn close(&mut self) {
+        if std::mem::take(&mut self.open) {
+            print::line("");
+        }
+    }
+
+    fn add(&mut self, usage: &Usage, cost: Option<f64>, ms: u64) {
+        self.usage.add(usage);
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+        self.elapsed_ms += ms;
+    }
+
+    fn budget(&self, turn: u32, of: u32) -> String {
+        let cost = self.cost.map(|cost| format!(" · ${cost:.4}")).unwrap_or_default();
+        let cached = match self.usage.cached_tokens {
+            0 => String::new(),
+            cached => format!(" ({cached} cached)"),
+        };
+        format!(
+            "turn {turn}/{of} · {} tokens in{cached}, {} out{cost} · model {:.1} s",
+            self.usage.input_tokens,
+            self.usage.output_tokens,
+            self.elapsed_ms as f64 / 1000.0
+        )
+    }
+}
+
+fn brief(arguments: &Value) -> String {
+    let text = visible(&arguments.to_string()).replace('\n', " ");
+    match text.char_indices().nth(ARGUMENTS_CHARS_MAX) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
+}
+
+fn conclude(result: &LoopResult) {
+    let failed = result.calls.iter().filter(|call| !call.ok).count();
+    match &result.answer {
+        Some(Answer::Change { assistant_summary, change_set_id, warnings }) => {
+            print::line(visible(assistant_summary));
+            print::note(format_args!(
+                "{} {change_set_id} is staged and valid, with {} warnings; apply it with: toolhost change apply {change_set_id}",
+                paint(GOOD, "change set"),
+                warnings.len()
+            ));
+        }
+        // Streamed as it came.
+        Some(Answer::Chat { .. } | Answer::Json { .. }) | None => {}
+    }
+    let word = match result.status {
+        Status::Completed => paint(GOOD, "done"),
+        Status::Paused => paint(WARN, "paused"),
+        Status::Limited => paint(WARN, "stopped at a limit"),
+        Status::Failed => paint(BAD, "failed"),
+        Status::Cancelled => paint(BAD, "cancelled"),
+    };
+    let why = result.error.as_ref().map(|error| format!(": {} ({})", visible(&error.message), error.code.as_str()));
+    print::note(format_args!("{word}{}", why.unwrap_or_default()));
+    let seconds = result.elapsed_ms as f64 / 1000.0;
+    let calls = result.calls.len();
+    print::note(paint(
+        DIM,
+        format_args!(
+            "session {} · {} turns, {calls} calls, {failed} failed · {seconds:.1} s",
+            result.session, result.iterations
+        ),
+    ));
+}
+
+/// Standard output, one JSON object a line.
+pub(in crate::commands) struct Lines;
+
+impl Watch for Lines {
+    fn event(&self, event: &Event) {
+        // An event's JSON cannot fail; a closed pipe is the reader's choice.
+        let _ = print::json_line(event);
+        if !std::io::stdout().is_terminal() {
+            let _ = std::io::stdout().flush();
+        }
+    }
+}

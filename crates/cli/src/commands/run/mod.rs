@@ -1,0 +1,176 @@
+//! `toolhost run`: the agent's loop in this terminal, live.
+
+pub(super) mod conduct;
+pub(super) mod live;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use toolhost_agent::session::{AnswerForm, LoopLimits};
+use toolhost_agent::start::{self, About, BuilderTarget, Task};
+use toolhost_builder::envelope::{Mode, TargetType};
+
+use self::conduct::{Conducted, Running};
+use crate::model::{self, Opened};
+use crate::settings::Settings;
+use crate::{EXIT_DENIED, Usage, print, wire};
+
+/// Turns of a session in the workspace; the builder's is frozen at 8.
+const WORKSPACE_ITERATIONS: u32 = 50;
+
+/// Let a model work on a task, with the tools of a profile, live in this terminal
+///
+/// Everything it does passes the gate and is written down step by step: a session that was interrupted goes on with
+/// `toolhost session resume`. Ctrl-C once pauses it, twice cancels it.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to do, in words
+    goal: String,
+    /// Whose tools, rules and fence apply [default: developer, or builder with --target]
+    #[arg(long, env = "TOOLHOST_PROFILE")]
+    profile: Option<String>,
+    /// The model: anthropic:NAME, openai:NAME, openai:NAME@URL, gemini:NAME, ollama:NAME, script:FILE, replay:FILE,
+    /// record:FILE:MODEL
+    #[arg(long, value_name = "MODEL", env = "TOOLHOST_MODEL")]
+    model: Option<String>,
+    /// Who works, as commits and comments name them
+    #[arg(long, default_value = "Toolhost Agent")]
+    persona: String,
+    /// The ticket that the work is about
+    #[arg(long, value_name = "ID")]
+    ticket: Option<String>,
+    /// Work on the workflow package: workflow:ID, step:ID, agent:ID or asset:PATH
+    #[arg(long, value_name = "TYPE:ID")]
+    target: Option<String>,
+    /// With --target: the workflow it is in, where the target does not tell
+    #[arg(long, value_name = "ID", requires = "target")]
+    workflow: Option<String>,
+    /// With --target: whether it is to be made or to be made better
+    #[arg(long, default_value = "optimize", requires = "target")]
+    mode: BuildMode,
+    /// A JSON Schema that the answer has to pass
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    answer_schema: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum BuildMode {
+    Create,
+    Optimize,
+}
+
+/// How far a session may go.
+#[derive(clap::Args, Clone)]
+pub(crate) struct LimitFlags {
+    /// Replies of the model [default: 50; with --target 8]
+    #[arg(long, value_name = "N")]
+    max_iterations: Option<u32>,
+    /// Answers sent back to be mended
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    max_repairs: u32,
+    /// Tokens of the whole session, in and out
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+    /// US dollars of the whole session
+    #[arg(long, value_name = "USD")]
+    max_cost: Option<f64>,
+    /// Time of the whole session, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    max_time: Option<Duration>,
+}
+
+impl LimitFlags {
+    pub(super) fn limits(&self, iterations_default: u32, used: u32) -> LoopLimits {
+        LoopLimits {
+            max_iterations: used.saturating_add(self.max_iterations.unwrap_or(iterations_default)),
+            max_repairs: self.max_repairs,
+            tokens_max: self.max_tokens,
+            cost_max: self.max_cost,
+            time_max: self.max_time,
+            ..LoopLimits::default()
+        }
+    }
+}
+
+/// Turns of one sitting where none are said.
+pub(super) fn iterations_default(answer: &AnswerForm) -> u32 {
+    match answer {
+        AnswerForm::Change => LoopLimits::default().max_iterations,
+        AnswerForm::Text | AnswerForm::Json { .. } => WORKSPACE_ITERATIONS,
+    }
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let task = task(&args)?;
+    let Opened { model, spec } = model::open(settings, args.model.as_deref())?;
+    let profile = args.profile.clone().unwrap_or_else(|| match task {
+        Task::Workspace { .. } => "developer".to_owned(),
+        Task::Builder(_) => "builder".to_owned(),
+    });
+    let mut host = wire::open(settings).await?;
+    host.ticket.clone_from(&args.ticket);
+    let id = start::session_id();
+    let running = Running::new(&host, &id, &profile, &args.persona)?;
+    let about = About {
+        project: host.project.name.clone(),
+        profile: profile.clone(),
+        persona: args.persona.clone(),
+        ticket: args.ticket.clone(),
+    };
+    let opening = start::opening(&running.tools, &*model, &task, &about).await;
+    let opening = opening.map_err(|error| anyhow::anyhow!("{} ({})", error, error.code().as_str()))?;
+    let limits = args.limits.limits(iterations_default(&opening.answer), 0);
+    conduct::create(&host, &id, &profile, &spec, &opening).await?;
+    let held = host.store.sessions().hold(host.project.id, &id).await?;
+    let conducted = running.run(held, &*model, &limits, settings.json).await?;
+    host.store.close().await?;
+    Ok(ended(&conducted))
+}
+
+fn task(args: &Args) -> anyhow::Result<Task> {
+    if args.goal.trim().is_empty() {
+        return Err(Usage::error("say what to do, in words"));
+    }
+    let goal = args.goal.clone();
+    let Some(target) = &args.target else {
+        let schema = args.answer_schema.as_ref().map(|file| -> anyhow::Result<_> {
+            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            Ok(serde_json::from_str(&text).with_context(|| format!("{} is no JSON", file.display()))?)
+        });
+        return Ok(Task::Workspace { goal, schema: schema.transpose()? });
+    };
+    let (kind, id) = target.split_once(':').unwrap_or((target, ""));
+    let target_type = match kind {
+        "workflow" => TargetType::Workflow,
+        "step" => TargetType::Step,
+        "agent" => TargetType::Agent,
+        "asset" => TargetType::Asset,
+        _ => return Err(Usage::error(format!("`{kind}` is no target: workflow:ID, step:ID, agent:ID or asset:PATH"))),
+    };
+    if id.is_empty() {
+        return Err(Usage::error(format!("which {kind}? say --target {kind}:ID")));
+    }
+    let mode = match args.mode {
+        BuildMode::Create => Mode::Create,
+        BuildMode::Optimize => Mode::Optimize,
+    };
+    let workflow_id = args.workflow.clone();
+    Ok(Task::Builder(BuilderTarget { goal, target_type, target_id: id.to_owned(), mode, workflow_id }))
+}
+
+/// How the program ends, and what is said last.
+pub(super) fn ended(conducted: &Conducted) -> ExitCode {
+    use toolhost_agent::session::Status;
+    if let Some(next) = &conducted.next {
+        print::note(print::paint(print::DIM, next));
+    }
+    match conducted.result.status {
+        Status::Completed => ExitCode::SUCCESS,
+        Status::Cancelled => ExitCode::from(EXIT_DENIED),
+        Status::Paused | Status::Limited | Status::Failed => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,299 @@
+//! `toolhost session`: what agents have done, step by step, and going on with it.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolhost_agent::session::{CallStep, CallSummary, Opening, SayStep, Watch, replay, step};
+use toolhost_agent::start;
+use toolhost_contract::Signal;
+use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
+
+use super::run::conduct::Running;
+use super::run::live::{Lines, Live};
+use super::run::{LimitFlags, ended, iterations_default};
+use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
+use crate::settings::Settings;
+use crate::{Usage, model, wire};
+
+/// Steps read at once.
+const PAGE: i64 = 200;
+/// How often a session of another process is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// The sessions of agents: list, look at, go on with, stop and replay them
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// The newest sessions and where they stand
+    List {
+        /// How many
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+        limit: i64,
+    },
+    /// One session: what was asked, how far it came, its calls
+    Show { id: String },
+    /// Go on with a session that was interrupted, paused or stopped at a limit, or answer its answer
+    ///
+    /// What it has done is not done again: a call that ran is not repeated, and one whose end nobody saw is told to the
+    /// model as unknown.
+    Resume {
+        id: String,
+        /// Something to tell the model before it goes on
+        message: Option<String>,
+        /// Another model than before
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        #[command(flatten)]
+        limits: LimitFlags,
+    },
+    /// Stop a session after the call under way, wherever it runs
+    Pause { id: String },
+    /// End a session for good, wherever it runs
+    Cancel { id: String },
+    /// A new session that has come as far as this one had after a turn
+    Fork {
+        id: String,
+        /// The last turn to keep, from 1 [default: all]
+        #[arg(long, value_name = "TURN")]
+        at: Option<u32>,
+    },
+    /// Show a session as it went, from its journal
+    Replay { id: String },
+    /// Follow a session that another process runs
+    Watch { id: String },
+}
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Action::Resume { id, message, model, limits } => resume(settings, &id, message, model, &limits).await,
+        Action::List { limit } => list(settings, limit).await,
+        Action::Show { id } => show(settings, &id).await,
+        Action::Pause { id } => want(settings, &id, Signal::Pause).await,
+        Action::Cancel { id } => want(settings, &id, Signal::Cancel).await,
+        Action::Fork { id, at } => fork(settings, &id, at).await,
+        Action::Replay { id } => follow(settings, &id, false).await,
+        Action::Watch { id } => follow(settings, &id, true).await,
+    }
+}
+
+/// The sessions of this project, for somebody who may do what a role may.
+struct Place {
+    store: toolhost_store::Store,
+    project: toolhost_store::Project,
+    user: wire::User,
+    sessions: Sessions,
+}
+
+async fn place(settings: &Settings, role: Role) -> anyhow::Result<Place> {
+    let clock = Arc::new(toolhost_contract::SystemClock::default());
+    let (store, project, user) = wire::open_store(&settings.resolve()?, clock).await?;
+    wire::need_role(&store, &project, &user, role).await?;
+    let sessions = store.sessions();
+    Ok(Place { store, project, user, sessions })
+}
+
+async fn list(settings: &Settings, limit: i64) -> anyhow::Result<ExitCode> {
+    let place = place(settings, Role::Viewer).await?;
+    let found = place.sessions.list(place.project.id, limit).await?;
+    if settings.json {
+        print::json(&found)?;
+    } else if found.is_empty() {
+        print::note("no agent has worked here yet: toolhost run \"GOAL\" begins a session");
+    } else {
+        let rows: Vec<Vec<String>> = found.iter().map(row).collect();
+        print::table(&["session", "state", "turns", "tokens", "cost", "changed", "model", "goal"], &rows);
+    }
+    place.store.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(found: &SessionRow) -> Vec<String> {
+    let number = |field: &str| found.tally.get(field).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let cost = found.tally.get("cost").and_then(serde_json::Value::as_f64);
+    vec![
+        found.id.clone(),
+        standing(found),
+        number("turns").to_string(),
+        (number("inputTokens") + number("outputTokens")).to_string(),
+        cost.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}")),
+        print::time(found.updated_at_ms),
+        cell(&found.model),
+        cell(&found.title),
+    ]
+}
+
+/// A session whose host has died is still called active in its row.
+fn standing(found: &SessionRow) -> String {
+    match (found.state, found.running) {
+        (SessionState::Active, true) => paint(GOOD, "running"),
+        (SessionState::Active, false) => paint(WARN, "interrupted"),
+        (SessionState::Failed | SessionState::Cancelled, _) => paint(BAD, found.state.as_str()),
+        (state, _) => state.as_str().to_owned(),
+    }
+}
+
+async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
+    let place = place(settings, Role::Viewer).await?;
+    let found = place.sessions.get(place.project.id, id).await?;
+    let steps = all_steps(&place, id).await?;
+    let calls = calls_of(&steps)?;
+    if settings.json {
+        print::json(&serde_json::json!({ "session": found, "steps": steps }))?;
+    } else {
+        print::table(&["session", "state", "turns", "tokens", "cost", "changed", "model", "goal"], &[row(&found)]);
+        if let Some(code) = &found.code {
+            print::line(format_args!("ended with {}", paint(WARN, code)));
+        }
+        if let Some(parent) = &found.parent {
+            print::line(format_args!("begun from {parent}"));
+        }
+        let rows: Vec<Vec<String>> = calls.iter().map(call_row).collect();
+        print::table(&["handle", "tool", "ended", "took", "call"], &rows);
+    }
+    place.store.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn call_row(call: &CallSummary) -> Vec<String> {
+    let ended = call.code.clone().unwrap_or_else(|| "ok".to_owned());
+    vec![call.step.clone(), cell(&call.tool), ended, format!("{} ms", call.ms), call.call_id.to_string()]
+}
+
+fn calls_of(steps: &[StepRow]) -> anyhow::Result<Vec<CallSummary>> {
+    let calls = steps.iter().filter(|row| row.step.starts_with("call_"));
+    calls
+        .map(|row| {
+            let CallStep { call_id, tool, ok, code, ms, .. } = serde_json::from_value(row.body.clone())?;
+            Ok(CallSummary { step: row.step.clone(), call_id, tool, ok, code, ms })
+        })
+        .collect()
+}
+
+async fn all_steps(place: &Place, id: &str) -> anyhow::Result<Vec<StepRow>> {
+    let (mut steps, mut after) = (Vec::new(), -1);
+    loop {
+        let page = place.sessions.steps(place.project.id, id, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(steps) };
+        after = last.seq;
+        steps.extend(page);
+    }
+}
+
+async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<ExitCode> {
+    let place = place(settings, Role::Editor).await?;
+    let found = place.sessions.want(place.project.id, id, signal).await?;
+    if settings.json {
+        print::json(&found)?;
+    } else if found.running {
+        print::note(format_args!("{id} is told; it stops within a moment"));
+    } else {
+        print::note(format_args!("{id} is {}", found.state.as_str()));
+    }
+    place.store.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<ExitCode> {
+    let place = place(settings, Role::Editor).await?;
+    let steps = all_steps(&place, id).await?;
+    // Everything before the first step of the turn after it.
+    let cut = at.and_then(|at| {
+        let next = [step::turn(at), step::say(at)];
+        steps.iter().find(|row| next.contains(&row.step)).map(|row| row.seq)
+    });
+    let turns = u32::try_from(steps.iter().filter(|row| row.step.starts_with("turn_")).count()).unwrap_or(u32::MAX);
+    if let Some(at) = at.filter(|at| *at > turns) {
+        return Err(Usage::error(format!("{id} has {turns} turns, not {at}")));
+    }
+    let new = start::session_id();
+    let keep = cut.unwrap_or(i64::MAX);
+    place.sessions.fork(place.project.id, id, &new, place.user.id, keep).await?;
+    if settings.json {
+        print::json(&place.sessions.get(place.project.id, &new).await?)?;
+    } else {
+        print::line(&new);
+        print::note(paint(DIM, format_args!("go on with: toolhost session resume {new}")));
+    }
+    place.store.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn resume(
+    settings: &Settings,
+    id: &str,
+    message: Option<String>,
+    other_model: Option<String>,
+    flags: &LimitFlags,
+) -> anyhow::Result<ExitCode> {
+    let mut host = wire::open(settings).await?;
+    wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
+    let sessions = host.store.sessions();
+    let found = sessions.get(host.project.id, id).await?;
+    if found.user_id != host.user.id {
+        return Err(anyhow::Error::new(crate::Denied(format!("{id} is another user's session: `fork` it"))));
+    }
+    match found.state {
+        SessionState::Cancelled => return Err(Usage::error(format!("{id} was cancelled for good: `fork` it"))),
+        SessionState::Done if message.is_none() => {
+            return Err(Usage::error(format!(
+                "{id} has given its answer; say what comes next: session resume {id} \"…\""
+            )));
+        }
+        _ => {}
+    }
+    let spec = other_model.unwrap_or_else(|| found.model.clone());
+    let model = model::open(settings, Some(&spec))?.model;
+    let held = sessions.hold(host.project.id, id).await?;
+    let opening = sessions.steps(host.project.id, id, -1, 1).await?;
+    let opening: Opening = serde_json::from_value(opening.into_iter().next().map(|row| row.body).unwrap_or_default())?;
+    host.ticket.clone_from(&opening.ticket);
+    let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
+    let turns = u32::try_from(turns).unwrap_or(u32::MAX);
+    if let Some(text) = message {
+        held.say(&step::say(turns), serde_json::to_value(SayStep { text })?).await?;
+    }
+    let limits = flags.limits(iterations_default(&opening.answer), turns);
+    let running = Running::new(&host, id, &found.profile, &opening.persona)?;
+    let conducted = running.run(held, &*model, &limits, settings.json).await?;
+    host.store.close().await?;
+    Ok(ended(&conducted))
+}
+
+/// A session as it went, and as it goes on.
+async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<ExitCode> {
+    let place = place(settings, Role::Viewer).await?;
+    let watch: Box<dyn Watch> = if settings.json { Box::new(Lines) } else { Box::new(Live::new(0)) };
+    let stopped = wire::ended_by_signal();
+    let mut after = -1;
+    loop {
+        let found = place.sessions.get(place.project.id, id).await?;
+        loop {
+            let page = place.sessions.steps(place.project.id, id, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            for row in &page {
+                for event in replay(&row.step, &row.body)? {
+                    watch.event(&event);
+                }
+            }
+        }
+        if !live || !found.running {
+            if !settings.json {
+                print::note(format_args!("{} {}", paint(DIM, "the session is"), standing(&found)));
+            }
+            break;
+        }
+        tokio::select! {
+            () = stopped.cancelled() => break,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
+    place.store.close().await?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,183 @@
+//! From what an operator says to a model: files, keys and settings belong to the command line.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Deserialize;
+use toolhost_agent::Model;
+use toolhost_agent::model::{
+    Keys, Lines, ModelSpec, Price, Provider, ProviderConfig, Recorder, Replay, Script, Secret, parse_model_spec,
+};
+use toolhost_contract::SystemClock;
+
+use crate::Usage;
+use crate::settings::Settings;
+
+/// Largest script or cassette, bytes.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Where one key is kept.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "lowercase")]
+pub(crate) enum KeyPlace {
+    /// A file with the key alone.
+    File(PathBuf),
+    /// A command that prints it, such as a keyring's: `["secret-tool", "lookup", "service", "anthropic"]`.
+    Command(Vec<String>),
+}
+
+/// What the operator knows of a model.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModelTable {
+    /// Tokens that it reads.
+    window: Option<u32>,
+    /// US dollars for a million tokens.
+    price: Option<PriceTable>,
+    /// The name of its key; a server of this machine gets none otherwise.
+    key: Option<String>,
+    /// How often a request is tried.
+    attempts: Option<u32>,
+    connect_seconds: Option<u64>,
+    first_byte_seconds: Option<u64>,
+    stall_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriceTable {
+    input: f64,
+    cached_input: f64,
+    cache_write: f64,
+    output: f64,
+}
+
+/// What the operator says of models.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Models {
+    /// The model where none is named.
+    pub(crate) default: Option<String>,
+    pub(crate) tables: BTreeMap<String, ModelTable>,
+    pub(crate) keys: BTreeMap<String, KeyPlace>,
+}
+
+/// A model, and what to call it so that any process finds it again.
+pub(crate) struct Opened {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) spec: String,
+}
+
+/// The model that was chosen, ready to be asked.
+pub(crate) fn open(settings: &Settings, chosen: Option<&str>) -> anyhow::Result<Opened> {
+    let models = settings.models()?;
+    let Some(text) = chosen.map(str::to_owned).or_else(|| models.default.clone()) else {
+        return Err(Usage::error(
+            "no model is chosen: say --model, or set TOOLHOST_MODEL or `model` in the configuration (such as \
+             anthropic:claude-sonnet-5, or script:FILE, which needs no network)",
+        ));
+    };
+    let spec = parse_model_spec(&text).map_err(|error| Usage::error(error.to_string()))?;
+    let (model, spec) = of_spec(spec, &text, &models)?;
+    Ok(Opened { model, spec })
+}
+
+fn of_spec(spec: ModelSpec, text: &str, models: &Models) -> anyhow::Result<(Arc<dyn Model>, String)> {
+    Ok(match spec {
+        ModelSpec::Script { file } => {
+            let (file, content) = read(&file)?;
+            (Arc::new(Script::parse("script", &content).with_context(|| file.clone())?), format!("script:{file}"))
+        }
+        ModelSpec::Replay { file } => {
+            let (file, content) = read(&file)?;
+            (Arc::new(Replay::parse(&content).with_context(|| file.clone())?), format!("replay:{file}"))
+        }
+        ModelSpec::Record { file, model } => {
+            // A session that is resumed goes on with the model itself: its cassette has its beginning already.
+            let prefix = format!("record:{file}:");
+            let inner = text.strip_prefix(&prefix).unwrap_or(text).to_owned();
+            let (model, inner) = of_spec(*model, &inner, models)?;
+            let lines = Cassette::new(&file)?;
+            (Arc::new(Recorder::new(model, Box::new(lines))), inner)
+        }
+        ModelSpec::Provider { provider, model, base_url } => {
+            let table = models.tables.get(text).cloned().unwrap_or_default();
+            let keys = Places(&models.keys);
+            let mut config = ProviderConfig::found(provider, &model, base_url.as_deref(), &keys)?;
+            if let Some(name) = &table.key {
+                config.key = keys.key(name).with_context(|| format!("{text}: there is no key {name}"))?;
+            }
+            settle(&mut config, &table);
+            (Arc::new(Provider::new(config, Arc::new(SystemClock::default()))?), text.to_owned())
+        }
+    })
+}
+
+fn settle(config: &mut ProviderConfig, table: &ModelTable) {
+    config.window = table.window.unwrap_or(config.window);
+    if let Some(PriceTable { input, cached_input, cache_write, output }) = table.price {
+        config.price = Some(Price { input, cached_input, cache_write, output });
+    }
+    config.retry.attempts = table.attempts.unwrap_or(config.retry.attempts);
+    let waits = [
+        (table.connect_seconds, &mut config.timeouts.connect),
+        (table.first_byte_seconds, &mut config.timeouts.first_byte),
+        (table.stall_seconds, &mut config.timeouts.stall),
+    ];
+    for (said, wait) in waits {
+        *wait = said.map_or(*wait, Duration::from_secs);
+    }
+}
+
+/// The file's absolute path, and what is in it.
+fn read(file: &str) -> anyhow::Result<(String, String)> {
+    let path = Path::new(file).canonicalize().with_context(|| format!("{file} cannot be opened"))?;
+    let size = std::fs::metadata(&path)?.len();
+    if size > FILE_BYTES_MAX {
+        anyhow::bail!("{file} has {size} bytes; {FILE_BYTES_MAX} is the most");
+    }
+    let content = std::fs::read_to_string(&path).with_context(|| format!("{file} cannot be read"))?;
+    Ok((path.to_string_lossy().into_owned(), content))
+}
+
+/// Keys as the operator keeps them: the environment first, then the configuration's places.
+struct Places<'a>(&'a BTreeMap<String, KeyPlace>);
+
+impl Keys for Places<'_> {
+    fn key(&self, name: &str) -> Option<Secret> {
+        if let Ok(key) = std::env::var(name) {
+            return Some(Secret::new(&key));
+        }
+        let text = match self.0.get(name)? {
+            KeyPlace::File(file) => std::fs::read_to_string(file).ok()?,
+            KeyPlace::Command(command) => {
+                let (program, arguments) = command.split_first()?;
+                let ran = std::process::Command::new(program).args(arguments).output().ok()?;
+                ran.status.success().then(|| String::from_utf8(ran.stdout).ok())??
+            }
+        };
+        Some(Secret::new(&text))
+    }
+}
+
+/// A cassette that is being written. Only its owner may read what was said.
+struct Cassette(Mutex<std::fs::File>);
+
+impl Cassette {
+    fn new(file: &str) -> anyhow::Result<Self> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let options = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+        Ok(Self(Mutex::new(options.with_context(|| format!("the cassette {file} cannot be made"))?)))
+    }
+}
+
+impl Lines for Cassette {
+    fn line(&self, line: &str) -> std::io::Result<()> {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(format!("{line}\n").as_bytes())?;
+        file.sync_data()
+    }
+}
