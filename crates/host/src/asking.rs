@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 use toolhost_contract::{
     Answer, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError, Waited, Wanted,
 };
 use toolhost_sandbox::{BoxFuture, Workspace};
-use toolhost_store::{Ask, AskKind, AskState, NewAsk};
+use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
 
 use crate::digest::digest;
-use crate::gate::{Gate, Hooks, Shelf, cancelled};
+use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
-use crate::queue::{LOOK_EVERY, Presented, Unattended, answer_of, ask_id, ask_number, refusal};
+use crate::queue::{Decision, LOOK_EVERY, Presented, Presenter, Unattended, answer_of, ask_id, ask_number, refusal};
 use crate::record::{Record, keepable};
 use crate::registry::Registered;
 use crate::shown::Shown;
@@ -46,6 +47,21 @@ pub(crate) enum Passage {
     },
     /// Nobody has answered yet.
     Pending(Success),
+}
+
+/// How asking people ended.
+enum Heard<'h> {
+    /// The row says so: somebody answered elsewhere, it is too late, or nobody has said anything yet.
+    Row(Ask),
+    Said(Said<'h>),
+}
+
+/// What a person said where the call shows its ask; not written down yet.
+struct Said<'h> {
+    presenter: &'h dyn Presenter,
+    ask: Ask,
+    shown: Shown,
+    decision: Decision,
 }
 
 impl Gate {
@@ -74,9 +90,19 @@ impl Gate {
         }
         let preview = self.preview(call, tool, profile, &arguments, hooks, record).await?;
         let new = self.new_approval(call, tool, verdict, &arguments, &preview, record)?;
+        let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
         record.decision = Some(json!({ "policy": verdict, "ask": ask_id(ask.number) }));
-        let ask = self.put_to_people(ask, call, hooks).await?;
+        let (ask, seen) = match self.hear(ask, listening, call, hooks).await? {
+            Heard::Row(ask) => (ask, None),
+            // While what they said is written, it is looked at what they allowed.
+            Heard::Said(said) if said.decision.answer == Answer::Allow => {
+                let look = self.preview(call, tool, profile, &arguments, hooks, record);
+                let (ask, seen) = tokio::join!(self.write_down(said), look);
+                (ask?, Some(seen))
+            }
+            Heard::Said(said) => (self.write_down(said).await?, None),
+        };
         if ask.state != AskState::Answered {
             return self.without_answer(&ask, tool).map(Passage::Pending);
         }
@@ -107,7 +133,10 @@ impl Gate {
             }
         };
         // A person may have looked long ago: what they allowed must still be what would happen.
-        let now = self.preview(call, tool, profile, &arguments, hooks, record).await?;
+        let now = match seen {
+            Some(seen) => seen?,
+            None => self.preview(call, tool, profile, &arguments, hooks, record).await?,
+        };
         if effect_digest(&now) != ask.effect_digest {
             self.told(call, ask.number, record).await?;
             let message = format!("what this call of `{}` would do has changed since it was allowed", tool.facts.name);
@@ -213,35 +242,48 @@ impl Gate {
 
     /// Shows an open ask where a person may be, and waits for what comes first: an answer from there, one from anywhere
     /// else, the end of its time or of the caller's wish.
-    async fn put_to_people(&self, ask: Ask, call: &Call, hooks: &Hooks) -> Result<Ask, ToolError> {
+    async fn put_to_people(
+        &self,
+        ask: Ask,
+        listening: Notified<'_>,
+        call: &Call,
+        hooks: &Hooks,
+    ) -> Result<Ask, ToolError> {
+        match self.hear(ask, listening, call, hooks).await? {
+            Heard::Row(ask) => Ok(ask),
+            Heard::Said(said) => self.write_down(said).await,
+        }
+    }
+
+    /// As [`Gate::put_to_people`]; what a person says here is still to be written. `listening` since before the ask was
+    /// looked at.
+    async fn hear<'h>(
+        &self,
+        ask: Ask,
+        listening: Notified<'_>,
+        call: &Call,
+        hooks: &'h Hooks,
+    ) -> Result<Heard<'h>, ToolError> {
         if ask.state != AskState::Open {
-            return Ok(ask);
+            return Ok(Heard::Row(ask));
         }
         let (queue, project, number) = (&self.config.queue, self.project_of(&ask), ask.number);
         // The same call, perhaps in another host, may have asked it: then it waits for the answer, too.
         let is_ours = ask.call.get("id").and_then(Value::as_str) == Some(call.id.as_str());
+        let mut listening = Some(listening);
         if let Some(presenter) = &hooks.presenter {
             let shown = crate::queue::shown(&ask)?;
             tokio::select! {
                 presented = presenter.present(&ask, &shown) => match presented {
                     Presented::Decided(decision) => {
-                        match queue.decide(&presenter.person(), number, decision, presenter.place()).await {
-                            Ok(ask) => return Ok(ask),
-                            // Somebody was faster, or it is too late: what the row says holds.
-                            Err(error) if error.kind == ErrorKind::Conflict => {
-                                let (ask, _) = queue.get(project, number).await?;
-                                presenter.ended(&ask);
-                                return Ok(ask);
-                            }
-                            Err(error) => return Err(error),
-                        }
+                        return Ok(Heard::Said(Said { presenter: &**presenter, ask, shown, decision }));
                     }
                     Presented::Gone => {}
                 },
-                ask = queue.settled(project, number, None, &hooks.cancel) => {
+                ask = queue.settled(project, number, listening.take(), None, &hooks.cancel) => {
                     let ask = self.or_withdrawn(ask, project, number, is_ours).await?;
                     presenter.ended(&ask);
-                    return Ok(ask);
+                    return Ok(Heard::Row(ask));
                 }
             }
         }
@@ -251,7 +293,7 @@ impl Gate {
             }
             let ask = queue.get(project, number).await?.0;
             let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
-            return Ok(Ask { state, ..ask });
+            return Ok(Heard::Row(Ask { state, ..ask }));
         }
         let hold = match (hooks.hold, &hooks.presenter) {
             (Some(hold), _) => hold,
@@ -259,8 +301,23 @@ impl Gate {
             (None, Some(_)) => Duration::ZERO,
             (None, None) => self.config.asking.hold,
         };
-        let ask = queue.settled(project, number, Some(hold), &hooks.cancel).await;
-        self.or_withdrawn(ask, project, number, is_ours).await
+        let ask = queue.settled(project, number, listening, Some(hold), &hooks.cancel).await;
+        self.or_withdrawn(ask, project, number, is_ours).await.map(Heard::Row)
+    }
+
+    /// Writes down what a person said where they were asked.
+    async fn write_down(&self, said: Said<'_>) -> Result<Ask, ToolError> {
+        let Said { presenter, ask, shown, decision } = said;
+        let queue = &self.config.queue;
+        match queue.decide_on(&presenter.person(), (&ask, &shown), decision, presenter.place()).await {
+            // Somebody was faster, or it is too late: what the row says holds.
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                let (ask, _) = queue.get(self.project_of(&ask), ask.number).await?;
+                presenter.ended(&ask);
+                Ok(ask)
+            }
+            decided => decided,
+        }
     }
 
     /// A caller that has gone wants no answer any more.
@@ -310,18 +367,18 @@ impl Gate {
         }
     }
 
-    pub(crate) async fn keep_outcome(&self, call: &Call, number: i64, outcome: &Outcome) {
-        let Ok(mut kept) = serde_json::to_value(outcome) else { return };
-        if kept.to_string().len() > OUTCOME_BYTES_MAX {
+    /// What is kept of an outcome for whoever asks again; it is written with the row of the call's end, so that who sees
+    /// that the call has ended finds what became of it.
+    pub(crate) fn kept(&self, number: i64, outcome: &Outcome) -> Option<AskChange> {
+        let mut kept = serde_json::to_value(outcome).ok()?;
+        if json_bytes(&kept) > OUTCOME_BYTES_MAX {
             kept = json!({ "ok": outcome.ok, "data": null, "error": outcome.error, "meta": outcome.meta });
         }
         if let Value::Object(fields) = &mut kept {
             fields
                 .insert("text".to_owned(), outcome.text.chars().take(OUTCOME_BYTES_MAX / 4).collect::<String>().into());
         }
-        if let Err(error) = self.config.queue.asks().keep_outcome(call.scope.project_id, number, &kept).await {
-            tracing::error!(call = %call.id, %error, "the outcome of an approved call could not be kept with its ask");
-        }
+        Some(AskChange::Keep { number, outcome: kept })
     }
 }
 
@@ -410,8 +467,9 @@ impl Counter<'_> {
         };
         let text = hex::encode(Sha256::digest(question.text.as_bytes()));
         let new = self.gate.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
+        let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
-        let ask = self.gate.put_to_people(ask, self.call, self.hooks).await?;
+        let ask = self.gate.put_to_people(ask, listening, self.call, self.hooks).await?;
         match ask.state {
             AskState::Open => Ok(Asked::Pending(queue.pending(&ask))),
             AskState::Answered => {
@@ -448,7 +506,7 @@ impl Counter<'_> {
         }
         let patience = Duration::from_millis(timeout_ms);
         let until = Instant::now() + patience;
-        let ask = queue.settled(project, number, Some(patience), &self.hooks.cancel).await?;
+        let ask = queue.settled(project, number, None, Some(patience), &self.hooks.cancel).await?;
         match ask.state {
             AskState::Open => Ok(Waited::Pending(queue.pending(&ask))),
             AskState::Expired => Ok(Waited::Expired),

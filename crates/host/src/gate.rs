@@ -168,15 +168,15 @@ impl Gate {
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
         let took = self.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
-        // Before the last row: whoever sees that the call has ended finds what became of it.
-        if let Some(number) = record.answer {
-            self.keep_outcome(&call, number, &outcome).await;
-        }
         self.note_mended(&call).await;
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
-        let written =
-            if record.started { self.config.audit.append(row).await } else { self.config.audit.note(row).await };
+        let audit = &self.config.audit;
+        let written = match record.answer.and_then(|number| self.kept(number, &outcome)) {
+            Some(kept) => audit.append_with(row, kept).await,
+            None if record.started => audit.append(row).await,
+            None => audit.note(row).await,
+        };
         if let Err(error) = written {
             tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
         }
@@ -459,7 +459,7 @@ fn timed_out(deadline: Duration) -> ToolError {
 }
 
 /// Length of a value's JSON.
-fn json_bytes(value: &Value) -> usize {
+pub(crate) fn json_bytes(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

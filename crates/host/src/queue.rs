@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Answer, Call, CallId, ErrorKind, Pending, ToolError, visible};
 use toolhost_sandbox::BoxFuture;
@@ -124,23 +125,37 @@ impl Queue {
         Ok((ask, shown))
     }
 
-    /// Waits until the ask is no longer open. Ends early, with the open ask, after `patience`.
+    /// Hears every answer that this process gives from now on.
+    pub(crate) fn listen(&self) -> Notified<'_> {
+        self.answered.notified()
+    }
+
+    /// Waits until the ask is no longer open. Ends early, with the open ask, after `patience`. Who has found it open since
+    /// `heard` listens need not look first.
     pub(crate) async fn settled(
         &self,
         project: i64,
         number: i64,
+        heard: Option<Notified<'_>>,
         patience: Option<Duration>,
         cancel: &CancellationToken,
     ) -> Result<Ask, ToolError> {
         let until = patience.map(|patience| tokio::time::Instant::now() + patience);
+        let mut heard = heard;
         loop {
-            // Listened for before looking, so that an answer in between is not missed.
-            let answered = self.answered.notified();
-            let (ask, _) = self.get(project, number).await?;
-            let late = until.is_some_and(|until| tokio::time::Instant::now() >= until);
-            if ask.state != AskState::Open || late {
-                return Ok(ask);
-            }
+            let answered = match heard.take() {
+                Some(answered) => answered,
+                None => {
+                    // Listened for before looking, so that an answer in between is not missed.
+                    let answered = self.listen();
+                    let (ask, _) = self.get(project, number).await?;
+                    let late = until.is_some_and(|until| tokio::time::Instant::now() >= until);
+                    if ask.state != AskState::Open || late {
+                        return Ok(ask);
+                    }
+                    answered
+                }
+            };
             let pause = tokio::time::Instant::now() + LOOK_EVERY;
             tokio::select! {
                 () = answered => {}
@@ -160,12 +175,40 @@ impl Queue {
     ) -> Result<Ask, ToolError> {
         self.need_editor(person).await?;
         let (ask, shown) = self.get(person.project_id, number).await?;
+        self.write_down(person, &ask, &shown, decision, place).await?;
+        Ok(self.get(person.project_id, number).await?.0)
+    }
+
+    /// As [`Queue::decide`], of an ask in hand: what it asks never changes, and whether it is still open is looked at as the
+    /// answer is written. The ask as it is then, but for the time of its answer.
+    pub(crate) async fn decide_on(
+        &self,
+        person: &Person,
+        (ask, shown): (&Ask, &Shown),
+        decision: Decision,
+        place: &'static str,
+    ) -> Result<Ask, ToolError> {
+        self.need_editor(person).await?;
+        let answer = Some(self.write_down(person, ask, shown, decision, place).await?);
+        Ok(Ask { state: AskState::Answered, answer, answered_by: Some(person.name.clone()), ..ask.clone() })
+    }
+
+    /// The answer as it is kept.
+    async fn write_down(
+        &self,
+        person: &Person,
+        ask: &Ask,
+        shown: &Shown,
+        decision: Decision,
+        place: &'static str,
+    ) -> Result<Value, ToolError> {
+        let number = ask.number;
         shown.check(&decision.answer)?;
         let permit = match &decision.rule {
-            Some(standing) => Some(permit(&ask, &shown, standing, &decision.answer)?),
+            Some(standing) => Some(permit(ask, shown, standing, &decision.answer)?),
             None => None,
         };
-        let mut said = serde_json::to_value(&decision.answer).map_err(ToolError::internal)?;
+        let said = serde_json::to_value(&decision.answer).map_err(ToolError::internal)?;
         let mut kept = json!({
             "ask": ask_id(number), "place": place, "effectDigest": ask.effect_digest,
             "rule": decision.rule.as_ref().map(|standing| &standing.conditions),
@@ -176,10 +219,10 @@ impl Queue {
         // Edited arguments and texts are kept with the ask; the audit shows their beginning and their hash.
         let kept = crate::record::keepable(&kept, &self.redactor, DECISION_STRING_BYTES_MAX);
         let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
-        let change = AskChange::Answer { number, answer: said.take(), by: person.name.clone(), permit };
+        let change = AskChange::Answer { number, answer: said.clone(), by: person.name.clone(), permit };
         self.audit.append_with(row, change).await.map_err(refusal)?;
         self.answered.notify_waiters();
-        Ok(self.get(person.project_id, number).await?.0)
+        Ok(said)
     }
 
     /// Takes an answer back that no call has used.

@@ -279,9 +279,15 @@ impl Writer {
 
     /// For the next commit. A call that was about to start has been told and does not; what has happened must still be
     /// written down.
-    fn keep(&mut self, row: Item, error: &Error) {
-        // A decision that could not be written was told so, too.
-        if row.entry.event == Event::Started || row.change.is_some() {
+    fn keep(&mut self, mut row: Item, error: &Error) {
+        match row.change {
+            None => {}
+            // The row counts; the answer that the caller was given is not kept in memory for whoever asks again.
+            Some(AskChange::Keep { .. }) => row.change = None,
+            // A decision that could not be written was told so, too.
+            Some(_) => return,
+        }
+        if row.entry.event == Event::Started {
             return;
         }
         if self.notes.len() < QUEUE_MAX {
@@ -429,11 +435,15 @@ async fn heads(tx: &mut Tx, rows: &[Item]) -> Result<Vec<(i64, i64, String)>> {
     let mut heads = Vec::new();
     // In one order everywhere, so that no two transactions wait for each other.
     for project in projects {
-        let begin =
-            "INSERT INTO audit_head (project_id, seq, hash) VALUES ($1, 0, $2) ON CONFLICT (project_id) DO NOTHING";
-        sql(begin).bind(project).bind(chain::GENESIS).run(tx).await?;
-        tx.lock_chain(project).await?;
-        let head = sql("SELECT seq, hash FROM audit_head WHERE project_id = $1").bind(project).one(tx).await?;
+        let head = match tx.lock_chain(project).await? {
+            Some(head) => head,
+            None => {
+                let begin = "INSERT INTO audit_head (project_id, seq, hash) VALUES ($1, 0, $2)
+                     ON CONFLICT (project_id) DO NOTHING";
+                sql(begin).bind(project).bind(chain::GENESIS).run(tx).await?;
+                tx.lock_chain(project).await?.ok_or(Error::Sql(sqlx::Error::RowNotFound))?
+            }
+        };
         heads.push((project, head.get("seq")?, head.get("hash")?));
     }
     Ok(heads)

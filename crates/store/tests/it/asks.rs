@@ -79,7 +79,9 @@ async fn the_same_is_asked_once_until_its_answer_is_used() {
         let used = get(&beside, 1).await;
         assert_eq!((used.state, used.used_by.as_deref()), (AskState::Used, Some("call-1")));
         assert_eq!(used.answered_by.as_deref(), Some("ada"));
-        here.store.asks().keep_outcome(here.project, 1, &json!({ "ok": true, "text": "\u{0}" })).await.unwrap();
+        let outcome = json!({ "ok": true, "text": "\u{0}" });
+        let ended = entry(here.project, Event::Finished, "call-1");
+        here.store.audit().append_with(ended, AskChange::Keep { number: 1, outcome }).await.unwrap();
         assert_eq!(get(&beside, 1).await.outcome, Some(json!({ "ok": true, "text": "\u{0}" })));
     }
 }
