@@ -22,7 +22,9 @@ use crate::digest::digest;
 use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
-use crate::queue::{Decision, LOOK_EVERY, Presented, Presenter, Unattended, answer_of, ask_id, ask_number, refusal};
+use crate::queue::{
+    Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal,
+};
 use crate::record::{Record, keepable};
 use crate::registry::Registered;
 use crate::shown::Shown;
@@ -37,16 +39,39 @@ const DETAIL_BYTES_MAX: usize = 256 * 1024;
 const SUBJECT_BYTES_MAX: usize = 1024;
 
 /// How a call goes on from step 7.
-pub(crate) enum Passage {
+pub(crate) enum Passage<'h> {
     Go {
         arguments: Value,
-        /// The ask whose answer it uses.
-        answer: Option<i64>,
+        /// The answer it uses.
+        answer: Option<Answered<'h>>,
         /// What its effect rested on when it was allowed.
         approved: Option<Value>,
     },
     /// Nobody has answered yet.
     Pending(Success),
+}
+
+/// A person's answer that lets a call run.
+pub(crate) enum Answered<'h> {
+    /// Its ask says so.
+    Written(i64),
+    /// They have just said so here; it is written with the row of the call that uses it.
+    Spoken(Box<Spoken<'h>>),
+}
+
+pub(crate) struct Spoken<'h> {
+    words: Words,
+    said: Said<'h>,
+}
+
+/// A call that policy asks about.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'c> {
+    pub(crate) call: &'c Call,
+    pub(crate) tool: &'c Registered,
+    pub(crate) profile: &'c Profile,
+    pub(crate) verdict: &'c Verdict,
+    pub(crate) hooks: &'c Hooks,
 }
 
 /// How asking people ended.
@@ -65,17 +90,13 @@ struct Said<'h> {
 }
 
 impl Gate {
-    #[expect(clippy::too_many_arguments, reason = "all that is known of a call by now")]
-    pub(crate) async fn approve(
+    pub(crate) async fn approve<'c>(
         &self,
-        call: &Call,
-        tool: &Registered,
-        profile: &Profile,
-        verdict: &Verdict,
+        case: Case<'c>,
         arguments: Value,
-        hooks: &Hooks,
         record: &mut Record,
-    ) -> Result<Passage, ToolError> {
+    ) -> Result<Passage<'c>, ToolError> {
+        let Case { call, tool, verdict, hooks, .. } = case;
         match verdict.decide {
             Decide::Allow => return Ok(Passage::Go { arguments, answer: None, approved: None }),
             Decide::Deny => return Err(denied_by_policy(tool, verdict)),
@@ -88,28 +109,125 @@ impl Gate {
             record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));
             return Ok(Passage::Go { arguments, answer: None, approved: None });
         }
-        let preview = self.preview(call, tool, profile, &arguments, hooks, record).await?;
+        let preview = self.preview(case, &arguments, record).await?;
         let new = self.new_approval(call, tool, verdict, &arguments, &preview, record)?;
         let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
         record.decision = Some(json!({ "policy": verdict, "ask": ask_id(ask.number) }));
-        let (ask, seen) = match self.hear(ask, listening, call, hooks).await? {
-            Heard::Row(ask) => (ask, None),
-            // While what they said is written, it is looked at what they allowed.
+        match self.hear(ask, listening, call, hooks).await? {
+            Heard::Row(ask) => self.answered(case, &ask, arguments, None, record).await,
             Heard::Said(said) if said.decision.answer == Answer::Allow => {
-                let look = self.preview(call, tool, profile, &arguments, hooks, record);
-                let (ask, seen) = tokio::join!(self.write_down(said), look);
-                (ask?, Some(seen))
+                self.allowed_here(case, said, arguments, record).await
             }
-            Heard::Said(said) => (self.write_down(said).await?, None),
+            Heard::Said(said) => {
+                let ask = self.write_down(said).await?;
+                self.answered(case, &ask, arguments, None, record).await
+            }
+        }
+    }
+
+    /// A person has just said yes, and that is not written down yet.
+    async fn allowed_here<'c>(
+        &self,
+        case: Case<'c>,
+        said: Said<'c>,
+        arguments: Value,
+        record: &mut Record,
+    ) -> Result<Passage<'c>, ToolError> {
+        let queue = &self.config.queue;
+        let (person, place) = (said.presenter.person(), said.presenter.place());
+        let (words, now) = tokio::join!(
+            queue.prepare(&person, (&said.ask, &said.shown), &said.decision, place),
+            self.preview(case, &arguments, record),
+        );
+        let words = words?;
+        match now {
+            Ok(now) if effect_digest(&now) == said.ask.effect_digest => {
+                record.decision = Some(json!({
+                    "policy": case.verdict, "ask": ask_id(words.number), "by": words.by, "answer": words.answer.get("say"),
+                }));
+                let answer = Some(Answered::Spoken(Box::new(Spoken { words, said })));
+                Ok(Passage::Go { arguments, answer, approved: Some(now.rests_on) })
+            }
+            // What they said is written down whatever comes of it.
+            now => {
+                let ask = self.write_words(words, &said).await?;
+                self.answered(case, &ask, arguments, Some(now), record).await
+            }
+        }
+    }
+
+    /// Step 8 for a call that uses a person's answer: its "started" and the use are one commit, with the answer itself where
+    /// it was just given. Somebody else may have been faster: then what the row says holds, and comes back as a passage.
+    pub(crate) async fn start_answered<'c>(
+        &self,
+        case: Case<'c>,
+        (arguments, answer): (&Value, Answered<'c>),
+        fence: &str,
+        record: &mut Record,
+    ) -> Result<Option<Passage<'c>>, ToolError> {
+        let row = record.started(case.call, fence);
+        let number = match answer {
+            Answered::Written(number) => {
+                let used = self.config.audit.append_with(row, AskChange::Use { number }).await;
+                used.map_err(refusal)?;
+                number
+            }
+            Answered::Spoken(spoken) => {
+                let Spoken { words, said } = *spoken;
+                match self.config.queue.write_and_use(words, row).await {
+                    Ok(()) => said.ask.number,
+                    Err(error) if error.kind == ErrorKind::Conflict => {
+                        let ask = self.too_late(&said).await?;
+                        return self.answered(case, &ask, arguments.clone(), None, record).await.map(Some);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
         };
+        record.answer = Some(number);
+        record.started = true;
+        Ok(None)
+    }
+
+    /// Writes down an answer whose call has to wait before it can use it. Somebody else may have been faster: then what the
+    /// row says holds.
+    pub(crate) async fn settle_answer<'c>(
+        &self,
+        case: Case<'c>,
+        (arguments, approved): (Value, Option<Value>),
+        spoken: Spoken<'c>,
+        record: &mut Record,
+    ) -> Result<Passage<'c>, ToolError> {
+        let Spoken { words, said } = spoken;
+        match self.config.queue.write(words).await {
+            Ok(()) => Ok(Passage::Go { arguments, answer: Some(Answered::Written(said.ask.number)), approved }),
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                let ask = self.too_late(&said).await?;
+                self.answered(case, &ask, arguments, None, record).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the row of an ask says of the call that asked. `seen`: what it would do, if that has been looked at.
+    async fn answered<'c>(
+        &self,
+        case: Case<'c>,
+        ask: &Ask,
+        arguments: Value,
+        seen: Option<Result<Preview, ToolError>>,
+        record: &mut Record,
+    ) -> Result<Passage<'c>, ToolError> {
+        let Case { call, tool, profile, verdict, .. } = case;
         if ask.state != AskState::Answered {
-            return self.without_answer(&ask, tool).map(Passage::Pending);
+            return self.without_answer(ask, tool).map(Passage::Pending);
         }
         record.decision = Some(json!({
-            "policy": verdict, "ask": ask_id(ask.number), "by": ask.answered_by, "answer": said(&ask),
+            "policy": verdict, "ask": ask_id(ask.number), "by": ask.answered_by, "answer": said(ask),
         }));
-        let arguments = match answer_of(&ask) {
+        let answer = Some(Answered::Written(ask.number));
+        let arguments = match answer_of(ask) {
             Answer::Allow => arguments,
             Answer::AllowEdited { arguments } => {
                 // What a person typed passes the same checks as what a model sent.
@@ -124,7 +242,7 @@ impl Gate {
                 }
                 record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
                 record.digest = Some(digest(&tool.facts, &arguments, call)?);
-                return Ok(Passage::Go { arguments, answer: Some(ask.number), approved: None });
+                return Ok(Passage::Go { arguments, answer, approved: None });
             }
             answer => {
                 self.told(call, ask.number, record).await?;
@@ -135,14 +253,14 @@ impl Gate {
         // A person may have looked long ago: what they allowed must still be what would happen.
         let now = match seen {
             Some(seen) => seen?,
-            None => self.preview(call, tool, profile, &arguments, hooks, record).await?,
+            None => self.preview(case, &arguments, record).await?,
         };
         if effect_digest(&now) != ask.effect_digest {
             self.told(call, ask.number, record).await?;
             let message = format!("what this call of `{}` would do has changed since it was allowed", tool.facts.name);
             return Err(ToolError::new(ErrorKind::Conflict, message).hint("look at it anew and ask again"));
         }
-        Ok(Passage::Go { arguments, answer: Some(ask.number), approved: Some(now.rests_on) })
+        Ok(Passage::Go { arguments, answer, approved: Some(now.rests_on) })
     }
 
     /// An answer that lets nothing run is told once: who asks the same again asks a person again.
@@ -155,15 +273,8 @@ impl Gate {
     }
 
     /// What a person is shown: what the tool says the call would do, or else its arguments.
-    async fn preview(
-        &self,
-        call: &Call,
-        tool: &Registered,
-        profile: &Profile,
-        arguments: &Value,
-        hooks: &Hooks,
-        record: &Record,
-    ) -> Result<Preview, ToolError> {
+    async fn preview(&self, case: Case<'_>, arguments: &Value, record: &Record) -> Result<Preview, ToolError> {
+        let Case { call, tool, profile, hooks, .. } = case;
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
         let shelf = Shelf { gate: self, profile };
         let people = Counter { gate: self, call, hooks, tool, digest: String::new(), used: OnceLock::new() };
@@ -307,17 +418,29 @@ impl Gate {
 
     /// Writes down what a person said where they were asked.
     async fn write_down(&self, said: Said<'_>) -> Result<Ask, ToolError> {
-        let Said { presenter, ask, shown, decision } = said;
-        let queue = &self.config.queue;
-        match queue.decide_on(&presenter.person(), (&ask, &shown), decision, presenter.place()).await {
-            // Somebody was faster, or it is too late: what the row says holds.
-            Err(error) if error.kind == ErrorKind::Conflict => {
-                let (ask, _) = queue.get(self.project_of(&ask), ask.number).await?;
-                presenter.ended(&ask);
-                Ok(ask)
+        let Said { presenter, ask, shown, decision } = &said;
+        let words = self.config.queue.prepare(&presenter.person(), (ask, shown), decision, presenter.place()).await?;
+        self.write_words(words, &said).await
+    }
+
+    /// The ask as it is then, but for the time of its answer.
+    async fn write_words(&self, words: Words, said: &Said<'_>) -> Result<Ask, ToolError> {
+        let (answer, by) = (words.answer.clone(), words.by.clone());
+        match self.config.queue.write(words).await {
+            Ok(()) => {
+                let ask = said.ask.clone();
+                Ok(Ask { state: AskState::Answered, answer: Some(answer), answered_by: Some(by), ..ask })
             }
-            decided => decided,
+            Err(error) if error.kind == ErrorKind::Conflict => self.too_late(said).await,
+            Err(error) => Err(error),
         }
+    }
+
+    /// Somebody was faster, or it is too late: what the row says holds.
+    async fn too_late(&self, said: &Said<'_>) -> Result<Ask, ToolError> {
+        let (ask, _) = self.config.queue.get(self.project_of(&said.ask), said.ask.number).await?;
+        said.presenter.ended(&ask);
+        Ok(ask)
     }
 
     /// A caller that has gone wants no answer any more.
