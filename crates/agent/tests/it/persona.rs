@@ -61,6 +61,26 @@ fn what_the_owner_says_goes_before_signals_and_signals_before_the_default() {
 }
 
 #[test]
+fn the_named_workflow_speaks_before_the_first_of_the_package() {
+    let mut files = package("mill", &json!({ "domain_profile": said() })).into_files();
+    let entry = |id: &str, path: &str| json!({ "id": id, "workflow": path, "graph": "workflow.graph.json" });
+    let manifest = json!({
+        "schemaVersion": "1.1", "name": "mill", "version": "1.0.0",
+        "entry": { "workflow": FLOW, "graph": "workflow.graph.json", "agents": "agents.json" },
+        "workflows": [entry("main", FLOW), entry("own", "own.md"), entry("silent", "silent.md")],
+    });
+    files.insert("bmad.json".to_owned(), serde_json::to_vec(&manifest).unwrap());
+    let own = json!({ "domain_profile": { "industry_domain": "law" } });
+    files.insert("own.md".to_owned(), render(own.as_object().unwrap(), "\n").into_bytes());
+    files.insert("silent.md".to_owned(), render(json!({ "x": 1 }).as_object().unwrap(), "\n").into_bytes());
+    let package = Package::read(files);
+    let domain = |id| resolve_domain_profile(&package, id).unwrap().industry_domain;
+    assert_eq!(domain(Some("own")), "law");
+    assert_eq!(domain(Some("silent")), "hospital discharge planning");
+    assert_eq!(domain(None), "hospital discharge planning");
+}
+
+#[test]
 fn a_damaged_profile_is_named_with_its_field() {
     let check = |profile: Value, field: &str| {
         let error = resolve_domain_profile(&package("mill", &json!({ "domain_profile": profile })), None).unwrap_err();
@@ -68,6 +88,9 @@ fn a_damaged_profile_is_named_with_its_field() {
         assert_eq!(error.code().as_str(), "AI_DOMAIN_PROFILE_INCOMPLETE");
         assert!(error.to_string().starts_with(&format!("`{field}` ")), "{error}");
     };
+    // A read of the context still gets a profile: what is damaged counts as not said.
+    let damaged = package("mill", &json!({ "domain_profile": { "target_users": 7 } }));
+    assert_eq!(toolhost_builder::domain::resolve(&damaged, None).industry_domain, "mill");
     check(json!("law"), "domain_profile");
     check(json!(["law"]), "domain_profile");
     check(json!({ "industry_domain": 7 }), "domain_profile.industry_domain");

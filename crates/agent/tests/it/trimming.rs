@@ -111,8 +111,9 @@ fn the_report_has_the_shape_of_the_seed() {
     let fields: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected =
         ["applied", "estimateBefore", "estimateAfter", "contextBudget", "reserveForResponse", "actions"].to_vec();
-    let mut found = fields.clone();
-    (found.sort_unstable(), expected.sort_unstable());
+    let mut found = fields;
+    found.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(found, expected);
     let action = &report["actions"][0];
     assert_eq!((&action["section"], &action["action"]), (&json!("dependency_digest"), &json!("summarize")));
