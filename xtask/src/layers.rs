@@ -37,7 +37,7 @@ const TESTKIT: &str = "testkit";
 
 /// Third-party crates that only some of ours may name.
 const FENCES: [Fence; 6] = [
-    Fence { crates: &["sqlx"], only_in: &["store"], reason: "the store is the only SQL" },
+    Fence { crates: &["sqlx", "sqlx-core"], only_in: &["store"], reason: "the store is the only SQL" },
     Fence { crates: &["axum"], only_in: &["server"], reason: "HTTP is a door" },
     // The command line speaks it as a client: in `demo`, and in the tests that start the program.
     Fence { crates: &["rmcp"], only_in: &["server", "cli"], reason: "MCP is a door" },

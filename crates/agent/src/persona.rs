@@ -128,14 +128,14 @@ pub(crate) fn missing_field(profile: &DomainProfile) -> Option<&'static str> {
 fn advice(source: Source) -> &'static str {
     match source {
         Source::ProjectMeta => {
-            "The owner of the package has said so. Decide for these users, against these pain points, in this style."
+            "The owner of the work has said so. Decide for these users, against these pain points, in this style."
         }
         Source::WorkflowSignal => {
-            "This was read off the package and may be off the mark. Decide for these users; where the package tells \
-             otherwise, the package is right."
+            "This was read off the names and texts at hand and may be off the mark. Decide for these users; where the \
+             work itself tells otherwise, the work is right."
         }
         Source::Fallback => {
-            "Little is known of the trade. Read the package for its words before you choose any, and ask the person \
+            "Little is known of the trade. Look for its words in what is there before you choose any, and ask the person \
              where a wrong guess would be costly."
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, CallId, Caller, CallerKind, Clock, IdSource, RandomIds, Scope, SystemClock};
+use toolhost_contract::{Call, CallId, Caller, CallerKind, Clock, Facts, IdSource, RandomIds, Scope, SystemClock};
 use toolhost_host::{Asking, Gate, GateConfig, Members, Person, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
     Deployment, Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
@@ -55,13 +55,18 @@ pub(crate) fn registry(records: &Records) -> anyhow::Result<Registry> {
     Ok(Registry::new(toolhost_tools::all(records))?)
 }
 
-/// Opens the workspace and loads the profiles; its tools find no records.
-pub(crate) async fn kit(settings: &Settings) -> anyhow::Result<Kit> {
-    kit_with(settings.resolve()?, &Records::nowhere()).await
+/// What the tools say of themselves, which is the same whatever records they find.
+fn facts() -> Vec<Facts> {
+    toolhost_tools::all(&Records::nowhere()).iter().map(|tool| tool.facts()).collect()
 }
 
-async fn kit_with(resolved: Resolved, records: &Records) -> anyhow::Result<Kit> {
-    let registry = Arc::new(registry(records)?);
+/// Opens the workspace and loads the profiles; its tools find no records.
+pub(crate) async fn kit(settings: &Settings) -> anyhow::Result<Kit> {
+    kit_with(settings.resolve()?, registry(&Records::nowhere())?).await
+}
+
+async fn kit_with(resolved: Resolved, registry: Registry) -> anyhow::Result<Kit> {
+    let registry = Arc::new(registry);
     let executor = Arc::new(executor(&resolved)?);
     let tightening = tightening(&*executor, &registry).await?;
     let profiles = Profiles::load(&registry, &[&resolved.profiles], tightening.as_ref())
@@ -73,8 +78,11 @@ async fn kit_with(resolved: Resolved, records: &Records) -> anyhow::Result<Kit> 
 pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Host> {
     let resolved = settings.resolve()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    // Beside the disk, not after it: an agent waits for this.
+    let facts = tokio::task::spawn_blocking(facts);
     let (store, project, user) = open_store(&resolved, Arc::clone(&clock)).await?;
-    let Kit { registry, profiles, executor, resolved } = kit_with(resolved, &store.records()).await?;
+    let registry = Registry::with_facts(toolhost_tools::all(&store.records()), facts.await?)?;
+    let Kit { registry, profiles, executor, resolved } = kit_with(resolved, registry).await?;
     let probing = Arc::clone(&executor);
     // Probing the fence takes a few milliseconds, which pass while the client says hello.
     tokio::spawn(async move { probing.report().await });

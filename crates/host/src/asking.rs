@@ -10,18 +10,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 use toolhost_contract::{
     Answer, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError, Waited, Wanted,
 };
 use toolhost_sandbox::{BoxFuture, Workspace};
-use toolhost_store::{Ask, AskKind, AskState, NewAsk};
+use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
 
 use crate::digest::digest;
-use crate::gate::{Gate, Hooks, Shelf, cancelled};
+use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
-use crate::queue::{LOOK_EVERY, Presented, Unattended, answer_of, ask_id, ask_number, refusal};
+use crate::queue::{
+    Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal,
+};
 use crate::record::{Record, keepable};
 use crate::registry::Registered;
 use crate::shown::Shown;
@@ -36,11 +39,11 @@ const DETAIL_BYTES_MAX: usize = 256 * 1024;
 const SUBJECT_BYTES_MAX: usize = 1024;
 
 /// How a call goes on from step 7.
-pub(crate) enum Passage {
+pub(crate) enum Passage<'h> {
     Go {
         arguments: Value,
-        /// The ask whose answer it uses.
-        answer: Option<i64>,
+        /// The answer it uses.
+        answer: Option<Answered<'h>>,
         /// What its effect rested on when it was allowed.
         approved: Option<Value>,
     },
@@ -48,18 +51,52 @@ pub(crate) enum Passage {
     Pending(Success),
 }
 
+/// A person's answer that lets a call run.
+pub(crate) enum Answered<'h> {
+    /// Its ask says so.
+    Written(i64),
+    /// They have just said so here; it is written with the row of the call that uses it.
+    Spoken(Box<Spoken<'h>>),
+}
+
+pub(crate) struct Spoken<'h> {
+    words: Words,
+    said: Said<'h>,
+}
+
+/// A call that policy asks about.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'c> {
+    pub(crate) call: &'c Call,
+    pub(crate) tool: &'c Registered,
+    pub(crate) profile: &'c Profile,
+    pub(crate) verdict: &'c Verdict,
+    pub(crate) hooks: &'c Hooks,
+}
+
+/// How asking people ended.
+enum Heard<'h> {
+    /// The row says so: somebody answered elsewhere, it is too late, or nobody has said anything yet.
+    Row(Ask),
+    Said(Said<'h>),
+}
+
+/// What a person said where the call shows its ask; not written down yet.
+struct Said<'h> {
+    presenter: &'h dyn Presenter,
+    ask: Ask,
+    shown: Shown,
+    decision: Decision,
+}
+
 impl Gate {
-    #[expect(clippy::too_many_arguments, reason = "all that is known of a call by now")]
-    pub(crate) async fn approve(
+    pub(crate) async fn approve<'c>(
         &self,
-        call: &Call,
-        tool: &Registered,
-        profile: &Profile,
-        verdict: &Verdict,
+        case: Case<'c>,
         arguments: Value,
-        hooks: &Hooks,
         record: &mut Record,
-    ) -> Result<Passage, ToolError> {
+    ) -> Result<Passage<'c>, ToolError> {
+        let Case { call, tool, verdict, hooks, .. } = case;
         match verdict.decide {
             Decide::Allow => return Ok(Passage::Go { arguments, answer: None, approved: None }),
             Decide::Deny => return Err(denied_by_policy(tool, verdict)),
@@ -72,18 +109,125 @@ impl Gate {
             record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));
             return Ok(Passage::Go { arguments, answer: None, approved: None });
         }
-        let preview = self.preview(call, tool, profile, &arguments, hooks, record).await?;
+        let preview = self.preview(case, &arguments, record).await?;
         let new = self.new_approval(call, tool, verdict, &arguments, &preview, record)?;
+        let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
         record.decision = Some(json!({ "policy": verdict, "ask": ask_id(ask.number) }));
-        let ask = self.put_to_people(ask, call, hooks).await?;
+        match self.hear(ask, listening, call, hooks).await? {
+            Heard::Row(ask) => self.answered(case, &ask, arguments, None, record).await,
+            Heard::Said(said) if said.decision.answer == Answer::Allow => {
+                self.allowed_here(case, said, arguments, record).await
+            }
+            Heard::Said(said) => {
+                let ask = self.write_down(said).await?;
+                self.answered(case, &ask, arguments, None, record).await
+            }
+        }
+    }
+
+    /// A person has just said yes, and that is not written down yet.
+    async fn allowed_here<'c>(
+        &self,
+        case: Case<'c>,
+        said: Said<'c>,
+        arguments: Value,
+        record: &mut Record,
+    ) -> Result<Passage<'c>, ToolError> {
+        let queue = &self.config.queue;
+        let (person, place) = (said.presenter.person(), said.presenter.place());
+        let (words, now) = tokio::join!(
+            queue.prepare(&person, (&said.ask, &said.shown), &said.decision, place),
+            self.preview(case, &arguments, record),
+        );
+        let words = words?;
+        match now {
+            Ok(now) if effect_digest(&now) == said.ask.effect_digest => {
+                record.decision = Some(json!({
+                    "policy": case.verdict, "ask": ask_id(words.number), "by": words.by, "answer": words.answer.get("say"),
+                }));
+                let answer = Some(Answered::Spoken(Box::new(Spoken { words, said })));
+                Ok(Passage::Go { arguments, answer, approved: Some(now.rests_on) })
+            }
+            // What they said is written down whatever comes of it.
+            now => {
+                let ask = self.write_words(words, &said).await?;
+                self.answered(case, &ask, arguments, Some(now), record).await
+            }
+        }
+    }
+
+    /// Step 8 for a call that uses a person's answer: its "started" and the use are one commit, with the answer itself where
+    /// it was just given. Somebody else may have been faster: then what the row says holds, and comes back as a passage.
+    pub(crate) async fn start_answered<'c>(
+        &self,
+        case: Case<'c>,
+        (arguments, answer): (&Value, Answered<'c>),
+        fence: &str,
+        record: &mut Record,
+    ) -> Result<Option<Passage<'c>>, ToolError> {
+        let row = record.started(case.call, fence);
+        let number = match answer {
+            Answered::Written(number) => {
+                let used = self.config.audit.append_with(row, AskChange::Use { number }).await;
+                used.map_err(refusal)?;
+                number
+            }
+            Answered::Spoken(spoken) => {
+                let Spoken { words, said } = *spoken;
+                match self.config.queue.write_and_use(words, row).await {
+                    Ok(()) => said.ask.number,
+                    Err(error) if error.kind == ErrorKind::Conflict => {
+                        let ask = self.too_late(&said).await?;
+                        return self.answered(case, &ask, arguments.clone(), None, record).await.map(Some);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        record.answer = Some(number);
+        record.started = true;
+        Ok(None)
+    }
+
+    /// Writes down an answer whose call has to wait before it can use it. Somebody else may have been faster: then what the
+    /// row says holds.
+    pub(crate) async fn settle_answer<'c>(
+        &self,
+        case: Case<'c>,
+        (arguments, approved): (Value, Option<Value>),
+        spoken: Spoken<'c>,
+        record: &mut Record,
+    ) -> Result<Passage<'c>, ToolError> {
+        let Spoken { words, said } = spoken;
+        match self.config.queue.write(words).await {
+            Ok(()) => Ok(Passage::Go { arguments, answer: Some(Answered::Written(said.ask.number)), approved }),
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                let ask = self.too_late(&said).await?;
+                self.answered(case, &ask, arguments, None, record).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the row of an ask says of the call that asked. `seen`: what it would do, if that has been looked at.
+    async fn answered<'c>(
+        &self,
+        case: Case<'c>,
+        ask: &Ask,
+        arguments: Value,
+        seen: Option<Result<Preview, ToolError>>,
+        record: &mut Record,
+    ) -> Result<Passage<'c>, ToolError> {
+        let Case { call, tool, profile, verdict, .. } = case;
         if ask.state != AskState::Answered {
-            return self.without_answer(&ask, tool).map(Passage::Pending);
+            return self.without_answer(ask, tool).map(Passage::Pending);
         }
         record.decision = Some(json!({
-            "policy": verdict, "ask": ask_id(ask.number), "by": ask.answered_by, "answer": said(&ask),
+            "policy": verdict, "ask": ask_id(ask.number), "by": ask.answered_by, "answer": said(ask),
         }));
-        let arguments = match answer_of(&ask) {
+        let answer = Some(Answered::Written(ask.number));
+        let arguments = match answer_of(ask) {
             Answer::Allow => arguments,
             Answer::AllowEdited { arguments } => {
                 // What a person typed passes the same checks as what a model sent.
@@ -98,7 +242,7 @@ impl Gate {
                 }
                 record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
                 record.digest = Some(digest(&tool.facts, &arguments, call)?);
-                return Ok(Passage::Go { arguments, answer: Some(ask.number), approved: None });
+                return Ok(Passage::Go { arguments, answer, approved: None });
             }
             answer => {
                 self.told(call, ask.number, record).await?;
@@ -107,13 +251,16 @@ impl Gate {
             }
         };
         // A person may have looked long ago: what they allowed must still be what would happen.
-        let now = self.preview(call, tool, profile, &arguments, hooks, record).await?;
+        let now = match seen {
+            Some(seen) => seen?,
+            None => self.preview(case, &arguments, record).await?,
+        };
         if effect_digest(&now) != ask.effect_digest {
             self.told(call, ask.number, record).await?;
             let message = format!("what this call of `{}` would do has changed since it was allowed", tool.facts.name);
             return Err(ToolError::new(ErrorKind::Conflict, message).hint("look at it anew and ask again"));
         }
-        Ok(Passage::Go { arguments, answer: Some(ask.number), approved: Some(now.rests_on) })
+        Ok(Passage::Go { arguments, answer, approved: Some(now.rests_on) })
     }
 
     /// An answer that lets nothing run is told once: who asks the same again asks a person again.
@@ -126,15 +273,8 @@ impl Gate {
     }
 
     /// What a person is shown: what the tool says the call would do, or else its arguments.
-    async fn preview(
-        &self,
-        call: &Call,
-        tool: &Registered,
-        profile: &Profile,
-        arguments: &Value,
-        hooks: &Hooks,
-        record: &Record,
-    ) -> Result<Preview, ToolError> {
+    async fn preview(&self, case: Case<'_>, arguments: &Value, record: &Record) -> Result<Preview, ToolError> {
+        let Case { call, tool, profile, hooks, .. } = case;
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
         let shelf = Shelf { gate: self, profile };
         let people = Counter { gate: self, call, hooks, tool, digest: String::new(), used: OnceLock::new() };
@@ -213,35 +353,48 @@ impl Gate {
 
     /// Shows an open ask where a person may be, and waits for what comes first: an answer from there, one from anywhere
     /// else, the end of its time or of the caller's wish.
-    async fn put_to_people(&self, ask: Ask, call: &Call, hooks: &Hooks) -> Result<Ask, ToolError> {
+    async fn put_to_people(
+        &self,
+        ask: Ask,
+        listening: Notified<'_>,
+        call: &Call,
+        hooks: &Hooks,
+    ) -> Result<Ask, ToolError> {
+        match self.hear(ask, listening, call, hooks).await? {
+            Heard::Row(ask) => Ok(ask),
+            Heard::Said(said) => self.write_down(said).await,
+        }
+    }
+
+    /// As [`Gate::put_to_people`]; what a person says here is still to be written. `listening` since before the ask was
+    /// looked at.
+    async fn hear<'h>(
+        &self,
+        ask: Ask,
+        listening: Notified<'_>,
+        call: &Call,
+        hooks: &'h Hooks,
+    ) -> Result<Heard<'h>, ToolError> {
         if ask.state != AskState::Open {
-            return Ok(ask);
+            return Ok(Heard::Row(ask));
         }
         let (queue, project, number) = (&self.config.queue, self.project_of(&ask), ask.number);
         // The same call, perhaps in another host, may have asked it: then it waits for the answer, too.
         let is_ours = ask.call.get("id").and_then(Value::as_str) == Some(call.id.as_str());
+        let mut listening = Some(listening);
         if let Some(presenter) = &hooks.presenter {
             let shown = crate::queue::shown(&ask)?;
             tokio::select! {
                 presented = presenter.present(&ask, &shown) => match presented {
                     Presented::Decided(decision) => {
-                        match queue.decide(&presenter.person(), number, decision, presenter.place()).await {
-                            Ok(ask) => return Ok(ask),
-                            // Somebody was faster, or it is too late: what the row says holds.
-                            Err(error) if error.kind == ErrorKind::Conflict => {
-                                let (ask, _) = queue.get(project, number).await?;
-                                presenter.ended(&ask);
-                                return Ok(ask);
-                            }
-                            Err(error) => return Err(error),
-                        }
+                        return Ok(Heard::Said(Said { presenter: &**presenter, ask, shown, decision }));
                     }
                     Presented::Gone => {}
                 },
-                ask = queue.settled(project, number, None, &hooks.cancel) => {
+                ask = queue.settled(project, number, listening.take(), None, &hooks.cancel) => {
                     let ask = self.or_withdrawn(ask, project, number, is_ours).await?;
                     presenter.ended(&ask);
-                    return Ok(ask);
+                    return Ok(Heard::Row(ask));
                 }
             }
         }
@@ -251,7 +404,7 @@ impl Gate {
             }
             let ask = queue.get(project, number).await?.0;
             let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
-            return Ok(Ask { state, ..ask });
+            return Ok(Heard::Row(Ask { state, ..ask }));
         }
         let hold = match (hooks.hold, &hooks.presenter) {
             (Some(hold), _) => hold,
@@ -259,8 +412,35 @@ impl Gate {
             (None, Some(_)) => Duration::ZERO,
             (None, None) => self.config.asking.hold,
         };
-        let ask = queue.settled(project, number, Some(hold), &hooks.cancel).await;
-        self.or_withdrawn(ask, project, number, is_ours).await
+        let ask = queue.settled(project, number, listening, Some(hold), &hooks.cancel).await;
+        self.or_withdrawn(ask, project, number, is_ours).await.map(Heard::Row)
+    }
+
+    /// Writes down what a person said where they were asked.
+    async fn write_down(&self, said: Said<'_>) -> Result<Ask, ToolError> {
+        let Said { presenter, ask, shown, decision } = &said;
+        let words = self.config.queue.prepare(&presenter.person(), (ask, shown), decision, presenter.place()).await?;
+        self.write_words(words, &said).await
+    }
+
+    /// The ask as it is then, but for the time of its answer.
+    async fn write_words(&self, words: Words, said: &Said<'_>) -> Result<Ask, ToolError> {
+        let (answer, by) = (words.answer.clone(), words.by.clone());
+        match self.config.queue.write(words).await {
+            Ok(()) => {
+                let ask = said.ask.clone();
+                Ok(Ask { state: AskState::Answered, answer: Some(answer), answered_by: Some(by), ..ask })
+            }
+            Err(error) if error.kind == ErrorKind::Conflict => self.too_late(said).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Somebody was faster, or it is too late: what the row says holds.
+    async fn too_late(&self, said: &Said<'_>) -> Result<Ask, ToolError> {
+        let (ask, _) = self.config.queue.get(self.project_of(&said.ask), said.ask.number).await?;
+        said.presenter.ended(&ask);
+        Ok(ask)
     }
 
     /// A caller that has gone wants no answer any more.
@@ -310,18 +490,18 @@ impl Gate {
         }
     }
 
-    pub(crate) async fn keep_outcome(&self, call: &Call, number: i64, outcome: &Outcome) {
-        let Ok(mut kept) = serde_json::to_value(outcome) else { return };
-        if kept.to_string().len() > OUTCOME_BYTES_MAX {
+    /// What is kept of an outcome for whoever asks again; it is written with the row of the call's end, so that who sees
+    /// that the call has ended finds what became of it.
+    pub(crate) fn kept(&self, number: i64, outcome: &Outcome) -> Option<AskChange> {
+        let mut kept = serde_json::to_value(outcome).ok()?;
+        if json_bytes(&kept) > OUTCOME_BYTES_MAX {
             kept = json!({ "ok": outcome.ok, "data": null, "error": outcome.error, "meta": outcome.meta });
         }
         if let Value::Object(fields) = &mut kept {
             fields
                 .insert("text".to_owned(), outcome.text.chars().take(OUTCOME_BYTES_MAX / 4).collect::<String>().into());
         }
-        if let Err(error) = self.config.queue.asks().keep_outcome(call.scope.project_id, number, &kept).await {
-            tracing::error!(call = %call.id, %error, "the outcome of an approved call could not be kept with its ask");
-        }
+        Some(AskChange::Keep { number, outcome: kept })
     }
 }
 
@@ -410,8 +590,9 @@ impl Counter<'_> {
         };
         let text = hex::encode(Sha256::digest(question.text.as_bytes()));
         let new = self.gate.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
+        let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
-        let ask = self.gate.put_to_people(ask, self.call, self.hooks).await?;
+        let ask = self.gate.put_to_people(ask, listening, self.call, self.hooks).await?;
         match ask.state {
             AskState::Open => Ok(Asked::Pending(queue.pending(&ask))),
             AskState::Answered => {
@@ -448,7 +629,7 @@ impl Counter<'_> {
         }
         let patience = Duration::from_millis(timeout_ms);
         let until = Instant::now() + patience;
-        let ask = queue.settled(project, number, Some(patience), &self.hooks.cancel).await?;
+        let ask = queue.settled(project, number, None, Some(patience), &self.hooks.cancel).await?;
         match ask.state {
             AskState::Open => Ok(Waited::Pending(queue.pending(&ask))),
             AskState::Expired => Ok(Waited::Expired),

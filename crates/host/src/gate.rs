@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost_contract::{
@@ -14,15 +14,15 @@ use toolhost_contract::{
     ProgressSink, Revision, Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Deployment, Executor, Workspace};
-use toolhost_store::{AskChange, AskLimits, Audit, FileLog};
+use toolhost_store::{AskLimits, Audit, FileLog};
 
-use crate::asking::{Counter, Passage};
+use crate::asking::{Answered, Case, Counter, Passage};
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
 use crate::limits::{Limiter, Limits};
 use crate::members::Membership;
 use crate::profile::{Profile, Profiles};
-use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended, refusal};
+use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
 use crate::record::{Record, keepable};
 use crate::redact::Redactor;
 use crate::registry::{Registered, Registry, with_presets};
@@ -107,6 +107,19 @@ impl Default for Hooks {
     }
 }
 
+/// How a call goes on from step 8.
+enum Begun {
+    Runs {
+        arguments: Value,
+        /// What its effect rested on when a person allowed it.
+        approved: Option<Value>,
+        /// Its place among the calls that run.
+        slot: Option<OwnedSemaphorePermit>,
+    },
+    /// A person has to be waited for.
+    Pending(Success),
+}
+
 impl Gate {
     pub fn new(config: GateConfig) -> Arc<Self> {
         let limiter = Limiter::new(config.limits);
@@ -168,15 +181,15 @@ impl Gate {
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
         let took = self.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
-        // Before the last row: whoever sees that the call has ended finds what became of it.
-        if let Some(number) = record.answer {
-            self.keep_outcome(&call, number, &outcome).await;
-        }
         self.note_mended(&call).await;
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
-        let written =
-            if record.started { self.config.audit.append(row).await } else { self.config.audit.note(row).await };
+        let audit = &self.config.audit;
+        let written = match record.answer.and_then(|number| self.kept(number, &outcome)) {
+            Some(kept) => audit.append_with(row, kept).await,
+            None if record.started => audit.append(row).await,
+            None => audit.note(row).await,
+        };
         if let Err(error) = written {
             tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
         }
@@ -233,35 +246,60 @@ impl Gate {
         record.decision = Some(json!({ "policy": verdict }));
         record.digest = Some(digest(&tool.facts, &arguments, call)?);
 
-        // 7. Approve
-        let (arguments, answer, approved) =
-            match self.approve(call, tool, profile, &verdict, arguments, hooks, record).await? {
-                Passage::Go { arguments, answer, approved } => (arguments, answer, approved),
-                Passage::Pending(success) => return Ok(success),
-            };
-
-        // Who waits for a person keeps nobody from running.
-        let _slot = match waits(tool) {
-            true => None,
-            false => tokio::select! {
-                slot = self.limiter.slot() => Some(slot?),
-                () = hooks.cancel.cancelled() => return Err(cancelled()),
-            },
+        // 7. Approve; 8. Record "started"
+        let case = Case { call, tool, profile, verdict: &verdict, hooks };
+        let (arguments, approved, _slot) = match self.begin(case, arguments, fence, record).await? {
+            Begun::Runs { arguments, approved, slot } => (arguments, approved, slot),
+            Begun::Pending(success) => return Ok(success),
         };
-
-        // 8. Record "started"; a person's answer is used by the very same commit
-        if let Some(number) = answer {
-            let row = record.started(call, fence);
-            self.config.audit.append_with(row, AskChange::Use { number }).await.map_err(refusal)?;
-            record.answer = Some(number);
-            record.started = true;
-        } else if tool.facts.effect.may_change() {
-            self.config.audit.append(record.started(call, fence)).await.map_err(ToolError::internal)?;
-            record.started = true;
-        }
 
         // 9. Run
         self.run(call, tool, profile, (arguments, approved), hooks, record).await
+    }
+
+    /// Steps 7 and 8: what policy or a person says, a place among the calls that run, the row before it runs.
+    async fn begin(
+        &self,
+        case: Case<'_>,
+        arguments: Value,
+        fence: &str,
+        record: &mut Record,
+    ) -> Result<Begun, ToolError> {
+        let Case { call, tool, hooks, .. } = case;
+        let mut passage = self.approve(case, arguments, record).await?;
+        let mut slot = None;
+        loop {
+            let (arguments, answer, approved) = match passage {
+                Passage::Go { arguments, answer, approved } => (arguments, answer, approved),
+                Passage::Pending(success) => return Ok(Begun::Pending(success)),
+            };
+            // Who waits for a person keeps nobody from running.
+            if slot.is_none() && !waits(tool) {
+                slot = self.limiter.free_slot();
+            }
+            if slot.is_none() && !waits(tool) {
+                if let Some(Answered::Spoken(spoken)) = answer {
+                    // What a person has just said does not wait with the call.
+                    passage = self.settle_answer(case, (arguments, approved), *spoken, record).await?;
+                    continue;
+                }
+                slot = tokio::select! {
+                    slot = self.limiter.slot() => Some(slot?),
+                    () = hooks.cancel.cancelled() => return Err(cancelled()),
+                };
+            }
+            if let Some(answer) = answer {
+                // Where somebody else said otherwise before, that is looked at in turn; it is written, so it happens once.
+                if let Some(otherwise) = self.start_answered(case, (&arguments, answer), fence, record).await? {
+                    passage = otherwise;
+                    continue;
+                }
+            } else if tool.facts.effect.may_change() {
+                self.config.audit.append(record.started(call, fence)).await.map_err(ToolError::internal)?;
+                record.started = true;
+            }
+            return Ok(Begun::Runs { arguments, approved, slot });
+        }
     }
 
     async fn run(
@@ -459,7 +497,7 @@ fn timed_out(deadline: Duration) -> ToolError {
 }
 
 /// Length of a value's JSON.
-fn json_bytes(value: &Value) -> usize {
+pub(crate) fn json_bytes(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -93,6 +93,11 @@ impl Limiter {
         Arc::clone(&self.slots).acquire_owned().await.map_err(ToolError::internal)
     }
 
+    /// A place, if there is one at once.
+    pub(crate) fn free_slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.slots).try_acquire_owned().ok()
+    }
+
     fn count(&self, session: &str, alias: Option<&Alias>, profile: CallLimits) -> Result<(), ToolError> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= self.limits.sessions && !sessions.contains_key(session) {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Answer, Call, CallId, ErrorKind, Pending, ToolError, visible};
 use toolhost_sandbox::BoxFuture;
@@ -94,6 +95,22 @@ pub struct Queue {
     answered: Arc<Notify>,
 }
 
+/// What a person said, as it is about to be written.
+pub(crate) struct Words {
+    row: Entry,
+    pub(crate) number: i64,
+    pub(crate) answer: Value,
+    pub(crate) by: String,
+    permit: Option<NewPermit>,
+}
+
+impl Words {
+    fn parts(self) -> (Entry, AskChange) {
+        let Self { row, number, answer, by, permit } = self;
+        (row, AskChange::Answer { number, answer, by, permit })
+    }
+}
+
 /// `ask-7`
 pub fn ask_id(number: i64) -> String {
     format!("ask-{number}")
@@ -124,23 +141,37 @@ impl Queue {
         Ok((ask, shown))
     }
 
-    /// Waits until the ask is no longer open. Ends early, with the open ask, after `patience`.
+    /// Hears every answer that this process gives from now on.
+    pub(crate) fn listen(&self) -> Notified<'_> {
+        self.answered.notified()
+    }
+
+    /// Waits until the ask is no longer open. Ends early, with the open ask, after `patience`. Who has found it open since
+    /// `heard` listens need not look first.
     pub(crate) async fn settled(
         &self,
         project: i64,
         number: i64,
+        heard: Option<Notified<'_>>,
         patience: Option<Duration>,
         cancel: &CancellationToken,
     ) -> Result<Ask, ToolError> {
         let until = patience.map(|patience| tokio::time::Instant::now() + patience);
+        let mut heard = heard;
         loop {
-            // Listened for before looking, so that an answer in between is not missed.
-            let answered = self.answered.notified();
-            let (ask, _) = self.get(project, number).await?;
-            let late = until.is_some_and(|until| tokio::time::Instant::now() >= until);
-            if ask.state != AskState::Open || late {
-                return Ok(ask);
-            }
+            let answered = match heard.take() {
+                Some(answered) => answered,
+                None => {
+                    // Listened for before looking, so that an answer in between is not missed.
+                    let answered = self.listen();
+                    let (ask, _) = self.get(project, number).await?;
+                    let late = until.is_some_and(|until| tokio::time::Instant::now() >= until);
+                    if ask.state != AskState::Open || late {
+                        return Ok(ask);
+                    }
+                    answered
+                }
+            };
             let pause = tokio::time::Instant::now() + LOOK_EVERY;
             tokio::select! {
                 () = answered => {}
@@ -160,26 +191,65 @@ impl Queue {
     ) -> Result<Ask, ToolError> {
         self.need_editor(person).await?;
         let (ask, shown) = self.get(person.project_id, number).await?;
+        self.write(self.words(person, &ask, &shown, &decision, place)?).await?;
+        Ok(self.get(person.project_id, number).await?.0)
+    }
+
+    /// What is to be written of a person's answer to an ask in hand, after all that can be known before: what an ask asks never
+    /// changes, and whether it is still open is looked at as the answer is written.
+    pub(crate) async fn prepare(
+        &self,
+        person: &Person,
+        (ask, shown): (&Ask, &Shown),
+        decision: &Decision,
+        place: &'static str,
+    ) -> Result<Words, ToolError> {
+        self.need_editor(person).await?;
+        self.words(person, ask, shown, decision, place)
+    }
+
+    fn words(
+        &self,
+        person: &Person,
+        ask: &Ask,
+        shown: &Shown,
+        decision: &Decision,
+        place: &'static str,
+    ) -> Result<Words, ToolError> {
+        let number = ask.number;
         shown.check(&decision.answer)?;
         let permit = match &decision.rule {
-            Some(standing) => Some(permit(&ask, &shown, standing, &decision.answer)?),
+            Some(standing) => Some(permit(ask, shown, standing, &decision.answer)?),
             None => None,
         };
-        let mut said = serde_json::to_value(&decision.answer).map_err(ToolError::internal)?;
+        let answer = serde_json::to_value(&decision.answer).map_err(ToolError::internal)?;
         let mut kept = json!({
             "ask": ask_id(number), "place": place, "effectDigest": ask.effect_digest,
             "rule": decision.rule.as_ref().map(|standing| &standing.conditions),
         });
-        if let (Value::Object(kept), Value::Object(said)) = (&mut kept, &said) {
-            kept.extend(said.clone());
+        if let (Value::Object(kept), Value::Object(answer)) = (&mut kept, &answer) {
+            kept.extend(answer.clone());
         }
         // Edited arguments and texts are kept with the ask; the audit shows their beginning and their hash.
         let kept = crate::record::keepable(&kept, &self.redactor, DECISION_STRING_BYTES_MAX);
         let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
-        let change = AskChange::Answer { number, answer: said.take(), by: person.name.clone(), permit };
+        Ok(Words { row, number, answer, by: person.name.clone(), permit })
+    }
+
+    /// Writes down what a person says.
+    pub(crate) async fn write(&self, words: Words) -> Result<(), ToolError> {
+        let (row, change) = words.parts();
         self.audit.append_with(row, change).await.map_err(refusal)?;
         self.answered.notify_waiters();
-        Ok(self.get(person.project_id, number).await?.0)
+        Ok(())
+    }
+
+    /// Writes down what a person says and the row of the call that uses it at once: in one commit, or neither.
+    pub(crate) async fn write_and_use(&self, words: Words, started: Entry) -> Result<(), ToolError> {
+        let number = words.number;
+        self.audit.append_both(words.parts(), (started, AskChange::Use { number })).await.map_err(refusal)?;
+        self.answered.notify_waiters();
+        Ok(())
     }
 
     /// Takes an answer back that no call has used.

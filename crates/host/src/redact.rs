@@ -3,6 +3,8 @@
 //! Two sources: shapes that are secrets wherever they stand (tokens of well-known issuers, private keys, `SECRET_…=`),
 //! and the values of the host's own variables whose names look secret. What is taken out is replaced by [`REDACTED`].
 
+use std::sync::OnceLock;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
 use serde_json::Value;
@@ -57,7 +59,8 @@ const MARKS: &[&str] = &[
 /// Takes secrets out of text.
 pub struct Redactor {
     marks: AhoCorasick,
-    shapes: Vec<Regex>,
+    /// Compiled when first needed: most texts have no mark, and a host that only lists its tools need not pay for them.
+    shapes: OnceLock<Vec<Regex>>,
     values: Option<AhoCorasick>,
 }
 
@@ -79,7 +82,7 @@ impl Redactor {
                 .match_kind(MatchKind::LeftmostFirst)
                 .build(MARKS)
                 .expect("plain strings compile"),
-            shapes: SHAPES.iter().map(|shape| Regex::new(shape).expect("the shapes are valid")).collect(),
+            shapes: OnceLock::new(),
             values,
         }
     }
@@ -94,11 +97,16 @@ impl Redactor {
         if !self.marks.is_match(text.as_str()) {
             return;
         }
-        for shape in &self.shapes {
+        for shape in self.shapes() {
             if shape.is_match(text) {
                 *text = shape.replace_all(text, format!("${{1}}{REDACTED}")).into_owned();
             }
         }
+    }
+
+    fn shapes(&self) -> &[Regex] {
+        self.shapes
+            .get_or_init(|| SHAPES.iter().map(|shape| Regex::new(shape).expect("the shapes are valid")).collect())
     }
 
     /// Redacts every string of a JSON value, keys included.

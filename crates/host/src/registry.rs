@@ -50,15 +50,21 @@ pub fn wire_name(canonical: &str) -> String {
 impl Registry {
     /// Refuses two tools that answer to one name, wire names and aliases included.
     pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Result<Self> {
+        let facts = tools.iter().map(|tool| tool.facts()).collect();
+        Self::with_facts(tools, facts)
+    }
+
+    /// As [`Registry::new`], with what each tool says of itself in hand: that is made of schemas, which takes a moment that
+    /// may pass while a database is opened. One for each tool, in their order.
+    pub fn with_facts(tools: Vec<Box<dyn AnyTool>>, facts: Vec<Facts>) -> Result<Self> {
         let mut registry = Self { tools: Vec::new(), names: BTreeMap::new() };
-        for tool in tools {
-            registry.add(tool.into())?;
+        for (tool, facts) in tools.into_iter().zip(facts) {
+            registry.add(tool.into(), facts)?;
         }
         Ok(registry)
     }
 
-    fn add(&mut self, tool: Arc<dyn AnyTool>) -> Result<()> {
-        let facts = tool.facts();
+    fn add(&mut self, tool: Arc<dyn AnyTool>, facts: Facts) -> Result<()> {
         check_name(&facts.name)?;
         let at = self.tools.len();
         let wire_name = wire_name(&facts.name);

@@ -190,6 +190,11 @@ pub enum AskChange {
     TakeBack {
         number: i64,
     },
+    /// What became of the call that used the answer is kept, for whoever asks again. Refuses nothing.
+    Keep {
+        number: i64,
+        outcome: Value,
+    },
     RevokePermit {
         number: i64,
         by: String,
@@ -221,24 +226,12 @@ impl Asks {
         let now = self.clock.unix_ms();
         let mut tx = self.db.write().await?;
         tx.lock_project(new.project_id).await?;
-        let text = concat!(
-            "SELECT ",
-            columns!(),
-            " FROM ask WHERE project_id = $1 AND digest = $2 AND effect_digest = $3 AND state IN ('open', 'answered')
-                 AND expires_at_ms > $4 ORDER BY number DESC LIMIT 1"
-        );
-        let same = sql(text).bind(new.project_id).bind(&new.digest).bind(&new.effect_digest).bind(now);
-        if let Some(row) = same.optional(&mut tx).await? {
-            return ask(&row, now);
-        }
-        let open =
-            sql("SELECT count(*) AS open FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2");
-        let open: i64 = open.bind(new.project_id).bind(now).one(&mut tx).await?.get("open")?;
-        if open >= OPEN_MAX {
-            return Err(Error::TooManyAsks { max: OPEN_MAX });
+        let waiting = Waiting::of(&mut tx, new, now).await?;
+        if let Some(number) = waiting.same {
+            return must_get(&mut tx, new.project_id, number, now).await;
         }
         let (call, shown) = (text_of(&from_host(&new.call, &self.host)), text_of(&new.shown));
-        check_session(&mut tx, new, call.len() + shown.len(), now).await?;
+        waiting.check(new.limits, call.len() + shown.len())?;
         let number = tx.next_number(new.project_id, COUNTER).await?;
         let expires = now.saturating_add(i64::try_from(new.lives_ms).unwrap_or(i64::MAX));
         let kind = word(new.kind);
@@ -265,9 +258,35 @@ impl Asks {
         if number % PRUNE_EVERY == 0 {
             prune_large(&mut tx, new.project_id, number, now).await?;
         }
-        let made = must_get(&mut tx, new.project_id, number, now).await?;
         tx.commit().await?;
-        Ok(made)
+        Ok(self.made(new, number, now, expires))
+    }
+
+    /// A new ask, as [`Asks::get`] would read it.
+    fn made(&self, new: &NewAsk, number: i64, created_at_ms: i64, expires_at_ms: i64) -> Ask {
+        let state = if expires_at_ms <= created_at_ms { AskState::Expired } else { AskState::Open };
+        Ask {
+            number,
+            kind: new.kind,
+            state,
+            digest: new.digest.clone(),
+            effect_digest: new.effect_digest.clone(),
+            subject: new.subject.clone(),
+            round: new.round,
+            user_id: new.user_id,
+            session_id: new.session_id.clone(),
+            tool: new.tool.clone(),
+            call: new.call.clone(),
+            host: Some(self.host.to_string()),
+            shown: new.shown.clone(),
+            answer: None,
+            answered_by: None,
+            answered_at_ms: None,
+            used_by: None,
+            outcome: None,
+            created_at_ms,
+            expires_at_ms,
+        }
     }
 
     pub async fn get(&self, project: i64, number: i64) -> Result<Option<Ask>> {
@@ -351,14 +370,6 @@ impl Asks {
         tx.commit().await
     }
 
-    /// Keeps what became of the call that used the answer, for whoever asks again.
-    pub async fn keep_outcome(&self, project: i64, number: i64, outcome: &Value) -> Result<()> {
-        let mut tx = self.db.write().await?;
-        let text = "UPDATE ask SET outcome = $3 WHERE project_id = $1 AND number = $2 AND state = 'used'";
-        sql(text).bind(project).bind(number).bind(text_of(outcome)).run(&mut tx).await?;
-        tx.commit().await
-    }
-
     /// Whether a call has started and not ended, and its host is not known to be dead.
     pub async fn is_running(&self, project: i64, call_id: &str) -> Result<bool> {
         let text = "SELECT call_id FROM open_call WHERE project_id = $1 AND call_id = $2";
@@ -399,6 +410,11 @@ impl AskChange {
                 let text =
                     "UPDATE ask SET state = 'withdrawn' WHERE project_id = $1 AND number = $2 AND state = 'answered'";
                 (number, sql(text).bind(project).bind(*number).run(tx).await? == 1)
+            }
+            Self::Keep { number, outcome } => {
+                let text = "UPDATE ask SET outcome = $3 WHERE project_id = $1 AND number = $2 AND state = 'used'";
+                sql(text).bind(project).bind(*number).bind(text_of(outcome)).run(tx).await?;
+                return Ok(());
             }
             Self::RevokePermit { number, by } => {
                 let text = "UPDATE permit SET revoked_at_ms = $3, revoked_by = $4 WHERE project_id = $1 AND number = $2
@@ -474,22 +490,50 @@ async fn prune_large(tx: &mut Tx, project: i64, newest: i64, now: i64) -> Result
     }
 }
 
-/// One session does not bury what others ask.
-async fn check_session(tx: &mut Tx, new: &NewAsk, bytes: usize, now: i64) -> Result<()> {
-    let text = "SELECT COALESCE(sum(CASE WHEN state = 'open' THEN 1 ELSE 0 END), 0) AS open,
-         CAST(COALESCE(sum(octet_length(call) + octet_length(shown)), 0) AS BIGINT) AS bytes FROM ask
-         WHERE project_id = $1 AND state IN ('open', 'answered') AND expires_at_ms > $2 AND account_id = $3
-         AND COALESCE(session_id, '') = $4";
-    let session = new.session_id.clone().unwrap_or_default();
-    let found = sql(text).bind(new.project_id).bind(now).bind(new.user_id).bind(session).one(tx).await?;
-    if found.get::<i64>("open")? >= new.limits.open {
-        return Err(Error::TooManyAsksOfSession { max: new.limits.open });
+/// What waits for people in the project of a new ask, in one look.
+struct Waiting {
+    /// The very same ask.
+    same: Option<i64>,
+    open: i64,
+    /// Of its session.
+    open_of_session: i64,
+    bytes_of_session: i64,
+}
+
+impl Waiting {
+    async fn of(tx: &mut Tx, new: &NewAsk, now: i64) -> Result<Self> {
+        let text = "SELECT max(CASE WHEN digest = $3 AND effect_digest = $4 THEN number END) AS same,
+                 COALESCE(sum(CASE WHEN state = 'open' THEN 1 ELSE 0 END), 0) AS open,
+                 COALESCE(sum(CASE WHEN state = 'open' AND account_id = $5 AND COALESCE(session_id, '') = $6
+                     THEN 1 ELSE 0 END), 0) AS open_of_session,
+                 CAST(COALESCE(sum(CASE WHEN account_id = $5 AND COALESCE(session_id, '') = $6
+                     THEN octet_length(call) + octet_length(shown) ELSE 0 END), 0) AS BIGINT) AS bytes_of_session
+             FROM ask WHERE project_id = $1 AND state IN ('open', 'answered') AND expires_at_ms > $2";
+        let query = sql(text).bind(new.project_id).bind(now).bind(&new.digest).bind(&new.effect_digest);
+        let query = query.bind(new.user_id).bind(new.session_id.clone().unwrap_or_default());
+        let found = query.one(tx).await?;
+        Ok(Self {
+            same: found.get("same")?,
+            open: found.get("open")?,
+            open_of_session: found.get("open_of_session")?,
+            bytes_of_session: found.get("bytes_of_session")?,
+        })
     }
-    let kept = found.get::<i64>("bytes")?.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
-    if kept > new.limits.bytes {
-        return Err(Error::TooLargeAsks { bytes: kept, max: new.limits.bytes });
+
+    /// One project does not ask without end, and one session does not bury what others ask.
+    fn check(&self, limits: AskLimits, bytes: usize) -> Result<()> {
+        if self.open >= OPEN_MAX {
+            return Err(Error::TooManyAsks { max: OPEN_MAX });
+        }
+        if self.open_of_session >= limits.open {
+            return Err(Error::TooManyAsksOfSession { max: limits.open });
+        }
+        let bytes = self.bytes_of_session.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+        if bytes > limits.bytes {
+            return Err(Error::TooLargeAsks { bytes, max: limits.bytes });
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 async fn must_get(tx: &mut Tx, project: i64, number: i64, now: i64) -> Result<Ask> {

@@ -74,8 +74,16 @@ pub struct Entry {
 
 /// A row, and what it brings about: both happen, or neither.
 struct Item {
+    /// Another row with what it brings about, before this one: also both, or neither.
+    before: Option<Box<(Entry, AskChange)>>,
     entry: Entry,
     change: Option<AskChange>,
+}
+
+impl Item {
+    fn new(entry: Entry, change: Option<AskChange>) -> Self {
+        Self { before: None, entry: writable(entry), change }
+    }
 }
 
 enum Job {
@@ -99,7 +107,7 @@ impl Audit {
     /// Appends a row and waits until it is committed.
     pub async fn append(&self, entry: Entry) -> Result<()> {
         let (done, committed) = oneshot::channel();
-        self.send(Job::Append(Box::new(Item { entry: writable(entry), change: None }), Some(done))).await?;
+        self.send(Job::Append(Box::new(Item::new(entry, None)), Some(done))).await?;
         committed.await.map_err(|_| gone())?
     }
 
@@ -107,13 +115,22 @@ impl Audit {
     /// happens, and the error says what it is.
     pub async fn append_with(&self, entry: Entry, change: AskChange) -> Result<()> {
         let (done, committed) = oneshot::channel();
-        self.send(Job::Append(Box::new(Item { entry: writable(entry), change: Some(change) }), Some(done))).await?;
+        self.send(Job::Append(Box::new(Item::new(entry, Some(change))), Some(done))).await?;
+        committed.await.map_err(|_| gone())?
+    }
+
+    /// Appends two rows of one project, each with what it brings about, in the same transaction: both happen, or neither.
+    pub async fn append_both(&self, first: (Entry, AskChange), second: (Entry, AskChange)) -> Result<()> {
+        let (done, committed) = oneshot::channel();
+        let before = Some(Box::new((writable(first.0), first.1)));
+        let item = Item { before, ..Item::new(second.0, Some(second.1)) };
+        self.send(Job::Append(Box::new(item), Some(done))).await?;
         committed.await.map_err(|_| gone())?
     }
 
     /// Queues a row; it is committed within a moment.
     pub async fn note(&self, entry: Entry) -> Result<()> {
-        self.send(Job::Append(Box::new(Item { entry: writable(entry), change: None }), None)).await
+        self.send(Job::Append(Box::new(Item::new(entry, None)), None)).await
     }
 
     /// Waits until everything queued before is committed.
@@ -279,9 +296,15 @@ impl Writer {
 
     /// For the next commit. A call that was about to start has been told and does not; what has happened must still be
     /// written down.
-    fn keep(&mut self, row: Item, error: &Error) {
-        // A decision that could not be written was told so, too.
-        if row.entry.event == Event::Started || row.change.is_some() {
+    fn keep(&mut self, mut row: Item, error: &Error) {
+        match row.change {
+            None => {}
+            // The row counts; the answer that the caller was given is not kept in memory for whoever asks again.
+            Some(AskChange::Keep { .. }) => row.change = None,
+            // A decision that could not be written was told so, too.
+            Some(_) => return,
+        }
+        if row.entry.event == Event::Started {
             return;
         }
         if self.notes.len() < QUEUE_MAX {
@@ -313,13 +336,13 @@ impl Writer {
         let now = self.clock.unix_ms();
         let mut refused = Vec::new();
         let mut heads = heads(tx, rows).await?;
-        for (n, Item { entry: row, change }) in rows.iter().enumerate() {
+        for (n, item) in rows.iter().enumerate() {
             // Every project of the rows has its head.
-            let Some((_, seq, hash)) = heads.iter_mut().find(|(project, ..)| *project == row.project_id) else {
-                return Err(Error::Audit(format!("project {} has no chain", row.project_id)));
+            let Some(head) = heads.iter_mut().find(|head| head.project == item.entry.project_id) else {
+                return Err(Error::Audit(format!("project {} has no chain", item.entry.project_id)));
             };
-            if let Some(change) = change {
-                match change.apply(tx, row.project_id, row.call_id.as_str(), now).await {
+            if let Some((entry, change)) = item.before.as_deref() {
+                match self.write_row(tx, head, entry, Some(change), now).await {
                     Ok(()) => {}
                     Err(error) if error.is_refusal() => {
                         refused.push((n, error));
@@ -328,18 +351,42 @@ impl Writer {
                     Err(error) => return Err(error),
                 }
             }
-            *seq += 1;
-            let body = body(row, *seq, now)?;
-            let next = chain::link(hash, &body);
-            insert(tx, row, *seq, now, &body, hash, &next).await?;
-            track_open(tx, row, self.presence.host()).await?;
-            *hash = next;
+            match self.write_row(tx, head, &item.entry, item.change.as_ref(), now).await {
+                Ok(()) => {}
+                // What went before it is written already, and only the whole transaction can take it back.
+                Err(error) if error.is_refusal() && item.before.is_some() => {
+                    return Err(Error::Audit(error.to_string()));
+                }
+                Err(error) if error.is_refusal() => refused.push((n, error)),
+                Err(error) => return Err(error),
+            }
         }
-        for (project, seq, hash) in heads {
+        for Head { project, seq, hash } in heads {
             let update = "UPDATE audit_head SET seq = $2, hash = $3 WHERE project_id = $1";
             sql(update).bind(project).bind(seq).bind(hash).run(tx).await?;
         }
         Ok(refused)
+    }
+
+    /// Where what it would bring about is refused, nothing is written.
+    async fn write_row(
+        &self,
+        tx: &mut Tx,
+        head: &mut Head,
+        row: &Entry,
+        change: Option<&AskChange>,
+        now: i64,
+    ) -> Result<()> {
+        if let Some(change) = change {
+            change.apply(tx, row.project_id, row.call_id.as_str(), now).await?;
+        }
+        let seq = head.seq + 1;
+        let body = body(row, seq, now)?;
+        let next = chain::link(&head.hash, &body);
+        insert(tx, row, seq, now, &body, &head.hash, &next).await?;
+        track_open(tx, row, self.presence.host()).await?;
+        (head.seq, head.hash) = (seq, next);
+        Ok(())
     }
 
     /// Gives every call that a dead host left open its last row.
@@ -382,7 +429,7 @@ impl Writer {
                 duration_ms: None,
                 fence: String::new(),
             };
-            orphans.push(Item { entry, change: None });
+            orphans.push(Item::new(entry, None));
         }
         self.write(&mut tx, &orphans).await?;
         tx.commit().await
@@ -423,18 +470,29 @@ fn body(row: &Entry, seq: i64, at_ms: i64) -> Result<String> {
         .map_err(|error| Error::Audit(error.to_string()))
 }
 
+/// The end of a project's chain.
+struct Head {
+    project: i64,
+    seq: i64,
+    hash: String,
+}
+
 /// The end of each chain that the rows belong to, kept for this transaction.
-async fn heads(tx: &mut Tx, rows: &[Item]) -> Result<Vec<(i64, i64, String)>> {
+async fn heads(tx: &mut Tx, rows: &[Item]) -> Result<Vec<Head>> {
     let projects: BTreeSet<i64> = rows.iter().map(|row| row.entry.project_id).collect();
     let mut heads = Vec::new();
     // In one order everywhere, so that no two transactions wait for each other.
     for project in projects {
-        let begin =
-            "INSERT INTO audit_head (project_id, seq, hash) VALUES ($1, 0, $2) ON CONFLICT (project_id) DO NOTHING";
-        sql(begin).bind(project).bind(chain::GENESIS).run(tx).await?;
-        tx.lock_chain(project).await?;
-        let head = sql("SELECT seq, hash FROM audit_head WHERE project_id = $1").bind(project).one(tx).await?;
-        heads.push((project, head.get("seq")?, head.get("hash")?));
+        let head = match tx.lock_chain(project).await? {
+            Some(head) => head,
+            None => {
+                let begin = "INSERT INTO audit_head (project_id, seq, hash) VALUES ($1, 0, $2)
+                     ON CONFLICT (project_id) DO NOTHING";
+                sql(begin).bind(project).bind(chain::GENESIS).run(tx).await?;
+                tx.lock_chain(project).await?.ok_or(Error::Sql(sqlx::Error::RowNotFound))?
+            }
+        };
+        heads.push(Head { project, seq: head.get("seq")?, hash: head.get("hash")? });
     }
     Ok(heads)
 }

@@ -9,13 +9,14 @@ use std::future::Future;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgRow};
-use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Decode, PgConnection, Postgres, Row as _, SqlSafeStr, SqlStr, Sqlite, Transaction,
     Type,
 };
 
 use crate::error::{Error, Result};
+use crate::lanes::{Lane, Lanes};
 
 /// How long a connection waits for another process's write. SQLite looks again after 100 ms at most.
 /// Longer than the longest import: who waits for it is not to be told that the database is locked.
@@ -49,13 +50,13 @@ macro_rules! bound {
 /// The connections of one process.
 #[derive(Clone)]
 pub(crate) enum Db {
-    Sqlite { readers: SqlitePool, writer: SqlitePool },
+    Sqlite { readers: Lanes, writer: Lanes },
     Postgres(PgPool),
 }
 
 /// A transaction. Dropped without [`Tx::commit`], it has not happened.
 pub(crate) enum Tx {
-    Sqlite(Transaction<'static, Sqlite>),
+    Sqlite(Lane),
     Postgres(Transaction<'static, Postgres>),
 }
 
@@ -107,7 +108,7 @@ impl Db {
     /// Begins to write. On SQLite nobody else writes until it ends.
     pub(crate) async fn write(&self) -> Result<Tx> {
         Ok(match self {
-            Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin("BEGIN IMMEDIATE").await?),
             Self::Postgres(pool) => {
                 // Whatever the server's default: behind the project's lock, each query must see what was committed last.
                 let begin = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
@@ -119,7 +120,7 @@ impl Db {
     /// Begins to read: all queries see one moment.
     pub(crate) async fn snapshot(&self) -> Result<Tx> {
         Ok(match self {
-            Self::Sqlite { readers, .. } => Tx::Sqlite(readers.begin().await?),
+            Self::Sqlite { readers, .. } => Tx::Sqlite(readers.begin("BEGIN").await?),
             Self::Postgres(pool) => {
                 let begin = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
                 Tx::Postgres(reached(pool, begin).await?)
@@ -195,12 +196,14 @@ impl Tx {
         Ok(())
     }
 
-    /// The same for the audit's chain, which is written apart from everything else.
-    pub(crate) async fn lock_chain(&mut self, project: i64) -> Result<()> {
-        if let Self::Postgres(_) = self {
-            sql("SELECT seq FROM audit_head WHERE project_id = $1 FOR UPDATE").bind(project).all(self).await?;
-        }
-        Ok(())
+    /// The same for the audit's chain, which is written apart from everything else: its end, `seq` and `hash`, if it has
+    /// begun.
+    pub(crate) async fn lock_chain(&mut self, project: i64) -> Result<Option<Row>> {
+        let text = match self {
+            Self::Sqlite(_) => "SELECT seq, hash FROM audit_head WHERE project_id = $1",
+            Self::Postgres(_) => "SELECT seq, hash FROM audit_head WHERE project_id = $1 FOR UPDATE",
+        };
+        sql(text).bind(project).optional(self).await
     }
 }
 
@@ -213,8 +216,8 @@ impl Sql {
     pub(crate) async fn all(self, tx: &mut Tx) -> Result<Vec<Row>> {
         Ok(match tx {
             Tx::Sqlite(tx) => {
-                let rows = bound!(self, Sqlite).fetch_all(&mut **tx).await?;
-                rows.into_iter().map(Row::Sqlite).collect()
+                let rows = bound!(self, Sqlite).fetch_all(tx.connection()?).await;
+                tx.looked_at(rows)?.into_iter().map(Row::Sqlite).collect()
             }
             Tx::Postgres(tx) => {
                 let rows = bound!(self, Postgres).fetch_all(&mut **tx).await?;
@@ -225,7 +228,10 @@ impl Sql {
 
     pub(crate) async fn optional(self, tx: &mut Tx) -> Result<Option<Row>> {
         Ok(match tx {
-            Tx::Sqlite(tx) => bound!(self, Sqlite).fetch_optional(&mut **tx).await?.map(Row::Sqlite),
+            Tx::Sqlite(tx) => {
+                let row = bound!(self, Sqlite).fetch_optional(tx.connection()?).await;
+                tx.looked_at(row)?.map(Row::Sqlite)
+            }
             Tx::Postgres(tx) => bound!(self, Postgres).fetch_optional(&mut **tx).await?.map(Row::Postgres),
         })
     }
@@ -237,7 +243,10 @@ impl Sql {
     /// How many rows it changed.
     pub(crate) async fn run(self, tx: &mut Tx) -> Result<u64> {
         Ok(match tx {
-            Tx::Sqlite(tx) => bound!(self, Sqlite).execute(&mut **tx).await?.rows_affected(),
+            Tx::Sqlite(tx) => {
+                let done = bound!(self, Sqlite).execute(tx.connection()?).await;
+                tx.looked_at(done)?.rows_affected()
+            }
             Tx::Postgres(tx) => bound!(self, Postgres).execute(&mut **tx).await?.rows_affected(),
         })
     }
@@ -246,8 +255,9 @@ impl Sql {
     pub(crate) async fn read(self, db: &Db) -> Result<Vec<Row>> {
         Ok(match db {
             Db::Sqlite { readers, .. } => {
-                let rows = bound!(self, Sqlite).fetch_all(readers).await?;
-                rows.into_iter().map(Row::Sqlite).collect()
+                let mut lane = readers.take().await?;
+                let rows = bound!(self, Sqlite).fetch_all(lane.connection()?).await;
+                lane.looked_at(rows)?.into_iter().map(Row::Sqlite).collect()
             }
             Db::Postgres(pool) => {
                 let rows = reached(pool, bound!(self, Postgres).fetch_all(pool)).await?;

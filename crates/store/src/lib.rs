@@ -12,6 +12,7 @@ mod dialect;
 mod error;
 mod file_log;
 pub mod foreign;
+mod lanes;
 mod open;
 pub mod packages;
 mod people;

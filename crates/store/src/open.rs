@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, SqlSafeStr, SqlStr};
 use toolhost_contract::Clock;
 
@@ -17,6 +17,7 @@ use crate::db::{self, ACQUIRE_TIMEOUT, BUSY_TIMEOUT, Db, sql};
 use crate::dialect;
 use crate::error::{Error, Result};
 use crate::file_log::FileLog;
+use crate::lanes::Lanes;
 use crate::people::{self, People};
 use crate::presence::Presence;
 use crate::reader::Reader;
@@ -80,14 +81,14 @@ impl Store {
             .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();
         let lock = lock(folder).await.map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
-        let pool = || SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false);
-        let writer = pool().max_connections(1).connect_with(options.clone()).await;
-        let writer = writer.map_err(|source| unusable(&file, source))?;
-        let migrated = migrate(&mut *writer.acquire().await?, |sql| sql.into_sql_str()).await;
+        let writer = Lanes::new(options.clone(), 1);
+        let mut first = writer.take().await.map_err(|source| unusable(&file, source))?;
+        let migrated = migrate(first.connection()?, |sql| sql.into_sql_str()).await;
+        drop(first);
         migrated.map_err(|error| migration_failed(error, &file, unusable))?;
         let presence = Presence::file(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
         drop(lock);
-        let readers = pool().max_connections(READERS_MAX).connect_lazy_with(options.read_only(true));
+        let readers = Lanes::new(options.read_only(true), READERS_MAX);
         Self::with(Db::Sqlite { readers, writer }, presence, clock, file.display().to_string()).await
     }
 

@@ -9,6 +9,7 @@
 mod clock;
 mod house;
 mod mcp;
+mod model_server;
 pub mod packages;
 mod people;
 mod postgres;
@@ -19,6 +20,7 @@ mod workspace;
 pub use clock::{CountingIds, FakeClock};
 pub use house::{House, HouseBuilder, USER};
 pub use mcp::{Era, McpProcess};
+pub use model_server::{Fault, ModelFormat, ModelRequest, ModelServer, Tokens, Turn};
 pub use people::{SaysNo, SaysYes, Voice, said};
 pub use postgres::Postgres;
 pub use program::{Program, Ran, processes_named, until};

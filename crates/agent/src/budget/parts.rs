@@ -14,6 +14,8 @@ pub(super) const TEXTS_FROM: [&str; 3] = [DEPENDENCIES, "domain_profile", "norma
 const TEXT_CHARS_LEFT: usize = TEXT_CHARS_KEPT / 4 * 3;
 /// Characters of the path of an object that is left out.
 const PATH_CHARS_MAX: usize = 120;
+/// Digits of a hash: enough to tell texts apart, few enough to be worth their tokens.
+const HASH_DIGITS: usize = 16;
 /// Fields of what stands for an object that is left out.
 const STUB: [&str; 3] = ["hash", "path", "summary"];
 /// Fields that name an object, the first that is there.
@@ -115,7 +117,8 @@ pub(super) fn find(pass: Pass, envelope: &Value) -> Vec<Part> {
 
 /// What stands in the place of a part. `text` is the part as JSON; the hash is over it, of a text over the text itself.
 pub(super) fn replacement(pass: Pass, path: &[Step], part: &Value, text: &str) -> Value {
-    let hash = hex::encode(Sha256::digest(part.as_str().unwrap_or(text).as_bytes()));
+    let mut hash = hex::encode(Sha256::digest(part.as_str().unwrap_or(text).as_bytes()));
+    hash.truncate(HASH_DIGITS);
     match (pass.action(), part) {
         (ActionKind::Summarize, Value::Array(items)) => json!({
             "summary": format!("the first {LIST_ITEMS_KEPT} of {}; a tool reads the rest", items.len()),
@@ -127,7 +130,7 @@ pub(super) fn replacement(pass: Pass, path: &[Step], part: &Value, text: &str) -
             let end = text.char_indices().nth(TEXT_CHARS_LEFT).map_or(text.len(), |(end, _)| end);
             let left_out = text[end..].chars().count();
             let head = &text[..end];
-            Value::from(format!("{head} [… {left_out} more characters; a tool reads them; SHA-256 {}…]", &hash[..12]))
+            Value::from(format!("{head} [… {left_out} more characters; a tool reads them; SHA-256 {hash}…]"))
         }
         _ => json!({ "path": name(path, part), "summary": told(part), "hash": hash }),
     }

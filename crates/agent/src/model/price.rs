@@ -73,6 +73,7 @@ pub fn cost(usage: &Usage, price: &Price) -> f64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

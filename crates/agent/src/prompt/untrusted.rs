@@ -78,7 +78,7 @@ mod tests {
     fn a_source_stays_in_its_attribute() {
         let marked = mark_untrusted("a\" id=\"1\">\n\u{202e}", "x");
         assert_eq!(marked.lines().next().map(|line| line.matches('"').count()), Some(4));
-        assert!(marked.starts_with("<untrusted source=\"a' id='1'' \\u{a}\\u{202e}\"") || marked.contains("\\u{202e}"));
+        assert!(marked.starts_with("<untrusted source=\"a' id='1''\\u{a}\\u{202e}\" id=\""), "{marked}");
         assert_eq!(marked.lines().count(), 3);
     }
 
@@ -87,8 +87,7 @@ mod tests {
         fn the_text_is_kept_and_its_id_is_only_in_its_marks(text in "\\PC{0,200}", source in "\\PC{0,40}") {
             let marked = mark_untrusted(&source, &text);
             prop_assert_eq!(&marked, &mark_untrusted(&source, &text));
-            let found = inside_marks(&marked).unwrap();
-            prop_assert_eq!(found.strip_suffix('\n').unwrap(), &text);
+            prop_assert_eq!(inside_marks(&marked).and_then(|found| found.strip_suffix('\n')), Some(text.as_str()));
             prop_assert!(!text.contains(&id_for(&text)));
         }
     }

@@ -11,3 +11,4 @@ mod policy;
 mod probes;
 mod profiles;
 mod secrets;
+mod spoken;

@@ -54,6 +54,8 @@ impl Held {
         let next = steps.last().map_or(0, |step| step.seq + 1);
         let before = steps.into_iter().map(|step| (step.step, step.body)).collect();
         inner.held().insert(key, Arc::clone(&shared));
+        // It also looks for what people want, which they may before the first step is kept.
+        writer::of(&inner);
         Ok(Self { inner, row, shared, before: Mutex::new(before), next: AtomicI64::new(next) })
     }
 

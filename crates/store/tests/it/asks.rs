@@ -79,7 +79,9 @@ async fn the_same_is_asked_once_until_its_answer_is_used() {
         let used = get(&beside, 1).await;
         assert_eq!((used.state, used.used_by.as_deref()), (AskState::Used, Some("call-1")));
         assert_eq!(used.answered_by.as_deref(), Some("ada"));
-        here.store.asks().keep_outcome(here.project, 1, &json!({ "ok": true, "text": "\u{0}" })).await.unwrap();
+        let outcome = json!({ "ok": true, "text": "\u{0}" });
+        let ended = entry(here.project, Event::Finished, "call-1");
+        here.store.audit().append_with(ended, AskChange::Keep { number: 1, outcome }).await.unwrap();
         assert_eq!(get(&beside, 1).await.outcome, Some(json!({ "ok": true, "text": "\u{0}" })));
     }
 }
@@ -391,5 +393,32 @@ async fn a_rule_comes_with_its_answer_and_ends_when_its_time_or_a_person_says_so
         assert_eq!(in_force("git.push", "developer").await, 0, "{place}");
         let twice = here.store.audit().append_with(row(), revoke()).await;
         assert!(matches!(twice, Err(Error::NoPermit { .. })), "{place}: {twice:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_and_its_use_are_written_together_or_not_at_all() {
+    for place in engines() {
+        let here = place.room().await;
+        open(&here, "d").await;
+        let both = |number: i64, used: i64| {
+            let decision = (entry(here.project, Event::Decision, "decision"), says(number, "vera"));
+            let started = (entry(here.project, Event::Started, "call-1"), AskChange::Use { number: used });
+            (here.store.audit(), decision, started)
+        };
+        // The second half does not fit: the first has not happened either.
+        let (audit, decision, started) = both(1, 2);
+        assert!(audit.append_both(decision, started).await.is_err(), "{place}");
+        assert_eq!((get(&here, 1).await.state, place.rows().await), (AskState::Open, 0), "{place}");
+        let (audit, decision, started) = both(1, 1);
+        audit.append_both(decision, started).await.unwrap();
+        let used = get(&here, 1).await;
+        assert_eq!((used.state, used.used_by.as_deref()), (AskState::Used, Some("call-1")), "{place}");
+        assert_eq!((used.answered_by.as_deref(), place.rows().await), (Some("vera"), 2), "{place}");
+        // Too late: nothing of it is written.
+        let (audit, decision, started) = both(1, 1);
+        assert_eq!(ended(audit.append_both(decision, started).await), AskState::Used, "{place}");
+        assert_eq!(place.rows().await, 2, "{place}");
+        assert!(place.verify().await.problems.is_empty(), "{place}");
     }
 }

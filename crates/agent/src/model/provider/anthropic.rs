@@ -188,11 +188,9 @@ fn text(text: &str) -> Part<'_> {
 /// Two marks: where this request ends, for the next one, and where the one before ended, which left its mark there.
 fn mark_messages(turns: &mut [Turn<'_>]) {
     for turn in turns.iter_mut().rev().filter(|turn| turn.role == "user").take(2) {
-        match turn.content.last_mut() {
-            Some(Part::Ours(Ours::Text { cache_control, .. } | Ours::ToolResult { cache_control, .. })) => {
-                *cache_control = Some(Mark::Ephemeral);
-            }
-            _ => {}
+        let last = turn.content.last_mut();
+        if let Some(Part::Ours(Ours::Text { cache_control, .. } | Ours::ToolResult { cache_control, .. })) = last {
+            *cache_control = Some(Mark::Ephemeral);
         }
     }
 }

@@ -46,7 +46,7 @@ enum Wire {
 
 /// What is sent, made once for all attempts.
 enum Prepared<'a> {
-    Http(&'a Transport, reqwest::Request),
+    Http(&'a Transport, Box<reqwest::Request>),
     Bridge(&'a Bridge),
 }
 
@@ -86,10 +86,10 @@ impl Provider {
     fn prepared(&self, request: &Request<'_>) -> Result<Prepared<'_>, ModelError> {
         match &self.wire {
             Wire::Anthropic(transport) => {
-                Ok(Prepared::Http(transport, transport.request(&anthropic::body(&self.config, request))?))
+                Ok(Prepared::Http(transport, Box::new(transport.request(&anthropic::body(&self.config, request))?)))
             }
             Wire::OpenAi(transport) => {
-                Ok(Prepared::Http(transport, transport.request(&openai::body(&self.config, request))?))
+                Ok(Prepared::Http(transport, Box::new(transport.request(&openai::body(&self.config, request))?)))
             }
             Wire::Bridge(bridge) => Ok(Prepared::Bridge(bridge)),
         }

@@ -1,0 +1,18 @@
+//! What a model is told and how much of it; models, through real connections to pretended providers.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod aging;
+mod bridge;
+mod counting;
+mod faults;
+mod persona;
+mod prompt;
+mod record;
+mod replies;
+mod requests;
+mod sample;
+mod script;
+mod spec;
+mod talk;
+mod trimming;

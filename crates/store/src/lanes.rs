@@ -1,0 +1,126 @@
+//! The connections of one process to an SQLite file: a few, taken in turn.
+//!
+//! The driver's own pool asks each connection that comes back whether it is well, on another thread, and only then lends it
+//! again: who reads twice in a row opens a second connection, and who writes twice waits. A connection to a file has
+//! nothing to be asked. It goes back as it is, at once, unless it has failed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, Database, SqlSafeStr, Sqlite, SqliteConnection};
+use sqlx_core::transaction::TransactionManager;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::db::ACQUIRE_TIMEOUT;
+
+type Transactions = <Sqlite as Database>::TransactionManager;
+
+/// So many connections, opened when they are first needed.
+#[derive(Clone)]
+pub(crate) struct Lanes {
+    options: Arc<SqliteConnectOptions>,
+    idle: Arc<Mutex<Vec<SqliteConnection>>>,
+    /// One for each connection that may be lent, first come, first served.
+    permits: Arc<Semaphore>,
+    count: u32,
+}
+
+/// A connection, lent. A transaction on it that was not committed when it is dropped has not happened.
+pub(crate) struct Lane {
+    /// `None` once it has failed, and while it is dropped.
+    connection: Option<SqliteConnection>,
+    idle: Arc<Mutex<Vec<SqliteConnection>>>,
+    in_transaction: bool,
+    /// Given back after the connection: fields go after [`Drop::drop`].
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Lanes {
+    pub(crate) fn new(options: SqliteConnectOptions, count: u32) -> Self {
+        let permits = Arc::new(Semaphore::new(count as usize));
+        Self { options: Arc::new(options), idle: Arc::default(), permits, count }
+    }
+
+    /// Waits for a connection.
+    pub(crate) async fn take(&self) -> sqlx::Result<Lane> {
+        let permit = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await;
+        let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
+        // The one used last has what it read still in its cache.
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.options.connect().await?,
+        };
+        let idle = Arc::clone(&self.idle);
+        Ok(Lane { connection: Some(connection), idle, in_transaction: false, _permit: permit })
+    }
+
+    /// Waits for a connection and begins a transaction on it.
+    pub(crate) async fn begin(&self, statement: &'static str) -> sqlx::Result<Lane> {
+        let mut lane = self.take().await?;
+        match lane.begin(statement).await {
+            Ok(()) => return Ok(lane),
+            // SQLite ended a transaction by itself, such as on a full disk, and the driver has not noticed. That connection
+            // is gone; the next one knows nothing of it.
+            Err(sqlx::Error::InvalidSavePointStatement) => drop(lane),
+            Err(error) => return Err(error),
+        }
+        let mut lane = self.take().await?;
+        lane.begin(statement).await.map(|()| lane)
+    }
+
+    /// Waits until all are back, and closes them.
+    pub(crate) async fn close(&self) {
+        // Closed only here: then there is nobody to wait for.
+        let all = self.permits.acquire_many(self.count).await;
+        self.permits.close();
+        drop(all);
+        let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        for connection in idle {
+            if let Err(error) = connection.close().await {
+                tracing::debug!(%error, "a connection to the database could not be closed");
+            }
+        }
+    }
+}
+
+impl Lane {
+    async fn begin(&mut self, statement: &'static str) -> sqlx::Result<()> {
+        // Before it begins: who stops waiting meanwhile leaves nothing begun.
+        self.in_transaction = true;
+        let begun = Transactions::begin(self.connection()?, Some(statement.into_sql_str())).await;
+        if begun.is_err() {
+            // Whatever is in the way would be in everybody's way.
+            self.connection = None;
+        }
+        begun
+    }
+
+    pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
+        Transactions::commit(self.connection()?).await?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    pub(crate) fn connection(&mut self) -> sqlx::Result<&mut SqliteConnection> {
+        self.connection.as_mut().ok_or(sqlx::Error::WorkerCrashed)
+    }
+
+    /// Looks at how something went. A connection whose thread has ended is not lent again.
+    pub(crate) fn looked_at<T>(&mut self, done: sqlx::Result<T>) -> sqlx::Result<T> {
+        if matches!(done, Err(sqlx::Error::WorkerCrashed | sqlx::Error::Io(_))) {
+            self.connection = None;
+        }
+        done
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        if self.in_transaction {
+            Transactions::start_rollback(&mut connection);
+        }
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
+}
