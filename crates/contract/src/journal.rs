@@ -47,6 +47,8 @@ pub enum Signal {
 pub enum Fate {
     /// It has changed nothing: it never got as far.
     NeverStarted,
+    /// It began, and is known to have changed nothing: a file tool writes down what it is about to change.
+    Undone,
     /// It ran to its end, and this is what the audit keeps of it: `{ok, error?}`.
     Ended(Value),
     /// It began, and nobody saw it end.

@@ -179,7 +179,7 @@ async fn stage(run: &Run<'_>, said: &TurnStep, resumed: bool, summary: String, s
     let fate = if resumed { run.session.journal.fate(to_stage).await? } else { Fate::NeverStarted };
     let id = match (named, fate) {
         (Some(id), _) => Some(id.to_owned()),
-        (None, Fate::NeverStarted) => {
+        (None, Fate::NeverStarted | Fate::Undone) => {
             let arguments = json!({ "changeSet": set });
             let staged = run.host.call(to_stage.clone(), "builder.change.stage", arguments, &run.stop.hard, None).await;
             if let Some(error) = staged.error {

@@ -57,8 +57,8 @@ impl Run<'_> {
             return Ok(ended);
         }
         let ended = match self.fate(&one).await? {
-            Some(ended) => ended,
-            None => self.call_now(&one, &step).await?,
+            Before::Ended(ended) => ended,
+            Before::Nothing { known } => self.call_now(&one, &step, known).await?,
         };
         let value = serde_json::to_value(&ended).map_err(|error| JournalError::Failed(error.to_string()))?;
         self.session.journal.keep(&step, value, None).await?;
@@ -67,18 +67,23 @@ impl Run<'_> {
     }
 
     /// What became of a call in an earlier run that did not live to keep it.
-    async fn fate(&self, one: &One<'_>) -> Result<Option<CallStep>, Halt> {
-        let Some(id) = one.said.call_ids.get(one.n).filter(|_| one.resumed && !one.reads) else { return Ok(None) };
+    async fn fate(&self, one: &One<'_>) -> Result<Before, Halt> {
+        // A read may have run before under its id, and so is repeated under another.
+        let known = one.resumed && one.reads;
+        let Some(id) = one.said.call_ids.get(one.n).filter(|_| one.resumed && !one.reads) else {
+            return Ok(Before::Nothing { known });
+        };
         let told = |ok: bool, text: String| {
             let content = match self.session.opening.results {
                 ResultForm::Text => text,
                 ResultForm::Envelope => json!({ "ok": ok, "data": null, "unknown": text }).to_string(),
             };
             let code = (!ok).then(|| ErrorCode::ToolExecution.as_str().to_owned());
-            Ok(Some(CallStep { call_id: id.clone(), tool: one.call.name.clone(), ok, code, content, ms: 0 }))
+            Ok(Before::Ended(CallStep { call_id: id.clone(), tool: one.call.name.clone(), ok, code, content, ms: 0 }))
         };
         match self.session.journal.fate(id).await? {
-            Fate::NeverStarted => Ok(None),
+            Fate::NeverStarted => Ok(Before::Nothing { known: false }),
+            Fate::Undone => Ok(Before::Nothing { known: true }),
             Fate::Ended(outcome) => {
                 let ok = outcome.get("ok").and_then(Value::as_bool).unwrap_or(false);
                 let how = if ok { "succeeded" } else { "failed" };
@@ -98,14 +103,14 @@ impl Run<'_> {
         }
     }
 
-    async fn call_now(&self, one: &One<'_>, step: &str) -> Result<CallStep, Halt> {
+    async fn call_now(&self, one: &One<'_>, step: &str, known: bool) -> Result<CallStep, Halt> {
         self.stop.check()?;
         if !one.reads {
             // The gate writes "started" before it runs: the journal has to know which call that is.
             self.session.journal.settle().await?;
         }
-        // A read may have run before under its first id; the audit tells the two apart.
-        let given = one.said.call_ids.get(one.n).filter(|_| !(one.resumed && one.reads));
+        // The audit tells two runs apart by their ids.
+        let given = one.said.call_ids.get(one.n).filter(|_| !known);
         let id = given.cloned().unwrap_or_else(|| self.host.new_id());
         let arguments = one.call.arguments.value();
         let broken = match &one.call.arguments {
@@ -171,6 +176,14 @@ struct One<'a> {
     /// The turn was said in an earlier run: this call may have run then.
     resumed: bool,
     reads: bool,
+}
+
+/// What is known of a call before it is run.
+enum Before {
+    /// It has run, or may have, and this is what can be told of it.
+    Ended(CallStep),
+    /// It has changed nothing. `known`: the audit may have rows of its id all the same.
+    Nothing { known: bool },
 }
 
 /// A result as the model is shown it: the beginning and the end of one that is too long.

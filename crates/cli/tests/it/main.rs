@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod agent_acceptance;
+mod agent_crash;
+mod agent_loop;
+mod agent_room;
 mod bad_input;
 mod bad_records;
 mod beads;

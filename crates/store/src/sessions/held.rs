@@ -13,6 +13,9 @@ use super::{Inner, Key, SessionRow, SessionState, StepRow};
 use crate::db::sql;
 use crate::error::{Error, Result};
 
+/// Tools that write each change of a file down before they make it.
+const FILE_TOOLS: &str = "file.";
+
 /// A session that this process runs. Dropped, it is let go of, and its row says that it was left.
 pub struct Held {
     inner: Arc<Inner>,
@@ -102,6 +105,17 @@ impl Held {
         Ok(())
     }
 
+    /// Whether a call had come to its first change of a file, which is written down before it; or that may have been
+    /// forgotten since, as the oldest are.
+    async fn may_have_changed_files(&self, call: &CallId, at_ms: i64) -> Result<bool> {
+        let text = "SELECT number FROM file_change WHERE project_id = $1 AND call_id = $2
+             UNION ALL
+             SELECT number FROM (SELECT min(number) AS number, min(at_ms) AS at_ms FROM file_change WHERE project_id = $1) o
+             WHERE o.number > 1 AND o.at_ms > $3";
+        let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).bind(at_ms).read(&self.inner.db).await?;
+        Ok(!rows.is_empty())
+    }
+
     async fn send(&self, job: Job) -> std::result::Result<(), JournalError> {
         let writer = writer::of(&self.inner);
         writer.send(job).await.map_err(|_| JournalError::Failed("its writer has ended".to_owned()))
@@ -166,12 +180,13 @@ impl Journal for Held {
     fn fate<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, std::result::Result<Fate, JournalError>> {
         Box::pin(async move {
             let failed = |error: Error| JournalError::Failed(error.to_string());
-            let text = "SELECT event, body FROM audit WHERE project_id = $1 AND call_id = $2 ORDER BY seq DESC LIMIT 1";
+            let text = "SELECT event, tool, at_ms, body FROM audit WHERE project_id = $1 AND call_id = $2 ORDER BY seq DESC LIMIT 1";
             let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).read(&self.inner.db);
             let rows = rows.await.map_err(failed)?;
             let Some(row) = rows.first() else { return Ok(Fate::NeverStarted) };
             let event: String = row.get("event").map_err(failed)?;
-            let body: String = row.get("body").map_err(failed)?;
+            let at: i64 = row.get("at_ms").map_err(failed)?;
+            let (tool, body): (String, String) = (row.get("tool").map_err(failed)?, row.get("body").map_err(failed)?);
             Ok(match event.as_str() {
                 "finished" => {
                     let body: Value = serde_json::from_str(&body).unwrap_or_default();
@@ -179,6 +194,7 @@ impl Journal for Held {
                 }
                 // A person has decided, and the call has not used it.
                 "decision" => Fate::NeverStarted,
+                _ if tool.starts_with(FILE_TOOLS) && !self.may_have_changed_files(call, at).await.map_err(failed)? => Fate::Undone,
                 _ => Fate::Unknown,
             })
         })

@@ -9,7 +9,7 @@ use crate::both::{Place, Room, engines};
 /// It is looked whether there are too many once in so many changes.
 const PRUNE_EVERY: i64 = 64;
 
-fn change(here: &Room, call: &str, path: &str, former: Option<&[u8]>) -> NewChange {
+pub(crate) fn change(here: &Room, call: &str, path: &str, former: Option<&[u8]>) -> NewChange {
     NewChange {
         project_id: here.project,
         call_id: call.to_owned(),

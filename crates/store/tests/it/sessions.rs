@@ -8,6 +8,7 @@ use toolhost_contract::{CallId, Fate, Journal, JournalError, Signal};
 use toolhost_store::{Error, Event, Held, NewSession, SessionState};
 
 use crate::both::{Address, Place, Room, engines};
+use crate::file_log::change;
 use crate::shelf::entry;
 
 const ID: &str = "as_0123456789abcdef";
@@ -148,6 +149,12 @@ async fn the_audit_tells_what_became_of_a_call() {
         assert_eq!(fate("decided").await, Fate::NeverStarted, "{place}");
         here.store.audit().append(entry(here.project, Event::Started, "began")).await.unwrap();
         assert_eq!(fate("began").await, Fate::Unknown, "{place}");
+        let mut write = entry(here.project, Event::Started, "wrote");
+        write.tool = "file.write".to_owned();
+        here.store.audit().append(write).await.unwrap();
+        assert_eq!(fate("wrote").await, Fate::Undone, "{place}: it has written down no change, so it made none");
+        here.store.file_log().before(&change(&here, "wrote", "a.txt", None)).await.unwrap();
+        assert_eq!(fate("wrote").await, Fate::Unknown, "{place}");
         here.store.audit().append(entry(here.project, Event::Started, "ended")).await.unwrap();
         let finished = entry(here.project, Event::Finished, "ended");
         let outcome = finished.outcome.clone().unwrap_or_default();

@@ -1,0 +1,300 @@
+//! The loop through the real gate, store and tools: what it does with good models, bad ones and hostile texts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolhost_agent::model::{Delta, Follow, ModelFacts, Price, Reply, Stop, Usage};
+use toolhost_agent::session::{Answer, Event, Status};
+use toolhost_agent::start::Task;
+use toolhost_agent::{Model, ModelError, Request};
+use toolhost_contract::{BoxFuture, ErrorCode, Signal};
+use toolhost_store::SessionState;
+use toolhost_testkit::TempWorkspace;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent_room::{Sitting, script, work};
+use crate::room::house;
+
+fn workspace() -> TempWorkspace {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "alpha\n");
+    workspace.write("b.txt", "beta\n");
+    workspace
+}
+
+fn read(path: &str) -> Value {
+    json!({ "tool": "file_read", "arguments": { "path": path } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_reads_writes_in_order_and_answers() {
+    let house = house(workspace()).build().await;
+    let sitting = Sitting::new(&house, "developer");
+    let write = |text: &str| json!({ "tool": "file_write", "arguments": { "path": "c.txt", "content": text } });
+    let model = script(&json!([
+        { "text": "I look.", "calls": [read("a.txt"), read("b.txt")] },
+        { "calls": [write("one\n"), { "tool": "file_edit", "arguments":
+            { "path": "c.txt", "edits": [{ "oldText": "one", "newText": "two" }] } }, read("c.txt")] },
+        { "text": "Made `c.txt`." },
+    ]));
+    let result = sitting.play(&model, &work("make c")).await;
+    assert_eq!(result.status, Status::Completed, "{result:?}");
+    assert_eq!(result.answer, Some(Answer::Chat { assistant_summary: "Made `c.txt`.".to_owned() }));
+    assert_eq!((result.iterations, result.calls.len()), (3, 5));
+    assert!(result.calls.iter().all(|call| call.ok), "{:?}", result.calls);
+    assert_eq!(house.workspace.read("c.txt"), "two\n");
+    let contents = sitting.contents().await;
+    assert!(contents[4].1["content"].as_str().unwrap().contains("two"), "the read after the writes sees them");
+    // Every call is in the audit with the session's id.
+    let rows = house.rows().await;
+    for call in &result.calls {
+        let own = rows.iter().find(|row| row["callId"] == call.call_id.as_str() && row["event"] == "finished").unwrap();
+        assert_eq!(own["sessionId"], sitting.id.as_str());
+        assert_eq!(own["caller"]["kind"], "model");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_errs_is_told_how_and_goes_on() {
+    let house = house(workspace()).build().await;
+    let mut sitting = Sitting::new(&house, "developer");
+    sitting.limits.calls_per_turn = 2;
+    let model = script(&json!([
+        { "calls": [{ "tool": "file_raed", "arguments": { "path": "a.txt" } },
+                    { "tool": "file_read", "raw": "{\"path\": \"a.t" }] },
+        { "expect": { "contains": "file_read" }, "calls": [{ "tool": "file_read", "arguments": { "paht": "a.txt" } }] },
+        { "calls": [read("a.txt"), read("b.txt"), read("a.txt")] },
+        { "text": "Read." },
+    ]));
+    let result = sitting.play(&model, &work("read")).await;
+    assert_eq!(result.status, Status::Completed, "{result:?}");
+    let codes: Vec<Option<&str>> = result.calls.iter().map(|call| call.code.as_deref()).collect();
+    let failed = Some("AI_TOOL_EXECUTION_ERROR");
+    let not_allowed = Some("AI_TOOL_NOT_ALLOWED");
+    let too_many = Some("AI_TOOL_LOOP_LIMIT_EXCEEDED");
+    assert_eq!(codes, [not_allowed, failed, failed, None, None, too_many]);
+    let contents = sitting.contents().await;
+    let said = |n: usize| contents[n].1["content"].as_str().unwrap().to_owned();
+    assert!(said(0).contains("file_read"), "the nearest name is told: {}", said(0));
+    assert!(said(1).contains("EOF while parsing"), "{}", said(1));
+    assert!(said(2).contains("paht") && said(2).contains("path"), "{}", said(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_has_its_code_and_the_session_goes_on_with_more() {
+    let house = house(workspace()).build().await;
+    let mut sitting = Sitting::new(&house, "developer");
+    let usage = json!({ "inputTokens": 600, "cachedTokens": 0, "cacheWriteTokens": 0, "outputTokens": 400 });
+    let mut turns: Vec<Value> = (0..9).map(|_| json!({ "calls": [read("a.txt")], "usage": usage })).collect();
+    turns.push(json!({ "text": "Done.", "usage": usage }));
+    let model = script(&json!(turns));
+    let limited = sitting.play(&model, &work("loop")).await;
+    let code = |result: &toolhost_agent::session::LoopResult| result.error.as_ref().unwrap().code;
+    assert_eq!((limited.status, code(&limited), limited.iterations), (Status::Limited, ErrorCode::LoopLimit, 8));
+    assert_eq!(sitting.limits.max_iterations, 8, "the frozen default");
+    sitting.limits.max_iterations = 100;
+    sitting.limits.tokens_max = Some(8_500);
+    let limited = sitting.go_on(&model).await;
+    assert_eq!((limited.status, code(&limited), limited.iterations), (Status::Limited, ErrorCode::TokenLimit, 9));
+    sitting.limits.tokens_max = None;
+    sitting.limits.cost_max = Some(1.0);
+    let limited = sitting.go_on(&model).await;
+    assert_eq!((limited.status, code(&limited)), (Status::Limited, ErrorCode::CostLimit), "a cost nobody knows");
+    sitting.limits.cost_max = None;
+    let done = sitting.go_on(&model).await;
+    assert_eq!((done.status, done.iterations, done.calls.len()), (Status::Completed, 10, 9));
+    assert_eq!(done.usage.total(), 10_000);
+}
+
+/// A model that costs, and one that never answers.
+struct Slow {
+    facts: ModelFacts,
+    stands_still: bool,
+}
+
+impl Model for Slow {
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    fn reply<'a>(
+        &'a self,
+        _: Request<'a>,
+        follow: &'a dyn Follow,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Reply, ModelError>> {
+        Box::pin(async move {
+            follow.delta(Delta::Text("thinking"));
+            if self.stands_still {
+                cancel.cancelled().await;
+                return Err(ModelError::Cancelled);
+            }
+            let arguments = toolhost_agent::model::Arguments::Json(json!({ "path": "a.txt" }));
+            let call = toolhost_agent::model::ToolCall { id: "x".into(), name: "file_read".into(), arguments };
+            let usage = Usage { input_tokens: 1_000_000, ..Usage::default() };
+            Ok(Reply { text: String::new(), calls: vec![call], stop: Stop::Calls, usage, signatures: Vec::new() })
+        })
+    }
+}
+
+fn slow(stands_still: bool) -> Slow {
+    let price = Price { input: 2.0, cached_input: 0.2, cache_write: 2.5, output: 10.0 };
+    let facts = ModelFacts { name: "slow".to_owned(), window: 100_000_000, price: Some(price) };
+    Slow { facts, stands_still }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_session_costs_is_counted_and_limited() {
+    let house = house(workspace()).build().await;
+    let mut sitting = Sitting::new(&house, "developer");
+    sitting.limits.cost_max = Some(5.0);
+    let result = sitting.play(&slow(false), &work("spend")).await;
+    assert_eq!((result.status, result.error.unwrap().code), (Status::Limited, ErrorCode::CostLimit));
+    assert_eq!((result.iterations, result.cost), (3, Some(6.0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_stands_still_is_left_by_time_by_pause_and_by_cancel() {
+    let house = house(workspace()).build().await;
+    let mut sitting = Sitting::new(&house, "developer");
+    sitting.limits.time_max = Some(Duration::from_millis(50));
+    let late = sitting.play(&slow(true), &work("wait")).await;
+    assert_eq!((late.status, late.error.unwrap().code), (Status::Limited, ErrorCode::TimeLimit));
+    sitting.limits.time_max = None;
+    // From another terminal.
+    let held = sitting.hold().await;
+    house.store.sessions().want(house.project.id, &sitting.id, Signal::Pause).await.unwrap();
+    assert_eq!(sitting.go_on_with(&held, &slow(true)).await.status, Status::Paused);
+    held.release(SessionState::Paused, None).await.unwrap();
+    sitting.control.cancel.cancel();
+    assert_eq!(sitting.go_on(&slow(true)).await.status, Status::Cancelled);
+    let texts = sitting.seen.all().into_iter().filter(|event| matches!(event, Event::Text { .. })).count();
+    assert!(texts >= 2, "what comes is told as it comes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_session_ends_its_command_too() {
+    let house = house(workspace()).build().await;
+    let sitting = Sitting::new(&house, "developer");
+    let model = script(&json!([
+        { "calls": [{ "tool": "bash", "arguments": { "command": "echo on > began.txt; sleep 600" } }] },
+        { "text": "never" },
+    ]));
+    let cancel = sitting.control.cancel.clone();
+    let root = house.workspace.root();
+    let killer = tokio::spawn(async move {
+        while !root.join("began.txt").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        cancel.cancel();
+    });
+    let result = sitting.play(&model, &work("sleep")).await;
+    killer.await.unwrap();
+    assert_eq!((result.status, result.calls.len()), (Status::Cancelled, 1), "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_has_answered_goes_on_with_the_next_message() {
+    let house = house(workspace()).build().await;
+    let sitting = Sitting::new(&house, "developer");
+    let model = script(&json!([
+        { "calls": [read("a.txt")] },
+        { "text": "It says alpha." },
+        { "expect": { "contains": "and b?" }, "calls": [read("b.txt")] },
+        { "text": "It says beta." },
+    ]));
+    let first = sitting.play(&model, &work("what says a?")).await;
+    assert_eq!(first.answer, Some(Answer::Chat { assistant_summary: "It says alpha.".to_owned() }), "{first:?}");
+    let held = sitting.hold().await;
+    held.say("say_2", json!({ "text": "and b?" })).await.unwrap();
+    let second = sitting.go_on_with(&held, &model).await;
+    assert_eq!(second.answer, Some(Answer::Chat { assistant_summary: "It says beta.".to_owned() }), "{second:?}");
+    assert_eq!((second.iterations, second.calls.len()), (4, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_result_is_cut_and_its_handle_reads_the_rest() {
+    let here = workspace();
+    let long: String = (0..9_000).map(|n| format!("line {n}\n")).collect();
+    here.write("long.txt", &long);
+    let house = house(here).build().await;
+    let mut sitting = Sitting::new(&house, "developer");
+    sitting.limits.result_chars_max = 4_000;
+    let model = script(&json!([
+        { "calls": [{ "tool": "bash", "arguments": { "command": "cat long.txt | head -c 60000" } }] },
+        { "expect": { "contains": "call_0_0" },
+          "calls": [{ "tool": "session_result", "arguments": { "handle": "call_0_0", "offset": 20_000, "limit": 500 } },
+                    { "tool": "session_result", "arguments": { "handle": "call_7_0" } }] },
+        { "text": "Read." },
+    ]));
+    let result = sitting.play(&model, &work("read")).await;
+    assert_eq!(result.status, Status::Completed, "{result:?}");
+    let contents = sitting.contents().await;
+    let again = contents[1].1["content"].as_str().unwrap();
+    assert!(again.contains("characters 20000 to 20500 of"), "{again}");
+    assert!(!result.calls[2].ok, "a handle of no call");
+    // Nobody else's session reads it.
+    let other = Sitting::new(&house, "developer");
+    let model = script(&json!([
+        { "calls": [{ "tool": "session_result", "arguments": { "handle": "call_0_0" } }] }, { "text": "No." },
+    ]));
+    let result = other.play(&model, &work("pry")).await;
+    assert!(!other.contents().await[0].1["content"].as_str().unwrap().contains("line"), "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_structured_answer_is_parsed_validated_and_repaired() {
+    let house = house(workspace()).build().await;
+    let schema = json!({
+        "type": "object", "properties": { "count": { "type": "integer" } }, "required": ["count"],
+        "additionalProperties": false,
+    });
+    let task = Task::Workspace { goal: "count".to_owned(), schema: Some(schema) };
+    let sitting = Sitting::new(&house, "developer");
+    let model = script(&json!([
+        { "text": "There are two." },
+        { "expect": { "contains": "no JSON" }, "text": "{\"count\": \"two\"}" },
+        { "expect": { "contains": "count" }, "text": "```json\n{\"count\": 2}\n```" },
+    ]));
+    let result = sitting.play(&model, &task).await;
+    assert_eq!(result.answer, Some(Answer::Json { value: json!({ "count": 2 }) }), "{result:?}");
+    assert_eq!((result.repairs, result.iterations), (2, 3));
+    let stubborn = Sitting::new(&house, "developer");
+    let model = script(&json!([{ "text": "a" }, { "text": "b" }, { "text": "c" }, { "text": "d" }]));
+    let result = stubborn.play(&model, &task).await;
+    let error = result.error.unwrap();
+    assert_eq!((result.status, error.code), (Status::Failed, ErrorCode::BadResponse));
+    assert_eq!((result.iterations, stubborn.limits.max_repairs), (3, 2), "the frozen default");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_results_are_put_away_alike_in_every_run_and_a_window_that_is_full_has_its_code() {
+    let here = workspace();
+    let long: String = (0..1_500).map(|n| format!("a line of text, number {n}\n")).collect();
+    here.write("long.txt", &long);
+    let house = house(here).build().await;
+    let mut sitting = Sitting::new(&house, "developer");
+    sitting.limits.max_iterations = 30;
+    sitting.limits.output_tokens_max = 1_000;
+    let mut turns: Vec<Value> = (0..14).map(|_| json!({ "calls": [read("long.txt")] })).collect();
+    turns.push(json!({ "text": "Read." }));
+    let text = json!({ "turns": turns, "window": 64_000 }).to_string();
+    let model = toolhost_agent::model::Script::parse("script", &text).unwrap();
+    let result = sitting.play(&model, &work("read")).await;
+    assert_eq!(result.status, Status::Completed, "{:?}", result.error);
+    let aged = |events: &[Event]| {
+        events.iter().filter(|event| matches!(event, Event::Aged { .. })).cloned().collect::<Vec<Event>>()
+    };
+    let first = aged(&sitting.seen.all());
+    assert!(!first.is_empty(), "fourteen long results do not fit");
+    // A run that only recalls puts the same away.
+    let again = Sitting { seen: Arc::default(), ..Sitting::of(&house, "developer", &sitting.id) };
+    let recalled = again.go_on(&model).await;
+    assert_eq!((recalled.status, recalled.iterations), (Status::Completed, 15));
+    assert_eq!(aged(&again.seen.all()), first);
+    let small = json!({ "turns": [{ "text": "x" }], "window": 2_000 }).to_string();
+    let small = toolhost_agent::model::Script::parse("script", &small).unwrap();
+    let full = Sitting::new(&house, "developer").play(&small, &work("x")).await;
+    assert_eq!((full.status, full.error.unwrap().code), (Status::Failed, ErrorCode::ContextBudget));
+}

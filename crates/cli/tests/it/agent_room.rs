@@ -1,0 +1,127 @@
+//! A session in a house: a scripted model, the real gate, store and tools.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use toolhost_agent::model::Script;
+use toolhost_agent::session::{Control, Event, LoopLimits, LoopResult, Opening, SessionState, Watch, run_tool_loop, step};
+use toolhost_agent::start::{self, About, StartError, Task};
+use toolhost_agent::{Catalog, Model, ToolHost};
+use toolhost_contract::{RandomIds, Scope, SystemClock};
+use toolhost_store::{Held, NewSession};
+use toolhost_testkit::{House, USER};
+
+/// What watchers were told.
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<Vec<Event>>);
+
+impl Watch for Seen {
+    fn event(&self, event: &Event) {
+        self.0.lock().unwrap().push(event.clone());
+    }
+}
+
+impl Seen {
+    pub(crate) fn all(&self) -> Vec<Event> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A session of a house.
+pub(crate) struct Sitting<'a> {
+    pub(crate) house: &'a House,
+    pub(crate) id: String,
+    pub(crate) tools: ToolHost,
+    pub(crate) limits: LoopLimits,
+    pub(crate) control: Control,
+    pub(crate) seen: Arc<Seen>,
+    profile: String,
+}
+
+pub(crate) fn work(goal: &str) -> Task {
+    Task::Workspace { goal: goal.to_owned(), schema: None }
+}
+
+pub(crate) fn script(turns: &Value) -> Script {
+    Script::parse("script", &serde_json::json!({ "turns": turns }).to_string()).unwrap()
+}
+
+impl<'a> Sitting<'a> {
+    pub(crate) fn new(house: &'a House, profile: &str) -> Self {
+        Self::of(house, profile, &start::session_id())
+    }
+
+    pub(crate) fn of(house: &'a House, profile: &str, id: &str) -> Self {
+        let scope = Scope {
+            user_id: USER,
+            project_id: house.project.id,
+            session_id: Some(id.to_owned()),
+            workflow_id: None,
+            ticket_id: None,
+        };
+        let catalog = Catalog::new(&house.gate, profile).unwrap();
+        let tools = ToolHost::new(Arc::clone(&house.gate), catalog, scope, "Ada".to_owned(), Arc::new(RandomIds));
+        Self {
+            house,
+            id: id.to_owned(),
+            tools,
+            limits: LoopLimits::default(),
+            control: Control::default(),
+            seen: Arc::default(),
+            profile: profile.to_owned(),
+        }
+    }
+
+    pub(crate) async fn opening(&self, model: &dyn Model, task: &Task) -> Result<Opening, StartError> {
+        let about = About {
+            project: self.house.project.name.clone(),
+            profile: self.profile.clone(),
+            persona: "Ada".to_owned(),
+            ticket: None,
+        };
+        start::opening(&self.tools, model, task, &about).await
+    }
+
+    /// Makes the session and runs it as far as it goes.
+    pub(crate) async fn play(&self, model: &dyn Model, task: &Task) -> LoopResult {
+        let opening = self.opening(model, task).await.unwrap();
+        self.begin(&opening).await;
+        self.go_on(model).await
+    }
+
+    pub(crate) async fn begin(&self, opening: &Opening) {
+        let new = NewSession {
+            project_id: self.house.project.id,
+            user_id: USER,
+            id: self.id.clone(),
+            profile: self.profile.clone(),
+            model: "script".to_owned(),
+            title: opening.goal.clone(),
+            steps: vec![(step::OPEN.to_owned(), serde_json::to_value(opening).unwrap())],
+        };
+        self.house.store.sessions().create(&new).await.unwrap();
+    }
+
+    pub(crate) async fn hold(&self) -> Held {
+        self.house.store.sessions().hold(self.house.project.id, &self.id).await.unwrap()
+    }
+
+    /// Runs the session from where it stands, and lets go of it as a killed host would: without a word.
+    pub(crate) async fn go_on(&self, model: &dyn Model) -> LoopResult {
+        let held = self.hold().await;
+        self.go_on_with(&held, model).await
+    }
+
+    pub(crate) async fn go_on_with(&self, held: &Held, model: &dyn Model) -> LoopResult {
+        let clock = SystemClock::default();
+        let state = SessionState::open(held, &clock).unwrap();
+        let watch: Arc<dyn Watch> = Arc::<Seen>::clone(&self.seen);
+        run_tool_loop(&state, model, &self.tools, &self.limits, &self.control, &watch).await.unwrap()
+    }
+
+    /// What each call of the session was answered with, by its step.
+    pub(crate) async fn contents(&self) -> Vec<(String, Value)> {
+        let steps = self.house.store.sessions().steps(self.house.project.id, &self.id, -1, 10_000).await.unwrap();
+        steps.into_iter().filter(|row| row.step.starts_with("call_")).map(|row| (row.step, row.body)).collect()
+    }
+}
