@@ -161,16 +161,20 @@ fn parse_record(rest: &str, text: &str) -> Result<ModelSpec, ModelError> {
 
 /// An address that keys may be sent to.
 pub(super) fn check_url(url: &str) -> Result<(), ModelError> {
-    let parsed = reqwest::Url::parse(url).map_err(|error| bad(format!("`{url}` is no address: {error}")))?;
+    // What stands before an `@` may be a password.
+    let shown = url.rsplit('@').next().unwrap_or_default();
+    let parsed = reqwest::Url::parse(url).map_err(|error| bad(format!("`{shown}` is no address: {error}")))?;
     if !parsed.username().is_empty() || parsed.password().is_some() {
         // It would stand in logs and journals.
         return Err(bad("an address of a model holds no user and no password: keys are given by name".to_owned()));
     }
     if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
-        return Err(bad(format!("`{url}` is no http or https address")));
+        return Err(bad(format!("`{shown}` is no http or https address")));
     }
     if parsed.query().is_some() || parsed.fragment().is_some() {
-        return Err(bad(format!("`{url}` ends in a query: an address of a model is a folder, like `https://host/v1`")));
+        return Err(bad(format!(
+            "`{shown}` ends in a query: an address of a model is a folder, like `https://host/v1`"
+        )));
     }
     Ok(())
 }
@@ -190,6 +194,8 @@ fn bad(message: String) -> ModelError {
 }
 
 fn unknown(head: &str, text: &str) -> ModelError {
+    // An address may hold a password.
+    let text = if text.contains("://") { head } else { text };
     let known = PROVIDERS.map(ProviderKind::name).into_iter().chain([SCRIPT, REPLAY, RECORD]);
     let nearest = known.clone().map(|name| (distance(head, name), name)).min().filter(|(far, _)| *far <= NEAR);
     let near = nearest.map(|(_, name)| format!(", perhaps `{name}:…`")).unwrap_or_default();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolhost_agent::model::{Arguments, Message, Model, Request, Secret, ToolCall, Unfollowed};
-use toolhost_testkit::{ModelFormat, ModelServer, Turn};
+use toolhost_testkit::{ModelFormat, ModelServer, Seed, Turn};
 
 use crate::talk::{BOTH, Heard, answer, ask, assistant, config, hi, provider, user};
 
@@ -113,6 +113,27 @@ async fn a_model_without_tools_or_instructions_is_asked_without_them() {
 }
 
 #[tokio::test]
+async fn a_model_that_may_call_nothing_more_is_shown_what_it_called() {
+    for format in BOTH {
+        let server = ModelServer::start(format, vec![Turn::text("Fine.")]).await;
+        let model = provider(config(format, server.url()));
+        let messages =
+            [user("Hi"), two_calls(), answer("a", "file_read", "1", false), answer("b", "file_read", "2", false)];
+        let request = Request { system: &[], messages: &messages, tools: &[], output_tokens_max: None };
+        model.reply(request, &Unfollowed, &CancellationToken::new()).await.unwrap();
+        let body = &server.requests()[0].body;
+        if format == ModelFormat::Anthropic {
+            assert_eq!(
+                (&body["tools"][0]["name"], &body["tool_choice"]["type"]),
+                (&json!("file_read"), &json!("none"))
+            );
+        } else {
+            assert!(body.get("tools").is_none());
+        }
+    }
+}
+
+#[tokio::test]
 async fn further_fields_and_headers_are_sent_but_ours_hold() {
     for format in BOTH {
         let server = ModelServer::start(format, vec![Turn::text("Fine.")]).await;
@@ -149,5 +170,44 @@ async fn one_connection_serves_a_whole_session() {
             hi(&model, &Heard::default()).await.unwrap();
         }
         assert_eq!((server.asked(), server.connections()), (20, 1), "{format:?}");
+    }
+}
+
+/// A message as a session may have kept it: well made, or left by a kill, a trim, or another provider.
+fn any_message(seed: &mut Seed) -> Message {
+    let words = ["", " ", "Hi", "a\u{0}b", "日本", "\"{}\n"];
+    let ids = ["a", "b", "c", "call 7", "", "é"];
+    let names = ["file_read", "file.read", "", "日本"];
+    let mut pick = |from: &[&str]| from[usize::try_from(seed.below(from.len() as u64)).unwrap()].to_owned();
+    let (content, id, other, name) = (pick(&words), pick(&ids), pick(&ids), pick(&names));
+    let call = |id: String, arguments| ToolCall { id, name: name.clone(), arguments };
+    let kept = pick(&["{\"anthropic\":null}", "{\"anthropic\":{\"type\":\"redacted_thinking\",\"data\":\"x\"}}", "?"]);
+    match seed.below(5) {
+        0 => Message::User { content },
+        1 => Message::Assistant { content, calls: Vec::new(), signatures: vec![kept] },
+        2 if id != other => {
+            let calls = vec![call(id, Arguments::Malformed("{".to_owned())), call(other, Arguments::Json(json!({})))];
+            Message::Assistant { content, calls, signatures: Vec::new() }
+        }
+        2 => Message::Assistant { content, calls: vec![call(id, Arguments::Json(json!([1])))], signatures: Vec::new() },
+        _ => Message::Tool { tool_call_id: id, name, content, failed: seed.below(2) == 0 },
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_session_kept_a_provider_takes_it() {
+    let mut seed = Seed::of_this_run();
+    for format in BOTH {
+        let server = ModelServer::answering(format, |_| Turn::text("Fine.")).await;
+        let model = provider(config(format, server.url()));
+        for round in 0..400 {
+            let mut messages = vec![user("Go")];
+            for _ in 0..seed.below(12) {
+                messages.push(any_message(&mut seed));
+            }
+            ask(&model, &messages, &Heard::default()).await.unwrap();
+            let violations = server.violations();
+            assert_eq!(violations, Vec::<String>::new(), "seed {}, round {round}: {messages:#?}", seed.value());
+        }
     }
 }

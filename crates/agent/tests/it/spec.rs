@@ -50,6 +50,7 @@ fn what_is_none_is_told_what_was_probably_meant() {
         ("openai:m@http://me:pw@host/v1", "no user and no password"),
         ("openai:m@http://host/v1?key=7", "ends in a query"),
         ("openai:m@http://", "is no address"),
+        ("openai:m@http://me:pw@", "is no address"),
         ("script:", "names no file"),
         ("record:tape.jsonl", "is not `record:FILE:MODEL`"),
         ("record:tape.jsonl:opnai:gpt-5", "perhaps `openai:…`"),
@@ -59,7 +60,15 @@ fn what_is_none_is_told_what_was_probably_meant() {
         let error = parse_model_spec(text).unwrap_err();
         assert!(matches!(error, ModelError::Disabled(_)));
         assert!(error.to_string().contains(part), "{text}: {error}");
-        assert!(!error.to_string().contains("pw"), "{error}");
+    }
+}
+
+#[test]
+fn an_address_with_a_password_is_refused_without_showing_it() {
+    for url in ["http://me:hush@host/v1", "http://me:hush@", "http://me:hush@host:99999"] {
+        let config = ProviderConfig::found(ProviderKind::OpenAi, "m", Some(url), &|_: &str| None::<Secret>);
+        let error = config.unwrap_err().to_string();
+        assert!(!error.contains("hush"), "{error}");
     }
 }
 
@@ -78,6 +87,12 @@ fn a_provider_gets_the_key_of_its_name_and_a_local_server_none() {
         assert!(error.to_string().contains(name), "{error}");
         let local = ProviderConfig::found(provider, "m", Some("http://127.0.0.1:8080/v1"), &keys).unwrap();
         assert!(local.key.is_empty());
+        let in_clear = ProviderConfig::found(provider, "m", Some("http://models.example:8000/v1"), &keys).unwrap();
+        assert!(in_clear.key.is_empty());
+        let elsewhere = ProviderConfig::found(provider, "m", Some("https://models.example/v1"), &keys).unwrap();
+        assert_eq!(elsewhere.key.reveal(), format!("key of {name}"));
+        let without = ProviderConfig::found(provider, "m", Some("https://models.example/v1"), &none).unwrap();
+        assert!(without.key.is_empty());
     }
     assert!(ProviderConfig::found(ProviderKind::Ollama, "m", None, &keys).unwrap().key.is_empty());
 }

@@ -101,7 +101,10 @@ pub(super) fn check(body: &Value) -> Findings {
 }
 
 fn check_tools(body: &Value, findings: &mut Findings) {
-    let Some(tools) = body.get("tools") else { return };
+    let Some(tools) = body.get("tools") else {
+        let called = body["messages"].to_string().contains("\"tool_use\"");
+        return findings.when(called, "it has calls and no tools");
+    };
     let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
     findings.when(tools.is_empty(), "its list of tools is empty, and should not be there");
     for tool in tools {

@@ -192,7 +192,7 @@ async fn client(state: Arc<State>, mut stream: TcpStream) {
     while let Some(incoming) = http::read(&mut stream, &mut held).await {
         let came = state.came.fetch_add(1, Ordering::Relaxed);
         let goes_on = if let Source::Quick(bodies) = &state.source {
-            let spoken = incoming.body.windows(SPOKEN.len()).filter(|bytes| bytes == &SPOKEN).count();
+            let spoken = std::str::from_utf8(&incoming.body).unwrap().matches(SPOKEN).count();
             http::write(&mut stream, &bodies[spoken.min(bodies.len() - 1)]).await
         } else {
             let request = state.take(incoming);
@@ -207,7 +207,7 @@ async fn client(state: Arc<State>, mut stream: TcpStream) {
 }
 
 /// How a message of the model's begins in the bytes of a request.
-const SPOKEN: &[u8] = b"\"role\":\"assistant\"";
+const SPOKEN: &str = "\"role\":\"assistant\"";
 
 impl State {
     /// Keeps a request, and what is wrong with it.

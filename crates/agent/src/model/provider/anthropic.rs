@@ -1,7 +1,7 @@
 //! `Anthropic`'s Messages (version 2023-06-01): its requests and the events of its streams.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 use super::Progress;
 use super::assembly::{Assembly, Block, BlockKind};
 use super::config::ProviderConfig;
-use super::conversation::{NOTHING, Said, is_blank, object, ordered, plain};
+use super::conversation::{Asked, NOTHING, Said, is_blank, ordered, plain};
 use super::failure::Failure;
-use crate::model::{Request, Secret, Stop};
+use crate::model::{Message, Request, Secret, Stop, ToolSpec};
 
 pub(super) const PATH: &str = "/messages";
 
@@ -19,6 +19,9 @@ const VERSION: &str = "2023-06-01";
 
 /// Under this name a thought is kept among the signatures of a message: another provider's is not sent back.
 const KEPT_AS: &str = "anthropic";
+
+/// Fields of a body that settings cannot change.
+const OURS: [&str; 7] = ["model", "max_tokens", "stream", "system", "tools", "tool_choice", "messages"];
 
 /// Ends a conversation whose last word is the model's own: what would be a prefill is refused by newer models.
 const GO_ON: &str = "Go on.";
@@ -41,6 +44,8 @@ pub(super) struct Body<'a> {
     system: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
     messages: Vec<Turn<'a>>,
     #[serde(flatten)]
     extra: Extra<'a>,
@@ -66,9 +71,16 @@ struct Turn<'a> {
 struct Tool<'a> {
     name: Cow<'a, str>,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: Cow<'a, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<Mark>,
+}
+
+/// Which tool the model may call.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Choice {
+    None,
 }
 
 /// Everything up to here is kept by the provider. Four may be set in a request.
@@ -114,6 +126,12 @@ pub(super) fn body<'a>(config: &'a ProviderConfig, request: &Request<'a>) -> Bod
     let mut messages = turns(request);
     mark_messages(&mut messages);
     let mut tools = request.tools.iter().map(tool).collect::<Vec<_>>();
+    let mut tool_choice = None;
+    if tools.is_empty() {
+        // Calls in a conversation without tools are refused: those it has are named, and forbidden.
+        tools = called(request);
+        tool_choice = (!tools.is_empty()).then_some(Choice::None);
+    }
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(Mark::Ephemeral);
     }
@@ -123,13 +141,30 @@ pub(super) fn body<'a>(config: &'a ProviderConfig, request: &Request<'a>) -> Bod
         stream: true,
         system: system(request),
         tools,
+        tool_choice,
         messages,
-        extra: extra(&config.extra, &["model", "max_tokens", "stream", "system", "tools", "messages"]),
+        extra: extra(&config.extra, &OURS),
     }
 }
 
-fn tool(spec: &crate::model::ToolSpec) -> Tool<'_> {
-    Tool { name: plain(&spec.name), description: &spec.description, input_schema: &spec.schema, cache_control: None }
+fn tool(spec: &ToolSpec) -> Tool<'_> {
+    let input_schema = Cow::Borrowed(&spec.schema);
+    Tool { name: plain(&spec.name), description: &spec.description, input_schema, cache_control: None }
+}
+
+fn called<'a>(request: &Request<'a>) -> Vec<Tool<'a>> {
+    let calls = request.messages.iter().filter_map(|message| match message {
+        Message::Assistant { calls, .. } => Some(calls),
+        _ => None,
+    });
+    let names = calls.flatten().map(|call| plain(&call.name)).collect::<BTreeSet<_>>();
+    let tool = |name| Tool {
+        name,
+        description: "Not available now.",
+        input_schema: Cow::Owned(json!({ "type": "object" })),
+        cache_control: None,
+    };
+    names.into_iter().map(tool).collect()
 }
 
 /// One mark, at the last block that stays: it covers those before it.
@@ -158,20 +193,24 @@ fn turns<'a>(request: &Request<'a>) -> Vec<Turn<'a>> {
         match said {
             Said::User(content) => turn.content.push(text(if is_blank(content) { NOTHING } else { content })),
             Said::Answer { id, content, failed, .. } => turn.content.push(Part::Ours(Ours::ToolResult {
-                tool_use_id: plain(id),
+                tool_use_id: id,
                 content,
                 is_error: failed,
                 cache_control: None,
             })),
             Said::Assistant { content, calls, signatures } => {
-                turn.content.extend(signatures.iter().filter_map(|kept| thought(kept)).map(Part::Kept));
+                // Thoughts come first or not at all.
+                if turn.content.is_empty() {
+                    turn.content.extend(signatures.iter().filter_map(|kept| thought(kept)).map(Part::Kept));
+                }
                 if !is_blank(content) {
                     turn.content.push(text(content));
                 }
-                turn.content.extend(calls.iter().map(|call| {
-                    let input = object(&call.arguments);
-                    Part::Ours(Ours::ToolUse { id: plain(&call.id), name: plain(&call.name), input })
-                }));
+                turn.content.extend(
+                    calls
+                        .into_iter()
+                        .map(|Asked { id, name, arguments }| Part::Ours(Ours::ToolUse { id, name, input: arguments })),
+                );
             }
         }
     }
@@ -198,7 +237,7 @@ fn mark_messages(turns: &mut [Turn<'_>]) {
 /// A thought that came from here.
 fn thought(kept: &str) -> Option<Value> {
     let mut kept = serde_json::from_str::<Value>(kept).ok()?;
-    kept.get_mut(KEPT_AS).map(Value::take)
+    kept.get_mut(KEPT_AS).map(Value::take).filter(Value::is_object)
 }
 
 /// An event of a stream: the fields of all kinds together.

@@ -19,7 +19,7 @@ use toolhost_contract::Clock;
 
 use super::assembly::Assembly;
 use super::config::ProviderConfig;
-use super::conversation::{NOTHING, Said, is_blank, object, ordered, plain};
+use super::conversation::{NOTHING, Said, is_blank, ordered, plain};
 use super::failure::{Failure, chain};
 use super::{retry, transport};
 use crate::model::{ModelError, Phase, ProviderKind, Request, Stop};
@@ -146,16 +146,16 @@ fn parts(said: Said<'_>) -> (ChatRole, Vec<ContentPart>) {
             (ChatRole::User, vec![ContentPart::Text(content.to_owned())])
         }
         Said::Answer { id, name, content, .. } => {
-            let response = ToolResponse::new(plain(id), content).with_fn_name(plain(name));
+            let response = ToolResponse::new(id, content).with_fn_name(name);
             (ChatRole::Tool, vec![ContentPart::ToolResponse(response)])
         }
         Said::Assistant { content, calls, signatures } => {
             let text = (!is_blank(content)).then(|| ContentPart::Text(content.to_owned()));
-            let calls = calls.iter().enumerate().map(|(index, call)| {
+            let calls = calls.into_iter().enumerate().map(|(index, asked)| {
                 ContentPart::ToolCall(ToolCall {
-                    call_id: plain(&call.id).into_owned(),
-                    fn_name: plain(&call.name).into_owned(),
-                    fn_arguments: object(&call.arguments).into_owned(),
+                    call_id: asked.id.into_owned(),
+                    fn_name: asked.name.into_owned(),
+                    fn_arguments: asked.arguments.into_owned(),
                     thought_signatures: signatures.iter().find_map(|kept| signature(kept, index)),
                 })
             });

@@ -98,8 +98,9 @@ impl ProviderConfig {
         }
     }
 
-    /// As a specification has it, with the key that its provider is known to want. A server of this machine gets none:
-    /// whoever listens there is not the provider. Nor is a price known of it.
+    /// As a specification has it, with the key that its provider is known to want: at home it needs one, elsewhere it
+    /// gets one if there is one. A server of this machine, or one that is spoken to in clear, gets none. Nor is a price
+    /// known of other addresses.
     ///
     /// # Errors
     ///
@@ -115,11 +116,11 @@ impl ProviderConfig {
         if base_url.is_some() {
             config.price = None;
         }
-        if let Some(name) = provider.key_name().filter(|_| !is_loopback(config.address())) {
-            let key = keys.key(name).filter(|key| !key.is_empty());
-            config.key = key
-                .ok_or_else(|| ModelError::Disabled(format!("{}:{model} needs a key: set {name}", provider.name())))?;
+        let may_carry = config.address().starts_with("https://") && !is_loopback(config.address());
+        if let Some(name) = provider.key_name().filter(|_| may_carry) {
+            config.key = keys.key(name).unwrap_or_else(Secret::none);
         }
+        config.check()?;
         Ok(config)
     }
 

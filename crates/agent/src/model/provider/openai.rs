@@ -9,7 +9,7 @@ use super::Progress;
 use super::anthropic::{Extra, extra};
 use super::assembly::Assembly;
 use super::config::ProviderConfig;
-use super::conversation::{NOTHING, Said, is_blank, object, ordered, plain};
+use super::conversation::{Asked, NOTHING, Said, is_blank, ordered, plain};
 use super::failure::Failure;
 use crate::model::{Request, Secret, Stop};
 
@@ -127,19 +127,19 @@ fn lines<'a>(request: &Request<'a>) -> Vec<Line<'a>> {
     let system = (!content.is_empty()).then_some(Line::System { content });
     let said = ordered(request.messages).into_iter().map(|said| match said {
         Said::User(content) => Line::User { content: if is_blank(content) { NOTHING } else { content } },
-        Said::Answer { id, content, .. } => Line::Tool { tool_call_id: plain(id), content },
+        Said::Answer { id, content, .. } => Line::Tool { tool_call_id: id, content },
         Said::Assistant { content, calls, signatures } => Line::Assistant {
             content: Some(content).filter(|content| !is_blank(content)),
             reasoning_content: signatures.iter().find_map(|kept| thoughts(kept)).filter(|_| !calls.is_empty()),
-            tool_calls: calls.iter().map(call).collect(),
+            tool_calls: calls.into_iter().map(call).collect(),
         },
     });
     system.into_iter().chain(said).collect()
 }
 
-fn call(call: &crate::model::ToolCall) -> Call<'_> {
-    let arguments = object(&call.arguments).to_string();
-    Call { id: plain(&call.id), kind: "function", function: CallFunction { name: plain(&call.name), arguments } }
+fn call(asked: Asked<'_>) -> Call<'_> {
+    let Asked { id, name, arguments } = asked;
+    Call { id, kind: "function", function: CallFunction { name, arguments: arguments.to_string() } }
 }
 
 /// Thoughts that came from here.

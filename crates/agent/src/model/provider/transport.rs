@@ -204,6 +204,11 @@ pub(super) fn client(config: &ProviderConfig) -> Result<reqwest::Client, ModelEr
         .referer(false)
         .connect_timeout(config.timeouts.connect)
         .tcp_nodelay(true)
+        // Compressed, a word would wait for the words behind it.
+        .no_gzip()
+        .no_brotli()
+        .no_deflate()
+        .no_zstd()
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .user_agent(concat!("toolhost/", env!("CARGO_PKG_VERSION")))
         .build()
