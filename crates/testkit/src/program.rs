@@ -62,7 +62,8 @@ impl Program {
         &self.path
     }
 
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+    /// Not yet started, for a test that ends it itself.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         // Some working directory that is not the repository's.
         command.args(&self.arguments).args(arguments).current_dir("/var/tmp").env_clear();

@@ -68,7 +68,9 @@ impl Scene {
 
     /// Runs the command and kills it after a moment; whether it had ended before.
     async fn killed(&self, arguments: &[&str], after_us: u64) -> bool {
-        let mut child = tokio::process::Command::from(self.program.command(arguments)).spawn().unwrap();
+        let mut command = tokio::process::Command::from(self.program.command(arguments));
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = quiet.spawn().unwrap();
         let ended = tokio::time::timeout(Duration::from_micros(after_us), child.wait()).await;
         if ended.is_err() {
             child.kill().await.unwrap();

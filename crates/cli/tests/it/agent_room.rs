@@ -35,7 +35,7 @@ pub(crate) struct Sitting<'a> {
     pub(crate) limits: LoopLimits,
     pub(crate) control: Control,
     pub(crate) seen: Arc<Seen>,
-    profile: String,
+    pub(crate) profile: String,
 }
 
 pub(crate) fn work(goal: &str) -> Task {
