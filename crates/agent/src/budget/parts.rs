@@ -18,6 +18,8 @@ const PATH_CHARS_MAX: usize = 120;
 const HASH_DIGITS: usize = 16;
 /// Fields of what stands for an object that is left out.
 const STUB: [&str; 3] = ["hash", "path", "summary"];
+/// Bytes that what stands for an object has at least: what is no longer is left as it is.
+const STUB_BYTES_MIN: usize = 50;
 /// Fields that name an object, the first that is there.
 const NAMES: [&str; 5] = ["path", "file", "id", "node_id", "name"];
 
@@ -110,6 +112,9 @@ pub(super) fn find(pass: Pass, envelope: &Value) -> Vec<Part> {
         }
         Pass::Section if is_stub(section) => {}
         Pass::Section => found.push(Part { path, weight: weight(section) }),
+    }
+    if pass.action() == ActionKind::Drop {
+        found.retain(|part| part.weight > STUB_BYTES_MIN);
     }
     found.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.path.cmp(&b.path)));
     found

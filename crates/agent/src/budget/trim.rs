@@ -19,6 +19,9 @@ pub const LIST_ITEMS_KEPT: usize = 10;
 pub const TEXT_CHARS_KEPT: usize = 400;
 /// Bytes of parts that are counted; parts beyond these are judged by the whole.
 const PARTS_BYTES_COUNTED_MAX: usize = 256 * 1024;
+/// Tokens of the tokenizer, fewer than what stands for a dropped object has. Where so many for each object are above the
+/// budget, they need not be dropped one by one to know that this is not enough.
+const STUB_TOKENS_MIN: u64 = 16;
 /// Hundredths of the window for the context, where nothing else is said; the rest is for the reply.
 const CONTEXT_SHARE: u64 = 70;
 /// Hundredths of the budget: as near to it as this, an estimate from windows does not decide.
@@ -208,7 +211,12 @@ impl Work<'_> {
     fn run(&mut self, pass: Pass, actions: &mut Vec<Action>) -> Option<u64> {
         loop {
             let mut shortened = false;
-            for part in parts::find(pass, &self.envelope) {
+            let parts = parts::find(pass, &self.envelope);
+            let left = self.counter.scale(parts.len() as u64 * STUB_TOKENS_MIN);
+            if pass.action() == ActionKind::Drop && left > self.budget {
+                return None;
+            }
+            for part in parts {
                 let Some((before_chars, after_chars)) = self.shorten(pass, &part) else { continue };
                 shortened = true;
                 note(actions, pass, before_chars, after_chars);
