@@ -15,7 +15,7 @@ use crate::finding::Finding;
 use crate::shell;
 
 /// A crate, and which of ours it may import. A row without a crate is a plan; a crate without a row is a finding.
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 12] = [
     Row { name: "sandbox", may_import: &[] },
     Row { name: "contract", may_import: &["sandbox"] },
     Row { name: "builder", may_import: &["contract"] },
@@ -23,6 +23,7 @@ const ROWS: [Row; 11] = [
     Row { name: "host", may_import: &["contract", "sandbox", "store"] },
     Row { name: "tools", may_import: &["contract", "sandbox", "builder", "store"] },
     Row { name: "agent", may_import: &["contract", "builder", "host"] },
+    Row { name: "adk", may_import: &["contract", "host"] },
     Row { name: "server", may_import: &["contract", "builder", "host", "agent", "store"] },
     Row { name: "cli", may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent", "server"] },
     Row {
@@ -36,11 +37,12 @@ const ROWS: [Row; 11] = [
 const TESTKIT: &str = "testkit";
 
 /// Third-party crates that only some of ours may name.
-const FENCES: [Fence; 6] = [
+const FENCES: [Fence; 7] = [
     Fence { crates: &["sqlx", "sqlx-core"], only_in: &["store"], reason: "the store is the only SQL" },
     Fence { crates: &["axum"], only_in: &["server"], reason: "HTTP is a door" },
     // The command line speaks it as a client: in `demo`, and in the tests that start the program.
     Fence { crates: &["rmcp"], only_in: &["server", "cli"], reason: "MCP is a door" },
+    Fence { crates: &["adk-core"], only_in: &["adk"], reason: "another house's words have a door of their own" },
     Fence {
         crates: &["reqwest", "hyper", "hyper-util", "ureq", "isahc", "curl"],
         only_in: &["agent", "sandbox"],

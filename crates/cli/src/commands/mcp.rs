@@ -64,10 +64,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         instructions,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let served = serve_stdio(door, wire::ended_by_signal()).await;
+    // On a thread of the runtime's own: what it wakes is then beside it, and not across threads.
+    let served = tokio::spawn(serve_stdio(door, wire::ended_by_signal())).await;
     // What is queued is written also when the connection failed.
     host.store.close().await?;
-    served?;
+    served??;
     Ok(ExitCode::SUCCESS)
 }
 

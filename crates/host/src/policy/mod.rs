@@ -3,17 +3,18 @@
 //! A rule over a shell command looks at the *parsed* command: to allow, every simple command in it must match; to ask
 //! or deny, one is enough, and so is a command that cannot be parsed. This is a convenience: the fence protects.
 
+mod pattern;
 mod permission;
 
 use std::collections::BTreeMap;
 
-use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
 use toolhost_sandbox::{Parsed, WsPath, parse_command};
 
 pub(crate) use self::permission::suggest;
+use crate::policy::pattern::{Pattern, glob};
 use crate::registry::{Registry, did_you_mean};
 
 /// The tool and argument whose text is a shell command.
@@ -63,8 +64,8 @@ impl RawRule {
 /// A rule, compiled and tested by its own examples.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    tool: GlobMatcher,
-    when: Vec<(String, GlobMatcher)>,
+    tool: Pattern,
+    when: Vec<(String, Pattern)>,
     pub decide: Decide,
     pub why: Option<String>,
     /// As written, for people: `bash when command = cargo test*`.
@@ -134,11 +135,11 @@ impl Rule {
                 }
             }
             Some(Value::Null) | None => glob.is_match(""),
-            Some(other) => glob.is_match(other.to_string()),
+            Some(other) => glob.is_match(&other.to_string()),
         })
     }
 
-    fn matches_text(&self, name: &str, glob: &GlobMatcher, text: &str) -> bool {
+    fn matches_text(&self, name: &str, glob: &Pattern, text: &str) -> bool {
         if !PATH_ARGUMENTS.contains(&name) {
             return glob.is_match(text);
         }
@@ -149,7 +150,7 @@ impl Rule {
         }
     }
 
-    fn matches_command(&self, glob: &GlobMatcher, text: &str) -> bool {
+    fn matches_command(&self, glob: &Pattern, text: &str) -> bool {
         let parsed = parse_command(text);
         if self.decide == Decide::Allow {
             let Parsed::Commands(commands) = parsed else { return false };
@@ -219,11 +220,6 @@ fn by_effect(effect: Effect) -> Verdict {
         Effect::Asks => (Decide::Allow, "it asks a person itself"),
     };
     Verdict { decide, why: why.to_owned(), rule: None }
-}
-
-fn glob(pattern: &str) -> Result<GlobMatcher, String> {
-    let glob = GlobBuilder::new(pattern).literal_separator(false).backslash_escape(true).build();
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

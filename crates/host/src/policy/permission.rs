@@ -6,10 +6,13 @@ use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
 use toolhost_sandbox::{Parsed, parse_command};
 
-use super::{Decide, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT, SHELL_TOOL, glob};
+use super::pattern::glob;
+use super::{Decide, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT, SHELL_TOOL};
 
 /// Words of a command that its generalisation keeps: the program and what it is to do.
 const WORDS_KEPT: usize = 2;
+/// Longest pattern that is offered to a person, bytes: a rule is to be read before it is allowed.
+const PATTERN_BYTES_MAX: usize = 4096;
 
 impl Rule {
     /// A rule that allows one tool under conditions: argument name to glob.
@@ -23,7 +26,7 @@ impl Rule {
 }
 
 /// The rule that would allow this call and its like. `None` for a tool that no rule allows, and for a call that no rule
-/// would match, such as a command that is not a plain one.
+/// would match, such as a command that is not a plain one, or that nobody would read.
 ///
 /// A command keeps its first words, `cargo test *`; any other text must be the same, and what was left out stays out.
 pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<String, String>> {
@@ -48,6 +51,9 @@ pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<Strin
             Some(Value::Null) | None => String::new(),
             Some(other) => other.to_string(),
         };
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return None;
+        }
         conditions.insert(name.clone(), pattern);
     }
     Rule::permission(&facts.name, &conditions).ok()?.matches(&facts.name, arguments).then_some(conditions)

@@ -12,7 +12,7 @@ use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
-use toolhost_host::{Gate, Hooks, Person};
+use toolhost_host::{Gate, Hooks, Person, Registered};
 
 use super::{elicit, render};
 
@@ -48,16 +48,20 @@ pub struct Door {
 /// One door in service.
 pub(crate) struct McpService {
     door: Door,
-    tools: Vec<Tool>,
     /// Cancelled when the client has gone.
     pub(crate) closing: CancellationToken,
 }
 
 impl McpService {
     pub(crate) fn new(door: Door) -> Result<Self, toolhost_host::Error> {
-        let profile = door.gate.profile(&door.profile)?;
-        let tools = door.gate.tools_of(profile).map(|tool| render::tool(tool, door.names)).collect();
-        Ok(Self { door, tools, closing: CancellationToken::new() })
+        door.gate.profile(&door.profile)?;
+        Ok(Self { door, closing: CancellationToken::new() })
+    }
+
+    /// The profile's tools; what a client is told of them is made when it asks, which is once.
+    fn tools(&self) -> impl Iterator<Item = &Registered> {
+        let profile = self.door.gate.profile(&self.door.profile);
+        profile.into_iter().flat_map(|profile| self.door.gate.tools_of(profile))
     }
 
     pub(crate) fn gate(&self) -> Arc<Gate> {
@@ -94,18 +98,20 @@ impl ServerHandler for McpService {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        let count = self.tools().count();
         let first = match request.and_then(|request| request.cursor) {
             None => 0,
             Some(cursor) => cursor
                 .parse()
                 .ok()
-                .filter(|first| *first <= self.tools.len())
+                .filter(|first| *first <= count)
                 .ok_or_else(|| ErrorData::invalid_params("that cursor is not one of tools/list", None))?,
         };
-        let page: Vec<Tool> = self.tools[first..].iter().take(PAGE_TOOLS).cloned().collect();
+        let page = self.tools().skip(first).take(PAGE_TOOLS).map(|tool| render::tool(tool, self.door.names));
+        let page: Vec<Tool> = page.collect();
         let next = first + page.len();
         let mut result = ListToolsResult::with_all_items(page);
-        result.next_cursor = (next < self.tools.len()).then(|| next.to_string());
+        result.next_cursor = (next < count).then(|| next.to_string());
         Ok(result)
     }
 
@@ -159,7 +165,11 @@ impl ServerHandler for McpService {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.name == name).cloned()
+        let named = |tool: &&Registered| match self.door.names {
+            Names::Wire => tool.wire_name == name,
+            Names::Dotted => tool.facts.name == name,
+        };
+        self.tools().find(named).map(|tool| render::tool(tool, self.door.names))
     }
 }
 
