@@ -204,13 +204,19 @@ impl Settings {
         }
     }
 
-    /// The flag as it is passed on to a process of our own.
-    pub(crate) fn sandbox_flag(&self) -> &'static str {
-        match self.sandbox {
-            None | Some(Sandbox::Auto) => "auto",
-            Some(Sandbox::Full) => "full",
-            Some(Sandbox::Landlock) => "landlock",
-            Some(Sandbox::Off) => "off",
+    /// Another place altogether, behind the same fence: nothing else that was said holds there.
+    pub(crate) fn elsewhere(&self, root: PathBuf, state: PathBuf, config: PathBuf) -> Self {
+        Self {
+            root: Some(root),
+            state: Some(state),
+            database: None,
+            project: None,
+            user: None,
+            config: Some(config),
+            unattended: None,
+            deploy_to: None,
+            sandbox: self.sandbox,
+            json: self.json,
         }
     }
 

@@ -9,9 +9,12 @@ use toolhost_contract::{Effect, ErrorCode, Fate, JournalError, Outcome, Progress
 use super::event::{Event, Watch};
 use super::run::{Halt, Run, millis, recall};
 use super::{CallStep, CallSummary, ResultForm, TurnStep, step};
+use crate::budget::SESSION_RESULT_TOOL;
 use crate::model::{Arguments, Message, ToolCall};
 use crate::prompt::mark_untrusted;
 
+/// Characters of the one line that people are told of a result.
+const BRIEF_CHARS_MAX: usize = 160;
 /// Characters of broken arguments that the model is shown.
 const RAW_CHARS_MAX: usize = 400;
 
@@ -79,7 +82,8 @@ impl Run<'_> {
                 ResultForm::Envelope => json!({ "ok": ok, "data": null, "unknown": text }).to_string(),
             };
             let code = (!ok).then(|| ErrorCode::ToolExecution.as_str().to_owned());
-            Ok(Before::Ended(CallStep { call_id: id.clone(), tool: one.call.name.clone(), ok, code, content, ms: 0 }))
+            let (tool, brief) = (one.call.name.clone(), "what became of it in an earlier run".to_owned());
+            Ok(Before::Ended(CallStep { call_id: id.clone(), tool, ok, code, content, brief, ms: 0 }))
         };
         match self.session.journal.fate(id).await? {
             Fate::NeverStarted => Ok(Before::Nothing { known: false }),
@@ -105,8 +109,9 @@ impl Run<'_> {
 
     async fn call_now(&self, one: &One<'_>, step: &str, known: bool) -> Result<CallStep, Halt> {
         self.stop.check()?;
-        if !one.reads {
-            // The gate writes "started" before it runs: the journal has to know which call that is.
+        if !one.reads || one.call.name == SESSION_RESULT_TOOL {
+            // The gate writes "started" before it runs: the journal has to know which call that is. And who reads an
+            // earlier result again reads it from the journal.
             self.session.journal.settle().await?;
         }
         // The audit tells two runs apart by their ids.
@@ -122,7 +127,8 @@ impl Run<'_> {
             let most = self.limits.calls_per_turn;
             let content = format!("not run: at most {most} calls of one turn are run; ask for it again");
             let code = Some(ErrorCode::LoopLimit.as_str().to_owned());
-            return Ok(CallStep { call_id: id, tool, ok: false, code, content, ms: 0 });
+            let brief = brief(&content);
+            return Ok(CallStep { call_id: id, tool, ok: false, code, content, brief, ms: 0 });
         }
         self.watch.event(&Event::CallStarted { step: step.clone(), tool: tool.clone(), arguments: arguments.clone() });
         let began = self.session.clock.monotonic();
@@ -134,7 +140,8 @@ impl Run<'_> {
             None => self.render(&outcome),
         };
         let code = outcome.error.as_ref().map(|error| error.code.as_str().to_owned());
-        Ok(CallStep { call_id: id, tool: outcome.meta.tool, ok: outcome.ok, code, content, ms })
+        let brief = brief(&outcome.text);
+        Ok(CallStep { call_id: id, tool: outcome.meta.tool, ok: outcome.ok, code, content, brief, ms })
     }
 
     fn render(&self, outcome: &Outcome) -> String {
@@ -199,6 +206,11 @@ fn shown(content: &str, step: &str, chars_max: usize) -> String {
     let tail: String = content.chars().skip(total - chars_max / 4).collect();
     let left_out = total - chars_max * 3 / 4 - chars_max / 4;
     format!("{head}\n[{left_out} characters left out; `session_result` with handle `{step}` reads them]\n{tail}")
+}
+
+fn brief(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    line.chars().take(BRIEF_CHARS_MAX).collect()
 }
 
 fn broken_arguments(raw: &str) -> String {

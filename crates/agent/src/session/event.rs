@@ -7,9 +7,6 @@ use super::answer::Checked;
 use super::{CallStep, LoopResult, Opening, SayStep, TurnStep};
 use crate::model::Usage;
 
-/// Characters of the one line that watchers are told of a result.
-const BRIEF_CHARS_MAX: usize = 160;
-
 /// One thing that has happened. Its JSON has a field `event`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -146,13 +143,12 @@ impl TurnStep {
 
 impl CallStep {
     pub(super) fn event(&self, step: &str, replayed: bool) -> Event {
-        let line = self.content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         Event::CallEnded {
             step: step.to_owned(),
             tool: self.tool.clone(),
             ok: self.ok,
             code: self.code.clone(),
-            brief: line.chars().take(BRIEF_CHARS_MAX).collect(),
+            brief: self.brief.clone(),
             ms: self.ms,
             replayed,
         }

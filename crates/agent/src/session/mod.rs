@@ -179,6 +179,8 @@ pub struct CallStep {
     pub code: Option<String>,
     /// The whole answer, as the model is told it.
     pub content: String,
+    /// Its first line, for people.
+    pub brief: String,
     pub ms: u64,
 }
 

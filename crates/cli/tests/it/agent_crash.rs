@@ -29,7 +29,7 @@ fn story() -> Value {
             0 => json!({ "calls": [{ "tool": "file_read", "arguments": { "path": "seed.txt" } },
                                    { "tool": "file_list", "arguments": {} }] }),
             1 => json!({ "calls": [{ "tool": "file_write", "arguments":
-                { "path": format!("out/{n}.txt"), "content": format!("{n}\n"), "overwrite": false } }] }),
+                { "path": format!("out/{n}.txt"), "content": format!("{n}\n"), "createOnly": true } }] }),
             2 => json!({ "calls": [{ "tool": "bash", "arguments": { "command": format!("echo {n} >> ran.txt") } }] }),
             _ => json!({ "calls": [
                 { "tool": "bash", "arguments": { "command": format!("echo {n}a >> ran.txt") } },

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use toolhost_agent::model::Script;
-use toolhost_agent::session::{Control, Event, LoopLimits, LoopResult, Opening, SessionState, Watch, run_tool_loop, step};
+use toolhost_agent::session::{
+    Control, Event, LoopLimits, LoopResult, Opening, SessionState, Watch, run_tool_loop, step,
+};
 use toolhost_agent::start::{self, About, StartError, Task};
 use toolhost_agent::{Catalog, Model, ToolHost};
 use toolhost_contract::{RandomIds, Scope, SystemClock};

@@ -194,7 +194,11 @@ impl Journal for Held {
                 }
                 // A person has decided, and the call has not used it.
                 "decision" => Fate::NeverStarted,
-                _ if tool.starts_with(FILE_TOOLS) && !self.may_have_changed_files(call, at).await.map_err(failed)? => Fate::Undone,
+                _ if tool.starts_with(FILE_TOOLS)
+                    && !self.may_have_changed_files(call, at).await.map_err(failed)? =>
+                {
+                    Fate::Undone
+                }
                 _ => Fate::Unknown,
             })
         })

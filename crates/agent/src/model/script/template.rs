@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::Message;
+use crate::prompt::inside_marks;
 
 /// The last result of all; any other head is a tool's wire name, and means its last result.
 pub(super) const LAST: &str = "last";
@@ -74,6 +75,8 @@ pub(super) fn result<'m>(head: &str, messages: &'m [Message]) -> Result<(&'m str
     )
 }
 
+/// The JSON of a result, with or without the marks that say where it is from.
 pub(super) fn as_json(content: &str) -> Result<Value, String> {
+    let content = inside_marks(content).unwrap_or(content);
     serde_json::from_str(content).map_err(|error| format!("the result is no JSON: {error}"))
 }

@@ -1,7 +1,8 @@
 //! `toolhost demo`: the two-minute tour.
 //!
-//! A real project in a temporary folder, a real host in a process of its own, and this program as its MCP client over
-//! stdio. No model, no network, no compiler. Every step says beforehand how it must end; a tour that goes wrong fails.
+//! A real project in a temporary folder, a real host, and the real loop with a model that plays a script: what
+//! `toolhost run` does, without a network and without a compiler. Every step says beforehand how it must end; a tour that
+//! goes wrong fails.
 
 mod story;
 
@@ -11,20 +12,24 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use rmcp::ServiceExt;
-use rmcp::model::CallToolRequestParams;
-use rmcp::service::{RoleClient, RunningService};
-use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
-use toolhost_contract::{Outcome, SystemClock};
+use toolhost_agent::model::Script;
+use toolhost_agent::session::{CallStep, LoopLimits, ResultForm, Status, TurnStep, Unwatched, Watch, step};
+use toolhost_agent::start::{self, About, Task};
+use toolhost_contract::SystemClock;
 use toolhost_store::{Filter, Store};
 
 use self::story::{Step, Wanted};
-use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible};
+use super::run::conduct::{self, Running};
+use super::run::live::Live;
+use crate::print::{self, BAD, BOLD, GOOD, paint};
 use crate::settings::Settings;
+use crate::wire;
 
-/// Lines of an answer that the timeline shows.
-const SHOWN_LINES: usize = 6;
+/// In whose name the tour's agent commits.
+const PERSONA: &str = "Demo Agent";
+const PROFILE: &str = "developer";
+const GOAL: &str = "The tests of greeter fail. Mend it and push. (Then try what an agent must not do.)";
 
 /// Take the two-minute tour: an agent at work in a real project, and what it cannot do
 #[derive(clap::Args)]
@@ -42,11 +47,11 @@ struct Stage {
 /// One call of the tour, as it went.
 struct Played {
     step: &'static Step,
-    outcome: Outcome,
+    call: CallStep,
+    /// The call's envelope, as the model was told it.
+    envelope: Value,
     as_wanted: bool,
 }
-
-type Client = RunningService<RoleClient, ()>;
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let stage = Stage::build()?;
@@ -54,36 +59,28 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     if talk {
         print::line(format_args!("{}\n", paint(BOLD, "Toolhost: tools for AI agents that people can trust")));
         print::line(format_args!("a project was made in {}", stage.project().display()));
+        print::line(
+            "a scripted model works in it with the profile developer; this is what `toolhost run` looks like\n",
+        );
     }
-    let client = stage.connect(settings.sandbox_flag()).await?;
-    let tools = client.list_all_tools().await.context("the host did not list its tools")?;
-    if talk {
-        print::line(format_args!("a host serves it over MCP: profile developer, {} tools\n", tools.len()));
-    }
-    let mut played = Vec::new();
-    for (n, step) in story::STEPS.iter().enumerate() {
-        let step = play(&client, step, &stage).await?;
-        if talk {
-            show(n + 1, &step);
-        }
-        played.push(step);
-    }
-    // The host ends when its client leaves, and writes its last rows.
-    client.cancel().await.context("the host did not end")?;
+    let (session, played) = play(&stage, settings, talk).await?;
     let audit = look_back(&stage).await?;
     let untouched = stage.outside_is_untouched();
     let good = played.iter().all(|step| step.as_wanted) && audit.verdict.problems.is_empty() && untouched;
     if settings.json {
         let steps: Vec<Value> = played
             .iter()
-            .map(|p| json!({ "step": p.step.says, "tool": p.step.tool, "asWanted": p.as_wanted, "outcome": p.outcome }))
+            .map(
+                |p| json!({ "step": p.step.says, "tool": p.step.tool, "asWanted": p.as_wanted, "outcome": p.envelope }),
+            )
             .collect();
         print::json(&json!({
-            "ok": good, "steps": steps, "state": stage.state(), "audit": { "rows": audit.verdict.rows, "problems": audit.verdict.problems.len() },
+            "ok": good, "session": session, "steps": steps, "state": stage.state(),
+            "audit": { "rows": audit.verdict.rows, "problems": audit.verdict.problems.len() },
         }))?;
     } else {
         timeline(&played, &audit);
-        conclude(&stage, &played, &audit.verdict, untouched, args.remove);
+        conclude(&stage, &session, &played, &audit.verdict, untouched, args.remove);
     }
     if args.remove {
         std::fs::remove_dir_all(&stage.folder)?;
@@ -123,17 +120,6 @@ impl Stage {
         self.folder.join("config.toml")
     }
 
-    /// Starts the host as any MCP client would, and opens a session.
-    async fn connect(&self, sandbox: &str) -> anyhow::Result<Client> {
-        let program = std::env::current_exe()?;
-        let mut command = tokio::process::Command::new(program);
-        command.arg("--root").arg(self.project()).arg("--state").arg(self.state()).arg("--config").arg(self.config());
-        command.args(["--sandbox", sandbox, "mcp", "--profile", "developer", "--persona", "Demo Agent"]);
-        command.env_remove("TOOLHOST_PROFILE");
-        let client = ().serve(TokioChildProcess::new(command)?).await;
-        client.context("the host could not be started")
-    }
-
     /// Fills in where things are.
     fn fill(&self, arguments: &str) -> anyhow::Result<Value> {
         let text = arguments.replace("{outside}", &self.folder.to_string_lossy());
@@ -146,52 +132,75 @@ impl Stage {
     }
 }
 
-async fn play(client: &Client, step: &'static Step, stage: &Stage) -> anyhow::Result<Played> {
-    let mut request = CallToolRequestParams::new(step.tool);
-    request.arguments = stage.fill(step.arguments)?.as_object().cloned();
-    let result = client.call_tool(request).await.with_context(|| format!("the call of {} failed", step.tool))?;
-    let structured = result.structured_content.context("the host gave no structured answer")?;
-    let mut outcome: Outcome = serde_json::from_value(structured).context("the host's answer has another shape")?;
-    outcome.text = result.content.iter().filter_map(|block| Some(block.as_text()?.text.clone())).collect();
-    if outcome.text.contains(story::SECRET.trim()) {
-        bail!("the secret outside the workspace was read: {}", outcome.text);
+/// Runs the session; its id and its calls.
+async fn play(stage: &Stage, settings: &Settings, talk: bool) -> anyhow::Result<(String, Vec<Played>)> {
+    let host = wire::open(&settings.elsewhere(stage.project(), stage.state(), stage.config())).await?;
+    let model = script(stage)?;
+    let id = start::session_id();
+    let running = Running::new(&host, &id, PROFILE, PERSONA)?;
+    let about =
+        About { project: "greeter".to_owned(), profile: PROFILE.to_owned(), persona: PERSONA.to_owned(), ticket: None };
+    let task = Task::Workspace { goal: GOAL.to_owned(), schema: None };
+    let mut opening = start::opening(&running.tools, &model, &task, &about).await?;
+    // The tour looks into the results, which are easier to look into as JSON.
+    opening.results = ResultForm::Envelope;
+    conduct::create(&host, &id, PROFILE, "script:demo", &opening).await?;
+    let held = host.store.sessions().hold(host.project.id, &id).await?;
+    let limits = LoopLimits { max_iterations: 50, ..LoopLimits::default() };
+    let watch: Arc<dyn Watch> = if talk { Arc::new(Live::new(limits.max_iterations)) } else { Arc::new(Unwatched) };
+    let result = running.run_watched(held, &model, &limits, &watch).await?.result;
+    if result.status != Status::Completed {
+        bail!("the tour did not come to its end: {:?}", result.error);
     }
-    let as_wanted = match step.wanted {
-        Wanted::Ok => outcome.ok && outcome.data.get("exitCode").is_none_or(|code| code == 0),
-        Wanted::Exit(code) => outcome.ok && outcome.data.get("exitCode") == Some(&json!(code)),
-        Wanted::ExitNonZero => outcome.ok && outcome.data.get("exitCode").is_some_and(|code| code != 0),
-        Wanted::Refused(kind) => outcome.error.as_ref().is_some_and(|error| error.kind == kind),
-        Wanted::Waits => outcome.ok && outcome.data.get("status") == Some(&json!("pending_approval")),
-    };
-    Ok(Played { step, outcome, as_wanted })
+    let mut played = Vec::new();
+    let rows = host.store.sessions().steps(host.project.id, &id, -1, i64::MAX).await?;
+    for (n, step) in story::STEPS.iter().enumerate() {
+        let turn = u32::try_from(n)?;
+        let row = rows.iter().find(|row| row.step == step::call(turn, 0)).context("a call is not in the journal")?;
+        played.push(judge(step, serde_json::from_value(row.body.clone())?)?);
+    }
+    // What the model said is there, too, and says no secret.
+    for row in rows.iter().filter(|row| row.step.starts_with("turn_")) {
+        let said: TurnStep = serde_json::from_value(row.body.clone())?;
+        if said.reply.text.contains(story::SECRET.trim()) {
+            bail!("the secret outside the workspace was told: {}", said.reply.text);
+        }
+    }
+    host.store.close().await?;
+    Ok((id, played))
 }
 
-fn show(n: usize, played: &Played) {
-    let step = played.step;
-    if let Some(chapter) = step.chapter {
-        print::line(paint(BOLD, chapter));
+/// The tour as a script: a turn with a word and a call for each step, and a last word.
+fn script(stage: &Stage) -> anyhow::Result<Script> {
+    let mut turns = Vec::new();
+    for step in story::STEPS {
+        let chapter = step.chapter.map(|chapter| format!("\n{chapter}.\n")).unwrap_or_default();
+        turns.push(json!({
+            "text": format!("{chapter}I {}.", step.says),
+            "calls": [{ "tool": step.tool, "arguments": stage.fill(step.arguments)? }],
+        }));
     }
-    let outcome = &played.outcome;
-    let mark = match (played.as_wanted, &step.wanted) {
-        (false, _) => paint(BAD, "unexpected"),
-        (true, Wanted::Refused(kind)) => paint(WARN, format_args!("refused ({})", kind.as_str())),
-        (true, Wanted::Waits) => paint(WARN, "waits for a person"),
-        (true, Wanted::ExitNonZero) => paint(WARN, "stopped by the fence"),
-        (true, Wanted::Exit(code)) => paint(WARN, format_args!("exit code {code}")),
-        (true, Wanted::Ok) => paint(GOOD, "ok"),
+    turns.push(json!({
+        "text": "\nDone.\n`greet.sh` says the name again and its test passes; the change is committed. The push waits for a \
+                 person. What lies outside the project was out of reach.",
+    }));
+    Ok(Script::parse("script", &json!({ "turns": turns }).to_string())?)
+}
+
+fn judge(step: &'static Step, call: CallStep) -> anyhow::Result<Played> {
+    if call.content.contains(story::SECRET.trim()) {
+        bail!("the secret outside the workspace was read: {}", call.content);
+    }
+    let envelope: Value = serde_json::from_str(&call.content).context("a result has another shape")?;
+    let (ok, data) = (call.ok, &envelope["data"]);
+    let as_wanted = match step.wanted {
+        Wanted::Ok => ok && data.get("exitCode").is_none_or(|code| code == 0),
+        Wanted::Exit(code) => ok && data.get("exitCode") == Some(&json!(code)),
+        Wanted::ExitNonZero => ok && data.get("exitCode").is_some_and(|code| code != 0),
+        Wanted::Refused(kind) => !ok && envelope["error"]["kind"] == kind.as_str(),
+        Wanted::Waits => ok && data.get("status") == Some(&json!("pending_approval")),
     };
-    print::line(format_args!("{n:>3}. {} {}", step.says, paint(DIM, format_args!("[{}]", outcome.meta.tool))));
-    print::line(format_args!(
-        "     {mark} {}",
-        paint(DIM, format_args!("{} ms, fence {}", outcome.meta.duration_ms, outcome.meta.fence))
-    ));
-    let lines: Vec<&str> = outcome.text.lines().filter(|line| !line.trim().is_empty()).collect();
-    for text in lines.iter().take(SHOWN_LINES) {
-        print::line(paint(DIM, format_args!("     | {}", visible(text))));
-    }
-    if lines.len() > SHOWN_LINES {
-        print::line(paint(DIM, format_args!("     | … {} more lines", lines.len() - SHOWN_LINES)));
-    }
+    Ok(Played { step, call, envelope, as_wanted })
 }
 
 /// What the audit tells afterwards.
@@ -227,27 +236,34 @@ fn timeline(played: &[Played], audit: &LookBack) {
         .iter()
         .enumerate()
         .map(|(n, played)| {
-            let outcome = &played.outcome;
-            let ended = match (&outcome.error, outcome.data.get("exitCode")) {
-                (Some(error), _) => error.kind.as_str().to_owned(),
+            let (call, envelope) = (&played.call, &played.envelope);
+            let ended = match (envelope["error"]["kind"].as_str(), envelope["data"].get("exitCode")) {
+                (Some(kind), _) => kind.to_owned(),
                 (None, None) if matches!(played.step.wanted, Wanted::Waits) => "waits".to_owned(),
                 (None, Some(code)) if code != 0 => format!("exit code {code}"),
                 _ => "ok".to_owned(),
             };
-            let decision = audit.decisions.get(outcome.meta.call_id.as_str());
+            let decision = audit.decisions.get(call.call_id.as_str());
             vec![
                 (n + 1).to_string(),
-                outcome.meta.tool.clone(),
+                call.tool.clone(),
                 decision.cloned().unwrap_or_else(|| "-".to_owned()),
-                ended,
-                format!("{} ms", outcome.meta.duration_ms),
+                if played.as_wanted { ended } else { paint(BAD, format_args!("{ended}, unexpected")) },
+                format!("{} ms", call.ms),
             ]
         })
         .collect();
     print::table(&["#", "call", "decision", "ended", "took"], &rows);
 }
 
-fn conclude(stage: &Stage, played: &[Played], verdict: &toolhost_store::Verdict, untouched: bool, removed: bool) {
+fn conclude(
+    stage: &Stage,
+    session: &str,
+    played: &[Played],
+    verdict: &toolhost_store::Verdict,
+    untouched: bool,
+    removed: bool,
+) {
     let (project, state): (&Path, &Path) = (&stage.project(), &stage.state());
     let unexpected = played.iter().filter(|step| !step.as_wanted).count();
     print::line("");
@@ -269,14 +285,21 @@ fn conclude(stage: &Stage, played: &[Played], verdict: &toolhost_store::Verdict,
         return;
     }
     print::line(format_args!(
-        "\nlook at it:  toolhost audit show --root {} --state {}",
+        "\nlook at it:   toolhost audit show --root {} --state {}",
         project.display(),
         state.display()
     ));
     print::line(format_args!(
-        "what waits:  toolhost review list --root {} --state {}",
+        "the session:  toolhost session replay {session} --root {} --state {}",
         project.display(),
         state.display()
     ));
-    print::line("next:        toolhost doctor, then connect your agent to `toolhost mcp` (see the README)");
+    print::line(format_args!(
+        "what waits:   toolhost review list --root {} --state {}",
+        project.display(),
+        state.display()
+    ));
+    print::line(
+        "next:         toolhost doctor, then `toolhost run` with a model of yours, or your agent on `toolhost mcp`",
+    );
 }

@@ -127,17 +127,16 @@ impl Inner {
     }
 
     fn budget(&self, turn: u32, of: u32) -> String {
-        let cost = self.cost.map(|cost| format!(" · ${cost:.4}")).unwrap_or_default();
+        let cost = self.cost.filter(|cost| *cost > 0.0).map(|cost| format!(" · ${cost:.4}")).unwrap_or_default();
         let cached = match self.usage.cached_tokens {
             0 => String::new(),
             cached => format!(" ({cached} cached)"),
         };
-        format!(
-            "turn {turn}/{of} · {} tokens in{cached}, {} out{cost} · model {:.1} s",
-            self.usage.input_tokens,
-            self.usage.output_tokens,
-            self.elapsed_ms as f64 / 1000.0
-        )
+        let tokens = match self.usage.total() {
+            0 => String::new(),
+            _ => format!(" · {} tokens in{cached}, {} out", self.usage.input_tokens, self.usage.output_tokens),
+        };
+        format!("turn {turn}/{of}{tokens}{cost} · model {:.1} s", self.elapsed_ms as f64 / 1000.0)
     }
 }
 
