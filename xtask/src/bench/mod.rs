@@ -4,6 +4,7 @@
 //! [`playground`] makes the files both sides work on, [`client`] speaks MCP, [`peers`] knows the others, [`rows`] has
 //! one function per measurement, and [`table`] judges and prints.
 
+mod agent;
 mod client;
 mod packages;
 mod peers;

@@ -15,11 +15,19 @@ const NODE_VERSION: &str = "2026.8.31";
 const RUST_PACKAGE: &str = "rust-mcp-filesystem";
 const RUST_VERSION: &str = "0.4.5";
 
+/// The loop of adk-rust, beside its example.
+const ADK_LOOP: &str = "loop_cost";
+/// Other loops with tools.
+const PYTHON_LOOPS: [&str; 2] = ["openai-agents==0.18.1", "pydantic-ai-slim[openai]==1.80.0"];
+
 /// The peers' programs, where they are installed.
 pub(crate) struct Peers {
     node: Result<PathBuf, String>,
     rust: Result<PathBuf, String>,
     ripgrep: Result<(), String>,
+    adk: Result<PathBuf, String>,
+    /// A Python with the other loops.
+    python: Result<PathBuf, String>,
 }
 
 impl Peers {
@@ -30,14 +38,17 @@ impl Peers {
         Self {
             node: installed(folder.join("node_modules").join(NODE_PACKAGE).join("dist/index.js"), NODE_PACKAGE),
             rust: installed(folder.join("bin").join(RUST_PACKAGE), RUST_PACKAGE),
+            adk: installed(folder.join("bin").join(ADK_LOOP), "adk-rust's loop"),
+            python: installed(folder.join("loops/bin/python"), "a Python with openai-agents and pydantic-ai"),
             ripgrep: if shell::has_program("rg") { Ok(()) } else { Err("ripgrep (`rg`) is missing".to_owned()) },
         }
     }
 
     /// What is said about those that were not found.
     pub(crate) fn missing(&self) -> Vec<&str> {
-        let said = [self.node.as_ref().err(), self.rust.as_ref().err(), self.ripgrep.as_ref().err()];
-        said.into_iter().flatten().map(String::as_str).collect()
+        let said = [&self.node, &self.rust, &self.adk, &self.python].map(|found| found.as_ref().err());
+        let said = said.into_iter().chain([self.ripgrep.as_ref().err()]);
+        said.flatten().map(String::as_str).collect()
     }
 
     pub(crate) fn node_server(&self, root: &Path) -> Option<Server> {
@@ -47,6 +58,18 @@ impl Peers {
 
     pub(crate) fn rust_server(&self, root: &Path) -> Option<Server> {
         Some(Server::new(RUST_PACKAGE, self.rust.as_ref().ok()?).arg(root))
+    }
+
+    /// adk-rust's loop with a tool in memory: `URL STEPS`.
+    pub(crate) fn adk_loop(&self) -> Option<Command> {
+        self.adk.as_ref().ok().map(Command::new)
+    }
+
+    /// A loop of Python's: `NAME URL STEPS`.
+    pub(crate) fn python_loop(&self, root: &Path, name: &str) -> Option<Command> {
+        let mut command = Command::new(self.python.as_ref().ok()?);
+        command.arg(root.join("xtask/src/bench/loops.py")).arg(name);
+        Some(command)
     }
 
     /// ripgrep in a folder, without the person's own configuration.
@@ -68,5 +91,11 @@ pub(crate) fn install(root: &Path, folder: &Path) -> Result<()> {
     shell::must_run(&mut npm)?;
     let mut cargo = shell::cargo(root);
     cargo.args(["install", "--locked", RUST_PACKAGE, "--version", RUST_VERSION, "--root"]).arg(folder);
-    shell::must_run(&mut cargo)
+    shell::must_run(&mut cargo)?;
+    let mut cargo = shell::cargo(root);
+    cargo.args(["install", "--locked", "--bin", ADK_LOOP, "--path", "examples/adk", "--root"]).arg(folder);
+    shell::must_run(&mut cargo)?;
+    let loops = folder.join("loops");
+    shell::must_run(Command::new("python3").args(["-m", "venv"]).arg(&loops))?;
+    shell::must_run(Command::new(loops.join("bin/pip")).args(["install", "--quiet"]).args(PYTHON_LOOPS))
 }

@@ -15,6 +15,7 @@ use crate::bench::people;
 use crate::bench::playground::{PAGE, Playground, RARE_WORD, TREE_FILES};
 use crate::bench::records::{Engine, Shelves, word};
 use crate::bench::table::{Budget, Measured, Row, Unit};
+use crate::bench::{agent, build};
 
 /// The fence that is strongest here.
 const FULL: &[&str] = &[];
@@ -52,6 +53,11 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// The agent's own measurement, built when it is first asked for.
+    pub(crate) fn loop_cost(&self) -> Result<PathBuf> {
+        build(&self.root, &["--package", "toolhost-cli", "--example", "loop_cost"], "release/examples/loop_cost")
+    }
+
     fn ours(&self, root: &Path, flags: &[&str]) -> Server {
         let state = self.playground.state(&flags.join(""));
         let server = Server::new("toolhost", &self.program).arg("mcp").arg("--root").arg(root);
@@ -69,7 +75,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 28] = [
+const PLANS: [Plan; 35] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -123,6 +129,21 @@ const PLANS: [Plan; 28] = [
     Plan { what: "file_write that a person allows", unit: Unit::Milliseconds, measure: people::approval,
         budgets: &[Budget::AddedMax(2.0)] },
     Plan { what: "deploy of 50,000 files", unit: Unit::Milliseconds, measure: people::deploy,
+        budgets: &[Budget::RatioMax(2.0)] },
+    Plan { what: "agent: a step of 50", unit: Unit::Milliseconds, measure: |stage| agent::steps(stage, "50"),
+        budgets: &[Budget::RatioMax(1.0)] },
+    Plan { what: "agent: a step of 300", unit: Unit::Milliseconds, measure: |stage| agent::steps(stage, "300"),
+        budgets: &[Budget::RatioMax(1.0)] },
+    Plan { what: "agent: beside openai-agents", unit: Unit::Milliseconds, measure: |stage| agent::beside_python(stage, "openai-agents"),
+        budgets: &[Budget::RatioMax(1.0)] },
+    Plan { what: "agent: beside pydantic-ai", unit: Unit::Milliseconds, measure: |stage| agent::beside_python(stage, "pydantic-ai"),
+        budgets: &[Budget::RatioMax(1.0)] },
+    // What grows by a tenth in twenty times the steps is noise of the machine's.
+    Plan { what: "agent: our own part of the 1,000th step", unit: Unit::Milliseconds, measure: agent::own,
+        budgets: &[Budget::RatioMax(1.3)] },
+    Plan { what: "agent: 1,000 sessions at once", unit: Unit::Mebibytes, measure: agent::crowd_memory,
+        budgets: &[Budget::OursMax(300.0)] },
+    Plan { what: "agent: the last of 1,000 sessions", unit: Unit::Milliseconds, measure: agent::crowd_last,
         budgets: &[Budget::RatioMax(2.0)] },
     Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
         budgets: &[Budget::OursMax(25.0)] },
