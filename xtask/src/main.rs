@@ -7,6 +7,7 @@
 
 mod bench;
 mod ci;
+mod examples;
 mod finding;
 mod generate;
 mod layers;
@@ -40,6 +41,8 @@ enum Task {
     Gen(generate::Arguments),
     /// Runs the tests again and again, to find the one that does not always pass.
     Soak(soak::Arguments),
+    /// Runs the examples of other agents' loops, against a model that plays a script.
+    Examples(examples::Arguments),
     /// Measures the budgets against their peers, in release mode.
     Bench(bench::Arguments),
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::read(root).map(|tree| finding::show("tidy", &tidy::check(&tree), &[])),
         Task::Gen(arguments) => generate::run(root, &arguments),
         Task::Soak(arguments) => soak::run(root, &arguments),
+        Task::Examples(arguments) => examples::run(root, &arguments),
         Task::Bench(arguments) => bench::run(root, &arguments),
     };
     answer.unwrap_or_else(|error| {

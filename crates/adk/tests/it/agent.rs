@@ -8,6 +8,8 @@ use toolhost_adk::Toolset;
 use toolhost_contract::{Caller, CallerKind, Scope};
 use toolhost_testkit::{House, HouseBuilder, USER};
 
+use crate::notes::{Notes, tools};
+
 /// The context of a call, in the agent's own session.
 pub(crate) struct Context {
     content: Content,
@@ -77,9 +79,20 @@ impl ToolContext for Context {
     }
 }
 
-/// A house with the real tools.
-pub(crate) fn house() -> HouseBuilder {
-    HouseBuilder::of(toolhost_tools::all)
+/// What the profiles are that agents here have.
+const PROFILES: &str = "[profiles.reader]\ntools = ['note.read']\n[profiles.writer]\ntools = ['note.*']\n";
+
+/// A house with notes.
+pub(crate) fn house() -> (HouseBuilder, Notes) {
+    let notes = Notes::default();
+    (HouseBuilder::new(tools(&notes)).operator(PROFILES), notes)
+}
+
+/// The same, where a person is asked about every note that is written.
+pub(crate) fn asking_house() -> (HouseBuilder, Notes) {
+    let (builder, notes) = house();
+    let rule = "[[profiles.writer.rules]]\ntool = 'note.write'\ndecide = 'ask'\n";
+    (builder.operator(&format!("{PROFILES}{rule}")), notes)
 }
 
 /// In whose name an agent works.

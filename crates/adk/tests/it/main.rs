@@ -5,3 +5,4 @@
 mod agent;
 mod calls;
 mod listed;
+mod notes;
