@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::{packages, shell};
 
 /// `layers` and `tidy` are not listed: they are tests of this crate.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step { name: "fmt", cargo: &["fmt", "--all", "--check"], environment: &[] },
     Step {
         name: "clippy",
@@ -19,6 +19,8 @@ const STEPS: [Step; 5] = [
         environment: &[],
     },
     Step { name: "test", cargo: &["test", "--workspace", "--locked"], environment: &[] },
+    // Other agents' loops: what they bring along has a house of its own.
+    Step { name: "examples", cargo: &["xtask", "examples"], environment: &[] },
     Step { name: "gen", cargo: &["xtask", "gen", "--check"], environment: &[] },
     Step {
         name: "doc",
@@ -73,9 +75,9 @@ fn table(steps: &[Step], results: &[Went]) -> String {
     let rows = steps.iter().enumerate().map(|(index, step)| match results.get(index) {
         Some(went) => {
             let said = if went.exit_code == 0 { "ok" } else { "failed" };
-            format!("{:<8}{said:<10}{:>8.1} s", step.name, went.took.as_secs_f64())
+            format!("{:<10}{said:<10}{:>8.1} s", step.name, went.took.as_secs_f64())
         }
-        None => format!("{:<8}not run", step.name),
+        None => format!("{:<10}not run", step.name),
     });
     rows.collect::<Vec<_>>().join("\n")
 }
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn the_table_says_what_passed_what_failed_and_what_was_not_reached() {
         let went = |seconds, exit_code| Went { took: Duration::from_secs(seconds), exit_code };
-        let expected = "fmt     ok             1.0 s\nclippy  failed        62.0 s\ntest    not run\ngen     not run\ndoc     not run";
+        let expected = "fmt       ok             1.0 s\nclippy    failed        62.0 s\ntest      not run\nexamples  not run\ngen       not run\ndoc       not run";
         assert_eq!(table(&STEPS, &[went(1, 0), went(62, 101)]), expected);
     }
 }

@@ -211,7 +211,7 @@ fn the_old_shape_is_taken_with_a_warning() {
     let place = |value: Value| parse(&value).unwrap_err().errors[0].path.clone();
     assert_eq!(place(json!({ "steps": [{ "nodeId": "a", "content": "" }] })), "operations[0].target.workflowId");
     assert_eq!(place(json!({ "steps": [], "more": 1 })), "operations");
-    assert_eq!(place(json!({ "assets": [7] })), "operations[0].payload.content");
+    assert_eq!(place(json!({ "assets": [7] })), "operations[0].target.path");
 }
 
 #[test]

@@ -140,7 +140,7 @@ async fn row_4_the_model_looks_things_up_with_the_reads_of_the_builder() {
             call("builder_step_read", json!({ "workflowId": "research-report", "nodeId": "scope" })),
             call("builder_agent_read", json!({ "agentId": "scout" })),
             call("builder_asset_read", json!({ "path": "assets/brief-template.md" })),
-            call("builder_refs_find", json!({ "locator": { "type": "agent", "value": "scout" } })),
+            call("builder_refs_find", json!({ "locator": { "type": "id", "value": "scout" } })),
         ] },
         { "expect": { "at": { "/ok": true, "/meta/allowWrite": false } },
           "text": "{\"responseType\": \"chat\", \"assistantSummary\": \"Two steps refer to the analyst.\"}" },

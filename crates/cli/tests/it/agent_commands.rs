@@ -1,0 +1,203 @@
+//! `toolhost run` and `toolhost session`, as a person types them, against servers that check every request.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use toolhost_testkit::{ModelFormat, ModelServer, Program, TempWorkspace, Turn, until};
+
+use crate::room::program;
+
+fn workspace() -> TempWorkspace {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "alpha\n");
+    workspace
+}
+
+fn turns() -> Vec<Turn> {
+    vec![
+        Turn::text("I look.").and_call("file_read", &json!({ "path": "a.txt" })).and_call("file_list", &json!({})),
+        Turn::call("file_write", &json!({ "path": "b.txt", "content": "beta ä€🦀\n" })).arguments_by(1),
+        Turn::text("Wrote `b.txt`. 完成。").torn_by(1),
+    ]
+}
+
+/// The program with a key for the server, as an operator would give it.
+fn with_key(workspace: &TempWorkspace, spec: &str) -> Program {
+    let config = format!("model = \"{spec}\"\n[models.\"{spec}\"]\nkey = \"MOCK_KEY\"\nwindow = 200000\n");
+    workspace.write_beside("operator.toml", &config);
+    program(workspace)
+        .variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"))
+        .variable("MOCK_KEY", ModelServer::KEY)
+}
+
+fn events(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn last_session(program: &Program) -> Value {
+    let listed: Value = serde_json::from_str(&program.run(&["session", "list", "--json"]).stdout).unwrap();
+    listed[0].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_done_with_anthropic_and_with_a_local_server_alike() {
+    for (format, provider) in [(ModelFormat::Anthropic, "anthropic"), (ModelFormat::OpenAi, "openai")] {
+        let server = ModelServer::start(format, turns()).await;
+        let workspace = workspace();
+        let spec = format!("{provider}:mock@{}", server.url());
+        let program = with_key(&workspace, &spec);
+        let ran = tokio::task::spawn_blocking(move || program.run(&["run", "write b", "--json"])).await.unwrap();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let events = events(&ran.stdout);
+        let ended = events.last().unwrap();
+        assert_eq!((&ended["event"], &ended["result"]["status"]), (&json!("ended"), &json!("completed")), "{ran:?}");
+        assert_eq!(ended["result"]["answer"]["assistantSummary"], "Wrote `b.txt`. 完成。");
+        assert_eq!(workspace.read("b.txt"), "beta ä€🦀\n");
+        let texts: String =
+            events.iter().filter(|e| e["event"] == "text").map(|e| e["text"].as_str().unwrap()).collect();
+        assert_eq!(texts, "I look.Wrote `b.txt`. 完成。", "it streams");
+        assert_eq!(server.asked(), 3);
+        assert!(!format!("{ran:?}").contains(ModelServer::KEY), "the key is shown nowhere");
+        // Dropping the server fails the test if any request was not as its format has it.
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_killed_goes_on_with_the_same_server() {
+    let server = ModelServer::stateless(
+        ModelFormat::Anthropic,
+        vec![
+            Turn::call("bash", &json!({ "command": "echo once >> ran.txt" })),
+            Turn::call("bash", &json!({ "command": "echo on > began.txt; sleep 300" })),
+            Turn::text("Done."),
+        ],
+    )
+    .await;
+    let workspace = workspace();
+    let program = with_key(&workspace, &format!("anthropic:mock@{}", server.url()));
+    let mut command = tokio::process::Command::from(program.command(&["run", "work"]));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the second command runs", || workspace.has("began.txt")).await;
+    child.kill().await.unwrap();
+    let row = last_session(&program);
+    assert_eq!((&row["state"], &row["running"]), (&json!("active"), &json!(false)), "{row}");
+    let id = row["id"].as_str().unwrap().to_owned();
+    let resumed = id.clone();
+    let program = tokio::task::spawn_blocking(move || {
+        let ran = program.run(&["session", "resume", &resumed]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        program
+    });
+    let program = program.await.unwrap();
+    assert_eq!(workspace.read("ran.txt"), "once\n");
+    let shown = program.run(&["session", "show", &id, "--json"]).stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let step = shown["steps"].as_array().unwrap().iter().find(|row| row["step"] == "call_1_0").unwrap();
+    assert!(step["body"]["content"].as_str().unwrap().starts_with("It is unknown whether this call ran"), "{step}");
+    let told = server.requests().last().unwrap().body.to_string();
+    assert!(told.contains("It is unknown whether this call ran"), "the model is told so");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_pauses_and_the_session_goes_on_later() {
+    let workspace = workspace();
+    let story = json!({ "turns": [
+        { "calls": [{ "tool": "bash", "arguments": { "command": "echo on > began.txt; sleep 1; echo one >> ran.txt" } }] },
+        { "calls": [{ "tool": "bash", "arguments": { "command": "echo two >> ran.txt" } }] },
+        { "text": "Done." },
+    ] });
+    workspace.write_beside("story.json", &story.to_string());
+    let program = program(&workspace);
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    let mut command = tokio::process::Command::from(program.command(&["run", "count", "--model", &model]));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the command runs", || workspace.has("began.txt")).await;
+    let pid = child.id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines = String::new();
+    while let Some(line) = said.next_line().await.unwrap() {
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    assert_eq!(child.wait().await.unwrap().code(), Some(1), "{lines}");
+    assert!(lines.contains("paused") && lines.contains("toolhost session resume as_"), "{lines}");
+    assert_eq!(workspace.read("ran.txt"), "one\n", "the call under way came to its end, and no other began");
+    let row = last_session(&program);
+    assert_eq!(row["state"], "paused");
+    let ran = program.run(&["session", "resume", row["id"].as_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(workspace.read("ran.txt"), "one\ntwo\n");
+}
+
+#[test]
+fn sessions_are_listed_forked_replayed_and_answered() {
+    let workspace = workspace();
+    let read = json!({ "tool": "file_read", "arguments": { "path": "a.txt" } });
+    let story = json!({ "turns": [
+        { "calls": [read] }, { "text": "It says alpha." }, { "expect": { "user": "more?" }, "text": "No more." },
+    ] });
+    workspace.write_beside("story.json", &story.to_string());
+    let program = program(&workspace);
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    let ran = program.run(&["run", "read a", "--model", &model]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("It says alpha."), "{ran:?}");
+    let id = last_session(&program)["id"].as_str().unwrap().to_owned();
+    let again = program.run(&["session", "resume", &id]);
+    assert!(again.code == Some(2) && again.stderr.contains("say what comes next"), "{again:?}");
+    let more = program.run(&["session", "resume", &id, "more?"]);
+    assert!(more.code == Some(0) && more.stdout.contains("No more."), "{more:?}");
+    let replayed = program.run(&["session", "replay", &id]);
+    assert!(replayed.stdout.contains("It says alpha.") && replayed.stderr.contains("file.read"), "{replayed:?}");
+    let forked = program.run(&["session", "fork", &id, "--at", "1"]);
+    let fork = forked.stdout.trim().to_owned();
+    let resumed = program.run(&["session", "resume", &fork]);
+    assert!(resumed.code == Some(0) && resumed.stdout.contains("It says alpha."), "{resumed:?}");
+    let cancelled = program.run(&["session", "cancel", &fork]);
+    assert!(cancelled.code == Some(1) && cancelled.stderr.contains("has ended"), "{cancelled:?}");
+    let wrong = program.run(&["session", "show", "as_none"]);
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("as_none"), "{wrong:?}");
+}
+
+#[test]
+fn what_is_typed_wrong_is_said_with_the_next_step() {
+    let workspace = workspace();
+    let program = program(&workspace);
+    let cases: [(&[&str], &str); 6] = [
+        (&["run", "x"], "no model is chosen"),
+        (&["run", "x", "--model", "claude-sonnet"], "anthropic:"),
+        (&["run", "x", "--model", "anthropic:claude-sonnet-4-5"], "ANTHROPIC_API_KEY"),
+        (&["run", "x", "--model", "script:/no/such.json"], "/no/such.json"),
+        (&["run", " ", "--model", "script:/no/such.json"], "say what to do"),
+        (&["run", "x", "--target", "thing:y", "--model", "script:/no/such.json"], "is no target"),
+    ];
+    for (arguments, said) in cases {
+        let ran = program.run(arguments);
+        assert!(ran.code != Some(0) && ran.stderr.contains(said), "{arguments:?}: {ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_on_a_cassette_plays_again_without_a_server() {
+    let server = ModelServer::start(ModelFormat::OpenAi, turns()).await;
+    let workspace = workspace();
+    let program = with_key(&workspace, &format!("openai:mock@{}", server.url()));
+    let tape = workspace.beside("tape.jsonl").display().to_string();
+    let (recording, playing) = (format!("record:{tape}:openai:mock@{}", server.url()), format!("replay:{tape}"));
+    let ran = tokio::task::spawn_blocking(move || {
+        let recorded = program.run(&["run", "write b", "--model", &recording]);
+        assert_eq!(recorded.code, Some(0), "{recorded:?}");
+        program
+    });
+    let program = ran.await.unwrap();
+    drop(server);
+    assert!(!std::fs::read_to_string(&tape).unwrap().contains(ModelServer::KEY));
+    workspace.remove("b.txt");
+    let played = program.run(&["run", "write b", "--model", &playing]);
+    assert_eq!(played.code, Some(0), "{played:?}");
+    assert_eq!(workspace.read("b.txt"), "beta ä€🦀\n");
+    let other = program.run(&["run", "write c", "--model", &playing]);
+    assert!(other.code == Some(1) && !workspace.has("c.txt"), "{other:?}");
+}
