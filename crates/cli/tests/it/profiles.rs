@@ -33,6 +33,7 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         "git.log",
         "git.status",
         "memory.query",
+        "session.result",
         "ticket.read",
         "tool.describe",
         "tool.list",

@@ -6,7 +6,8 @@ use toolhost_store::Records;
 use toolhost_store::records::Kind;
 
 /// Families of tools that keep no records.
-const WITHOUT_RECORDS: [&str; 9] = ["file", "bash", "git", "tool", "approval", "review", "human", "deploy", "builder"];
+const WITHOUT_RECORDS: [&str; 9] =
+    ["file", "bash", "git", "tool", "session", "approval", "review", "human", "deploy", "builder"];
 
 /// The tools that keep records.
 pub(crate) fn record_tools() -> Vec<Facts> {

@@ -83,7 +83,7 @@ impl Tool for DataFormat {
                 expect: Expect::Data(&[
                     ("/valid", "false"),
                     ("/findings/0/id", "\"REQ-001\""),
-                    ("/findings/0/path", "\"/requirements/0/acceptanceCriteria\""),
+                    ("/findings/1/path", "\"/requirements/0/acceptanceCriteria\""),
                 ]),
             },
             Example {
