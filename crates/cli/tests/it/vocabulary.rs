@@ -6,7 +6,7 @@ use toolhost_store::Records;
 use toolhost_store::records::Kind;
 
 /// Families of tools that keep no records.
-const WITHOUT_RECORDS: [&str; 9] =
+const WITHOUT_RECORDS: [&str; 10] =
     ["file", "bash", "git", "tool", "session", "approval", "review", "human", "deploy", "builder"];
 
 /// The tools that keep records.
