@@ -147,7 +147,9 @@ async fn the_audit_tells_what_became_of_a_call() {
         assert_eq!(fate("never").await, Fate::NeverStarted, "{place}");
         here.store.audit().append(entry(here.project, Event::Decision, "decided")).await.unwrap();
         assert_eq!(fate("decided").await, Fate::NeverStarted, "{place}");
-        here.store.audit().append(entry(here.project, Event::Started, "began")).await.unwrap();
+        let mut command = entry(here.project, Event::Started, "began");
+        command.tool = "bash".to_owned();
+        here.store.audit().append(command).await.unwrap();
         assert_eq!(fate("began").await, Fate::Unknown, "{place}");
         let mut write = entry(here.project, Event::Started, "wrote");
         write.tool = "file.write".to_owned();
