@@ -159,17 +159,20 @@ impl Stop {
                 }
             };
             paused = true;
-            // A pause may still become a cancel; nothing else changes its mind.
-            let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-            if why.as_ref().is_none_or(|why| *why == Halt::Paused) {
-                *why = Some(halt);
-            }
-            drop(why);
+            self.note(halt);
             self.soft.cancel();
             if hard {
                 self.hard.cancel();
                 return std::future::pending().await;
             }
+        }
+    }
+
+    /// A pause may still become a cancel; nothing else changes its mind.
+    fn note(&self, halt: Halt) {
+        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        if why.as_ref().is_none_or(|why| *why == Halt::Paused) {
+            *why = Some(halt);
         }
     }
 

@@ -121,9 +121,13 @@ impl<'a> Sitting<'a> {
         run_tool_loop(&state, model, &self.tools, &self.limits, &self.control, &watch).await.unwrap()
     }
 
-    /// What each call of the session was answered with, by its step.
+    /// What each call of the session was answered with, in the order in which they were asked for.
     pub(crate) async fn contents(&self) -> Vec<(String, Value)> {
         let steps = self.house.store.sessions().steps(self.house.project.id, &self.id, -1, 10_000).await.unwrap();
-        steps.into_iter().filter(|row| row.step.starts_with("call_")).map(|row| (row.step, row.body)).collect()
+        let calls = steps.into_iter().filter(|row| row.step.starts_with("call_"));
+        let mut calls: Vec<(String, Value)> = calls.map(|row| (row.step, row.body)).collect();
+        // Reads at once are kept as they end.
+        calls.sort_by_key(|(step, _)| step.split('_').filter_map(|part| part.parse().ok()).collect::<Vec<u32>>());
+        calls
     }
 }
