@@ -20,6 +20,6 @@ pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use ids::{CallId, IdSource, RandomIds};
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
-pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Tool, description_of, schema_of};
+pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Packed, Tool, description_of, schema_of};
 pub use toolhost_sandbox::BoxFuture;
 pub use visible::{is_deceptive, visible, visible_line};
