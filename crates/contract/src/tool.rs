@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::future::Future;
 
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RestrictFormats;
+use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -131,8 +131,22 @@ pub struct Facts {
     pub waits: bool,
     pub aliases: Vec<Alias>,
     pub input_schema: Value,
-    pub output_schema: Value,
+    pub output_schema: Packed,
     pub examples: Vec<Example>,
+}
+
+/// A JSON value as text: for what is looked at now and then, and would take ten times the room as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed(Box<str>);
+
+impl Packed {
+    pub fn new(value: &Value) -> Self {
+        Self(value.to_string().into())
+    }
+
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).expect("it was written from a value")
+    }
 }
 
 /// A tool, erased. Every [`Tool`] is one; a tool from elsewhere may implement it by hand.
@@ -164,7 +178,7 @@ impl<T: Tool> AnyTool for T {
             waits: T::WAITS,
             aliases: self.aliases(),
             input_schema: without_description(input_schema),
-            output_schema: without_description(schema_of::<T::Output>()),
+            output_schema: Packed::new(&without_description(schema_of::<T::Output>())),
             examples: self.examples(),
         }
     }
@@ -191,13 +205,22 @@ fn input_of<T: Tool>(arguments: Value) -> Result<T::Input, ToolError> {
 
 /// The JSON Schema (2020-12) of a type, whole in itself.
 pub fn schema_of<T: JsonSchema>() -> Value {
+    // Only this line is compiled for each type.
+    as_published(generator().into_root_schema_for::<T>())
+}
+
+fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
         s.meta_schema = None;
         // `uint64` and its like are no formats of JSON Schema.
         s.transforms.push(Box::new(RestrictFormats::default()));
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    settings.into_generator()
+}
+
+fn as_published(schema: Schema) -> Value {
+    let mut schema = schema.to_value();
     unwrap_lines(&mut schema);
     if let Some(object) = schema.as_object_mut() {
         object.remove("title");

@@ -29,7 +29,7 @@ pub(crate) fn digest(facts: &Facts, arguments: &Value, call: &Call) -> Result<St
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use toolhost_contract::{CallId, Caller, CallerKind, Effect, Scope};
+    use toolhost_contract::{CallId, Caller, CallerKind, Effect, Packed, Scope};
 
     use super::*;
 
@@ -47,7 +47,7 @@ mod tests {
             waits: false,
             aliases: Vec::new(),
             input_schema: Value::Null,
-            output_schema: Value::Null,
+            output_schema: Packed::new(&Value::Null),
             examples: Vec::new(),
         }
     }

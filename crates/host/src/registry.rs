@@ -141,7 +141,7 @@ impl Registered {
             description: self.facts.description.clone(),
             effect: self.facts.effect,
             input_schema: self.facts.input_schema.clone(),
-            output_schema: self.facts.output_schema.clone(),
+            output_schema: self.facts.output_schema.value(),
             examples: self.facts.examples.iter().map(|example| example.arguments.clone()).collect(),
         }
     }

@@ -66,7 +66,7 @@ fn describe(tool: &Registered) -> Value {
         "version": facts.version,
         "aliases": aliases,
         "inputSchema": facts.input_schema,
-        "outputSchema": facts.output_schema,
+        "outputSchema": facts.output_schema.value(),
         "examples": examples,
     })
 }

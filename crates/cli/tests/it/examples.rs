@@ -33,7 +33,7 @@ async fn every_example_comes_to_what_it_says() {
             let outcome = house.call_rightly(&facts, example.arguments.clone()).await;
             check(&facts.name, example, &outcome);
             if outcome.ok {
-                let validator = jsonschema::draft202012::new(&facts.output_schema).unwrap();
+                let validator = jsonschema::draft202012::new(&facts.output_schema.value()).unwrap();
                 let errors: Vec<String> = validator.iter_errors(&outcome.data).map(|e| e.to_string()).collect();
                 assert!(errors.is_empty(), "{}: {}: {errors:?}", facts.name, example.says);
             }

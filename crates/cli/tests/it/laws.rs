@@ -48,8 +48,8 @@ fn schemas_are_objects_closed_and_described() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
         assert_eq!(facts.input_schema["type"], "object", "{}", facts.name);
-        assert_eq!(facts.output_schema["type"], "object", "{}", facts.name);
-        assert!(jsonschema::draft202012::new(&facts.output_schema).is_ok(), "{}", facts.name);
+        assert_eq!(facts.output_schema.value()["type"], "object", "{}", facts.name);
+        assert!(jsonschema::draft202012::new(&facts.output_schema.value()).is_ok(), "{}", facts.name);
         let mut objects = 0;
         each_object(&facts.input_schema, &mut |object| {
             objects += 1;

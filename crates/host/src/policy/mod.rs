@@ -244,7 +244,7 @@ mod tests {
                 waits: false,
                 aliases: Vec::new(),
                 input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),
-                output_schema: serde_json::json!({}),
+                output_schema: toolhost_contract::Packed::new(&serde_json::json!({})),
                 examples: Vec::new(),
             }
         }

@@ -18,7 +18,7 @@ pub(crate) fn tool(registered: &Registered, names: Names) -> Tool {
     };
     let mut tool = Tool::new(name, facts.description.clone(), object(facts.input_schema.clone()));
     tool.title = Some(facts.title.to_string());
-    tool.output_schema = Some(object(envelope(&facts.output_schema)));
+    tool.output_schema = Some(object(envelope(&facts.output_schema.value())));
     tool.annotations = Some(annotations(facts));
     tool
 }
