@@ -155,12 +155,18 @@ impl Keys for Places<'_> {
             KeyPlace::File(file) => std::fs::read_to_string(file).ok()?,
             KeyPlace::Command(command) => {
                 let (program, arguments) = command.split_first()?;
-                let ran = std::process::Command::new(program).args(arguments).output().ok()?;
-                ran.status.success().then(|| String::from_utf8(ran.stdout).ok())??
+                printed_by(program, arguments)?
             }
         };
         Some(Secret::new(&text))
     }
+}
+
+/// What an operator's own command prints; it is no agent's, and has no workspace.
+#[expect(clippy::disallowed_methods, reason = "the operator's command, from the operator's configuration")]
+fn printed_by(program: &str, arguments: &[String]) -> Option<String> {
+    let ran = std::process::Command::new(program).args(arguments).stdin(std::process::Stdio::null()).output().ok()?;
+    ran.status.success().then(|| String::from_utf8(ran.stdout).ok())?
 }
 
 /// A cassette that is being written. Only its owner may read what was said.

@@ -77,8 +77,8 @@ pub(crate) struct Case<'c> {
 /// How asking people ended.
 enum Heard<'h> {
     /// The row says so: somebody answered elsewhere, it is too late, or nobody has said anything yet.
-    Row(Ask),
-    Said(Said<'h>),
+    Row(Box<Ask>),
+    Said(Box<Said<'h>>),
 }
 
 /// What a person said where the call shows its ask; not written down yet.
@@ -117,10 +117,10 @@ impl Gate {
         match self.hear(ask, listening, call, hooks).await? {
             Heard::Row(ask) => self.answered(case, &ask, arguments, None, record).await,
             Heard::Said(said) if said.decision.answer == Answer::Allow => {
-                self.allowed_here(case, said, arguments, record).await
+                self.allowed_here(case, *said, arguments, record).await
             }
             Heard::Said(said) => {
-                let ask = self.write_down(said).await?;
+                let ask = self.write_down(*said).await?;
                 self.answered(case, &ask, arguments, None, record).await
             }
         }
@@ -361,8 +361,8 @@ impl Gate {
         hooks: &Hooks,
     ) -> Result<Ask, ToolError> {
         match self.hear(ask, listening, call, hooks).await? {
-            Heard::Row(ask) => Ok(ask),
-            Heard::Said(said) => self.write_down(said).await,
+            Heard::Row(ask) => Ok(*ask),
+            Heard::Said(said) => self.write_down(*said).await,
         }
     }
 
@@ -376,7 +376,7 @@ impl Gate {
         hooks: &'h Hooks,
     ) -> Result<Heard<'h>, ToolError> {
         if ask.state != AskState::Open {
-            return Ok(Heard::Row(ask));
+            return Ok(Heard::Row(Box::new(ask)));
         }
         let (queue, project, number) = (&self.config.queue, self.project_of(&ask), ask.number);
         // The same call, perhaps in another host, may have asked it: then it waits for the answer, too.
@@ -387,14 +387,15 @@ impl Gate {
             tokio::select! {
                 presented = presenter.present(&ask, &shown) => match presented {
                     Presented::Decided(decision) => {
-                        return Ok(Heard::Said(Said { presenter: &**presenter, ask, shown, decision }));
+                        let said = Said { presenter: &**presenter, ask, shown, decision };
+                        return Ok(Heard::Said(Box::new(said)));
                     }
                     Presented::Gone => {}
                 },
                 ask = queue.settled(project, number, listening.take(), None, &hooks.cancel) => {
                     let ask = self.or_withdrawn(ask, project, number, is_ours).await?;
                     presenter.ended(&ask);
-                    return Ok(Heard::Row(ask));
+                    return Ok(Heard::Row(Box::new(ask)));
                 }
             }
         }
@@ -404,7 +405,7 @@ impl Gate {
             }
             let ask = queue.get(project, number).await?.0;
             let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
-            return Ok(Heard::Row(Ask { state, ..ask }));
+            return Ok(Heard::Row(Box::new(Ask { state, ..ask })));
         }
         let hold = match (hooks.hold, &hooks.presenter) {
             (Some(hold), _) => hold,
@@ -413,7 +414,7 @@ impl Gate {
             (None, None) => self.config.asking.hold,
         };
         let ask = queue.settled(project, number, listening, Some(hold), &hooks.cancel).await;
-        self.or_withdrawn(ask, project, number, is_ours).await.map(Heard::Row)
+        self.or_withdrawn(ask, project, number, is_ours).await.map(|ask| Heard::Row(Box::new(ask)))
     }
 
     /// Writes down what a person said where they were asked.

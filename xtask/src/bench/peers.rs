@@ -18,7 +18,7 @@ const RUST_VERSION: &str = "0.4.5";
 /// The loop of adk-rust, beside its example.
 const ADK_LOOP: &str = "loop_cost";
 /// Other loops with tools.
-const PYTHON_LOOPS: [&str; 2] = ["openai-agents==0.18.1", "pydantic-ai-slim[openai]==1.80.0"];
+const PYTHON_LOOPS: [&str; 2] = ["openai-agents==0.24.0", "pydantic-ai-slim[openai]==2.68.0"];
 
 /// The peers' programs, where they are installed.
 pub(crate) struct Peers {

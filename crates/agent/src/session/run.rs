@@ -339,7 +339,7 @@ impl<'a> Run<'a> {
     fn note_turn(&mut self, said: &TurnStep) {
         if said.reply.usage.input_tokens > 0 {
             self.calibration.observe(self.estimate, said.reply.usage.input_tokens);
-            self.counter = self.counter.clone().calibrated(self.calibration);
+            self.counter = self.counter.calibrated(self.calibration);
         }
         self.usage.add(&said.reply.usage);
         // One turn without a price makes the sum unknown.

@@ -114,7 +114,8 @@ async fn ctrl_c_pauses_and_the_session_goes_on_later() {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     until("the command runs", || workspace.has("began.txt")).await;
     let pid = child.id().unwrap().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let kill = Program::new("/bin/kill", &workspace).bare().run(&["-INT", &pid]);
+    assert_eq!(kill.code, Some(0), "{kill:?}");
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut lines = String::new();
     while let Some(line) = said.next_line().await.unwrap() {

@@ -139,7 +139,7 @@ fn task(args: &Args) -> anyhow::Result<Task> {
     let Some(target) = &args.target else {
         let schema = args.answer_schema.as_ref().map(|file| -> anyhow::Result<_> {
             let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-            Ok(serde_json::from_str(&text).with_context(|| format!("{} is no JSON", file.display()))?)
+            serde_json::from_str(&text).with_context(|| format!("{} is no JSON", file.display()))
         });
         return Ok(Task::Workspace { goal, schema: schema.transpose()? });
     };
