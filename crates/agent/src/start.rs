@@ -71,6 +71,8 @@ pub enum StartError {
     /// A read that the beginning needs was refused or failed.
     #[error("{message}")]
     Read { code: ErrorCode, message: String },
+    #[error("the schema of the answer is not one: {0}")]
+    Schema(String),
     #[error("the domain profile of the package cannot be read: {0}")]
     Profile(String),
 }
@@ -83,6 +85,7 @@ impl StartError {
             Self::Compose(error) => error.code(),
             Self::Budget(error) => error.code(),
             Self::Read { code, .. } => *code,
+            Self::Schema(_) => ErrorCode::PromptCompose,
             Self::Profile(_) => ErrorCode::DomainProfile,
         }
     }
@@ -102,6 +105,9 @@ pub fn session_id() -> String {
 pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &About) -> Result<Opening, StartError> {
     let (input, answer, results, goal, trim) = match task {
         Task::Workspace { goal, schema } => {
+            if let Some(error) = schema.as_ref().and_then(|schema| jsonschema::draft202012::new(schema).err()) {
+                return Err(StartError::Schema(error.to_string()));
+            }
             let input = ComposeInput::Workspace(workspace(tools, about).await?);
             let answer = match schema {
                 Some(schema) => AnswerForm::Json { schema: schema.clone() },

@@ -135,7 +135,11 @@ fn settle(config: &mut ProviderConfig, table: &ModelTable) {
 /// The file's absolute path, and what is in it.
 fn read(file: &str) -> anyhow::Result<(String, String)> {
     let path = Path::new(file).canonicalize().with_context(|| format!("{file} cannot be opened"))?;
-    let size = std::fs::metadata(&path)?.len();
+    let about = std::fs::metadata(&path)?;
+    if !about.is_file() {
+        anyhow::bail!("{file} is not a file");
+    }
+    let size = about.len();
     if size > FILE_BYTES_MAX {
         anyhow::bail!("{file} has {size} bytes; {FILE_BYTES_MAX} is the most");
     }
@@ -148,7 +152,7 @@ struct Places<'a>(&'a BTreeMap<String, KeyPlace>);
 
 impl Keys for Places<'_> {
     fn key(&self, name: &str) -> Option<Secret> {
-        if let Ok(key) = std::env::var(name) {
+        if let Some(key) = std::env::var(name).ok().filter(|key| !key.trim().is_empty()) {
             return Some(Secret::new(&key));
         }
         let text = match self.0.get(name)? {

@@ -25,8 +25,8 @@ pub trait Journal: Send + Sync {
     /// Waits until everything kept so far survives the process. Before any effect that rests on it.
     fn settle(&self) -> BoxFuture<'_, Result<(), JournalError>>;
 
-    /// Waits until a person wants something of the session.
-    fn signal(&self) -> BoxFuture<'_, Signal>;
+    /// Waits until a person wants something of the session, other than what they are known to want.
+    fn signal(&self, known: Option<Signal>) -> BoxFuture<'_, Signal>;
 
     /// What became of a call that was asked for and whose end the journal does not know.
     fn fate<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<Fate, JournalError>>;

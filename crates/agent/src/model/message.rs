@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Levels of a JSON value that a model writes.
+const DEPTH_MAX: usize = 64;
+
 /// Part of the instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemBlock {
@@ -64,6 +67,28 @@ impl Arguments {
             Self::Malformed(raw) => Value::String(raw.clone()),
         }
     }
+}
+
+/// Whether a value is deeper than is kept: whatever is kept stands inside others, and has to be readable again.
+#[must_use]
+pub fn is_too_deep(value: &Value) -> bool {
+    let mut level: Vec<&Value> = vec![value];
+    for _ in 0..DEPTH_MAX {
+        level = level
+            .into_iter()
+            .flat_map(|value| -> Box<dyn Iterator<Item = &Value>> {
+                match value {
+                    Value::Array(items) => Box::new(items.iter()),
+                    Value::Object(fields) => Box::new(fields.values()),
+                    _ => Box::new(std::iter::empty()),
+                }
+            })
+            .collect();
+        if level.is_empty() {
+            return false;
+        }
+    }
+    true
 }
 
 /// A tool, as a model is told of it.

@@ -10,7 +10,7 @@ mod secret;
 mod spec;
 
 pub use error::{ModelError, Phase};
-pub use message::{Arguments, Message, Reply, Stop, SystemBlock, ToolCall, ToolSpec, Usage};
+pub use message::{Arguments, Message, Reply, Stop, SystemBlock, ToolCall, ToolSpec, Usage, is_too_deep};
 pub use price::{Known, WINDOW_DEFAULT, cost, known};
 pub use provider::{Provider, ProviderConfig, Retry, Timeouts};
 pub use record::{Lines, Recorder, Replay};

@@ -8,14 +8,15 @@ use toolhost_contract::{ErrorCode, Fate, JournalError};
 
 use super::run::{Halt, Run, recall};
 use super::{TurnStep, step};
-use crate::model::{Reply, Stop};
+use crate::model::{Reply, Stop, is_too_deep};
+use crate::prompt::mark_untrusted;
 
 /// Ids that a turn without calls needs: to stage, to validate and to discard.
 pub(super) const CHECK_CALLS: usize = 3;
 /// Characters of a summary.
 const SUMMARY_CHARS_MAX: usize = 6000;
-/// Lines of one quoted block in it.
-const QUOTED_LINES_MAX: usize = 20;
+/// Lines in it that are quoted, fenced or indented as code is, in all.
+const QUOTED_LINES_MAX: usize = 30;
 
 /// What an answer has to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
     }
     let checked = match read(&run.session.opening.answer, &said.reply) {
         Ok(Word::Whole(answer)) => Checked::Good(answer),
-        Ok(Word::Change { summary, set }) => stage(run, said, resumed, summary, set).await?,
+        Ok(Word::Change { summary, set }) => stage(run, turn, (said, resumed), summary, set).await?,
         Err(bad) => bad,
     };
     let value = serde_json::to_value(&checked).map_err(|error| JournalError::Failed(error.to_string()))?;
@@ -136,9 +137,13 @@ fn change_answer(text: &str) -> Result<Word, Checked> {
 fn parse(text: &str) -> Result<Value, Checked> {
     let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
     let inner = inner.and_then(|rest| rest.trim_end().strip_suffix("```")).unwrap_or(text);
-    serde_json::from_str(inner.trim()).map_err(|error| {
+    let value = serde_json::from_str(inner.trim()).map_err(|error| {
         bad(format!("Your answer is no JSON: {error}. Answer again with the JSON object alone, and no other word."))
-    })
+    })?;
+    if is_too_deep(&value) {
+        return Err(bad("Your answer is nested too deeply. Answer again with a flatter JSON."));
+    }
+    Ok(value)
 }
 
 /// A summary holds no file: nothing long, and no long quotation.
@@ -152,9 +157,11 @@ fn summary_only(text: &str) -> Result<(), Checked> {
     }
     let (mut inside, mut lines) = (false, 0);
     for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            (inside, lines) = (!inside, 0);
-        } else if inside {
+        let start = line.trim_start();
+        if start.starts_with("```") || start.starts_with("~~~") {
+            inside = !inside;
+        } else if inside || line.starts_with("    ") || line.starts_with('\t') {
+            // Of all quotations together.
             lines += 1;
         }
         if lines > QUOTED_LINES_MAX {
@@ -168,7 +175,13 @@ fn summary_only(text: &str) -> Result<(), Checked> {
 }
 
 /// Stages and validates a change set in the model's name, through the gate.
-async fn stage(run: &Run<'_>, said: &TurnStep, resumed: bool, summary: String, set: Value) -> Result<Checked, Halt> {
+async fn stage(
+    run: &Run<'_>,
+    turn: u32,
+    (said, resumed): (&TurnStep, bool),
+    summary: String,
+    set: Value,
+) -> Result<Checked, Halt> {
     let [to_stage, to_validate, to_discard] = &said.call_ids[..] else {
         return Err(Halt::Failed(ErrorCode::BadResponse, "a turn has no ids for its checks".to_owned()));
     };
@@ -176,37 +189,43 @@ async fn stage(run: &Run<'_>, said: &TurnStep, resumed: bool, summary: String, s
     run.session.journal.settle().await?;
     let named =
         set.get("changeSetId").and_then(Value::as_str).filter(|_| set.as_object().is_some_and(|set| set.len() == 1));
+    let name = step::staged(turn);
+    let before: Option<String> = recall(run.session.journal, &name)?;
     let fate = if resumed { run.session.journal.fate(to_stage).await? } else { Fate::NeverStarted };
-    let id = match (named, fate) {
-        (Some(id), _) => Some(id.to_owned()),
+    let id = match (named.map(str::to_owned).or(before), fate) {
+        (Some(id), _) => id,
         (None, Fate::NeverStarted | Fate::Undone) => {
             let arguments = json!({ "changeSet": set });
             let staged = run.host.call(to_stage.clone(), "builder.change.stage", arguments, &run.stop.hard, None).await;
             if let Some(error) = staged.error {
                 let details = error.details.map(|details| format!("\n{details}")).unwrap_or_default();
                 let hint = error.hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
-                let findings = format!("Your change set was not staged: {}{hint}{details}", error.message);
+                let found = mark_untrusted("builder.change.stage", &format!("{}{hint}{details}", error.message));
+                let findings = format!("Your change set was not staged:\n{found}");
                 return Ok(Checked::Bad { code: error.code, findings });
             }
-            staged.data.get("changeSetId").and_then(Value::as_str).map(str::to_owned)
+            let id = staged.data.get("changeSetId").and_then(Value::as_str).unwrap_or_default().to_owned();
+            run.session.journal.keep(&name, Value::String(id.clone()), None).await?;
+            id
         }
-        // It was staged, and the last one staged is the one.
-        (None, Fate::Ended(outcome)) if outcome.get("ok") == Some(&Value::Bool(true)) => None,
         (None, Fate::Ended(_) | Fate::Unknown) => {
             return Ok(bad("It is unknown whether your change set was staged: the host ended while it was. Call \
                 `builder_change_validate` to see; then answer with `changeSet: {\"changeSetId\": …}`, or with the whole \
                 set again."));
         }
     };
-    let arguments = id.as_ref().map_or_else(|| json!({}), |id| json!({ "changeSetId": id }));
+    let arguments = json!({ "changeSetId": id });
     // It writes only what it found, so it may run again.
     let call = if resumed { run.host.new_id() } else { to_validate.clone() };
     let found = run.host.call(call, "builder.change.validate", arguments, &run.stop.hard, None).await;
     if let Some(error) = found.error {
-        return Ok(Checked::Bad { code: error.code, findings: format!("Your change set: {}", error.message) });
+        let found = mark_untrusted("builder.change.validate", &error.message);
+        return Ok(Checked::Bad {
+            code: error.code,
+            findings: format!("Your change set could not be validated:\n{found}"),
+        });
     }
     let data = found.data;
-    let id = data.get("changeSetId").and_then(Value::as_str).map(str::to_owned).or(id).unwrap_or_default();
     if data.get("valid") == Some(&Value::Bool(true)) {
         let warnings = data.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
         return Ok(Checked::Good(Answer::Change { assistant_summary: summary, change_set_id: id, warnings }));
@@ -215,6 +234,7 @@ async fn stage(run: &Run<'_>, said: &TurnStep, resumed: bool, summary: String, s
     let discard = json!({ "changeSetId": id });
     run.host.call(to_discard.clone(), "builder.change.discard", discard, &run.stop.hard, None).await;
     let errors = data.get("errors").cloned().unwrap_or_default();
+    let errors = mark_untrusted("builder.change.validate", &errors.to_string());
     Ok(Checked::Bad {
         code: ErrorCode::ValidationFailed,
         findings: format!(

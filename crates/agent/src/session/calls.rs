@@ -27,13 +27,17 @@ impl Run<'_> {
             let reads = calls[at..].iter().take_while(|call| self.host.effect(&call.name) == Effect::Reads).count();
             let group = reads.max(1);
             let one = |n: usize| One { turn, n, call: &calls[n], said, resumed, reads: reads > 0 };
-            let ended: Vec<Result<CallStep, Halt>> = {
+            let ended: Vec<Result<(CallStep, bool), Halt>> = {
                 let this = &*self;
                 let running = (at..at + group).map(|n| this.call_once(one(n)));
                 futures::stream::iter(running).buffered(this.limits.parallel_reads.max(1)).collect().await
             };
             for (n, ended) in (at..).zip(ended) {
-                let ended = ended?;
+                let (ended, replayed) = ended?;
+                if replayed {
+                    // The turn's own time was taken before its calls ran.
+                    self.before_ms = self.before_ms.saturating_add(ended.ms);
+                }
                 self.add_result(step::call(turn, n), &calls[n], ended);
             }
             at += group;
@@ -53,11 +57,11 @@ impl Run<'_> {
     }
 
     /// What a call came to: in an earlier run, or now.
-    async fn call_once(&self, one: One<'_>) -> Result<CallStep, Halt> {
+    async fn call_once(&self, one: One<'_>) -> Result<(CallStep, bool), Halt> {
         let step = step::call(one.turn, one.n);
         if let Some(ended) = recall::<CallStep>(self.session.journal, &step)? {
             self.tell_end(&step, &ended, true);
-            return Ok(ended);
+            return Ok((ended, true));
         }
         let ended = match self.fate(&one).await? {
             Before::Ended(ended) => ended,
@@ -66,7 +70,7 @@ impl Run<'_> {
         let value = serde_json::to_value(&ended).map_err(|error| JournalError::Failed(error.to_string()))?;
         self.session.journal.keep(&step, value, None).await?;
         self.tell_end(&step, &ended, false);
-        Ok(ended)
+        Ok((ended, false))
     }
 
     /// What became of a call in an earlier run that did not live to keep it.
@@ -109,11 +113,6 @@ impl Run<'_> {
 
     async fn call_now(&self, one: &One<'_>, step: &str, known: bool) -> Result<CallStep, Halt> {
         self.stop.check()?;
-        if !one.reads || one.call.name == SESSION_RESULT_TOOL {
-            // The gate writes "started" before it runs: the journal has to know which call that is. And who reads an
-            // earlier result again reads it from the journal.
-            self.session.journal.settle().await?;
-        }
         // The audit tells two runs apart by their ids.
         let given = one.said.call_ids.get(one.n).filter(|_| !known);
         let id = given.cloned().unwrap_or_else(|| self.host.new_id());
@@ -129,6 +128,11 @@ impl Run<'_> {
             let code = Some(ErrorCode::LoopLimit.as_str().to_owned());
             let brief = brief(&content);
             return Ok(CallStep { call_id: id, tool, ok: false, code, content, brief, ms: 0 });
+        }
+        if !one.reads || one.call.name == SESSION_RESULT_TOOL {
+            // The gate writes "started" before it runs: the journal has to know which call that is. And who reads an
+            // earlier result again reads it from the journal.
+            self.session.journal.settle().await?;
         }
         self.watch.event(&Event::CallStarted { step: step.clone(), tool: tool.clone(), arguments: arguments.clone() });
         let began = self.session.clock.monotonic();

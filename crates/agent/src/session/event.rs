@@ -15,7 +15,6 @@ pub enum Event {
     Opened {
         session: String,
         model: String,
-        resumed: bool,
     },
     /// A person has said something: the goal, or a message after an answer.
     Message {

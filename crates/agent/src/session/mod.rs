@@ -59,7 +59,8 @@ pub enum ResultForm {
     Envelope,
 }
 
-/// How far a session may go. The counts are of all turns since a person last said something.
+/// How far a session may go. What counts turns counts those that this run asks for, since a person last said something:
+/// who resumes a session grants it as many again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoopLimits {
     /// Replies of the model (frozen default 8, CrewAgent seed BAI-2.5).
@@ -184,7 +185,7 @@ pub struct CallStep {
     pub ms: u64,
 }
 
-/// The step `say_N`: a message of a person before turn N.
+/// The step `say_N_K`: a message of a person before turn N.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SayStep {
     pub text: String,
@@ -207,10 +208,16 @@ pub mod step {
         format!("call_{turn}_{index}")
     }
 
-    /// What a person says before a turn: a [`SayStep`](super::SayStep).
+    /// What a person says before a turn, the how many-th thing, from 0: a [`SayStep`](super::SayStep).
     #[must_use]
-    pub fn say(turn: u32) -> String {
-        format!("say_{turn}")
+    pub fn say(turn: u32, number: u32) -> String {
+        format!("say_{turn}_{number}")
+    }
+
+    /// The change set that an answer became.
+    #[must_use]
+    pub fn staged(turn: u32) -> String {
+        format!("staged_{turn}")
     }
 
     /// What was found wrong with an answer, or that nothing was.

@@ -12,7 +12,10 @@ use super::event::{Event, Watch};
 use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
 use crate::budget::{Aging, Calibration, Counter, Tally, age};
 use crate::host::ToolHost;
-use crate::model::{Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost};
+use crate::model::{Arguments, Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost, is_too_deep};
+
+/// Characters of a tool's name, as a model writes it.
+const TOOL_NAME_CHARS_MAX: usize = 100;
 
 /// A session as its journal tells it.
 pub struct SessionState<'a> {
@@ -77,6 +80,8 @@ pub async fn run_tool_loop(
     control: &Control,
     watch: &Arc<dyn Watch>,
 ) -> Result<LoopResult, JournalError> {
+    let name = model.facts().name.clone();
+    watch.event(&Event::Opened { session: session.journal.session_id().to_owned(), model: name });
     let stop = Stop::new(control);
     let mut run = Run::new(session, model, host, limits, watch, &stop);
     let ended = {
@@ -149,7 +154,7 @@ impl Stop {
             let (halt, hard) = tokio::select! {
                 () = self.control.cancel.cancelled() => (Halt::Cancelled, true),
                 () = self.control.pause.cancelled(), if !paused => (Halt::Paused, false),
-                signal = journal.signal(), if !paused => match signal {
+                signal = journal.signal(paused.then_some(Signal::Pause)) => match signal {
                     Signal::Pause => (Halt::Paused, false),
                     Signal::Cancel => (Halt::Cancelled, true),
                 },
@@ -196,10 +201,11 @@ pub(super) struct Run<'a> {
     pub(super) stop: &'a Stop,
     pub(super) messages: Vec<Message>,
     pub(super) calls: Vec<CallSummary>,
-    /// Turns of the session so far.
+    /// Turns of the session so far, and messages of people before the next one.
     turn: u32,
-    /// Turns when a person last said something, and answers sent back since.
-    since: u32,
+    heard: u32,
+    /// Turns that this run has asked for since a person last said something, and answers sent back since.
+    asked: u32,
     repairs_since: u32,
     repairs: u32,
     usage: Usage,
@@ -210,7 +216,7 @@ pub(super) struct Run<'a> {
     calibration: Calibration,
     estimate: u64,
     /// How long earlier runs took, and when this one began.
-    before_ms: u64,
+    pub(super) before_ms: u64,
     began: Duration,
 }
 
@@ -240,7 +246,8 @@ impl<'a> Run<'a> {
             messages: session.opening.messages.clone(),
             calls: Vec::new(),
             turn: 0,
-            since: 0,
+            heard: 0,
+            asked: 0,
             repairs_since: 0,
             repairs: 0,
             usage: Usage::default(),
@@ -262,11 +269,15 @@ impl<'a> Run<'a> {
 
     /// Takes what a person says before the next turn. Says whether somebody did.
     fn hear(&mut self) -> Result<bool, Halt> {
-        let Some(say) = recall::<SayStep>(self.session.journal, &step::say(self.turn))? else { return Ok(false) };
-        self.watch.event(&Event::Message { text: say.text.clone() });
-        self.messages.push(Message::User { content: say.text });
-        (self.since, self.repairs_since) = (self.turn, 0);
-        Ok(true)
+        let mut heard = false;
+        while let Some(say) = recall::<SayStep>(self.session.journal, &step::say(self.turn, self.heard))? {
+            self.watch.event(&Event::Message { text: say.text.clone() });
+            self.messages.push(Message::User { content: say.text });
+            (self.asked, self.repairs_since) = (0, 0);
+            self.heard += 1;
+            heard = true;
+        }
+        Ok(heard)
     }
 
     async fn until_answer(&mut self) -> Result<Answer, Halt> {
@@ -274,7 +285,7 @@ impl<'a> Run<'a> {
             self.hear()?;
             let turn = self.turn;
             let (said, replayed) = self.take_turn(turn).await?;
-            self.turn += 1;
+            (self.turn, self.heard) = (self.turn + 1, 0);
             self.messages.push(Message::Assistant {
                 content: said.reply.text.clone(),
                 calls: said.reply.calls.clone(),
@@ -316,6 +327,8 @@ impl<'a> Run<'a> {
         self.check_limits()?;
         let began = self.session.clock.monotonic();
         let mut reply = self.ask(turn).await?;
+        self.asked += 1;
+        bound(&mut reply, self.limits.calls_per_turn);
         for (n, call) in reply.calls.iter_mut().enumerate() {
             // Providers give ids that are missing, or the same twice. Ours name the step, so the result can be found.
             call.id = step::call(turn, n);
@@ -382,20 +395,32 @@ impl<'a> Run<'a> {
         let policy = Aging::of_window(self.model.facts().window);
         let aged = age(&mut self.messages, &mut self.tally, &self.counter, policy);
         self.estimate = self.tally.total(&self.counter);
+        let mut aged = aged;
+        if self.estimate > self.room() {
+            // One turn alone may bring more than the window holds: then no result is too new to be put away.
+            let all = Aging { high: self.room(), low: self.room() * 3 / 4, turns_kept: 0, ..policy };
+            aged.extend(age(&mut self.messages, &mut self.tally, &self.counter, all));
+            self.estimate = self.tally.total(&self.counter);
+        }
         if !aged.is_empty() {
             let (tokens_before, tokens_after) = (before.max(self.estimate), self.estimate);
             self.watch.event(&Event::Aged { results: aged.len(), tokens_before, tokens_after });
         }
     }
 
+    /// Tokens that a request may have.
+    fn room(&self) -> u64 {
+        u64::from(self.model.facts().window).saturating_sub(u64::from(self.limits.output_tokens_max))
+    }
+
     fn check_window(&self) -> Result<(), Halt> {
-        let window = self.model.facts().window;
-        let room = u64::from(window).saturating_sub(u64::from(self.limits.output_tokens_max));
+        let (window, room) = (self.model.facts().window, self.room());
         if self.estimate <= room {
             return Ok(());
         }
         let message = format!(
-            "the conversation has about {} tokens when all is put away that may be; {room} of {window} are left for it",
+            "the conversation has about {} tokens when all is put away that may be; {room} of {window} are left for it; \
+             `session fork --at` goes back to an earlier turn",
             self.estimate
         );
         Err(Halt::Failed(ErrorCode::ContextBudget, message))
@@ -404,7 +429,10 @@ impl<'a> Run<'a> {
     fn check_limits(&self) -> Result<(), Halt> {
         let limited = |code, message| Err(Halt::Limited(code, message));
         let limits = self.limits;
-        if self.turn.saturating_sub(self.since) >= limits.max_iterations {
+        if let Some(max) = limits.time_max.filter(|max| self.elapsed_ms() >= millis(*max)) {
+            return limited(ErrorCode::TimeLimit, format!("the session has run for {} s", max.as_secs_f32()));
+        }
+        if self.asked >= limits.max_iterations {
             let message = format!("the model was asked {} times without an answer", limits.max_iterations);
             return limited(ErrorCode::LoopLimit, message);
         }
@@ -427,6 +455,26 @@ impl<'a> Run<'a> {
     fn elapsed_ms(&self) -> u64 {
         let now = self.session.clock.monotonic().saturating_sub(self.began);
         self.before_ms.saturating_add(millis(now))
+    }
+}
+
+/// What a model may say is bounded where it comes in: what is kept must be readable for good, and fit into a request.
+fn bound(reply: &mut Reply, calls_max: usize) {
+    // One more than are run: it is answered with how many there were.
+    let dropped = reply.calls.len().saturating_sub(calls_max + 1);
+    if dropped > 0 {
+        tracing::warn!(dropped, "a turn asked for more calls than are kept");
+        reply.calls.truncate(calls_max + 1);
+    }
+    for call in &mut reply.calls {
+        if let Some((end, _)) = call.name.char_indices().nth(TOOL_NAME_CHARS_MAX) {
+            call.name.truncate(end);
+        }
+        if let Arguments::Json(arguments) = &call.arguments
+            && is_too_deep(arguments)
+        {
+            call.arguments = Arguments::Malformed(arguments.to_string());
+        }
     }
 }
 

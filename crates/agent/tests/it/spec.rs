@@ -73,7 +73,7 @@ fn an_address_with_a_password_is_refused_without_showing_it() {
 }
 
 #[test]
-fn a_provider_gets_the_key_of_its_name_and_a_local_server_none() {
+fn a_provider_gets_the_key_of_its_name_and_any_other_server_none() {
     let keys = |name: &str| Some(Secret::new(&format!("key of {name}\n")));
     let none = |_: &str| None::<Secret>;
     for (provider, name) in [
@@ -90,9 +90,7 @@ fn a_provider_gets_the_key_of_its_name_and_a_local_server_none() {
         let in_clear = ProviderConfig::found(provider, "m", Some("http://models.example:8000/v1"), &keys).unwrap();
         assert!(in_clear.key.is_empty());
         let elsewhere = ProviderConfig::found(provider, "m", Some("https://models.example/v1"), &keys).unwrap();
-        assert_eq!(elsewhere.key.reveal(), format!("key of {name}"));
-        let without = ProviderConfig::found(provider, "m", Some("https://models.example/v1"), &none).unwrap();
-        assert!(without.key.is_empty());
+        assert!(elsewhere.key.is_empty(), "who listens there is not the provider");
     }
     assert!(ProviderConfig::found(ProviderKind::Ollama, "m", None, &keys).unwrap().key.is_empty());
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhost_agent::session::{CallStep, CallSummary, Opening, SayStep, Watch, replay, step};
+use toolhost_agent::session::{CallStep, CallSummary, Opening, SayStep, TurnStep, Watch, replay, step};
 use toolhost_agent::start;
 use toolhost_contract::Signal;
 use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
@@ -120,7 +120,7 @@ fn row(found: &SessionRow) -> Vec<String> {
         found.id.clone(),
         standing(found),
         number("turns").to_string(),
-        (number("inputTokens") + number("outputTokens")).to_string(),
+        number("inputTokens").saturating_add(number("outputTokens")).to_string(),
         cost.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}")),
         print::time(found.updated_at_ms),
         cell(&found.model),
@@ -187,6 +187,10 @@ async fn all_steps(place: &Place, id: &str) -> anyhow::Result<Vec<StepRow>> {
 
 async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Editor).await?;
+    // A session belongs to its user; an owner answers for all.
+    if place.sessions.get(place.project.id, id).await?.user_id != place.user.id {
+        wire::need_role(&place.store, &place.project, &place.user, Role::Owner).await?;
+    }
     let found = place.sessions.want(place.project.id, id, signal).await?;
     if settings.json {
         print::json(&found)?;
@@ -204,9 +208,10 @@ async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<
     let steps = all_steps(&place, id).await?;
     // Everything before the first step of the turn after it.
     let cut = at.and_then(|at| {
-        let next = [step::turn(at), step::say(at)];
+        let next = [step::turn(at), step::say(at, 0)];
         steps.iter().find(|row| next.contains(&row.step)).map(|row| row.seq)
     });
+    let cut = cut.or_else(|| unfinished(&steps));
     let turns = u32::try_from(steps.iter().filter(|row| row.step.starts_with("turn_")).count()).unwrap_or(u32::MAX);
     if let Some(at) = at.filter(|at| *at > turns) {
         return Err(Usage::error(format!("{id} has {turns} turns, not {at}")));
@@ -249,26 +254,39 @@ async fn resume(
     }
     let spec = other_model.unwrap_or_else(|| found.model.clone());
     let model = model::open(settings, Some(&spec))?.model;
-    let held = sessions.hold(host.project.id, id).await?;
     let opening = sessions.steps(host.project.id, id, -1, 1).await?;
     let opening: Opening = serde_json::from_value(opening.into_iter().next().map(|row| row.body).unwrap_or_default())?;
     host.ticket.clone_from(&opening.ticket);
+    let running = Running::new(&host, id, &found.profile, &opening.persona)?;
+    let held = sessions.hold(host.project.id, id).await?;
     let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
     let turns = u32::try_from(turns).unwrap_or(u32::MAX);
     if let Some(text) = message {
-        held.say(&step::say(turns), serde_json::to_value(SayStep { text })?).await?;
+        let free = (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
+        held.say(&step::say(turns, free), serde_json::to_value(SayStep { text })?).await?;
     }
-    let limits = flags.limits(iterations_default(&opening.answer), turns);
-    let running = Running::new(&host, id, &found.profile, &opening.persona)?;
+    let limits = flags.limits(iterations_default(&opening.answer));
     let conducted = running.run(held, &*model, &limits, settings.json).await?;
     host.store.close().await?;
     Ok(ended(&conducted))
 }
 
+/// Where the last turn begins, if not all it asked for has come to its end. A fork of it would run the same calls, under
+/// the same ids, as the session that it is of.
+fn unfinished(steps: &[StepRow]) -> Option<i64> {
+    let last = steps.iter().rev().find(|row| row.step.starts_with("turn_"))?;
+    let turn: u32 = last.step.strip_prefix("turn_")?.parse().ok()?;
+    let said: TurnStep = serde_json::from_value(last.body.clone()).ok()?;
+    let calls = said.reply.calls.len();
+    let needed = if calls == 0 { vec![step::check(turn)] } else { (0..calls).map(|n| step::call(turn, n)).collect() };
+    let is_whole = needed.iter().all(|name| steps.iter().any(|row| row.step == *name));
+    (!is_whole).then_some(last.seq)
+}
+
 /// A session as it went, and as it goes on.
 async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
-    let watch: Box<dyn Watch> = if settings.json { Box::new(Lines) } else { Box::new(Live::new(0)) };
+    let watch: Box<dyn Watch> = if settings.json { Box::new(Lines) } else { Box::new(Live::default()) };
     let stopped = wire::ended_by_signal();
     let mut after = -1;
     loop {

@@ -202,3 +202,53 @@ async fn a_session_on_a_cassette_plays_again_without_a_server() {
     let other = program.run(&["run", "write c", "--model", &playing]);
     assert!(other.code == Some(1) && !workspace.has("c.txt"), "{other:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_of_a_turn_that_is_under_way_does_not_run_its_calls() {
+    let workspace = workspace();
+    let story = json!({ "turns": [
+        { "calls": [{ "tool": "bash", "arguments": { "command": "echo on > began.txt; sleep 2" } },
+                    { "tool": "bash", "arguments": { "command": "echo ran >> ran.txt" } }] },
+        { "text": "Done." },
+    ] });
+    workspace.write_beside("story.json", &story.to_string());
+    let program = program(&workspace);
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    let mut command = tokio::process::Command::from(program.command(&["run", "count", "--model", &model]));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the command runs", || workspace.has("began.txt")).await;
+    let id = last_session(&program)["id"].as_str().unwrap().to_owned();
+    let fork = program.run(&["session", "fork", &id]).stdout.trim().to_owned();
+    assert!(child.wait().await.unwrap().success());
+    let shown: Value = serde_json::from_str(&program.run(&["session", "show", &fork, "--json"]).stdout).unwrap();
+    let steps: Vec<&str> = shown["steps"].as_array().unwrap().iter().map(|row| row["step"].as_str().unwrap()).collect();
+    assert_eq!(steps, ["open"], "the turn was not whole");
+    assert_eq!(workspace.read("ran.txt"), "ran\n");
+}
+
+#[test]
+fn a_session_is_its_user_s_and_a_viewer_asks_no_model() {
+    let workspace = workspace();
+    workspace.write_beside("story.json", &json!({ "turns": [{ "text": "Hello." }] }).to_string());
+    let program = program(&workspace);
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    for (name, role) in [("vera", "viewer"), ("ed", "editor")] {
+        assert_eq!(program.run(&["member", "add", name, role]).code, Some(0));
+    }
+    let viewer = program.run(&["run", "x", "--model", &model, "--user", "vera"]);
+    assert_eq!(viewer.code, Some(3), "{viewer:?}");
+    let limited = program.run(&["run", "x", "--model", &model, "--max-iterations", "0"]);
+    assert_eq!(limited.code, Some(1), "{limited:?}");
+    let id = last_session(&program)["id"].as_str().unwrap().to_owned();
+    for command in ["pause", "cancel", "resume"] {
+        let other = program.run(&["session", command, &id, "--user", "ed"]);
+        assert_eq!(other.code, Some(3), "{command}: {other:?}");
+    }
+    // Two messages before a turn that never came.
+    for message in ["one", "two"] {
+        let ran = program.run(&["session", "resume", &id, message, "--max-iterations", "0"]);
+        assert!(ran.stderr.contains("AI_TOOL_LOOP_LIMIT_EXCEEDED"), "{ran:?}");
+    }
+    let done = program.run(&["session", "resume", &id]);
+    assert!(done.code == Some(0) && done.stdout.contains("Hello."), "{done:?}");
+}

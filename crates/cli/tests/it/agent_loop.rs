@@ -93,7 +93,9 @@ async fn a_limit_has_its_code_and_the_session_goes_on_with_more() {
     let code = |result: &toolhost_agent::session::LoopResult| result.error.as_ref().unwrap().code;
     assert_eq!((limited.status, code(&limited), limited.iterations), (Status::Limited, ErrorCode::LoopLimit, 8));
     assert_eq!(sitting.limits.max_iterations, 8, "the frozen default");
-    sitting.limits.max_iterations = 100;
+    sitting.limits.max_iterations = 1;
+    let again = sitting.go_on(&model).await;
+    assert_eq!((again.status, code(&again), again.iterations), (Status::Limited, ErrorCode::LoopLimit, 9), "one more");
     sitting.limits.tokens_max = Some(8_500);
     let limited = sitting.go_on(&model).await;
     assert_eq!((limited.status, code(&limited), limited.iterations), (Status::Limited, ErrorCode::TokenLimit, 9));
@@ -102,6 +104,7 @@ async fn a_limit_has_its_code_and_the_session_goes_on_with_more() {
     let limited = sitting.go_on(&model).await;
     assert_eq!((limited.status, code(&limited)), (Status::Limited, ErrorCode::CostLimit), "a cost nobody knows");
     sitting.limits.cost_max = None;
+    sitting.limits.max_iterations = 8;
     let done = sitting.go_on(&model).await;
     assert_eq!((done.status, done.iterations, done.calls.len()), (Status::Completed, 10, 9));
     assert_eq!(done.usage.total(), 10_000);
@@ -207,7 +210,7 @@ async fn a_session_that_has_answered_goes_on_with_the_next_message() {
     let first = sitting.play(&model, &work("what says a?")).await;
     assert_eq!(first.answer, Some(Answer::Chat { assistant_summary: "It says alpha.".to_owned() }), "{first:?}");
     let held = sitting.hold().await;
-    held.say("say_2", json!({ "text": "and b?" })).await.unwrap();
+    held.say("say_2_0", json!({ "text": "and b?" })).await.unwrap();
     let second = sitting.go_on_with(&held, &model).await;
     assert_eq!(second.answer, Some(Answer::Chat { assistant_summary: "It says beta.".to_owned() }), "{second:?}");
     assert_eq!((second.iterations, second.calls.len()), (4, 2));
@@ -297,4 +300,71 @@ async fn old_results_are_put_away_alike_in_every_run_and_a_window_that_is_full_h
     let small = toolhost_agent::model::Script::parse("script", &small).unwrap();
     let full = Sitting::new(&house, "developer").play(&small, &work("x")).await;
     assert_eq!((full.status, full.error.unwrap().code), (Status::Failed, ErrorCode::ContextBudget));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_much_for_a_window_or_a_reader_is_bounded_where_it_comes_in() {
+    let here = workspace();
+    let long: String = (0..4_000).map(|n| format!("a line of text, number {n}\n")).collect();
+    here.write("long.txt", &long);
+    let house = house(here).build().await;
+    let sitting = Sitting::new(&house, "developer");
+    let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+    let many: Vec<Value> =
+        (0..10).map(|_| json!({ "tool": "bash", "arguments": { "command": "head -c 48000 long.txt" } })).collect();
+    let model = json!({ "window": 64_000, "turns": [
+        { "calls": many },
+        { "calls": [{ "tool": "x".repeat(100_000), "arguments": {} },
+                    { "tool": "file_read", "arguments": { "path": serde_json::from_str::<Value>(&deep).unwrap() } }] },
+        { "calls": (0..10_000).map(|_| read("a.txt")).collect::<Vec<Value>>() },
+        { "text": "Read." },
+    ] });
+    let model = toolhost_agent::model::Script::parse("script", &model.to_string()).unwrap();
+    let result = sitting.play(&model, &work("read")).await;
+    assert_eq!(result.status, Status::Completed, "{:?}", result.error);
+    assert_eq!(result.calls.len(), 10 + 2 + sitting.limits.calls_per_turn + 1);
+    // All of it can be read again.
+    let again = Sitting { seen: Arc::default(), ..Sitting::of(&house, "developer", &sitting.id) };
+    assert_eq!(again.go_on(&model).await.calls.len(), result.calls.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_from_elsewhere_becomes_a_cancel_and_ends_the_call() {
+    let house = house(workspace()).build().await;
+    let sitting = Sitting::new(&house, "developer");
+    let model = script(&json!([
+        { "calls": [{ "tool": "bash", "arguments": { "command": "echo on > began.txt; sleep 600" } }] }, { "text": "never" },
+    ]));
+    let opening = sitting.opening(&model, &work("sleep")).await.unwrap();
+    sitting.begin(&opening).await;
+    let held = sitting.hold().await;
+    let (sessions, project, id) = (house.store.sessions(), house.project.id, sitting.id.clone());
+    let root = house.workspace.root();
+    let elsewhere = tokio::spawn(async move {
+        while !root.join("began.txt").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        for signal in [Signal::Pause, Signal::Cancel] {
+            sessions.want(project, &id, signal).await.unwrap();
+        }
+    });
+    let result = sitting.go_on_with(&held, &model).await;
+    elsewhere.await.unwrap();
+    assert_eq!(result.status, Status::Cancelled, "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_is_no_file_however_it_is_quoted() {
+    let house = house(workspace()).build().await;
+    let lines = |begin: &str, end: &str, each: &str| -> String {
+        let body: String = (0..40).map(|n| format!("{each}line {n}\n")).collect();
+        format!("It says:\n{begin}\n{body}{end}\n")
+    };
+    let short = (0..20).map(|n| format!("```\na{n}\nb{n}\n```\n")).collect::<String>();
+    for text in [lines("```", "```", ""), lines("~~~", "~~~", ""), lines("", "", "    "), short] {
+        let sitting = Sitting::new(&house, "developer");
+        let model = script(&json!([{ "text": text }, { "text": "It lists forty lines." }]));
+        let result = sitting.play(&model, &work("read")).await;
+        assert_eq!((result.status, result.repairs), (Status::Completed, 1), "{text}");
+    }
 }

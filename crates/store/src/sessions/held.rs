@@ -92,7 +92,9 @@ impl Held {
     /// If something kept before could not be written, or somebody else has the session.
     pub async fn release(self, state: SessionState, code: Option<&str>) -> Result<()> {
         self.settle().await.map_err(|error| Error::Journal(error.to_string()))?;
-        let text = "UPDATE agent_session SET state = $4, code = $5, host = NULL, wanted = NULL, updated_at_ms = $6
+        // A cancel that came while the run ended is no less one.
+        let text = "UPDATE agent_session SET state = CASE WHEN wanted = 'cancel' AND $4 <> 'done' THEN 'cancelled' ELSE $4 END,
+                 code = $5, host = NULL, wanted = NULL, updated_at_ms = $6
              WHERE project_id = $1 AND id = $2 AND epoch = $3";
         let (project, id) = &self.shared.key;
         let mut tx = self.inner.db.write().await?;
@@ -166,10 +168,10 @@ impl Journal for Held {
         })
     }
 
-    fn signal(&self) -> BoxFuture<'_, Signal> {
+    fn signal(&self, known: Option<Signal>) -> BoxFuture<'_, Signal> {
         let mut wanted = self.shared.wanted.subscribe();
         Box::pin(async move {
-            match wanted.wait_for(Option::is_some).await.map(|signal| *signal) {
+            match wanted.wait_for(|now| now.is_some() && *now != known).await.map(|signal| *signal) {
                 Ok(Some(signal)) => signal,
                 // The sender is ours and lives as long as this.
                 Ok(None) | Err(_) => std::future::pending().await,
@@ -180,8 +182,9 @@ impl Journal for Held {
     fn fate<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, std::result::Result<Fate, JournalError>> {
         Box::pin(async move {
             let failed = |error: Error| JournalError::Failed(error.to_string());
-            let text = "SELECT event, tool, at_ms, body FROM audit WHERE project_id = $1 AND call_id = $2 ORDER BY seq DESC LIMIT 1";
-            let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).read(&self.inner.db);
+            let text = "SELECT event, tool, at_ms, body FROM audit
+                 WHERE project_id = $1 AND call_id = $2 AND COALESCE(session_id, $3) = $3 ORDER BY seq DESC LIMIT 1";
+            let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).bind(&self.row.id).read(&self.inner.db);
             let rows = rows.await.map_err(failed)?;
             let Some(row) = rows.first() else { return Ok(Fate::NeverStarted) };
             let event: String = row.get("event").map_err(failed)?;

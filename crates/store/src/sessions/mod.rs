@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 pub use held::Held;
 use writer::Job;
 
+/// How often a wish is tried on a session that is taken and let go of meanwhile.
+const WANT_TRIES: usize = 5;
 /// Longest title, characters.
 const TITLE_CHARS_MAX: usize = 200;
 
@@ -79,6 +81,8 @@ pub struct SessionRow {
     pub updated_at_ms: i64,
     #[serde(skip)]
     host: Option<String>,
+    #[serde(skip)]
+    epoch: i64,
 }
 
 /// A step, as it is kept.
@@ -116,7 +120,8 @@ struct Inner {
 /// Project and id.
 type Key = (i64, String);
 
-const COLUMNS: &str = "id, account_id, parent, profile, model, title, state, code, host, steps, tally, created_at_ms,
+const COLUMNS: &str =
+    "id, epoch, account_id, parent, profile, model, title, state, code, host, steps, tally, created_at_ms,
      updated_at_ms";
 
 impl Sessions {
@@ -238,10 +243,12 @@ impl Sessions {
         let text =
             "UPDATE agent_session SET host = $3, epoch = epoch + 1, wanted = NULL, state = 'active', code = NULL,
                  updated_at_ms = $5
-             WHERE project_id = $1 AND id = $2 AND COALESCE(host, '') = $4 RETURNING epoch, steps";
+             WHERE project_id = $1 AND id = $2 AND COALESCE(host, '') = $4 AND epoch = $6 AND state <> 'cancelled'
+             RETURNING epoch, steps";
         let was = found.host.clone().unwrap_or_default();
         let now = self.inner.clock.unix_ms();
-        let taken = sql(text).bind(project).bind(id).bind(&*me).bind(was).bind(now).optional(&mut tx).await?;
+        let taken = sql(text).bind(project).bind(id).bind(&*me).bind(was).bind(now).bind(found.epoch).optional(&mut tx);
+        let taken = taken.await?;
         let Some(taken) = taken else { return Err(Error::SessionRuns { id: id.to_owned() }) };
         let (epoch, count): (i64, i64) = (taken.get("epoch")?, taken.get("steps")?);
         let text =
@@ -255,6 +262,16 @@ impl Sessions {
 
     /// Says what a person wants of a session. One that nobody runs is paused or cancelled at once.
     pub async fn want(&self, project: i64, id: &str, signal: Signal) -> Result<SessionRow> {
+        for _ in 0..WANT_TRIES {
+            if let Some(told) = self.try_want(project, id, signal).await? {
+                return Ok(told);
+            }
+        }
+        Err(Error::SessionRuns { id: id.to_owned() })
+    }
+
+    /// `None`: it was taken or let go of meanwhile.
+    async fn try_want(&self, project: i64, id: &str, signal: Signal) -> Result<Option<SessionRow>> {
         let found = self.get(project, id).await?;
         if matches!(found.state, SessionState::Cancelled) || (found.state == SessionState::Done && !found.running) {
             return Err(Error::SessionEnded { id: id.to_owned(), state: found.state });
@@ -267,18 +284,20 @@ impl Sessions {
         let mut tx = self.inner.db.write().await?;
         if found.running {
             let text = "UPDATE agent_session SET wanted = $3 WHERE project_id = $1 AND id = $2 AND host = $4";
-            sql(text).bind(project).bind(id).bind(wanted).bind(&found.host).run(&mut tx).await?;
+            if sql(text).bind(project).bind(id).bind(wanted).bind(&found.host).run(&mut tx).await? == 0 {
+                return Ok(None);
+            }
         } else {
             let text = "UPDATE agent_session SET state = $3, host = NULL, epoch = epoch + 1, updated_at_ms = $5
-                 WHERE project_id = $1 AND id = $2 AND COALESCE(host, '') = $4";
+                 WHERE project_id = $1 AND id = $2 AND COALESCE(host, '') = $4 AND epoch = $6";
             let was = found.host.clone().unwrap_or_default();
-            let text = sql(text).bind(project).bind(id).bind(ended.as_str()).bind(was).bind(now);
+            let text = sql(text).bind(project).bind(id).bind(ended.as_str()).bind(was).bind(now).bind(found.epoch);
             if text.run(&mut tx).await? == 0 {
-                return Err(Error::SessionRuns { id: id.to_owned() });
+                return Ok(None);
             }
         }
         tx.commit().await?;
-        self.get(project, id).await
+        self.get(project, id).await.map(Some)
     }
 }
 
@@ -360,6 +379,7 @@ fn session(row: &Row) -> Result<SessionRow> {
         created_at_ms: row.get("created_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,
         host: row.get("host")?,
+        epoch: row.get("epoch")?,
     })
 }
 

@@ -35,7 +35,10 @@ async fn hold(here: &Room) -> Held {
 
 /// Past the store: a living process takes a session from no other.
 async fn taken_by_another(place: &Place) {
-    let text = "UPDATE agent_session SET epoch = epoch + 1";
+    past_the_store(place, "UPDATE agent_session SET epoch = epoch + 1").await;
+}
+
+async fn past_the_store(place: &Place, text: &'static str) {
     match &place.address {
         Address::Folder(folder) => {
             let options = SqliteConnectOptions::new().filename(folder.join("toolhost.db"));
@@ -128,8 +131,15 @@ async fn what_a_person_wants_reaches_the_process_that_runs_it() {
         made(&here).await;
         let held = hold(&here).await;
         beside.store.sessions().want(here.project, ID, Signal::Pause).await.unwrap();
-        assert_eq!(held.signal().await, Signal::Pause, "{place}");
+        assert_eq!(held.signal(None).await, Signal::Pause, "{place}");
+        beside.store.sessions().want(here.project, ID, Signal::Cancel).await.unwrap();
+        assert_eq!(held.signal(Some(Signal::Pause)).await, Signal::Cancel, "{place}: a pause becomes a cancel");
         held.release(SessionState::Paused, None).await.unwrap();
+        let row = here.store.sessions().get(here.project, ID).await.unwrap();
+        assert_eq!(row.state, SessionState::Cancelled, "{place}: whatever the run said");
+        let refused = here.store.sessions().hold(here.project, ID).await.err().unwrap();
+        assert!(matches!(refused, Error::SessionRuns { .. }), "{place}: nobody takes what was cancelled: {refused}");
+        past_the_store(&place, "UPDATE agent_session SET state = 'paused'").await;
         let cancelled = beside.store.sessions().want(here.project, ID, Signal::Cancel).await.unwrap();
         assert_eq!((cancelled.state, cancelled.running), (SessionState::Cancelled, false), "{place}");
         let again = here.store.sessions().want(here.project, ID, Signal::Pause).await.unwrap_err();

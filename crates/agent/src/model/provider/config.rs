@@ -98,9 +98,9 @@ impl ProviderConfig {
         }
     }
 
-    /// As a specification has it, with the key that its provider is known to want: at home it needs one, elsewhere it
-    /// gets one if there is one. A server of this machine, or one that is spoken to in clear, gets none. Nor is a price
-    /// known of other addresses.
+    /// As a specification has it, with the key that its provider is known to want. A server at any other address gets none:
+    /// who listens there is not the provider, and who wrote the address may be somebody else than whose key it is. Nor is
+    /// a price known of it.
     ///
     /// # Errors
     ///
@@ -116,8 +116,7 @@ impl ProviderConfig {
         if base_url.is_some() {
             config.price = None;
         }
-        let may_carry = config.address().starts_with("https://") && !is_loopback(config.address());
-        if let Some(name) = provider.key_name().filter(|_| may_carry) {
+        if let Some(name) = provider.key_name().filter(|_| base_url.is_none()) {
             config.key = keys.key(name).unwrap_or_else(Secret::none);
         }
         config.check()?;

@@ -147,7 +147,7 @@ async fn play(stage: &Stage, settings: &Settings, talk: bool) -> anyhow::Result<
     conduct::create(&host, &id, PROFILE, "script:demo", &opening).await?;
     let held = host.store.sessions().hold(host.project.id, &id).await?;
     let limits = LoopLimits { max_iterations: 50, ..LoopLimits::default() };
-    let watch: Arc<dyn Watch> = if talk { Arc::new(Live::new(limits.max_iterations)) } else { Arc::new(Unwatched) };
+    let watch: Arc<dyn Watch> = if talk { Arc::new(Live::default()) } else { Arc::new(Unwatched) };
     let result = running.run_watched(held, &model, &limits, &watch).await?.result;
     if result.status != Status::Completed {
         bail!("the tour did not come to its end: {:?}", result.error);

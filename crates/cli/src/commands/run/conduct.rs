@@ -46,7 +46,7 @@ impl Running {
         limits: &LoopLimits,
         json: bool,
     ) -> anyhow::Result<Conducted> {
-        let watch: Arc<dyn Watch> = if json { Arc::new(Lines) } else { Arc::new(Live::new(limits.max_iterations)) };
+        let watch: Arc<dyn Watch> = if json { Arc::new(Lines) } else { Arc::new(Live::default()) };
         self.run_watched(held, model, limits, &watch).await
     }
 
@@ -104,6 +104,9 @@ fn next(result: &LoopResult) -> Option<String> {
     let id = &result.session;
     match result.status {
         Status::Completed => None,
+        Status::Failed if result.repairs > 0 => {
+            Some(format!("say what it should do otherwise: toolhost session resume {id} \"…\""))
+        }
         Status::Paused | Status::Failed | Status::Limited => Some(format!("go on with: toolhost session resume {id}")),
         Status::Cancelled => Some(format!("begin anew from here with: toolhost session fork {id}")),
     }

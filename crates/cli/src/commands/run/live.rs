@@ -7,18 +7,21 @@ use serde_json::Value;
 use toolhost_agent::model::Usage;
 use toolhost_agent::session::{Answer, Event, LoopResult, Status, Watch};
 
+use toolhost_contract::visible_line;
+
 use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible};
 
+/// Characters of a name in a line.
+const NAME_CHARS_MAX: usize = 80;
 /// Characters of a call's arguments in its line.
 const ARGUMENTS_CHARS_MAX: usize = 100;
 
 /// The terminal.
+#[derive(Default)]
 pub(in crate::commands) struct Live {
-    max_iterations: u32,
     inner: Mutex<Inner>,
 }
 
-#[derive(Default)]
 struct Inner {
     /// Whether the cursor stands in the middle of streamed text.
     open: bool,
@@ -29,9 +32,9 @@ struct Inner {
     elapsed_ms: u64,
 }
 
-impl Live {
-    pub(in crate::commands) fn new(max_iterations: u32) -> Self {
-        Self { max_iterations, inner: Mutex::new(Inner { cost: Some(0.0), ..Inner::default() }) }
+impl Default for Inner {
+    fn default() -> Self {
+        Self { open: false, streamed: false, usage: Usage::default(), cost: Some(0.0), elapsed_ms: 0 }
     }
 }
 
@@ -41,9 +44,8 @@ impl Watch for Live {
         match event {
             Event::Text { text, .. } => inner.stream(text),
             Event::Thought { .. } | Event::CallProgress { .. } => {}
-            Event::Opened { session, model, resumed } => {
-                let word = if *resumed { "goes on" } else { "begins" };
-                print::note(paint(DIM, format_args!("session {session} {word} with {model}")));
+            Event::Opened { session, model } => {
+                print::note(paint(DIM, format_args!("session {session} with {}", name(model))));
             }
             Event::Message { text } => {
                 print::note(format_args!("{} {}", paint(BOLD, ">"), visible(text)));
@@ -64,7 +66,7 @@ impl Watch for Live {
                 inner.close();
                 inner.add(usage, *cost, *ms);
                 if !replayed {
-                    print::note(paint(DIM, inner.budget(turn + 1, self.max_iterations)));
+                    print::note(paint(DIM, inner.budget(turn + 1)));
                 }
             }
             Event::CallStarted { tool, arguments, .. } => {
@@ -72,7 +74,7 @@ impl Watch for Live {
                 print::note(format_args!(
                     "{} {} {}",
                     paint(DIM, "->"),
-                    paint(BOLD, visible(tool)),
+                    paint(BOLD, name(tool)),
                     paint(DIM, brief(arguments))
                 ));
             }
@@ -81,7 +83,7 @@ impl Watch for Live {
                 let again = if *replayed { paint(DIM, " (from before)") } else { String::new() };
                 print::note(format_args!(
                     "   {mark} {} {}{again} {}",
-                    visible(tool),
+                    name(tool),
                     paint(DIM, format_args!("{ms} ms")),
                     paint(DIM, visible(brief)),
                 ));
@@ -126,7 +128,7 @@ impl Inner {
         self.elapsed_ms += ms;
     }
 
-    fn budget(&self, turn: u32, of: u32) -> String {
+    fn budget(&self, turn: u32) -> String {
         let cost = self.cost.filter(|cost| *cost > 0.0).map(|cost| format!(" · ${cost:.4}")).unwrap_or_default();
         let cached = match self.usage.cached_tokens {
             0 => String::new(),
@@ -136,7 +138,16 @@ impl Inner {
             0 => String::new(),
             _ => format!(" · {} tokens in{cached}, {} out", self.usage.input_tokens, self.usage.output_tokens),
         };
-        format!("turn {turn}/{of}{tokens}{cost} · model {:.1} s", self.elapsed_ms as f64 / 1000.0)
+        format!("turn {turn}{tokens}{cost} · model {:.1} s", self.elapsed_ms as f64 / 1000.0)
+    }
+}
+
+/// A name as a model may have made it up: one line, and not a long one.
+fn name(text: &str) -> String {
+    let line = visible_line(text);
+    match line.char_indices().nth(NAME_CHARS_MAX) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line.to_string(),
     }
 }
 

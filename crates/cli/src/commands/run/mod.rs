@@ -12,6 +12,8 @@ use toolhost_agent::session::{AnswerForm, LoopLimits};
 use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 
+use toolhost_store::Role;
+
 use self::conduct::{Conducted, Running};
 use crate::model::{self, Opened};
 use crate::settings::Settings;
@@ -76,7 +78,7 @@ pub(crate) struct LimitFlags {
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
     /// US dollars of the whole session
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = dollars)]
     max_cost: Option<f64>,
     /// Time of the whole session, such as 10m
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
@@ -84,9 +86,9 @@ pub(crate) struct LimitFlags {
 }
 
 impl LimitFlags {
-    pub(super) fn limits(&self, iterations_default: u32, used: u32) -> LoopLimits {
+    pub(super) fn limits(&self, iterations_default: u32) -> LoopLimits {
         LoopLimits {
-            max_iterations: used.saturating_add(self.max_iterations.unwrap_or(iterations_default)),
+            max_iterations: self.max_iterations.unwrap_or(iterations_default),
             max_repairs: self.max_repairs,
             tokens_max: self.max_tokens,
             cost_max: self.max_cost,
@@ -94,6 +96,11 @@ impl LimitFlags {
             ..LoopLimits::default()
         }
     }
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    let dollars: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    if dollars.is_finite() && dollars >= 0.0 { Ok(dollars) } else { Err("it is a number from 0".to_owned()) }
 }
 
 /// Turns of one sitting where none are said.
@@ -112,6 +119,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Task::Builder(_) => "builder".to_owned(),
     });
     let mut host = wire::open(settings).await?;
+    // Whoever may only read has no business with the operator's model.
+    wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
     host.ticket.clone_from(&args.ticket);
     let id = start::session_id();
     let running = Running::new(&host, &id, &profile, &args.persona)?;
@@ -123,7 +132,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     };
     let opening = start::opening(&running.tools, &*model, &task, &about).await;
     let opening = opening.map_err(|error| anyhow::anyhow!("{} ({})", error, error.code().as_str()))?;
-    let limits = args.limits.limits(iterations_default(&opening.answer), 0);
+    let limits = args.limits.limits(iterations_default(&opening.answer));
     conduct::create(&host, &id, &profile, &spec, &opening).await?;
     let held = host.store.sessions().hold(host.project.id, &id).await?;
     let conducted = running.run(held, &*model, &limits, settings.json).await?;
