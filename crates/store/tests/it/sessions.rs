@@ -5,7 +5,7 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use toolhost_contract::{CallId, Fate, Journal, JournalError, Signal};
-use toolhost_store::{Error, Event, Held, NewSession, SessionState};
+use toolhost_store::{Entry, Error, Event, Held, NewSession, SessionState};
 
 use crate::both::{Address, Place, Room, engines};
 use crate::file_log::change;
@@ -23,6 +23,11 @@ fn new(here: &Room, id: &str) -> NewSession {
         title: "mend it\u{0}".to_owned(),
         steps: vec![("open".to_owned(), json!({ "goal": "mend it" }))],
     }
+}
+
+/// A row of a call of the session.
+fn row(here: &Room, event: Event, call: &str) -> Entry {
+    Entry { session_id: Some(ID.to_owned()), ..entry(here.project, event, call) }
 }
 
 async fn made(here: &Room) {
@@ -155,20 +160,20 @@ async fn the_audit_tells_what_became_of_a_call() {
         let held = hold(&here).await;
         let fate = async |call: &str| held.fate(&CallId::new(call)).await.unwrap();
         assert_eq!(fate("never").await, Fate::NeverStarted, "{place}");
-        here.store.audit().append(entry(here.project, Event::Decision, "decided")).await.unwrap();
+        here.store.audit().append(row(&here, Event::Decision, "decided")).await.unwrap();
         assert_eq!(fate("decided").await, Fate::NeverStarted, "{place}");
-        let mut command = entry(here.project, Event::Started, "began");
+        let mut command = row(&here, Event::Started, "began");
         command.tool = "bash".to_owned();
         here.store.audit().append(command).await.unwrap();
         assert_eq!(fate("began").await, Fate::Unknown, "{place}");
-        let mut write = entry(here.project, Event::Started, "wrote");
+        let mut write = row(&here, Event::Started, "wrote");
         write.tool = "file.write".to_owned();
         here.store.audit().append(write).await.unwrap();
         assert_eq!(fate("wrote").await, Fate::Undone, "{place}: it has written down no change, so it made none");
         here.store.file_log().before(&change(&here, "wrote", "a.txt", None)).await.unwrap();
         assert_eq!(fate("wrote").await, Fate::Unknown, "{place}");
-        here.store.audit().append(entry(here.project, Event::Started, "ended")).await.unwrap();
-        let finished = entry(here.project, Event::Finished, "ended");
+        here.store.audit().append(row(&here, Event::Started, "ended")).await.unwrap();
+        let finished = row(&here, Event::Finished, "ended");
         let outcome = finished.outcome.clone().unwrap_or_default();
         here.store.audit().append(finished).await.unwrap();
         assert_eq!(fate("ended").await, Fate::Ended(outcome), "{place}");
