@@ -4,6 +4,7 @@
 //! `TOOLHOST_CRASH_ROUNDS` asks for more rounds, `TOOLHOST_SEED` for others.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -113,6 +114,42 @@ async fn a_killed_session_comes_to_the_same_end_and_runs_nothing_twice() {
             done = scene.killed(&["session", "resume", row["id"].as_str().unwrap()], moment).await;
         }
         check(&scene, &story);
+    }
+}
+
+/// Runs the session, takes as many of its events as are asked for, and kills it. Says how many came.
+fn killed_after(scene: &Scene, events: usize) -> usize {
+    let model = scene.model();
+    let mut command = scene.program.command(&["run", "count", "--json", "--model", &model]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let came = BufReader::new(child.stdout.take().unwrap()).lines().take(events).map_while(Result::ok).count();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    came
+}
+
+#[test]
+fn a_session_killed_at_each_of_its_events_comes_to_the_same_end() {
+    let whole = Scene::new();
+    let events = killed_after(&whole, usize::MAX);
+    assert!(events > 4 * STEPS, "a turn is asked, said, called and answered: {events}");
+    check(&whole, "not killed");
+    let seed = Seed::of_this_run();
+    let stride = (events / rounds()).max(1);
+    let first = usize::try_from(seed.value()).unwrap_or_default() % stride;
+    for at in (first..events).step_by(stride) {
+        let story = format!("TOOLHOST_SEED={}, killed after {at} events", seed.value());
+        let scene = Scene::new();
+        assert_eq!(killed_after(&scene, at), at, "{story}");
+        match scene.session() {
+            None => assert_eq!(at, 0, "{story}"),
+            Some(row) if row["state"] == "done" => check(&scene, &story),
+            Some(row) => {
+                let resumed = scene.program.run(&["session", "resume", row["id"].as_str().unwrap()]);
+                assert_eq!(resumed.code, Some(0), "{story}: {resumed:?}");
+                check(&scene, &story);
+            }
+        }
     }
 }
 
