@@ -74,12 +74,7 @@ pub struct Tally {
 impl Tally {
     /// Counts what every request carries beside the messages. Replaces what was counted so before.
     pub fn set_base(&mut self, system: &[SystemBlock], tools: &[ToolSpec], counter: &Counter) {
-        let told = system.iter().map(|block| counter.raw(&block.text));
-        let offered = tools.iter().map(|tool| {
-            let schema = counter.raw(&tool.schema.to_string());
-            counter.raw(&tool.name) + counter.raw(&tool.description) + schema + MESSAGE_TOKENS
-        });
-        self.base = told.chain(offered).sum();
+        self.base = count_base(system, tools, |text| counter.raw(text));
     }
 
     /// Counts the messages that were added since. Messages that were counted must not have been changed but by [`age`];
@@ -90,7 +85,7 @@ impl Tally {
             self.settled = self.settled.min(messages.len());
         }
         for message in &messages[self.counts.len()..] {
-            let count = count_message(message, counter);
+            let count = count_message(message, |text| counter.raw(text));
             self.counts.push(count);
             self.sum += count;
         }
@@ -118,6 +113,36 @@ impl Tally {
         self.sum = self.sum - self.counts[at] + count;
         self.counts[at] = count;
     }
+}
+
+/// The bytes of a conversation. A tokenizer makes no more tokens of a text than it has bytes, so a conversation with fewer
+/// bytes than a window has tokens fits, and nothing of it is counted: most sessions never read a tokenizer's tables.
+#[derive(Debug, Clone, Default)]
+pub struct Weight {
+    bytes: u64,
+    /// Messages that are in it.
+    seen: usize,
+}
+
+impl Weight {
+    /// Of what every request carries beside the messages.
+    #[must_use]
+    pub fn of_base(system: &[SystemBlock], tools: &[ToolSpec]) -> Self {
+        Self { bytes: count_base(system, tools, byte_len), seen: 0 }
+    }
+
+    /// Tokens that the request has at most. Looks at the messages that were added since; results that were aged in
+    /// between weigh what they weighed.
+    pub fn tokens_max(&mut self, messages: &[Message]) -> u64 {
+        let new = messages.get(self.seen..).unwrap_or_default();
+        self.bytes += new.iter().map(|message| count_message(message, byte_len)).sum::<u64>();
+        self.seen = messages.len();
+        self.bytes
+    }
+}
+
+fn byte_len(text: &str) -> u64 {
+    text.len() as u64
 }
 
 /// Replaces the oldest results by digests once the conversation is above the high mark, until it is at the low mark or
@@ -166,21 +191,27 @@ fn border(messages: &[Message], turns_kept: usize, settled: usize) -> usize {
     replies.nth(turns_kept - 1).map_or(settled, |(at, _)| at)
 }
 
-fn count_message(message: &Message, counter: &Counter) -> u64 {
+fn count_base(system: &[SystemBlock], tools: &[ToolSpec], count: impl Fn(&str) -> u64) -> u64 {
+    let told = system.iter().map(|block| count(&block.text));
+    let offered = tools
+        .iter()
+        .map(|tool| count(&tool.name) + count(&tool.description) + count(&tool.schema.to_string()) + MESSAGE_TOKENS);
+    told.chain(offered).sum()
+}
+
+fn count_message(message: &Message, count: impl Fn(&str) -> u64) -> u64 {
     let said = match message {
-        Message::User { content } => counter.raw(content),
-        Message::Tool { tool_call_id, name, content, .. } => {
-            counter.raw(content) + counter.raw(name) + counter.raw(tool_call_id)
-        }
+        Message::User { content } => count(content),
+        Message::Tool { tool_call_id, name, content, .. } => count(content) + count(name) + count(tool_call_id),
         Message::Assistant { content, calls, signatures } => {
             let asked = calls.iter().map(|call| {
                 let arguments = match &call.arguments {
-                    Arguments::Json(value) => counter.raw(&value.to_string()),
-                    Arguments::Malformed(text) => counter.raw(text),
+                    Arguments::Json(value) => count(&value.to_string()),
+                    Arguments::Malformed(text) => count(text),
                 };
-                counter.raw(&call.id) + counter.raw(&call.name) + arguments + MESSAGE_TOKENS
+                count(&call.id) + count(&call.name) + arguments + MESSAGE_TOKENS
             });
-            counter.raw(content) + asked.sum::<u64>() + signatures.iter().map(|text| counter.raw(text)).sum::<u64>()
+            count(content) + asked.sum::<u64>() + signatures.iter().map(|text| count(text)).sum::<u64>()
         }
     };
     said + MESSAGE_TOKENS

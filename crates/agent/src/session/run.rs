@@ -10,7 +10,7 @@ use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 use super::answer::{Checked, check};
 use super::event::{Event, Watch};
 use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
-use crate::budget::{Aging, Calibration, Counter, Tally, age};
+use crate::budget::{Aging, Calibration, Counter, Tally, Weight, age};
 use crate::host::ToolHost;
 use crate::model::{Arguments, Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost, is_too_deep};
 
@@ -210,11 +210,14 @@ pub(super) struct Run<'a> {
     repairs: u32,
     usage: Usage,
     cost: Option<f64>,
+    /// Of the whole conversation; while that is within the window for certain, no tokens are counted.
+    weight: Weight,
     /// The tokens of the conversation, as they are estimated, and how far estimates were from what was reported.
-    tally: Tally,
+    tally: Option<Tally>,
     counter: Counter,
     calibration: Calibration,
-    estimate: u64,
+    /// None while nothing was counted.
+    estimate: Option<u64>,
     /// How long earlier runs took, and when this one began.
     pub(super) before_ms: u64,
     began: Duration,
@@ -229,14 +232,12 @@ impl<'a> Run<'a> {
         watch: &'a Arc<dyn Watch>,
         stop: &'a Stop,
     ) -> Self {
-        let counter = Counter::for_model(&model.facts().name);
-        let mut tally = Tally::default();
-        tally.set_base(&session.opening.system, host.catalog().specs(), &counter);
         Self {
-            tally,
-            counter,
+            weight: Weight::of_base(&session.opening.system, host.catalog().specs()),
+            tally: None,
+            counter: Counter::for_model(&model.facts().name),
             calibration: Calibration::default(),
-            estimate: 0,
+            estimate: None,
             session,
             model,
             host,
@@ -350,8 +351,8 @@ impl<'a> Run<'a> {
     }
 
     fn note_turn(&mut self, said: &TurnStep) {
-        if said.reply.usage.input_tokens > 0 {
-            self.calibration.observe(self.estimate, said.reply.usage.input_tokens);
+        if let Some(estimate) = self.estimate.filter(|_| said.reply.usage.input_tokens > 0) {
+            self.calibration.observe(estimate, said.reply.usage.input_tokens);
             self.counter = self.counter.calibrated(self.calibration);
         }
         self.usage.add(&said.reply.usage);
@@ -391,19 +392,28 @@ impl<'a> Run<'a> {
 
     /// Puts away results that are old, where the conversation has become long; the same in every run of the session.
     fn age(&mut self) {
-        let before = self.tally.total(&self.counter);
         let policy = Aging::of_window(self.model.facts().window);
-        let aged = age(&mut self.messages, &mut self.tally, &self.counter, policy);
-        self.estimate = self.tally.total(&self.counter);
-        let mut aged = aged;
-        if self.estimate > self.room() {
-            // One turn alone may bring more than the window holds: then no result is too new to be put away.
-            let all = Aging { high: self.room(), low: self.room() * 3 / 4, turns_kept: 0, ..policy };
-            aged.extend(age(&mut self.messages, &mut self.tally, &self.counter, all));
-            self.estimate = self.tally.total(&self.counter);
+        let room = self.room();
+        if self.tally.is_none() && self.weight.tokens_max(&self.messages) <= policy.high.min(room) {
+            return;
         }
+        let (counter, messages) = (&self.counter, &mut self.messages);
+        let tally = self.tally.get_or_insert_with(|| {
+            let mut tally = Tally::default();
+            tally.set_base(&self.session.opening.system, self.host.catalog().specs(), counter);
+            tally
+        });
+        tally.update(messages, counter);
+        let tokens_before = tally.total(counter);
+        let mut aged = age(messages, tally, counter, policy);
+        if tally.total(counter) > room {
+            // One turn alone may bring more than the window holds: then no result is too new to be put away.
+            let all = Aging { high: room, low: room * 3 / 4, turns_kept: 0, ..policy };
+            aged.extend(age(messages, tally, counter, all));
+        }
+        let tokens_after = tally.total(counter);
+        self.estimate = Some(tokens_after);
         if !aged.is_empty() {
-            let (tokens_before, tokens_after) = (before.max(self.estimate), self.estimate);
             self.watch.event(&Event::Aged { results: aged.len(), tokens_before, tokens_after });
         }
     }
@@ -415,13 +425,10 @@ impl<'a> Run<'a> {
 
     fn check_window(&self) -> Result<(), Halt> {
         let (window, room) = (self.model.facts().window, self.room());
-        if self.estimate <= room {
-            return Ok(());
-        }
+        let Some(estimate) = self.estimate.filter(|estimate| *estimate > room) else { return Ok(()) };
         let message = format!(
-            "the conversation has about {} tokens when all is put away that may be; {room} of {window} are left for it; \
-             `session fork --at` goes back to an earlier turn",
-            self.estimate
+            "the conversation has about {estimate} tokens when all is put away that may be; {room} of {window} are left \
+             for it; `session fork --at` goes back to an earlier turn",
         );
         Err(Halt::Failed(ErrorCode::ContextBudget, message))
     }
