@@ -2,6 +2,7 @@
 
 mod commands;
 mod editor;
+mod keys;
 mod model;
 mod print;
 mod settings;

@@ -1,8 +1,8 @@
 //! From what an operator says to a model: files, keys and settings belong to the command line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,25 +10,16 @@ use anyhow::Context;
 use serde::Deserialize;
 use toolhost_agent::Model;
 use toolhost_agent::model::{
-    Keys, Lines, ModelSpec, Price, Provider, ProviderConfig, Recorder, Replay, Script, Secret, parse_model_spec,
+    Keys, Lines, ModelSpec, Price, Provider, ProviderConfig, Recorder, Replay, Script, parse_model_spec,
 };
 use toolhost_contract::SystemClock;
 
 use crate::Usage;
+use crate::keys::Vault;
 use crate::settings::Settings;
 
 /// Largest script or cassette, bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-
-/// Where one key is kept.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "lowercase")]
-pub(crate) enum KeyPlace {
-    /// A file with the key alone.
-    File(PathBuf),
-    /// A command that prints it, such as a keyring's: `["secret-tool", "lookup", "service", "anthropic"]`.
-    Command(Vec<String>),
-}
 
 /// What the operator knows of a model.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -57,12 +48,19 @@ struct PriceTable {
 }
 
 /// What the operator says of models.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Models {
     /// The model where none is named.
     pub(crate) default: Option<String>,
     pub(crate) tables: BTreeMap<String, ModelTable>,
-    pub(crate) keys: BTreeMap<String, KeyPlace>,
+    pub(crate) vault: Vault,
+}
+
+impl Models {
+    /// Names of keys that the tables of models speak of.
+    pub(crate) fn key_names(&self) -> BTreeSet<String> {
+        self.tables.values().filter_map(|table| table.key.clone()).collect()
+    }
 }
 
 /// A model, and what to call it so that any process finds it again.
@@ -105,10 +103,11 @@ fn of_spec(spec: ModelSpec, text: &str, models: &Models) -> anyhow::Result<(Arc<
         }
         ModelSpec::Provider { provider, model, base_url } => {
             let table = models.tables.get(text).cloned().unwrap_or_default();
-            let keys = Places(&models.keys);
-            let mut config = ProviderConfig::found(provider, &model, base_url.as_deref(), &keys)?;
+            let vault = &models.vault;
+            let mut config = ProviderConfig::found(provider, &model, base_url.as_deref(), vault)?;
             if let Some(name) = &table.key {
-                config.key = keys.key(name).with_context(|| format!("{text}: there is no key {name}"))?;
+                let missing = || format!("{text}: there is no key {name}: set it, or say `toolhost key set {name}`");
+                config.key = vault.key(name)?.with_context(missing)?;
             }
             settle(&mut config, &table);
             (Arc::new(Provider::new(config, Arc::new(SystemClock::default()))?), text.to_owned())
@@ -145,32 +144,6 @@ fn read(file: &str) -> anyhow::Result<(String, String)> {
     }
     let content = std::fs::read_to_string(&path).with_context(|| format!("{file} cannot be read"))?;
     Ok((path.to_string_lossy().into_owned(), content))
-}
-
-/// Keys as the operator keeps them: the environment first, then the configuration's places.
-struct Places<'a>(&'a BTreeMap<String, KeyPlace>);
-
-impl Keys for Places<'_> {
-    fn key(&self, name: &str) -> Option<Secret> {
-        if let Some(key) = std::env::var(name).ok().filter(|key| !key.trim().is_empty()) {
-            return Some(Secret::new(&key));
-        }
-        let text = match self.0.get(name)? {
-            KeyPlace::File(file) => std::fs::read_to_string(file).ok()?,
-            KeyPlace::Command(command) => {
-                let (program, arguments) = command.split_first()?;
-                printed_by(program, arguments)?
-            }
-        };
-        Some(Secret::new(&text))
-    }
-}
-
-/// What an operator's own command prints; it is no agent's, and has no workspace.
-#[expect(clippy::disallowed_methods, reason = "the operator's command, from the operator's configuration")]
-fn printed_by(program: &str, arguments: &[String]) -> Option<String> {
-    let ran = std::process::Command::new(program).args(arguments).stdin(std::process::Stdio::null()).output().ok()?;
-    ran.status.success().then(|| String::from_utf8(ran.stdout).ok())?
 }
 
 /// A cassette that is being written. Only its owner may read what was said.

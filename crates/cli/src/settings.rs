@@ -6,13 +6,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::model::{KeyPlace, ModelTable, Models};
+use crate::keys::{KeyPlace, Vault};
+use crate::model::{ModelTable, Models};
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost_host::{Asking, Unattended};
 use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Orphans};
+
+/// Beside the configuration: the keys of `toolhost key set`.
+const KEYS_FOLDER: &str = "keys";
 
 /// Toolchains that usually live below the home, which commands do not see otherwise. Read-only.
 const HOME_TOOLCHAINS: &[&str] = &[
@@ -229,8 +233,10 @@ impl Settings {
     /// What the operator says of models.
     pub(crate) fn models(&self) -> anyhow::Result<Models> {
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
-        let file = read_config(&self.config_file(&folders), self.config.is_some())?;
-        Ok(Models { default: file.model, tables: file.models, keys: file.keys })
+        let config = self.config_file(&folders);
+        let file = read_config(&config, self.config.is_some())?;
+        let folder = config.parent().unwrap_or(Path::new(".")).join(KEYS_FOLDER);
+        Ok(Models { default: file.model, tables: file.models, vault: Vault { places: file.keys, folder } })
     }
 
     fn config_file(&self, folders: &impl BaseStrategy) -> PathBuf {

@@ -67,7 +67,9 @@ impl TempWorkspace {
     }
 
     pub fn write_beside(&self, name: &str, content: &str) {
-        std::fs::write(self.beside(name), content).unwrap();
+        let path = self.beside(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
     }
 
     pub fn make_folder(&self, path: &str) {

@@ -38,12 +38,16 @@ pub enum ModelSpec {
 /// Where keys come from: the environment, a file, a keyring. They belong to the program, so the lookup is handed in.
 pub trait Keys {
     /// The key of this name (`ANTHROPIC_API_KEY`), if there is one.
-    fn key(&self, name: &str) -> Option<Secret>;
+    ///
+    /// # Errors
+    ///
+    /// [`ModelError::Disabled`] naming the place that should have one and does not give it.
+    fn key(&self, name: &str) -> Result<Option<Secret>, ModelError>;
 }
 
 impl<F: Fn(&str) -> Option<Secret>> Keys for F {
-    fn key(&self, name: &str) -> Option<Secret> {
-        self(name)
+    fn key(&self, name: &str) -> Result<Option<Secret>, ModelError> {
+        Ok(self(name))
     }
 }
 

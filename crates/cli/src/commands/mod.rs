@@ -12,6 +12,7 @@ mod export;
 pub(crate) mod families;
 mod import;
 mod init;
+mod key;
 mod mcp;
 mod member;
 mod package;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Mcp(mcp::Args),
     Run(Box<run::Args>),
     Session(session::Args),
+    Key(key::Args),
     Call(call::Args),
     Tools(tools::Args),
     Profiles(profiles::Args),
@@ -61,6 +63,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Mcp(args) => mcp::run(args, settings).await,
         Command::Run(args) => run::run(*args, settings).await,
         Command::Session(args) => session::run(args, settings).await,
+        Command::Key(args) => key::run(args, settings),
         Command::Call(args) => call::run(args, settings).await,
         Command::Tools(args) => tools::run(args, settings).await,
         Command::Profiles(args) => profiles::run(args, settings).await,

@@ -28,6 +28,7 @@ mod git_seen;
 mod git_tools;
 mod host_paths;
 mod hostile_client;
+mod keys;
 mod laws;
 mod machines_by_tool;
 mod mcp;

@@ -117,7 +117,7 @@ impl ProviderConfig {
             config.price = None;
         }
         if let Some(name) = provider.key_name().filter(|_| base_url.is_none()) {
-            config.key = keys.key(name).unwrap_or_else(Secret::none);
+            config.key = keys.key(name)?.unwrap_or_else(Secret::none);
         }
         config.check()?;
         Ok(config)
@@ -144,7 +144,7 @@ impl ProviderConfig {
         if needs_key && self.key.is_empty() {
             let name = self.provider.key_name().unwrap_or_default();
             return Err(ModelError::Disabled(format!(
-                "{}:{} needs a key: set {name}",
+                "{}:{} needs a key: set {name}, or say `toolhost key set {name}`",
                 self.provider.name(),
                 self.model
             )));
