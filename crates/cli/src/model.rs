@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use toolhost_agent::Model;
 use toolhost_agent::model::{
-    Keys, Lines, ModelSpec, Price, Provider, ProviderConfig, Recorder, Replay, Script, parse_model_spec,
+    Lines, ModelSpec, Price, Provider, ProviderConfig, Recorder, Replay, Script, parse_model_spec,
 };
 use toolhost_contract::SystemClock;
 
@@ -29,7 +29,7 @@ pub(crate) struct ModelTable {
     window: Option<u32>,
     /// US dollars for a million tokens.
     price: Option<PriceTable>,
-    /// The name of its key; a server of this machine gets none otherwise.
+    /// The name of its key; a server at an address of its own gets none otherwise.
     key: Option<String>,
     /// How often a request is tried.
     attempts: Option<u32>,
@@ -103,12 +103,8 @@ fn of_spec(spec: ModelSpec, text: &str, models: &Models) -> anyhow::Result<(Arc<
         }
         ModelSpec::Provider { provider, model, base_url } => {
             let table = models.tables.get(text).cloned().unwrap_or_default();
-            let vault = &models.vault;
-            let mut config = ProviderConfig::found(provider, &model, base_url.as_deref(), vault)?;
-            if let Some(name) = &table.key {
-                let missing = || format!("{text}: there is no key {name}: set it, or say `toolhost key set {name}`");
-                config.key = vault.key(name)?.with_context(missing)?;
-            }
+            let (url, key) = (base_url.as_deref(), table.key.as_deref());
+            let mut config = ProviderConfig::found(provider, &model, url, key, &models.vault)?;
             settle(&mut config, &table);
             (Arc::new(Provider::new(config, Arc::new(SystemClock::default()))?), text.to_owned())
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use toolhost_agent::model::{Model, ModelError, Phase, Provider, ProviderConfig, Reply, Stop};
+use toolhost_agent::model::{Model, ModelError, Phase, Provider, ProviderConfig, Reply, Secret, Stop};
 use toolhost_testkit::{FakeClock, Fault, ModelFormat, ModelServer, Turn};
 
 use crate::talk::{BOTH, Heard, Told, ask_until, config, hi, provider, provider_at, user};
@@ -233,7 +233,7 @@ async fn a_server_that_takes_no_connection_is_late() {
     let listener = socket.listen(0).unwrap();
     let address = listener.local_addr().unwrap();
     let mut waiting = tokio::task::JoinSet::new();
-    let full = loop {
+    loop {
         let connecting = tokio::spawn(tokio::net::TcpStream::connect(address));
         match tokio::time::timeout(SOON, connecting).await {
             Ok(stream) => {
@@ -243,14 +243,15 @@ async fn a_server_that_takes_no_connection_is_late() {
                     drop(stream)
                 });
             }
-            Err(_) => break true,
+            Err(_) => break,
         }
-    };
-    assert!(full);
-    let mut config = config(BOTH[0], &format!("http://{address}/v1"));
-    config.timeouts.connect = SOON;
-    let error = hi(&provider(config), &Heard::default()).await.unwrap_err();
-    assert_eq!(error, ModelError::Timeout { phase: Phase::Connect, limit: SOON });
+    }
+    for format in BOTH {
+        let mut config = config(format, &format!("http://{address}/v1"));
+        config.timeouts.connect = SOON;
+        let error = hi(&provider(config), &Heard::default()).await.unwrap_err();
+        assert_eq!(error, ModelError::Timeout { phase: Phase::Connect, limit: SOON });
+    }
 }
 
 #[tokio::test]
@@ -281,9 +282,9 @@ async fn a_request_that_nobody_waits_for_ends_in_every_phase() {
 }
 
 #[tokio::test]
-async fn no_error_holds_the_key() {
-    let key = ModelServer::KEY;
-    for format in BOTH {
+async fn no_error_holds_a_key_or_the_value_of_a_header() {
+    const GATEWAY: &str = "gateway-token-77";
+    for (format, key) in BOTH.into_iter().flat_map(|format| [(format, ModelServer::KEY), (format, GATEWAY)]) {
         let quoted = json!({ "error": { "message": format!("Incorrect API key provided: {key}") } }).to_string();
         let faults = [
             Fault::Status { code: 401, headers: Vec::new(), body: quoted.clone() },
@@ -297,7 +298,9 @@ async fn no_error_holds_the_key() {
             let turn = Turn::fault(fault.clone());
             let server = ModelServer::answering(format, move |_| turn.clone()).await;
             let heard = Heard::default();
-            let error = asked(&server, format, &heard).await.unwrap_err();
+            let mut config = config(format, server.url());
+            config.headers = vec![("x-gateway".to_owned(), Secret::new(GATEWAY))];
+            let error = hi(&provider(config), &heard).await.unwrap_err();
             let shown = format!("{error} {error:?} {:?}", heard.all());
             assert!(!shown.contains(key), "{fault:?}: {shown}");
         }

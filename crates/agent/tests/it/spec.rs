@@ -66,7 +66,7 @@ fn what_is_none_is_told_what_was_probably_meant() {
 #[test]
 fn an_address_with_a_password_is_refused_without_showing_it() {
     for url in ["http://me:hush@host/v1", "http://me:hush@", "http://me:hush@host:99999"] {
-        let config = ProviderConfig::found(ProviderKind::OpenAi, "m", Some(url), &|_: &str| None::<Secret>);
+        let config = ProviderConfig::found(ProviderKind::OpenAi, "m", Some(url), None, &|_: &str| None::<Secret>);
         let error = config.unwrap_err().to_string();
         assert!(!error.contains("hush"), "{error}");
     }
@@ -81,18 +81,19 @@ fn a_provider_gets_the_key_of_its_name_and_any_other_server_none() {
         (ProviderKind::OpenAi, "OPENAI_API_KEY"),
         (ProviderKind::Gemini, "GEMINI_API_KEY"),
     ] {
-        let config = ProviderConfig::found(provider, "m", None, &keys).unwrap();
+        let config = ProviderConfig::found(provider, "m", None, None, &keys).unwrap();
         assert_eq!(config.key.reveal(), format!("key of {name}"));
-        let error = ProviderConfig::found(provider, "m", None, &none).unwrap_err();
+        let error = ProviderConfig::found(provider, "m", None, None, &none).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
-        let local = ProviderConfig::found(provider, "m", Some("http://127.0.0.1:8080/v1"), &keys).unwrap();
+        let local = ProviderConfig::found(provider, "m", Some("http://127.0.0.1:8080/v1"), None, &keys).unwrap();
         assert!(local.key.is_empty());
-        let in_clear = ProviderConfig::found(provider, "m", Some("http://models.example:8000/v1"), &keys).unwrap();
+        let in_clear =
+            ProviderConfig::found(provider, "m", Some("http://models.example:8000/v1"), None, &keys).unwrap();
         assert!(in_clear.key.is_empty());
-        let elsewhere = ProviderConfig::found(provider, "m", Some("https://models.example/v1"), &keys).unwrap();
+        let elsewhere = ProviderConfig::found(provider, "m", Some("https://models.example/v1"), None, &keys).unwrap();
         assert!(elsewhere.key.is_empty(), "who listens there is not the provider");
     }
-    assert!(ProviderConfig::found(ProviderKind::Ollama, "m", None, &keys).unwrap().key.is_empty());
+    assert!(ProviderConfig::found(ProviderKind::Ollama, "m", None, None, &keys).unwrap().key.is_empty());
 }
 
 #[test]

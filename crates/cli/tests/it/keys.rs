@@ -133,8 +133,14 @@ fn what_is_no_name_and_what_is_no_key_is_refused() {
         assert_eq!(ran.code, Some(2), "{key}: {ran:?}");
     }
     assert!(!folder(&workspace).exists());
-    let ran = program.run(&["run", "hello", "--model", "anthropic:claude-sonnet-4-5"]);
+    let run = ["run", "hello", "--model", "anthropic:claude-sonnet-4-5"];
+    let ran = program.run(&run);
     assert!(ran.stderr.contains("toolhost key set ANTHROPIC_API_KEY"), "{ran:?}");
+    // A name of the operator's own stands for the provider's.
+    let table = "[models.\"anthropic:claude-sonnet-4-5\"]\nkey = \"WORK_KEY\"\n";
+    workspace.write_beside("home/.config/toolhost/config.toml", table);
+    let ran = program.clone().variable(NAME, KEY).run(&run);
+    assert!(ran.stderr.contains("toolhost key set WORK_KEY"), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,16 +60,6 @@ impl Bridge {
         assembly: &mut Assembly<'_>,
         clock: &dyn Clock,
     ) -> Result<(), Failure> {
-        let result = self.stream(request, assembly, clock).await;
-        result.map_err(|failure| failure.scrubbed(&self.config.key))
-    }
-
-    async fn stream(
-        &self,
-        request: &Request<'_>,
-        assembly: &mut Assembly<'_>,
-        clock: &dyn Clock,
-    ) -> Result<(), Failure> {
         let came = Arc::new(AtomicUsize::new(0));
         let options = self.options(request, &came);
         let chat = self.client.exec_chat_stream(self.target.clone(), self.chat(request), Some(&options)).await;

@@ -98,17 +98,19 @@ impl ProviderConfig {
         }
     }
 
-    /// As a specification has it, with the key that its provider is known to want. A server at any other address gets none:
+    /// As a specification has it, with the key of this name, or else the one that its provider is known to want. A server
+    /// at any other address gets none unless one is named:
     /// who listens there is not the provider, and who wrote the address may be somebody else than whose key it is. Nor is
     /// a price known of it.
     ///
     /// # Errors
     ///
-    /// [`ModelError::Disabled`] naming the key that is missing.
+    /// [`ModelError::Disabled`] naming the key that is missing, or the place that should have it and does not.
     pub fn found(
         provider: ProviderKind,
         model: &str,
         base_url: Option<&str>,
+        key_name: Option<&str>,
         keys: &dyn Keys,
     ) -> Result<Self, ModelError> {
         let mut config = Self::new(provider, model);
@@ -116,11 +118,20 @@ impl ProviderConfig {
         if base_url.is_some() {
             config.price = None;
         }
-        if let Some(name) = provider.key_name().filter(|_| base_url.is_none()) {
-            config.key = keys.key(name)?.unwrap_or_else(Secret::none);
+        if let Some(name) = key_name.or(provider.key_name().filter(|_| base_url.is_none())) {
+            let missing = || {
+                let model = format!("{}:{model}", provider.name());
+                ModelError::Disabled(format!("{model} needs a key: set {name}, or say `toolhost key set {name}`"))
+            };
+            config.key = keys.key(name)?.ok_or_else(missing)?;
         }
         config.check()?;
         Ok(config)
+    }
+
+    /// `text` without any key: a server, or a gateway before it, may quote what it was sent.
+    pub(super) fn scrub(&self, text: &str) -> String {
+        self.headers.iter().fold(self.key.scrub(text), |text, (_, value)| value.scrub(&text))
     }
 
     /// Where requests go.
@@ -143,11 +154,7 @@ impl ProviderConfig {
         let needs_key = self.base_url.is_none() && self.provider.key_name().is_some();
         if needs_key && self.key.is_empty() {
             let name = self.provider.key_name().unwrap_or_default();
-            return Err(ModelError::Disabled(format!(
-                "{}:{} needs a key: set {name}, or say `toolhost key set {name}`",
-                self.provider.name(),
-                self.model
-            )));
+            return Err(ModelError::Disabled(format!("{}:{} needs a key: {name}", self.provider.name(), self.model)));
         }
         if self.retry.attempts == 0 {
             return Err(ModelError::Disabled("a model that may never be asked".to_owned()));

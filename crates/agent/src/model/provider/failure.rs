@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{ModelError, Secret};
+use super::ProviderConfig;
+use crate::model::ModelError;
 
 /// An attempt without a reply.
 #[derive(Debug)]
@@ -80,14 +81,14 @@ impl Failure {
         Self::said(status, &error.to_string(), None)
     }
 
-    pub(super) fn scrubbed(mut self, key: &Secret) -> Self {
+    pub(super) fn scrubbed(mut self, config: &ProviderConfig) -> Self {
         match &mut self.error {
             ModelError::Disabled(text)
             | ModelError::Unreachable(text)
             | ModelError::Broken(text)
             | ModelError::TooLong(text)
             | ModelError::Script(text)
-            | ModelError::Provider { message: text, .. } => *text = key.scrub(text),
+            | ModelError::Provider { message: text, .. } => *text = config.scrub(text),
             ModelError::Timeout { .. } | ModelError::Cancelled => {}
         }
         self

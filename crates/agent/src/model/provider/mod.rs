@@ -102,7 +102,8 @@ impl Provider {
         loop {
             let failure = match self.once(&prepared, &request, follow).await {
                 Ok(reply) => return Ok(reply),
-                Err(failure) => failure,
+                // What a server says may quote what it was sent: nothing of it goes further as it is.
+                Err(failure) => failure.scrubbed(&self.config),
             };
             if !failure.again || attempt >= self.config.retry.attempts {
                 return Err(failure.error);
@@ -157,11 +158,10 @@ impl Provider {
     }
 
     fn event(&self, data: &str, assembly: &mut Assembly<'_>) -> Result<Progress, Failure> {
-        let progress = match &self.wire {
+        match &self.wire {
             Wire::Anthropic(_) => anthropic::event(data, assembly),
             Wire::OpenAi(_) | Wire::Bridge(_) => openai::event(data, assembly),
-        };
-        progress.map_err(|failure| failure.scrubbed(&self.config.key))
+        }
     }
 
     /// The stream is over, and nothing said that the reply is.

@@ -27,7 +27,6 @@ pub(super) struct Transport {
     headers: HeaderMap,
     timeouts: Timeouts,
     reply_bytes_max: usize,
-    key: Secret,
 }
 
 /// A reply while it comes.
@@ -59,7 +58,6 @@ impl Transport {
             headers,
             timeouts: config.timeouts,
             reply_bytes_max: config.reply_bytes_max,
-            key: config.key.clone(),
         })
     }
 
@@ -100,19 +98,18 @@ impl Transport {
             }
             status => Failure::said(status, &body, asked),
         };
-        Err(failure.scrubbed(&self.key))
+        Err(failure)
     }
 
     /// Why a request could not be sent, or its reply not begin.
     fn unsent(&self, error: reqwest::Error) -> Failure {
-        let failure = if error.is_connect() && error.is_timeout() {
+        if error.is_connect() && error.is_timeout() {
             late(Phase::Connect, self.timeouts.connect)
         } else if error.is_builder() || error.is_redirect() {
             Failure::for_good(ModelError::Unreachable(chain(&error.without_url())))
         } else {
             Failure::again(ModelError::Unreachable(chain(&error.without_url())))
-        };
-        failure.scrubbed(&self.key)
+        }
     }
 }
 
@@ -130,7 +127,7 @@ impl Incoming<'_> {
             Err(_) => return Err(late(phase, limit)),
             Ok(Err(error)) => {
                 let why = format!("it breaks off: {}", chain(&error.without_url()));
-                return Err(Failure::broken(why).scrubbed(&self.transport.key));
+                return Err(Failure::broken(why));
             }
             Ok(Ok(piece)) => piece,
         };
