@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use toolhost_builder::Finding;
 use toolhost_builder::change::{ContractError, Refused};
+use toolhost_builder::domain::Damaged;
 use toolhost_builder::envelope::EnvelopeError;
 use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
 
@@ -24,6 +25,8 @@ pub enum PackageError {
     NotFound { what: &'static str, name: String },
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
+    #[error(transparent)]
+    Profile(#[from] Damaged),
     #[error("{}", findings_text("the package is not right", .0))]
     Invalid(Vec<Finding>),
     #[error("{}", findings_text("the change cannot be made", .0))]
@@ -72,6 +75,7 @@ impl PackageError {
             Self::NoPackage | Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Envelope(EnvelopeError::Missing { .. }) => ErrorKind::NotFound,
             Self::Envelope(_)
+            | Self::Profile(_)
             | Self::Invalid(_)
             | Self::Rejected(_)
             | Self::Contract(_)
@@ -92,6 +96,7 @@ impl PackageError {
     fn code(&self) -> Option<ErrorCode> {
         Some(match self {
             Self::Envelope(_) => ErrorCode::ContextBuild,
+            Self::Profile(_) => ErrorCode::DomainProfile,
             Self::Contract(refused) => match refused.code {
                 "AI_CHANGESET_SCHEMA_UNSUPPORTED" => ErrorCode::ChangeSetUnsupported,
                 _ => ErrorCode::ChangeSetContract,
@@ -117,6 +122,7 @@ impl PackageError {
             Self::NoRevision { .. } => "read the object, and send the revision that came with it; nothing was changed",
             Self::Contract(_) | Self::Rejected(_) => "mend what is named and send the whole set again",
             Self::Invalid(_) => "mend what is named; nothing was changed",
+            Self::Profile(_) => "mend that field, or take it out: what is not said is found in the texts",
             Self::Conflict(_) => "read the objects again and stage the change anew; nothing was changed",
             Self::UsedTooMuch { .. } => "change some of those first, so that fewer use it; nothing was changed",
             Self::DeletesUnconfirmed(_) => "name each object that goes; nothing was changed",

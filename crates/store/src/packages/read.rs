@@ -255,7 +255,7 @@ impl Shelf {
         let question = self.question(&mut tx, kind, id, workflow, session, true).await?;
         let index = self.index_of(&mut tx, &question).await?;
         let Question { part, target, named, .. } = question;
-        let domain = toolhost_builder::domain::resolve(part.package(), named.as_deref());
+        let domain = toolhost_builder::domain::resolve_strictly(part.package(), named.as_deref())?;
         let domain = serde_json::to_value(domain)?;
         let package = part.package();
         let envelope = envelope::build_with(&request(package, &target, named.as_ref(), mode, tools, &domain), &index)?;
