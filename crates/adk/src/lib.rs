@@ -5,14 +5,14 @@
 //! how an agent is run. Start with [`Toolset::new`].
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use adk_core::{ReadonlyContext, Tool, ToolContext};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, Caller, CallerKind, Effect, IdSource, Progress, ProgressSink, RandomIds, Scope};
+use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, RandomIds, Scope};
 use toolhost_host::{Gate, Hooks};
 
 /// Where these calls come from, for the audit.
@@ -73,8 +73,7 @@ impl Toolset {
                 wire_name: tool.wire_name.clone(),
                 description: tool.facts.description.clone(),
                 parameters: tool.facts.input_schema.clone(),
-                // Whoever waits for a person may run what they allow, whatever it is.
-                reads: tool.facts.effect == Effect::Reads && !tool.facts.waits,
+                reads: tool.facts.only_reads(),
             })
         });
         Ok(Self { tools: tools.collect() })
@@ -136,7 +135,7 @@ impl Tool for Hosted {
         let cancel = CancellationToken::new();
         let _gone = cancel.clone().drop_guard();
         let (queue, mut notes) = mpsc::channel(NOTES_MAX);
-        let progress = Arc::new(Notes { queue: Mutex::new(queue) });
+        let progress = Arc::new(Notes { queue });
         let running = gate.call(call, Hooks { cancel, progress, presenter: None, hold: None });
         tokio::pin!(running);
         let outcome = loop {
@@ -153,13 +152,12 @@ impl Tool for Hosted {
 
 /// Passes a call's progress on, in order.
 struct Notes {
-    queue: Mutex<mpsc::Sender<Progress>>,
+    queue: mpsc::Sender<Progress>,
 }
 
 impl ProgressSink for Notes {
     fn report(&self, progress: Progress) {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         // An agent that does not listen gets fewer notes.
-        let _ = queue.try_send(progress);
+        let _ = self.queue.try_send(progress);
     }
 }

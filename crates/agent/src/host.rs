@@ -1,13 +1,13 @@
 //! The tools of one session: what its model is told of them, and the way to the gate.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, CallId, Caller, CallerKind, Effect, IdSource, Outcome, ProgressSink, Scope, Silent};
-use toolhost_host::{Error, Gate, Hooks, Presenter};
+use toolhost_host::{Decide, Error, Gate, Hooks, Presenter, Registered};
 
 use crate::model::ToolSpec;
 
@@ -15,7 +15,8 @@ use crate::model::ToolSpec;
 pub struct Catalog {
     profile: String,
     specs: Arc<[ToolSpec]>,
-    effects: HashMap<String, Effect>,
+    names: HashSet<String>,
+    asked_for: Vec<String>,
 }
 
 impl Catalog {
@@ -26,13 +27,22 @@ impl Catalog {
     pub fn new(gate: &Gate, profile: &str) -> Result<Arc<Self>, Error> {
         let found = gate.profile(profile)?;
         let tools = || gate.tools_of(found).filter(|tool| !tool.facts.people_only);
-        let spec = |tool: &toolhost_host::Registered| ToolSpec {
+        let spec = |tool: &Registered| ToolSpec {
             name: tool.wire_name.clone(),
             description: tool.facts.description.clone(),
             schema: tool.facts.input_schema.clone(),
         };
-        let effects = tools().map(|tool| (tool.wire_name.clone(), tool.facts.effect)).collect();
-        Ok(Arc::new(Self { profile: profile.to_owned(), specs: tools().map(spec).collect(), effects }))
+        let names = tools().map(|tool| tool.wire_name.clone()).collect();
+        let asks = |tool: &&Registered| found.verdict(tool, &Value::Object(Map::new())).decide == Decide::Ask;
+        let asked_for = tools().filter(asks).map(|tool| tool.wire_name.clone()).collect();
+        let specs = tools().map(spec).collect();
+        Ok(Arc::new(Self { profile: profile.to_owned(), specs, names, asked_for }))
+    }
+
+    /// Tools that a person is asked for whatever the arguments, by the profile's rules or by their nature.
+    #[must_use]
+    pub fn asked_for(&self) -> &[String] {
+        &self.asked_for
     }
 
     #[must_use]
@@ -43,7 +53,7 @@ impl Catalog {
     /// Whether the model has a tool of this wire name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.effects.contains_key(name)
+        self.names.contains(name)
     }
 }
 
@@ -86,11 +96,16 @@ impl ToolHost {
         &self.catalog
     }
 
-    /// What the worst call of a tool can do. A name that is none of the profile's reads: the gate will refuse it.
+    /// What the worst call of a tool can do. A name that no tool has reads: the gate will refuse it.
     #[must_use]
     pub fn effect(&self, name: &str) -> Effect {
-        let by_name = || self.gate.registry().get(name).map(|tool| tool.facts.effect);
-        self.catalog.effects.get(name).copied().or_else(by_name).unwrap_or(Effect::Reads)
+        self.gate.registry().get(name).map_or(Effect::Reads, |tool| tool.facts.effect)
+    }
+
+    /// Whether calls of a tool may run beside each other, and again. The gate refuses a name that no tool has.
+    #[must_use]
+    pub fn only_reads(&self, name: &str) -> bool {
+        self.gate.registry().get(name).is_none_or(|tool| tool.facts.only_reads())
     }
 
     pub(crate) fn new_id(&self) -> CallId {

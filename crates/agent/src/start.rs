@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use toolhost_builder::domain::DomainProfile;
 use toolhost_builder::envelope::{Mode, TargetType};
-use toolhost_contract::{Effect, ErrorCode, ErrorKind, IdSource, Outcome, RandomIds};
+use toolhost_contract::{ErrorCode, IdSource, Outcome, RandomIds};
 
 use crate::budget::{Budget, BudgetError, Counter, TrimReport, trim_context_with_budget};
 use crate::host::ToolHost;
@@ -142,15 +142,13 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
     let catalog = tools.catalog();
     let facts = catalog.specs().iter().map(|tool| (tool.name.clone(), tools.effect(&tool.name)));
     let told: Vec<ToolFact> = facts.map(|(name, effect)| ToolFact { name, effect }).collect();
-    let needs_person =
-        told.iter().filter(|tool| tool.effect == Effect::Reaches).map(|tool| tool.name.clone()).collect();
     let ticket = match &about.ticket {
         Some(id) => Some(ticket(tools, id).await?),
         None => None,
     };
     let mut facts = Vec::new();
     for file in CONVENTIONS {
-        if let Some(text) = conventions(tools, file).await? {
+        if let Some(text) = conventions(tools, file).await {
             facts.push(Fact { source: file.to_owned(), text });
             break;
         }
@@ -159,7 +157,7 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
         project: about.project.clone(),
         profile: about.profile.clone(),
         tools: told,
-        needs_person,
+        needs_person: catalog.asked_for().to_vec(),
         ticket,
         facts,
     };
@@ -186,22 +184,25 @@ async fn ticket(tools: &ToolHost, id: &str) -> Result<Ticket, StartError> {
     Ok(Ticket { id: id.to_owned(), title, body: outcome.text })
 }
 
-/// What a file of conventions says; none where it is not there or the profile reads no files.
-async fn conventions(tools: &ToolHost, path: &str) -> Result<Option<String>, StartError> {
+/// What a file of conventions says; none where it is not there or cannot be read, or the profile reads no files.
+async fn conventions(tools: &ToolHost, path: &str) -> Option<String> {
     if !tools.catalog().has("file_list") || !tools.catalog().has("file_read") {
-        return Ok(None);
+        return None;
     }
     // Asking for a list first leaves no failed call in the audit of every session.
     let listed = read(tools, "file.list", serde_json::json!({ "pattern": path, "recursive": false })).await;
-    let there = listed.data.get("entries").and_then(Value::as_array).is_some_and(|entries| !entries.is_empty());
-    if !there {
-        return Ok(None);
+    let entries = listed.data.get("entries").and_then(Value::as_array);
+    if !entries.is_some_and(|entries| entries.iter().any(|entry| entry.get("type") == Some(&Value::from("file")))) {
+        return None;
     }
     let outcome = read(tools, "file.read", serde_json::json!({ "path": path })).await;
     match &outcome.error {
-        None => Ok(Some(outcome.text)),
-        Some(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Some(_) => Err(refused(&outcome)),
+        None => Some(outcome.text),
+        Some(error) => {
+            // Help, and no reason not to work.
+            tracing::warn!(path, error = %error.message, "the conventions of the project cannot be read");
+            None
+        }
     }
 }
 

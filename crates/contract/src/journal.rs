@@ -47,7 +47,8 @@ pub enum Signal {
 pub enum Fate {
     /// It has changed nothing: it never got as far.
     NeverStarted,
-    /// It began, and is known to have changed nothing: a file tool writes down what it is about to change.
+    /// It is known, and has changed nothing: it was refused, or waits for a person, or is of a file tool, which writes
+    /// down what it is about to change, and had not.
     Undone,
     /// It ran to its end, and this is what the audit keeps of it: `{ok, error?}`.
     Ended(Value),

@@ -135,6 +135,14 @@ pub struct Facts {
     pub examples: Vec<Example>,
 }
 
+impl Facts {
+    /// Whether calls may run beside others, and again: the tool changes nothing, and does not wait for what may, such as
+    /// a call that a person allows.
+    pub fn only_reads(&self) -> bool {
+        self.effect == Effect::Reads && !self.waits
+    }
+}
+
 /// A JSON value as text: for what is looked at now and then, and would take ten times the room as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed(Box<str>);

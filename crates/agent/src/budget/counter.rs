@@ -131,17 +131,6 @@ impl Counter {
         self.scale(self.raw(text))
     }
 
-    /// Tokens of a text, if they are at most `limit`. Reads no further than it must to know.
-    #[must_use]
-    pub fn count_till_limit(&self, text: &str, limit: u64) -> Option<u64> {
-        // The most tokens of the tokenizer that still scale to the limit.
-        let raw_limit = u128::from(limit) * u128::from(ONE * ONE) / u128::from(self.millionths());
-        let raw_limit = usize::try_from(raw_limit).unwrap_or(usize::MAX);
-        let tokenizer = self.tokenizer();
-        let raw = tokenizer.count_till_limit(&tokenizer.normalize(text), raw_limit)?;
-        Some(self.scale(raw as u64)).filter(|tokens| *tokens <= limit)
-    }
-
     /// Tokens of a text: counted up to [`COUNTED_BYTES_MAX`], beyond that from windows spread evenly over the text. The
     /// same text gives the same estimate.
     #[must_use]

@@ -101,12 +101,6 @@ impl Script {
         Ok(Self { facts, turns, failed: Mutex::default() })
     }
 
-    /// How many replies it has.
-    #[must_use]
-    pub fn turns(&self) -> usize {
-        self.turns.len()
-    }
-
     fn play(&self, request: &Request<'_>, follow: &dyn Follow) -> Result<Reply, ModelError> {
         let index = request.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
         let place = format!("turn {} of the script", index + 1);

@@ -2,13 +2,15 @@
 //!
 //! The output is summary-only (CrewAgent seed BAI-2, acceptance 7): whole files belong into calls and change sets.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorCode, Fate, JournalError};
 
 use super::run::{Halt, Run, recall};
 use super::{TurnStep, step};
-use crate::model::{Reply, Stop, is_too_deep};
+use crate::model::{Arguments, Message, Reply, Stop, is_too_deep};
 use crate::prompt::mark_untrusted;
 
 /// Ids that a turn without calls needs: to stage, to validate and to discard.
@@ -17,6 +19,13 @@ pub(super) const CHECK_CALLS: usize = 3;
 const SUMMARY_CHARS_MAX: usize = 6000;
 /// Lines in it that are quoted, fenced or indented as code is, in all.
 const QUOTED_LINES_MAX: usize = 30;
+/// Lines in it that stand so in what the session has written.
+const REPEATED_LINES_MAX: usize = 10;
+/// Shorter lines are in too many texts to tell.
+const TELLING_CHARS_MIN: usize = 12;
+/// Findings of a schema that a model is told, and the bytes of each: it knows what it has said.
+const FINDINGS_MAX: usize = 10;
+const FINDING_BYTES_MAX: usize = 300;
 
 /// What an answer has to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +67,8 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
     if let Some(checked) = recall(run.session.journal, &name)? {
         return Ok(checked);
     }
-    let checked = match read(&run.session.opening.answer, &said.reply) {
+    let written = written_lines(run.messages());
+    let checked = match read(&run.session.opening.answer, &said.reply, &written) {
         Ok(Word::Whole(answer)) => Checked::Good(answer),
         Ok(Word::Change { summary, set }) => stage(run, turn, (said, resumed), summary, set).await?,
         Err(bad) => bad,
@@ -77,7 +87,7 @@ fn bad(findings: impl Into<String>) -> Checked {
     Checked::Bad { code: ErrorCode::BadResponse, findings: findings.into() }
 }
 
-fn read(form: &AnswerForm, reply: &Reply) -> Result<Word, Checked> {
+fn read(form: &AnswerForm, reply: &Reply, written: &HashSet<&str>) -> Result<Word, Checked> {
     match reply.stop {
         Stop::Length => return Err(bad("Your answer was cut off: it was longer than a reply may be. Say it shorter.")),
         Stop::Refused => return Err(bad("The provider withheld your answer. Answer again, about the task alone.")),
@@ -89,11 +99,11 @@ fn read(form: &AnswerForm, reply: &Reply) -> Result<Word, Checked> {
     }
     match form {
         AnswerForm::Text => {
-            summary_only(text)?;
+            summary_only(text, written)?;
             Ok(Word::Whole(Answer::Chat { assistant_summary: text.to_owned() }))
         }
         AnswerForm::Json { schema } => json_answer(schema, text),
-        AnswerForm::Change => change_answer(text),
+        AnswerForm::Change => change_answer(text, written),
     }
 }
 
@@ -101,15 +111,18 @@ fn json_answer(schema: &Value, text: &str) -> Result<Word, Checked> {
     let value = parse(text)?;
     let validator = jsonschema::draft202012::new(schema)
         .map_err(|error| bad(format!("The schema of the answer is not one: {error}")))?;
-    let found: Vec<String> =
-        validator.iter_errors(&value).take(10).map(|error| format!("- {}: {error}", error.instance_path())).collect();
+    let finding = |error: jsonschema::ValidationError<'_>| {
+        let text = format!("- {}: {}", error.instance_path(), error.masked());
+        text[..text.floor_char_boundary(FINDING_BYTES_MAX)].to_owned()
+    };
+    let found: Vec<String> = validator.iter_errors(&value).take(FINDINGS_MAX).map(finding).collect();
     if found.is_empty() {
         return Ok(Word::Whole(Answer::Json { value }));
     }
     Err(bad(format!("Your answer does not pass its schema:\n{}\nAnswer again with the whole JSON.", found.join("\n"))))
 }
 
-fn change_answer(text: &str) -> Result<Word, Checked> {
+fn change_answer(text: &str, written: &HashSet<&str>) -> Result<Word, Checked> {
     let value = parse(text)?;
     let shape =
         "Answer with exactly {\"responseType\": \"chat\"|\"change\", \"assistantSummary\": \"…\", \"changeSet\": {…}}.";
@@ -122,7 +135,9 @@ fn change_answer(text: &str) -> Result<Word, Checked> {
     else {
         return Err(bad(format!("Your answer has no `assistantSummary`. {shape}")));
     };
-    summary_only(summary)?;
+    let mut written = written.clone();
+    add_lines(fields.get("changeSet").unwrap_or(&Value::Null), &mut written);
+    summary_only(summary, &written)?;
     let summary = summary.to_owned();
     match (fields.get("responseType").and_then(Value::as_str), fields.get("changeSet")) {
         (Some("chat"), None | Some(Value::Null)) => Ok(Word::Whole(Answer::Chat { assistant_summary: summary })),
@@ -146,8 +161,41 @@ fn parse(text: &str) -> Result<Value, Checked> {
     Ok(value)
 }
 
-/// A summary holds no file: nothing long, and no long quotation.
-fn summary_only(text: &str) -> Result<(), Checked> {
+/// The lines of all texts that calls of the session have carried.
+fn written_lines(messages: &[Message]) -> HashSet<&str> {
+    let mut lines = HashSet::new();
+    for message in messages {
+        let Message::Assistant { calls, .. } = message else { continue };
+        for call in calls {
+            if let Arguments::Json(arguments) = &call.arguments {
+                add_lines(arguments, &mut lines);
+            }
+        }
+    }
+    lines
+}
+
+/// Adds the lines of each text of several lines.
+fn add_lines<'a>(value: &'a Value, lines: &mut HashSet<&'a str>) {
+    match value {
+        Value::String(text) if text.contains('\n') => {
+            lines.extend(text.lines().map(str::trim).filter(|line| line.chars().count() >= TELLING_CHARS_MIN));
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_lines(item, lines)),
+        Value::Object(fields) => fields.values().for_each(|field| add_lines(field, lines)),
+        _ => {}
+    }
+}
+
+/// The fence that a line opens or closes: its character and how many there are (CommonMark 4.5).
+fn fence(line: &str) -> Option<(char, usize)> {
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = line.chars().take_while(|char| *char == mark).count();
+    (length >= 3).then_some((mark, length))
+}
+
+/// A summary holds no file: nothing long, no long quotation, and little of what was written.
+fn summary_only(text: &str, written: &HashSet<&str>) -> Result<(), Checked> {
     let chars = text.chars().count();
     if chars > SUMMARY_CHARS_MAX {
         return Err(bad(format!(
@@ -155,19 +203,32 @@ fn summary_only(text: &str) -> Result<(), Checked> {
              its risk and the next step; no text of files."
         )));
     }
-    let (mut inside, mut lines) = (false, 0);
+    let told = "It may not carry the text of a file: say what changed, where, its impact, its risk and the next step.";
+    let (mut inside, mut quoted, mut repeated) = (None, 0, 0);
     for line in text.lines() {
         let start = line.trim_start();
-        if start.starts_with("```") || start.starts_with("~~~") {
-            inside = !inside;
-        } else if inside || line.starts_with("    ") || line.starts_with('\t') {
+        // Only a fence of the same kind, at least as long and with nothing behind it ends one.
+        match (inside, fence(start)) {
+            (None, Some(opened)) => inside = Some(opened),
+            (Some((mark, length)), Some(closed))
+                if closed.0 == mark && closed.1 >= length && start.trim_end().chars().all(|char| char == mark) =>
+            {
+                inside = None;
+            }
+            (Some(_), _) => quoted += 1,
             // Of all quotations together.
-            lines += 1;
+            (None, None) => {
+                quoted += usize::from(line.starts_with("    ") || line.starts_with('\t') || start.starts_with('>'));
+            }
         }
-        if lines > QUOTED_LINES_MAX {
+        let bare = start.trim_start_matches(['>', ' ']).trim_end();
+        repeated += usize::from(written.contains(bare));
+        if quoted > QUOTED_LINES_MAX {
+            return Err(bad(format!("Your summary quotes more than {QUOTED_LINES_MAX} lines. {told}")));
+        }
+        if repeated > REPEATED_LINES_MAX {
             return Err(bad(format!(
-                "Your summary quotes more than {QUOTED_LINES_MAX} lines. It may not carry the text of a file: say what \
-                 changed, where, its impact, its risk and the next step."
+                "Your summary repeats more than {REPEATED_LINES_MAX} lines of what was written. {told}"
             )));
         }
     }

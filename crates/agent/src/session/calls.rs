@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use toolhost_contract::{Effect, ErrorCode, Fate, JournalError, Outcome, Progress, ProgressSink};
+use toolhost_contract::{CallId, ErrorCode, Fate, JournalError, Outcome, Progress, ProgressSink};
 
 use super::event::{Event, Watch};
 use super::run::{Halt, Run, millis, recall};
@@ -24,7 +24,7 @@ impl Run<'_> {
         let calls = &said.reply.calls;
         let mut at = 0;
         while at < calls.len() {
-            let reads = calls[at..].iter().take_while(|call| self.host.effect(&call.name) == Effect::Reads).count();
+            let reads = calls[at..].iter().take_while(|call| self.host.only_reads(&call.name)).count();
             let group = reads.max(1);
             let one = |n: usize| One { turn, n, call: &calls[n], said, resumed, reads: reads > 0 };
             let ended: Vec<Result<(CallStep, bool), Halt>> = {
@@ -32,14 +32,16 @@ impl Run<'_> {
                 let running = (at..at + group).map(|n| this.call_once(one(n)));
                 futures::stream::iter(running).buffered(this.limits.parallel_reads.max(1)).collect().await
             };
+            let mut took_before = 0;
             for (n, ended) in (at..).zip(ended) {
                 let (ended, replayed) = ended?;
                 if replayed {
-                    // The turn's own time was taken before its calls ran.
-                    self.before_ms = self.before_ms.saturating_add(ended.ms);
+                    took_before = took_before.max(ended.ms);
                 }
                 self.add_result(step::call(turn, n), &calls[n], ended);
             }
+            // The turn's own time was taken before its calls ran.
+            self.ran_before(self.before_ms.saturating_add(took_before));
             at += group;
         }
         Ok(())
@@ -49,7 +51,7 @@ impl Run<'_> {
         self.messages.push(Message::Tool {
             tool_call_id: step.clone(),
             name: call.name.clone(),
-            content: mark_untrusted(&ended.tool, &shown(&ended.content, &step, self.limits.result_chars_max)),
+            content: mark_untrusted(&ended.tool, &self.shown(&ended.content, &step)),
             failed: !ended.ok,
         });
         let CallStep { call_id, tool, ok, code, ms, .. } = ended;
@@ -65,7 +67,7 @@ impl Run<'_> {
         }
         let ended = match self.fate(&one).await? {
             Before::Ended(ended) => ended,
-            Before::Nothing { known } => self.call_now(&one, &step, known).await?,
+            Before::Nothing { id } => self.call_now(&one, &step, id).await?,
         };
         let value = serde_json::to_value(&ended).map_err(|error| JournalError::Failed(error.to_string()))?;
         self.session.journal.keep(&step, value, None).await?;
@@ -75,23 +77,34 @@ impl Run<'_> {
 
     /// What became of a call in an earlier run that did not live to keep it.
     async fn fate(&self, one: &One<'_>) -> Result<Before, Halt> {
-        // A read may have run before under its id, and so is repeated under another.
-        let known = one.resumed && one.reads;
-        let Some(id) = one.said.call_ids.get(one.n).filter(|_| one.resumed && !one.reads) else {
-            return Ok(Before::Nothing { known });
-        };
-        let told = |ok: bool, text: String| {
-            let content = match self.session.opening.results {
-                ResultForm::Text => text,
-                ResultForm::Envelope => json!({ "ok": ok, "data": null, "unknown": text }).to_string(),
-            };
-            let code = (!ok).then(|| ErrorCode::ToolExecution.as_str().to_owned());
+        let Some(given) = one.said.call_ids.get(one.n) else { return Ok(Before::Nothing { id: self.host.new_id() }) };
+        if !one.resumed {
+            return Ok(Before::Nothing { id: given.clone() });
+        }
+        if one.reads {
+            // It may have run before under its id, and the audit tells two runs apart by their ids.
+            return Ok(Before::Nothing { id: self.host.new_id() });
+        }
+        let (mut id, mut again) = (given.clone(), 0);
+        while let Some(next) = recall::<CallId>(self.session.journal, &step::again(one.turn, one.n, again))? {
+            (id, again) = (next, again + 1);
+        }
+        let told = |ok: bool, text: &str| {
+            let code = (!ok).then_some(ErrorCode::ToolExecution);
             let (tool, brief) = (one.call.name.clone(), "what became of it in an earlier run".to_owned());
+            let content = self.told(ok, code, text);
+            let code = code.map(|code| code.as_str().to_owned());
             Ok(Before::Ended(CallStep { call_id: id.clone(), tool, ok, code, content, brief, ms: 0 }))
         };
-        match self.session.journal.fate(id).await? {
-            Fate::NeverStarted => Ok(Before::Nothing { known: false }),
-            Fate::Undone => Ok(Before::Nothing { known: true }),
+        match self.session.journal.fate(&id).await? {
+            Fate::NeverStarted => Ok(Before::Nothing { id }),
+            Fate::Undone => {
+                let id = self.host.new_id();
+                // Known before it is used: the run after this one must ask what became of this id.
+                let value = serde_json::to_value(&id).map_err(|error| JournalError::Failed(error.to_string()))?;
+                self.session.journal.keep(&step::again(one.turn, one.n, again), value, None).await?;
+                Ok(Before::Nothing { id })
+            }
             Fate::Ended(outcome) => {
                 let ok = outcome.get("ok").and_then(Value::as_bool).unwrap_or(false);
                 let how = if ok { "succeeded" } else { "failed" };
@@ -99,23 +112,18 @@ impl Run<'_> {
                     "This call ran and {how}, but the host ended before its answer was kept. It was not run again. Look \
                      at what it changed before you go on."
                 );
-                told(ok, text)
+                told(ok, &text)
             }
-            Fate::Unknown => {
-                let text =
-                    "It is unknown whether this call ran: the host ended while it was under way. It was not run \
-                            again. Look at what it would have changed before you decide whether to repeat it."
-                        .to_owned();
-                told(false, text)
-            }
+            Fate::Unknown => told(
+                false,
+                "It is unknown whether this call ran: the host ended while it was under way. It was not run again. Look \
+                 at what it would have changed before you decide whether to repeat it.",
+            ),
         }
     }
 
-    async fn call_now(&self, one: &One<'_>, step: &str, known: bool) -> Result<CallStep, Halt> {
+    async fn call_now(&self, one: &One<'_>, step: &str, id: CallId) -> Result<CallStep, Halt> {
         self.stop.check()?;
-        // The audit tells two runs apart by their ids.
-        let given = one.said.call_ids.get(one.n).filter(|_| !known);
-        let id = given.cloned().unwrap_or_else(|| self.host.new_id());
         let arguments = one.call.arguments.value();
         let broken = match &one.call.arguments {
             Arguments::Json(_) => None,
@@ -124,12 +132,12 @@ impl Run<'_> {
         let (step, tool) = (step.to_owned(), one.call.name.clone());
         if one.n >= self.limits.calls_per_turn {
             let most = self.limits.calls_per_turn;
-            let content = format!("not run: at most {most} calls of one turn are run; ask for it again");
+            let text = format!("not run: at most {most} calls of one turn are run; ask for it again");
+            let content = self.told(false, Some(ErrorCode::LoopLimit), &text);
             let code = Some(ErrorCode::LoopLimit.as_str().to_owned());
-            let brief = brief(&content);
-            return Ok(CallStep { call_id: id, tool, ok: false, code, content, brief, ms: 0 });
+            return Ok(CallStep { call_id: id, tool, ok: false, code, content, brief: brief(&text), ms: 0 });
         }
-        if !one.reads || one.call.name == SESSION_RESULT_TOOL {
+        if !one.reads || is_reread(&one.call.name) {
             // The gate writes "started" before it runs: the journal has to know which call that is. And who reads an
             // earlier result again reads it from the journal.
             self.session.journal.settle().await?;
@@ -139,13 +147,26 @@ impl Run<'_> {
         let progress = Arc::new(CallProgress { step: step.clone(), watch: Arc::clone(self.watch) });
         let outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.hard, Some(progress)).await;
         let ms = millis(self.session.clock.monotonic().saturating_sub(began));
+        let error = outcome.error.as_ref().map(|error| error.code);
         let content = match broken {
-            Some(raw) => broken_arguments(raw),
+            Some(raw) => self.told(false, error, &broken_arguments(raw)),
             None => self.render(&outcome),
         };
-        let code = outcome.error.as_ref().map(|error| error.code.as_str().to_owned());
+        let code = error.map(|code| code.as_str().to_owned());
         let brief = brief(&outcome.text);
         Ok(CallStep { call_id: id, tool: outcome.meta.tool, ok: outcome.ok, code, content, brief, ms })
+    }
+
+    /// What the loop itself has to say of a call, in the form of a result.
+    fn told(&self, ok: bool, code: Option<ErrorCode>, text: &str) -> String {
+        match self.session.opening.results {
+            ResultForm::Text => text.to_owned(),
+            ResultForm::Envelope => {
+                let error = code.map(|code| json!({ "code": code, "message": text }));
+                let data = if ok { json!({ "note": text }) } else { Value::Null };
+                json!({ "ok": ok, "data": data, "error": error, "meta": { "allowWrite": false } }).to_string()
+            }
+        }
     }
 
     fn render(&self, outcome: &Outcome) -> String {
@@ -159,6 +180,27 @@ impl Run<'_> {
                 json!({ "ok": outcome.ok, "data": outcome.data, "error": outcome.error, "meta": meta }).to_string()
             }
         }
+    }
+
+    /// A result as the model is shown it: the beginning and the end of one that is too long.
+    fn shown(&self, content: &str, step: &str) -> String {
+        let chars_max = self.limits.result_chars_max;
+        if content.len() <= chars_max {
+            return content.to_owned();
+        }
+        let total = content.chars().count();
+        if total <= chars_max {
+            return content.to_owned();
+        }
+        let head: String = content.chars().take(chars_max * 3 / 4).collect();
+        let tail: String = content.chars().skip(total - chars_max / 4).collect();
+        let left_out = total - chars_max * 3 / 4 - chars_max / 4;
+        let how = if self.host.catalog().has(SESSION_RESULT_TOOL) {
+            format!("`{SESSION_RESULT_TOOL}` with handle `{step}` reads them")
+        } else {
+            "call the tool again for a part of it".to_owned()
+        };
+        format!("{head}\n[{left_out} characters left out; {how}]\n{tail}")
     }
 
     fn tell_end(&self, step: &str, ended: &CallStep, replayed: bool) {
@@ -193,23 +235,13 @@ struct One<'a> {
 enum Before {
     /// It has run, or may have, and this is what can be told of it.
     Ended(CallStep),
-    /// It has changed nothing. `known`: the audit may have rows of its id all the same.
-    Nothing { known: bool },
+    /// It has changed nothing; it is to run under this id, of which the audit has no row that says otherwise.
+    Nothing { id: CallId },
 }
 
-/// A result as the model is shown it: the beginning and the end of one that is too long.
-fn shown(content: &str, step: &str, chars_max: usize) -> String {
-    if content.len() <= chars_max {
-        return content.to_owned();
-    }
-    let total = content.chars().count();
-    if total <= chars_max {
-        return content.to_owned();
-    }
-    let head: String = content.chars().take(chars_max * 3 / 4).collect();
-    let tail: String = content.chars().skip(total - chars_max / 4).collect();
-    let left_out = total - chars_max * 3 / 4 - chars_max / 4;
-    format!("{head}\n[{left_out} characters left out; `session_result` with handle `{step}` reads them]\n{tail}")
+/// Whether a tool reads an earlier result again, by either of its names.
+fn is_reread(name: &str) -> bool {
+    name.replace('.', "_") == SESSION_RESULT_TOOL
 }
 
 fn brief(text: &str) -> String {

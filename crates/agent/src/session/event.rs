@@ -72,7 +72,7 @@ pub enum Event {
         ms: u64,
         replayed: bool,
     },
-    /// The answer was not as it has to be, and the model was told why.
+    /// The answer was not as it has to be, and the model is told why.
     Repair {
         turn: u32,
         findings: String,
@@ -96,11 +96,11 @@ pub struct Asked {
     pub tool: String,
 }
 
-/// What a step of a journal tells, as the events it was once.
+/// What a step of a journal tells, as the events it was once. `replayed`: it was kept before anybody watched.
 ///
 /// # Errors
 /// If the step is not as this version writes it.
-pub fn replay(step: &str, body: &Value) -> Result<Vec<Event>, serde_json::Error> {
+pub fn replay(step: &str, body: &Value, replayed: bool) -> Result<Vec<Event>, serde_json::Error> {
     let kind = step.split('_').next().unwrap_or_default();
     let number = step.split('_').nth(1).and_then(|number| number.parse().ok()).unwrap_or_default();
     Ok(match kind {
@@ -108,7 +108,7 @@ pub fn replay(step: &str, body: &Value) -> Result<Vec<Event>, serde_json::Error>
         "say" => vec![Event::Message { text: SayStep::deserialize(body)?.text }],
         "turn" => {
             let said = TurnStep::deserialize(body)?;
-            let mut events = vec![Event::Asked { turn: number }, said.event(number, true)];
+            let mut events = vec![Event::Asked { turn: number }, said.event(number, replayed)];
             events.extend(said.reply.calls.iter().map(|call| Event::CallStarted {
                 step: call.id.clone(),
                 tool: call.name.clone(),
@@ -116,7 +116,7 @@ pub fn replay(step: &str, body: &Value) -> Result<Vec<Event>, serde_json::Error>
             }));
             events
         }
-        "call" => vec![CallStep::deserialize(body)?.event(step, true)],
+        "call" => vec![CallStep::deserialize(body)?.event(step, replayed)],
         "check" => match Checked::deserialize(body)? {
             Checked::Bad { findings, .. } => vec![Event::Repair { turn: number, findings }],
             Checked::Good(_) => Vec::new(),
@@ -165,12 +165,4 @@ pub struct Unwatched;
 
 impl Watch for Unwatched {
     fn event(&self, _: &Event) {}
-}
-
-/// Any number of watchers of this process; one that is slow misses events and is told how many.
-impl Watch for tokio::sync::broadcast::Sender<Event> {
-    fn event(&self, event: &Event) {
-        // Without a watcher nobody misses anything.
-        let _ = self.send(event.clone());
-    }
 }

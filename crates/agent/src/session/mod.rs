@@ -75,7 +75,7 @@ pub struct LoopLimits {
     pub time_max: Option<Duration>,
     /// Reads of one turn that run at once.
     pub parallel_reads: usize,
-    /// Calls of one turn; further ones are answered and not run.
+    /// Calls of one turn. One more is answered and not run, and those after it are dropped from the turn.
     pub calls_per_turn: usize,
     /// Characters of one result that the model is shown; the rest can be read with `session.result`.
     pub result_chars_max: usize,
@@ -208,6 +208,12 @@ pub mod step {
         format!("call_{turn}_{index}")
     }
 
+    /// The id of a call that is begun again, the how many-th time, from 0: the one before had changed nothing.
+    #[must_use]
+    pub fn again(turn: u32, index: usize, number: u32) -> String {
+        format!("again_{turn}_{index}_{number}")
+    }
+
     /// What a person says before a turn, the how many-th thing, from 0: a [`SayStep`](super::SayStep).
     #[must_use]
     pub fn say(turn: u32, number: u32) -> String {
@@ -227,8 +233,18 @@ pub mod step {
     }
 }
 
+/// Where a session stands that has come as far as these turns, for lists.
+#[must_use]
+pub fn standing_after(turns: &[TurnStep]) -> Value {
+    let mut usage = Usage::default();
+    turns.iter().for_each(|turn| usage.add(&turn.reply.usage));
+    let cost = turns.iter().map(|turn| turn.cost).sum::<Option<f64>>().filter(|_| !turns.is_empty());
+    let elapsed_ms = turns.last().map_or(0, |turn| turn.elapsed_ms);
+    tally(u32::try_from(turns.len()).unwrap_or(u32::MAX), &usage, cost, elapsed_ms)
+}
+
 /// Where a session stands, for lists.
-pub(crate) fn tally(iterations: u32, usage: &Usage, cost: Option<f64>, elapsed_ms: u64) -> Value {
+fn tally(iterations: u32, usage: &Usage, cost: Option<f64>, elapsed_ms: u64) -> Value {
     serde_json::json!({
         "turns": iterations,
         "inputTokens": usage.input_tokens,

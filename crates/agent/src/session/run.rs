@@ -10,7 +10,7 @@ use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 use super::answer::{Checked, check};
 use super::event::{Event, Watch};
 use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
-use crate::budget::{Aging, Calibration, Counter, Tally, Weight, age};
+use crate::budget::{Aging, Calibration, Counter, SESSION_RESULT_TOOL, Tally, Weight, age};
 use crate::host::ToolHost;
 use crate::model::{Arguments, Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost, is_too_deep};
 
@@ -210,6 +210,8 @@ pub(super) struct Run<'a> {
     repairs: u32,
     usage: Usage,
     cost: Option<f64>,
+    /// A reply came of which its server did not say what it took.
+    unmetered: bool,
     /// Of the whole conversation; while that is within the window for certain, no tokens are counted.
     weight: Weight,
     /// The tokens of the conversation, as they are estimated, and how far estimates were from what was reported.
@@ -253,6 +255,7 @@ impl<'a> Run<'a> {
             repairs: 0,
             usage: Usage::default(),
             cost: model.facts().price.map(|_| 0.0),
+            unmetered: false,
             before_ms: 0,
             began: session.clock.monotonic(),
         }
@@ -266,6 +269,11 @@ impl<'a> Run<'a> {
                 return Ok(answer);
             }
         }
+    }
+
+    /// The conversation so far.
+    pub(super) fn messages(&self) -> &[Message] {
+        &self.messages
     }
 
     /// Takes what a person says before the next turn. Says whether somebody did.
@@ -299,15 +307,16 @@ impl<'a> Run<'a> {
             match check(self, turn, &said, replayed).await? {
                 Checked::Good(answer) => return Ok(answer),
                 Checked::Bad { code, findings } => {
-                    self.repairs += 1;
-                    self.repairs_since += 1;
-                    self.watch.event(&Event::Repair { turn, findings: findings.clone() });
+                    self.messages.push(Message::User { content: findings.clone() });
+                    // What an earlier run sent back counts against its limit, not this one's.
+                    self.repairs_since += u32::from(!replayed);
                     if self.repairs_since > self.limits.max_repairs && !self.hear()? {
                         let message =
                             format!("after {} repairs the answer is still wrong: {findings}", self.limits.max_repairs);
                         return Err(Halt::Failed(code, message));
                     }
-                    self.messages.push(Message::User { content: findings });
+                    self.repairs += 1;
+                    self.watch.event(&Event::Repair { turn, findings });
                 }
             }
         }
@@ -319,8 +328,7 @@ impl<'a> Run<'a> {
         self.age();
         if let Some(said) = recall::<TurnStep>(self.session.journal, &name)? {
             self.note_turn(&said);
-            self.before_ms = said.elapsed_ms;
-            *self.stop.before_ms.lock().unwrap_or_else(PoisonError::into_inner) = said.elapsed_ms;
+            self.ran_before(said.elapsed_ms);
             self.tell_turn(turn, &said, true);
             return Ok((said, true));
         }
@@ -350,11 +358,18 @@ impl<'a> Run<'a> {
         Ok((said, false))
     }
 
+    /// How long earlier runs took, as far as is recalled; the timer of this one counts it.
+    pub(super) fn ran_before(&mut self, ms: u64) {
+        self.before_ms = ms;
+        *self.stop.before_ms.lock().unwrap_or_else(PoisonError::into_inner) = ms;
+    }
+
     fn note_turn(&mut self, said: &TurnStep) {
         if let Some(estimate) = self.estimate.filter(|_| said.reply.usage.input_tokens > 0) {
             self.calibration.observe(estimate, said.reply.usage.input_tokens);
             self.counter = self.counter.calibrated(self.calibration);
         }
+        self.unmetered |= said.reply.usage.total() == 0;
         self.usage.add(&said.reply.usage);
         // One turn without a price makes the sum unknown.
         self.cost = match (self.cost, said.cost) {
@@ -392,7 +407,8 @@ impl<'a> Run<'a> {
 
     /// Puts away results that are old, where the conversation has become long; the same in every run of the session.
     fn age(&mut self) {
-        let policy = Aging::of_window(self.model.facts().window);
+        let mut policy = Aging::of_window(self.model.facts().window);
+        policy.reread = self.host.catalog().has(SESSION_RESULT_TOOL);
         let room = self.room();
         if self.tally.is_none() && self.weight.tokens_max(&self.messages) <= policy.high.min(room) {
             return;
@@ -447,6 +463,12 @@ impl<'a> Run<'a> {
             let message = format!("the session has used {} tokens; {max} is the most", self.usage.total());
             return limited(ErrorCode::TokenLimit, message);
         }
+        if self.unmetered && (limits.tokens_max.is_some() || limits.cost_max.is_some()) {
+            let code = if limits.tokens_max.is_some() { ErrorCode::TokenLimit } else { ErrorCode::CostLimit };
+            let message = "the model's server does not say how many tokens a reply took, so neither they nor their cost \
+                           can be limited";
+            return limited(code, message.to_owned());
+        }
         match (limits.cost_max, self.cost) {
             (Some(max), Some(cost)) if cost >= max => {
                 limited(ErrorCode::CostLimit, format!("the session has cost ${cost:.4}; ${max:.4} is the most"))
@@ -467,7 +489,7 @@ impl<'a> Run<'a> {
 
 /// What a model may say is bounded where it comes in: what is kept must be readable for good, and fit into a request.
 fn bound(reply: &mut Reply, calls_max: usize) {
-    // One more than are run: it is answered with how many there were.
+    // One more than are run: it is answered with how many may be.
     let dropped = reply.calls.len().saturating_sub(calls_max + 1);
     if dropped > 0 {
         tracing::warn!(dropped, "a turn asked for more calls than are kept");

@@ -1,5 +1,7 @@
 //! Scripts: the turns are played in their places, and a conversation that is another is noticed.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use toolhost_agent::model::{Arguments, Message, ModelError, Script, Stop};
 
@@ -44,8 +46,7 @@ async fn turns_are_played_by_how_often_the_model_has_spoken() {
     messages.extend(second.calls.iter().map(|call| answer(&call.id, &call.name, "{\"n\": 4}", false)));
     let third = ask(&model, &messages, &Heard::default()).await.unwrap();
     assert_eq!((third.text.as_str(), third.stop, third.usage.input_tokens), ("Made T-7 of 4.", Stop::Length, 5));
-    let mut ids = first.calls.iter().chain(&second.calls).map(|call| &call.id).collect::<Vec<_>>();
-    ids.dedup();
+    let ids: BTreeSet<_> = first.calls.iter().chain(&second.calls).map(|call| &call.id).collect();
     assert_eq!(ids.len(), 3, "no id twice");
     messages.push(said(&third));
     let error = ask(&model, &messages, &Heard::default()).await.unwrap_err();

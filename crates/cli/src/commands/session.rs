@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhost_agent::session::{CallStep, CallSummary, Opening, SayStep, TurnStep, Watch, replay, step};
+use toolhost_agent::session::{CallStep, CallSummary, Opening, SayStep, TurnStep, Watch, replay, standing_after, step};
 use toolhost_agent::start;
 use toolhost_contract::Signal;
 use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
@@ -218,7 +218,10 @@ async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<
     }
     let new = start::session_id();
     let keep = cut.unwrap_or(i64::MAX);
-    place.sessions.fork(place.project.id, id, &new, place.user.id, keep).await?;
+    let kept = steps.iter().filter(|row| row.seq < keep && row.step.starts_with("turn_"));
+    let kept: Vec<TurnStep> = kept.map(|row| serde_json::from_value(row.body.clone())).collect::<Result<_, _>>()?;
+    let by = (new.as_str(), place.user.id);
+    place.sessions.fork(place.project.id, id, by, keep, &standing_after(&kept)).await?;
     if settings.json {
         print::json(&place.sessions.get(place.project.id, &new).await?)?;
     } else {
@@ -288,7 +291,7 @@ async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<Exi
     let place = place(settings, Role::Viewer).await?;
     let watch: Box<dyn Watch> = if settings.json { Box::new(Lines) } else { Box::new(Live::default()) };
     let stopped = wire::ended_by_signal();
-    let mut after = -1;
+    let (mut after, mut replayed) = (-1, true);
     loop {
         let found = place.sessions.get(place.project.id, id).await?;
         loop {
@@ -296,13 +299,16 @@ async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<Exi
             let Some(last) = page.last() else { break };
             after = last.seq;
             for row in &page {
-                for event in replay(&row.step, &row.body)? {
+                for event in replay(&row.step, &row.body, replayed)? {
                     watch.event(&event);
                 }
             }
         }
+        replayed = false;
         if !live || !found.running {
-            if !settings.json {
+            if settings.json {
+                print::json_line(&serde_json::json!({ "event": "standing", "session": found }))?;
+            } else {
                 print::note(format_args!("{} {}", paint(DIM, "the session is"), standing(&found)));
             }
             break;

@@ -36,6 +36,10 @@ async fn with_package(of_cooks: bool) -> House {
     let workspace = TempWorkspace::new();
     let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
     copy(&sample, &workspace.root().join("package"), of_cooks);
+    imported(workspace).await
+}
+
+async fn imported(workspace: TempWorkspace) -> House {
     let house = house(workspace).build().await;
     let mut call = house.request("builder.package.import", json!({ "path": "package" }));
     call.caller.kind = CallerKind::Person;
@@ -106,10 +110,33 @@ async fn row_2_two_packages_have_two_personas_and_neither_is_a_helper_for_anythi
     };
     let (one, other) = (persona(&opening(&research, &task).await), persona(&opening(&kitchen, &task).await));
     assert_ne!(one, other);
-    assert!(other.contains("kitchen of a restaurant"), "{other}");
-    for persona in [one, other] {
-        assert!(!persona.to_lowercase().contains("helpful assistant"), "{persona}");
+    let domain = |persona: &str| {
+        let line = persona.lines().find_map(|line| line.strip_prefix("- industry_domain: "));
+        line.unwrap().to_lowercase()
+    };
+    assert!(domain(&other).contains("kitchen of a restaurant"), "{other}");
+    for persona in [&one, &other] {
+        assert!(domain(persona).len() > 10, "{persona}");
+        for word in ["assistant", "helper", "anything", "general", "agent", "chatbot"] {
+            assert!(!domain(persona).contains(word), "{word}: {persona}");
+        }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_of_another_shape_is_named_and_no_session_begins() {
+    let workspace = TempWorkspace::new();
+    let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
+    let package = workspace.root().join("package");
+    copy(&sample, &package, false);
+    let file = package.join("workflow.md");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen("---\n", "---\ndomain_profile:\n  target_users: 7\n", 1)).unwrap();
+    let house = imported(workspace).await;
+    let task = target(TargetType::Workflow, "research-report", Mode::Optimize);
+    let refused = Sitting::new(&house, "builder").opening(&script(&json!([{ "text": "x" }])), &task).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::DomainProfile, "{refused}");
+    assert!(refused.to_string().contains("domain_profile.target_users"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,7 +193,7 @@ async fn row_5_the_loop_ends_within_its_limits_and_says_how() {
     assert_eq!((endless.status, endless.iterations, error.code), (Status::Limited, 8, ErrorCode::LoopLimit));
     let wrong = json!([{ "text": "no" }, { "text": "no" }, { "text": "no" }, { "text": "no" }]);
     let wrong = Sitting::new(&house, "builder").play(&script(&wrong), &task).await;
-    assert_eq!((wrong.status, wrong.repairs, wrong.error.unwrap().code), (Status::Failed, 3, ErrorCode::BadResponse));
+    assert_eq!((wrong.status, wrong.repairs, wrong.error.unwrap().code), (Status::Failed, 2, ErrorCode::BadResponse));
     let without_set = "{\"responseType\": \"change\", \"assistantSummary\": \"Changed.\"}";
     let turns: Vec<Value> = (0..3).map(|_| json!({ "text": without_set })).collect();
     let without = Sitting::new(&house, "builder").play(&script(&json!(turns)), &task).await;

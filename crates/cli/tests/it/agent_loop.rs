@@ -360,8 +360,19 @@ async fn a_summary_is_no_file_however_it_is_quoted() {
         let body: String = (0..40).map(|n| format!("{each}line {n}\n")).collect();
         format!("It says:\n{begin}\n{body}{end}\n")
     };
+    // A fence of another kind ends none, and quotations need no fence.
+    let nested = lines("~~~", "~~~", "").replace("line 3\n", "```\n");
+    let file: String = (0..40).map(|n| format!("let number_{n} = {n};\n")).collect();
+    let written = json!({ "calls": [{ "tool": "file_write", "arguments": { "path": "n.rs", "content": file } }] });
+    let sitting = Sitting::new(&house, "developer");
+    let told = format!("I wrote it:\n{}", file.lines().take(12).collect::<Vec<&str>>().join("\n"));
+    let model = script(&json!([written, { "text": told }, { "text": "I wrote forty numbers." }]));
+    let result = sitting.play(&model, &work("write")).await;
+    assert_eq!((result.status, result.repairs), (Status::Completed, 1), "what was written is not said again");
     let short = (0..20).map(|n| format!("```\na{n}\nb{n}\n```\n")).collect::<String>();
-    for text in [lines("```", "```", ""), lines("~~~", "~~~", ""), lines("", "", "    "), short] {
+    for text in
+        [lines("```", "```", ""), lines("~~~", "~~~", ""), lines("", "", "    "), lines("", "", "> "), nested, short]
+    {
         let sitting = Sitting::new(&house, "developer");
         let model = script(&json!([{ "text": text }, { "text": "It lists forty lines." }]));
         let result = sitting.play(&model, &work("read")).await;

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// Tools that write each change of a file down before they make it.
 const FILE_TOOLS: &str = "file.";
 
-/// A session that this process runs. Dropped, it is let go of, and its row says that it was left.
+/// A session that this process runs. [`Held::release`] writes how it ended; dropped, this process may take it again.
 pub struct Held {
     inner: Arc<Inner>,
     row: SessionRow,
@@ -183,27 +183,26 @@ impl Journal for Held {
         Box::pin(async move {
             let failed = |error: Error| JournalError::Failed(error.to_string());
             let text = "SELECT event, tool, at_ms, body FROM audit
-                 WHERE project_id = $1 AND call_id = $2 AND COALESCE(session_id, $3) = $3 ORDER BY seq DESC LIMIT 1";
+                 WHERE project_id = $1 AND call_id = $2 AND COALESCE(session_id, $3) = $3 ORDER BY seq DESC";
             let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).bind(&self.row.id).read(&self.inner.db);
             let rows = rows.await.map_err(failed)?;
-            let Some(row) = rows.first() else { return Ok(Fate::NeverStarted) };
-            let event: String = row.get("event").map_err(failed)?;
-            let at: i64 = row.get("at_ms").map_err(failed)?;
-            let (tool, body): (String, String) = (row.get("tool").map_err(failed)?, row.get("body").map_err(failed)?);
-            Ok(match event.as_str() {
-                "finished" => {
-                    let body: Value = serde_json::from_str(&body).unwrap_or_default();
-                    Fate::Ended(body.get("outcome").cloned().unwrap_or_default())
-                }
-                // A person has decided, and the call has not used it.
-                "decision" => Fate::NeverStarted,
-                _ if tool.starts_with(FILE_TOOLS)
-                    && !self.may_have_changed_files(call, at).await.map_err(failed)? =>
-                {
-                    Fate::Undone
-                }
-                _ => Fate::Unknown,
-            })
+            let events = rows.iter().map(|row| row.get("event")).collect::<Result<Vec<String>>>().map_err(failed)?;
+            let of = |event: &str| events.iter().position(|known| known == event).map(|at| &rows[at]);
+            let (started, finished) = (of("started"), of("finished"));
+            let Some(started) = started else {
+                // It was refused, or waits for a person. A "decision" says that one has decided, and is not its end.
+                return Ok(if finished.is_some() { Fate::Undone } else { Fate::NeverStarted });
+            };
+            if let Some(finished) = finished {
+                let body: String = finished.get("body").map_err(failed)?;
+                let body: Value = serde_json::from_str(&body).unwrap_or_default();
+                return Ok(Fate::Ended(body.get("outcome").cloned().unwrap_or_default()));
+            }
+            let (tool, at): (String, i64) =
+                (started.get("tool").map_err(failed)?, started.get("at_ms").map_err(failed)?);
+            let may_have_changed =
+                !tool.starts_with(FILE_TOOLS) || self.may_have_changed_files(call, at).await.map_err(failed)?;
+            Ok(if may_have_changed { Fate::Unknown } else { Fate::Undone })
         })
     }
 }

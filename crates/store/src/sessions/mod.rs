@@ -162,8 +162,15 @@ impl Sessions {
         Ok(())
     }
 
-    /// A new session that has come as far as another one had when it had kept `steps` steps.
-    pub async fn fork(&self, project: i64, from: &str, id: &str, user: i64, steps: i64) -> Result<()> {
+    /// A new session that has come as far as another one had when it had kept `steps` steps, and stands as `tally` says.
+    pub async fn fork(
+        &self,
+        project: i64,
+        from: &str,
+        (id, user): (&str, i64),
+        steps: i64,
+        tally: &Value,
+    ) -> Result<()> {
         let mut tx = self.inner.db.write().await?;
         tx.lock_project(project).await?;
         let parent = find(&mut tx, project, from).await?;
@@ -184,7 +191,7 @@ impl Sessions {
         let update =
             "UPDATE agent_session SET steps = $3, tally = $4, state = 'paused' WHERE project_id = $1 AND id = $2";
         let copied = i64::try_from(copied).unwrap_or(i64::MAX);
-        sql(update).bind(project).bind(id).bind(copied).bind(parent.tally.to_string()).run(&mut tx).await?;
+        sql(update).bind(project).bind(id).bind(copied).bind(tally.to_string()).run(&mut tx).await?;
         tx.commit().await
     }
 
@@ -283,7 +290,9 @@ impl Sessions {
         };
         let mut tx = self.inner.db.write().await?;
         if found.running {
-            let text = "UPDATE agent_session SET wanted = $3 WHERE project_id = $1 AND id = $2 AND host = $4";
+            // A pause takes no cancel back: that is for good.
+            let text = "UPDATE agent_session SET wanted = CASE WHEN wanted = 'cancel' THEN wanted ELSE $3 END
+                 WHERE project_id = $1 AND id = $2 AND host = $4";
             if sql(text).bind(project).bind(id).bind(wanted).bind(&found.host).run(&mut tx).await? == 0 {
                 return Ok(None);
             }

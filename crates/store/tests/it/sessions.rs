@@ -139,9 +139,14 @@ async fn what_a_person_wants_reaches_the_process_that_runs_it() {
         assert_eq!(held.signal(None).await, Signal::Pause, "{place}");
         beside.store.sessions().want(here.project, ID, Signal::Cancel).await.unwrap();
         assert_eq!(held.signal(Some(Signal::Pause)).await, Signal::Cancel, "{place}: a pause becomes a cancel");
+        beside.store.sessions().want(here.project, ID, Signal::Pause).await.unwrap();
         held.release(SessionState::Paused, None).await.unwrap();
         let row = here.store.sessions().get(here.project, ID).await.unwrap();
-        assert_eq!(row.state, SessionState::Cancelled, "{place}: whatever the run said");
+        assert_eq!(
+            row.state,
+            SessionState::Cancelled,
+            "{place}: whatever the run said, and whoever would only have paused it"
+        );
         let refused = here.store.sessions().hold(here.project, ID).await.err().unwrap();
         assert!(matches!(refused, Error::SessionRuns { .. }), "{place}: nobody takes what was cancelled: {refused}");
         past_the_store(&place, "UPDATE agent_session SET state = 'paused'").await;
@@ -162,6 +167,8 @@ async fn the_audit_tells_what_became_of_a_call() {
         assert_eq!(fate("never").await, Fate::NeverStarted, "{place}");
         here.store.audit().append(row(&here, Event::Decision, "decided")).await.unwrap();
         assert_eq!(fate("decided").await, Fate::NeverStarted, "{place}");
+        here.store.audit().append(row(&here, Event::Finished, "refused")).await.unwrap();
+        assert_eq!(fate("refused").await, Fate::Undone, "{place}: it ended and had not begun");
         let mut command = row(&here, Event::Started, "began");
         command.tool = "bash".to_owned();
         here.store.audit().append(command).await.unwrap();
@@ -191,7 +198,9 @@ async fn a_fork_has_what_its_parent_had_come_to_and_goes_its_own_way() {
         }
         held.settle().await.unwrap();
         let sessions = here.store.sessions();
-        sessions.fork(here.project, ID, "as_fork", here.user, 3).await.unwrap();
+        let stands = json!({ "turns": 1 });
+        sessions.fork(here.project, ID, ("as_fork", here.user), 3, &stands).await.unwrap();
+        assert_eq!(sessions.get(here.project, "as_fork").await.unwrap().tally, stands, "{place}");
         let fork = sessions.hold(here.project, "as_fork").await.unwrap();
         assert_eq!(fork.row().parent.as_deref(), Some(ID), "{place}");
         assert_eq!((fork.recall("call_0_0"), fork.recall("turn_1")), (Some(json!(1)), None), "{place}");
@@ -199,7 +208,7 @@ async fn a_fork_has_what_its_parent_had_come_to_and_goes_its_own_way() {
         fork.release(SessionState::Done, None).await.unwrap();
         let parent = sessions.steps(here.project, ID, 2, 10).await.unwrap();
         assert_eq!(parent[0].body, json!(2), "{place}");
-        let missing = sessions.fork(here.project, "as_none", "as_x", here.user, 3).await.unwrap_err();
+        let missing = sessions.fork(here.project, "as_none", ("as_x", here.user), 3, &stands).await.unwrap_err();
         assert!(matches!(missing, Error::NoSession { .. }), "{place}: {missing}");
     }
 }

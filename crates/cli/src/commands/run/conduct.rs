@@ -122,14 +122,16 @@ fn stopped_by_signals() -> Control {
         else {
             return;
         };
+        let mut interrupted = false;
         loop {
             tokio::select! {
                 _ = terminate.recv() => stop.pause.cancel(),
                 _ = interrupt.recv() => {
-                    if stop.pause.is_cancelled() {
+                    if interrupted {
                         stop.cancel.cancel();
                         return;
                     }
+                    interrupted = true;
                     stop.pause.cancel();
                     print::note(print::paint(print::WARN, "\npausing after the call under way; Ctrl-C again cancels"));
                 }

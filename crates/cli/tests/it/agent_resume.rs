@@ -1,0 +1,165 @@
+//! A session that goes on where another process left it: what it may do again, and what it may not.
+
+use serde_json::{Value, json};
+use toolhost_agent::model::{Arguments, Reply, Stop, ToolCall, Usage};
+use toolhost_agent::session::{Answer, SayStep, Status, TurnStep, step};
+use toolhost_agent::start::Task;
+use toolhost_contract::{CallId, Effect, ErrorCode, Journal};
+use toolhost_store::{Entry, Event as Row, StepRow};
+use toolhost_testkit::{House, HouseBuilder, TempWorkspace, USER};
+
+use crate::agent_room::{Sitting, script, work};
+
+async fn house() -> House {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "alpha\n");
+    HouseBuilder::of(toolhost_tools::all).workspace(workspace).build().await
+}
+
+/// A turn that asks for one edit, which finds its place again in what it has made.
+fn asks_for_an_edit(id: &CallId) -> TurnStep {
+    let edits = json!([{ "search": "alpha", "replace": "alpha alpha" }]);
+    let call = ToolCall {
+        id: step::call(0, 0),
+        name: "file_edit".to_owned(),
+        arguments: Arguments::Json(json!({ "path": "a.txt", "edits": edits })),
+    };
+    let reply = Reply {
+        text: String::new(),
+        calls: vec![call],
+        stop: Stop::Calls,
+        usage: Usage::default(),
+        signatures: vec![],
+    };
+    TurnStep { reply, call_ids: vec![id.clone()], cost: None, ms: 0, elapsed_ms: 0 }
+}
+
+/// A session that was killed with these steps kept.
+async fn killed(sitting: &Sitting<'_>, steps: &[(String, Value)]) {
+    let opening = sitting.opening(&script(&json!([{ "text": "not asked" }])), &work("edit")).await.unwrap();
+    sitting.begin(&opening).await;
+    let held = sitting.hold().await;
+    for (name, body) in steps {
+        held.keep(name, body.clone(), None).await.unwrap();
+    }
+    held.settle().await.unwrap();
+}
+
+async fn noted(sitting: &Sitting<'_>, event: Row, id: &CallId, outcome: Option<Value>) {
+    let row = Entry {
+        event,
+        call_id: id.clone(),
+        session_id: Some(sitting.id.clone()),
+        user_id: USER,
+        project_id: sitting.house.project.id,
+        caller: json!({}),
+        tool: "file.edit".to_owned(),
+        effect: Some(Effect::Writes.as_str().to_owned()),
+        arguments: Value::Null,
+        digest: None,
+        decision: None,
+        outcome,
+        duration_ms: None,
+        fence: String::new(),
+    };
+    sitting.house.store.audit().append(row).await.unwrap();
+}
+
+async fn steps(sitting: &Sitting<'_>) -> Vec<StepRow> {
+    sitting.house.store.sessions().steps(sitting.house.project.id, &sitting.id, -1, 100).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_begun_again_is_known_by_its_new_id_when_that_run_is_killed_too() {
+    let house = house().await;
+    let model = script(&json!([{ "text": "not asked" }, { "text": "Edited." }]));
+    let (first, turn) = (CallId::new("call-first"), step::turn(0));
+    let said = serde_json::to_value(asks_for_an_edit(&first)).unwrap();
+    let sitting = Sitting::new(&house, "developer");
+    killed(&sitting, &[(turn.clone(), said.clone())]).await;
+    // The first run had come as far as the row before it runs, and had written down no change.
+    noted(&sitting, Row::Started, &first, None).await;
+    let result = sitting.go_on(&model).await;
+    assert_eq!((result.status, result.calls[0].ok), (Status::Completed, true), "{result:?}");
+    assert_eq!(house.workspace.read("a.txt"), "alpha alpha\n");
+    let again = steps(&sitting).await.into_iter().find(|row| row.step == step::again(0, 0, 0)).unwrap();
+    let second = serde_json::to_value(&result.calls[0].call_id).unwrap();
+    assert!(again.body == second && second != serde_json::to_value(&first).unwrap());
+    // A run that was killed between that call and its step: the audit knows the new id.
+    let next = Sitting::new(&house, "developer");
+    killed(&next, &[(turn, said), (again.step, again.body)]).await;
+    noted(&next, Row::Started, &first, None).await;
+    noted(&next, Row::Started, &result.calls[0].call_id, None).await;
+    noted(&next, Row::Finished, &result.calls[0].call_id, Some(json!({ "ok": true }))).await;
+    let result = next.go_on(&model).await;
+    assert_eq!(result.status, Status::Completed, "{result:?}");
+    let told = next.contents().await[0].1["content"].as_str().unwrap().to_owned();
+    assert!(told.contains("ran and succeeded"), "{told}");
+    assert_eq!(house.workspace.read("a.txt"), "alpha alpha\n", "it ran once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_an_earlier_run_sent_back_do_not_count_against_the_limit_of_this_one() {
+    let house = house().await;
+    let schema = json!({ "type": "object", "required": ["count"] });
+    let task = Task::Workspace { goal: "count".to_owned(), schema: Some(schema) };
+    let mut sitting = Sitting::new(&house, "developer");
+    let mut turns: Vec<Value> = ["a", "b", "c", "d", "e"].iter().map(|text| json!({ "text": text })).collect();
+    turns.push(json!({ "expect": { "user": "no JSON" }, "text": "{\"count\": 2}" }));
+    let model = script(&json!(turns));
+    sitting.limits.max_repairs = 3;
+    let failed = sitting.play(&model, &task).await;
+    assert_eq!((failed.status, failed.iterations, failed.repairs), (Status::Failed, 4, 3), "{failed:?}");
+    sitting.limits.max_repairs = 0;
+    let failed = sitting.go_on(&model).await;
+    assert_eq!((failed.status, failed.iterations, failed.repairs), (Status::Failed, 5, 4), "{failed:?}");
+    let done = sitting.go_on(&model).await;
+    assert_eq!(done.answer, Some(Answer::Json { value: json!({ "count": 2 }) }), "{done:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_says_after_a_wrong_answer_comes_after_what_is_wrong_with_it() {
+    let house = house().await;
+    let task = Task::Workspace { goal: "count".to_owned(), schema: Some(json!({ "type": "object" })) };
+    let mut sitting = Sitting::new(&house, "developer");
+    sitting.limits.max_repairs = 0;
+    let model = script(&json!([{ "text": "one" }, { "expect": { "user": "Say {}" }, "text": "{}" }]));
+    assert_eq!(sitting.play(&model, &task).await.status, Status::Failed);
+    let held = sitting.hold().await;
+    let say = SayStep { text: "Say {}".to_owned() };
+    held.say(&step::say(1, 0), serde_json::to_value(say).unwrap()).await.unwrap();
+    let result = sitting.go_on_with(&held, &model).await;
+    assert_eq!((result.status, result.repairs), (Status::Completed, 1), "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_say_what_it_takes_is_no_way_round_a_limit() {
+    let house = house().await;
+    let read = json!({ "tool": "file_read", "arguments": { "path": "a.txt" } });
+    let model = script(&json!([{ "calls": [read] }, { "text": "Read." }]));
+    let mut sitting = Sitting::new(&house, "developer");
+    sitting.limits.tokens_max = Some(1_000_000);
+    let limited = sitting.play(&model, &work("read")).await;
+    assert_eq!((limited.status, limited.error.unwrap().code), (Status::Limited, ErrorCode::TokenLimit));
+    sitting.limits.tokens_max = None;
+    assert_eq!(sitting.go_on(&model).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_leads_to_another_call_runs_alone() {
+    let house = house().await;
+    let tools = Sitting::new(&house, "developer").tools;
+    for (name, reads) in [("file_read", true), ("approval_wait", false), ("approval.wait", false), ("bash", false)] {
+        assert_eq!(tools.only_reads(name), reads, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conventions_that_cannot_be_read_keep_nobody_from_working() {
+    let house = house().await;
+    house.workspace.link("/etc/hostname", "AGENTS.md");
+    house.workspace.make_folder("CLAUDE.md");
+    let model = script(&json!([{ "text": "Here." }]));
+    let result = Sitting::new(&house, "developer").play(&model, &work("say")).await;
+    assert_eq!(result.status, Status::Completed, "{result:?}");
+}
