@@ -48,7 +48,8 @@ esac
 #[test]
 fn without_a_keyring_a_key_is_a_file_that_only_its_owner_reads() {
     let workspace = TempWorkspace::new();
-    let program = program(&workspace);
+    // No program at all, so no keyring's either.
+    let program = program(&workspace).variable("PATH", workspace.beside("bin"));
     let ran = keeps(&program, &[NAME], KEY);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let file = folder(&workspace).join(NAME);
