@@ -42,7 +42,10 @@ async fn main() {
         ["steps", url, count] => {
             let house = house().await;
             let model = provider(url);
-            let ms = sitting(&house, &model, count.parse().unwrap()).await.as_secs_f64() * 1000.0;
+            let turns = count.parse().unwrap();
+            // On a worker, as the program runs what was typed.
+            let took = tokio::spawn(async move { sitting(&house, &model, turns).await }).await.unwrap();
+            let ms = took.as_secs_f64() * 1000.0;
             println!("{}", json!({ "msPerStep": ms / count.parse::<f64>().unwrap() }));
         }
         ["own", count] => println!("{}", own(count.parse().unwrap()).await),

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -17,6 +18,11 @@ use toolhost_agent::model::{Keys, Secret};
 use crate::Usage;
 use crate::print::visible;
 
+/// Longest key, bytes.
+pub(crate) const KEY_BYTES_MAX: u64 = 64 << 10;
+/// The mode of the folder of keys, and what of a file's gives it to others.
+const OWNER_ALONE: u32 = 0o700;
+const OTHERS: u32 = 0o077;
 /// Longest name of a key, bytes.
 const NAME_BYTES_MAX: usize = 64;
 /// The client of the Secret Service, and what our entries are found by.
@@ -112,7 +118,8 @@ impl Vault {
                 Err(error) => tracing::info!("no keyring: {error:#}"),
             }
         }
-        std::fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(OWNER_ALONE).create(&self.folder);
+        made.with_context(|| self.folder.display().to_string())?;
         // A temporary file is its owner's alone from its first moment, and has the name when the key is in it.
         let mut made = tempfile::NamedTempFile::new_in(&self.folder).context("the file of the key")?;
         made.write_all(key.reveal().as_bytes())?;
@@ -189,7 +196,8 @@ fn configured(place: &KeyPlace) -> anyhow::Result<(Secret, Whereabouts)> {
             let (program, arguments) = command.split_first().context("its command is empty")?;
             let ran = run(program, arguments, None).with_context(|| format!("the command {program}"))?;
             if !ran.status.success() {
-                bail!("the command {program} gives none ({}): {}", ran.status, complaint(&ran));
+                // What it says itself may hold the key.
+                bail!("the command {program} gives none ({}): run it by hand to see why", ran.status);
             }
             let printed = String::from_utf8(ran.stdout).ok().with_context(|| format!("{program} prints no text"))?;
             (Secret::new(&printed), Whereabouts::Command(program.clone()))
@@ -202,6 +210,13 @@ fn configured(place: &KeyPlace) -> anyhow::Result<(Secret, Whereabouts)> {
 }
 
 fn read(file: &Path) -> anyhow::Result<Secret> {
+    let about = std::fs::metadata(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    if !about.is_file() || about.len() > KEY_BYTES_MAX {
+        bail!("{} is no file with a key: it is a file of at most {KEY_BYTES_MAX} bytes", file.display());
+    }
+    if about.permissions().mode() & OTHERS != 0 {
+        tracing::warn!("others may read the key in {0}: `chmod 600 {0}`", file.display());
+    }
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     Ok(Secret::new(&text))
 }
@@ -219,7 +234,7 @@ fn stored(name: &str, key: &Secret) -> anyhow::Result<()> {
     let label = format!("--label=toolhost: {name}");
     let ran = secret_tool("store", name, &[&label], Some(key))?;
     if !ran.status.success() {
-        bail!("{}", complaint(&ran));
+        bail!("{}", key.scrub(&complaint(&ran)));
     }
     Ok(())
 }

@@ -129,9 +129,16 @@ pub(crate) fn whole_command() -> anyhow::Result<clap::Command> {
 
 fn run(typed: Typed) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let code = match typed {
-        Typed::Command(cli) => runtime.block_on(commands::run(cli.command, &cli.settings)),
-        Typed::Family(name, matches) => runtime.block_on(families::run(&name, &matches)),
+    // On a worker: what it waits for is mostly another task of the same worker, and this thread would be woken each time.
+    let work = runtime.spawn(async move {
+        match typed {
+            Typed::Command(cli) => commands::run(cli.command, &cli.settings).await,
+            Typed::Family(name, matches) => families::run(&name, &matches).await,
+        }
+    });
+    let code = match runtime.block_on(work) {
+        Ok(code) => code,
+        Err(error) => Err(error.into()),
     };
     // A thread that waits on a terminal or a slow disk must not keep the process.
     runtime.shutdown_background();

@@ -5,6 +5,7 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 pub(crate) use toolhost_contract::visible;
+use toolhost_contract::visible_json;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -30,13 +31,13 @@ pub(crate) fn clear_line() {
 }
 
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    line(serde_json::to_string_pretty(value)?);
+    line(visible_json(&serde_json::to_string_pretty(value)?));
     Ok(())
 }
 
 /// One JSON value a line.
 pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    line(serde_json::to_string(value)?);
+    line(visible_json(&serde_json::to_string(value)?));
     Ok(())
 }
 

@@ -28,6 +28,20 @@ pub fn visible_line(text: &str) -> String {
     shown
 }
 
+/// JSON with each deceptive character as an escape of JSON's: the same value, and nothing that a terminal obeys.
+pub fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_deceptive(c) && c != '\n' && c != '\t' {
+            let mut units = [0; 2];
+            shown.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +50,10 @@ mod tests {
     fn deceptive_characters_are_shown() {
         assert_eq!(visible("a\u{202e}b\u{1b}[2Jc\u{200b}\n"), "a\\u{202e}b\\u{1b}[2Jc\\u{200b}\n");
         assert_eq!(visible_line("a\nnew: b\t\u{202e}"), "a\\u{a}new: b\\u{9}\\u{202e}");
+        let value = serde_json::json!({ "a\u{9b}": "b\u{202e}\u{e0100}\u{1b}ä" });
+        let shown = visible_json(&value.to_string());
+        assert_eq!(shown, "{\"a\\u009b\":\"b\\u202e\\udb40\\udd00\\u001bä\"}");
+        assert_eq!(serde_json::from_str(&shown).ok(), Some(value));
         for c in "\u{34f}\u{115f}\u{1160}\u{2800}\u{3164}\u{fe00}\u{fe0f}\u{e0100}\u{e01ef}\u{180b}\u{180e}".chars() {
             assert!(is_deceptive(c) && visible(&c.to_string()).starts_with("\\u{"), "{c:?}");
         }

@@ -137,6 +137,9 @@ fn parse_provider(provider: ProviderKind, rest: &str, text: &str) -> Result<Mode
     if model.trim().is_empty() {
         return Err(bad(format!("`{text}` names no model: write `{}:MODEL`", provider.name())));
     }
+    if model.contains("://") {
+        return Err(bad(format!("`{text}`: an address of a model begins with http:// or https://")));
+    }
     if let Some(url) = &base_url {
         check_url(url)?;
     }

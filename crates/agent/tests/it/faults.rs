@@ -308,6 +308,44 @@ async fn no_error_holds_a_key_or_the_value_of_a_header() {
 }
 
 #[tokio::test]
+async fn a_key_that_stands_where_a_message_is_cut_is_not_shown_by_half() {
+    let key = ModelServer::KEY;
+    for format in BOTH {
+        let message = format!("{}{key}", "x".repeat(1_000 - key.len() / 2));
+        let body = json!({ "error": { "message": message } }).to_string();
+        let server = ModelServer::answering(format, move |_| status(400, &[], &body)).await;
+        let error = asked(&server, format, &Heard::default()).await.unwrap_err();
+        assert!(!error.to_string().contains(&key[..key.len() / 2]), "{error}");
+    }
+}
+
+fn raw(body: &str) -> Turn {
+    Turn::fault(Fault::Raw { content_type: "text/event-stream".to_owned(), body: body.to_owned() })
+}
+
+#[tokio::test]
+async fn a_reply_of_parts_without_end_is_refused() {
+    let parts: String =
+        (0..3_000).map(|n| format!("data: {{\"type\":\"content_block_start\",\"index\":{n}}}\n\n")).collect();
+    let server = ModelServer::start(ModelFormat::Anthropic, vec![raw(&parts)]).await;
+    let error = asked(&server, ModelFormat::Anthropic, &Heard::default()).await.unwrap_err();
+    assert!(error.to_string().contains("1024 parts"), "{error}");
+}
+
+#[tokio::test]
+async fn a_reply_is_read_whose_numbers_and_halves_of_characters_are_odd() {
+    let body = concat!(
+        r#"data: {"choices":[{"delta":{"content":"x\ud83d"}}]}"#,
+        "\n\n",
+        r#"data: {"choices":[{"delta":{"content":"\ude00y"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1.5,"completion_tokens":"12"}}"#,
+        "\n\ndata: [DONE]\n\n",
+    );
+    let server = ModelServer::start(ModelFormat::OpenAi, vec![raw(body)]).await;
+    let reply = asked(&server, ModelFormat::OpenAi, &Heard::default()).await.unwrap();
+    assert_eq!((reply.text.as_str(), reply.usage.total(), reply.stop), ("x\u{fffd}\u{fffd}y", 0, Stop::Done));
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     for format in BOTH {
         let elsewhere = ModelServer::start(format, Vec::new()).await;

@@ -161,12 +161,12 @@ async fn verify(reader: &Reader, project: i64, json: bool) -> anyhow::Result<Exi
 }
 
 async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyhow::Result<ExitCode> {
-    let mut sink: Box<dyn Write> = match &output {
+    let mut sink: Box<dyn Write + Send> = match &output {
         Some(path) => {
             let file = std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
             Box::new(std::io::BufWriter::new(file))
         }
-        None => Box::new(std::io::stdout().lock()),
+        None => Box::new(std::io::BufWriter::new(std::io::stdout())),
     };
     let mut after_seq = 0;
     let mut count: u64 = 0;

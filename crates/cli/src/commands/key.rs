@@ -8,12 +8,9 @@ use anyhow::Context;
 use serde_json::json;
 use toolhost_agent::model::{ProviderKind, Secret};
 
-use crate::keys::{Store, Vault, Whereabouts};
+use crate::keys::{KEY_BYTES_MAX, Store, Vault, Whereabouts};
 use crate::settings::Settings;
 use crate::{Usage, print};
-
-/// Longest key that is read, bytes.
-const KEY_BYTES_MAX: u64 = 64 << 10;
 
 /// The keys of models' providers: in the keyring, or in files that only you read
 ///
@@ -79,13 +76,15 @@ fn asked_for(name: &str) -> anyhow::Result<Secret> {
         rpassword::prompt_password(format!("{} (is not shown): ", print::visible(name)))?
     } else {
         let mut text = String::new();
-        std::io::stdin().take(KEY_BYTES_MAX).read_to_string(&mut text).context("the key on standard input")?;
+        std::io::stdin().take(KEY_BYTES_MAX + 1).read_to_string(&mut text).context("the key on standard input")?;
         text
     };
     let key = Secret::new(&text);
-    let is_one = !key.is_empty() && key.reveal().chars().all(|char| char.is_ascii_graphic());
+    let is_one = !key.is_empty()
+        && text.len() as u64 <= KEY_BYTES_MAX
+        && key.reveal().chars().all(|char| char.is_ascii_graphic());
     if !is_one {
-        return Err(Usage::error("a key is one word of visible ASCII characters: nothing is kept"));
+        return Err(Usage::error("a key is one word of visible ASCII characters, 64 KiB at most: nothing is kept"));
     }
     Ok(key)
 }

@@ -1,9 +1,12 @@
 //! `toolhost session`: what agents have done, step by step, and going on with it.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::Value;
 use toolhost_agent::session::{CallStep, CallSummary, Opening, SayStep, TurnStep, Watch, replay, standing_after, step};
 use toolhost_agent::start;
 use toolhost_contract::Signal;
@@ -206,30 +209,56 @@ async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<E
 async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Editor).await?;
     let steps = all_steps(&place, id).await?;
-    // Everything before the first step of the turn after it.
-    let cut = at.and_then(|at| {
-        let next = [step::turn(at), step::say(at, 0)];
-        steps.iter().find(|row| next.contains(&row.step)).map(|row| row.seq)
-    });
-    let cut = cut.or_else(|| unfinished(&steps));
     let turns = u32::try_from(steps.iter().filter(|row| row.step.starts_with("turn_")).count()).unwrap_or(u32::MAX);
     if let Some(at) = at.filter(|at| *at > turns) {
         return Err(Usage::error(format!("{id} has {turns} turns, not {at}")));
     }
+    let bodies: HashMap<&str, &Value> = steps.iter().map(|row| (row.step.as_str(), &row.body)).collect();
+    let whole = (0..turns).take_while(|turn| is_whole(&bodies, *turn)).count();
+    let whole = u32::try_from(whole).unwrap_or(u32::MAX);
+    let kept = at.unwrap_or(turns).min(whole);
+    // Steps of one turn need not be together: a person may say something while its calls run.
+    let of_kept = |row: &&StepRow| match turn_of(&row.step) {
+        None => true,
+        // What was said before a turn that is not kept is kept where nothing else was cut off.
+        Some(turn) if row.step.starts_with("say_") => turn < kept || at.is_none() && turn == kept,
+        Some(turn) => turn < kept,
+    };
+    let steps: Vec<StepRow> = steps.iter().filter(of_kept).cloned().collect();
+    let said = steps.iter().filter(|row| row.step.starts_with("turn_"));
+    let said: Vec<TurnStep> = said.map(|row| serde_json::from_value(row.body.clone())).collect::<Result<_, _>>()?;
     let new = start::session_id();
-    let keep = cut.unwrap_or(i64::MAX);
-    let kept = steps.iter().filter(|row| row.seq < keep && row.step.starts_with("turn_"));
-    let kept: Vec<TurnStep> = kept.map(|row| serde_json::from_value(row.body.clone())).collect::<Result<_, _>>()?;
     let by = (new.as_str(), place.user.id);
-    place.sessions.fork(place.project.id, id, by, keep, &standing_after(&kept)).await?;
+    place.sessions.fork(place.project.id, id, by, &steps, &standing_after(&said)).await?;
     if settings.json {
         print::json(&place.sessions.get(place.project.id, &new).await?)?;
     } else {
         print::line(&new);
+        if kept < at.unwrap_or(turns) {
+            let cut = format!("turn {} of {id} had not ended: the fork begins before it", kept + 1);
+            print::note(paint(DIM, cut));
+        }
         print::note(paint(DIM, format_args!("go on with: toolhost session resume {new}")));
     }
     place.store.close().await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The turn that a step belongs to, or that it comes before.
+fn turn_of(step: &str) -> Option<u32> {
+    step.split('_').nth(1)?.parse().ok()
+}
+
+/// Whether all that a turn asked for has come to its end. A fork of one that has not would run the same calls, under the
+/// same ids, as the session that it is of.
+fn is_whole(steps: &HashMap<&str, &Value>, turn: u32) -> bool {
+    let has = |name: &str| steps.contains_key(name);
+    let said = steps.get(step::turn(turn).as_str()).and_then(|body| TurnStep::deserialize(*body).ok());
+    match said {
+        Some(said) if said.reply.calls.is_empty() => has(&step::check(turn)),
+        Some(said) => (0..said.reply.calls.len()).all(|call| has(&step::call(turn, call))),
+        None => false,
+    }
 }
 
 async fn resume(
@@ -265,6 +294,9 @@ async fn resume(
     let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
     let turns = u32::try_from(turns).unwrap_or(u32::MAX);
     if let Some(text) = message {
+        if text.trim().is_empty() {
+            return Err(Usage::error("a message that says nothing: leave it out to go on as it was"));
+        }
         let free = (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
         held.say(&step::say(turns, free), serde_json::to_value(SayStep { text })?).await?;
     }
@@ -272,18 +304,6 @@ async fn resume(
     let conducted = running.run(held, &*model, &limits, settings.json).await?;
     host.store.close().await?;
     Ok(ended(&conducted))
-}
-
-/// Where the last turn begins, if not all it asked for has come to its end. A fork of it would run the same calls, under
-/// the same ids, as the session that it is of.
-fn unfinished(steps: &[StepRow]) -> Option<i64> {
-    let last = steps.iter().rev().find(|row| row.step.starts_with("turn_"))?;
-    let turn: u32 = last.step.strip_prefix("turn_")?.parse().ok()?;
-    let said: TurnStep = serde_json::from_value(last.body.clone()).ok()?;
-    let calls = said.reply.calls.len();
-    let needed = if calls == 0 { vec![step::check(turn)] } else { (0..calls).map(|n| step::call(turn, n)).collect() };
-    let is_whole = needed.iter().all(|name| steps.iter().any(|row| row.step == *name));
-    (!is_whole).then_some(last.seq)
 }
 
 /// A session as it went, and as it goes on.

@@ -63,6 +63,46 @@ async fn a_task_is_done_with_anthropic_and_with_a_local_server_alike() {
     }
 }
 
+/// A person may say something while calls of a turn have yet to run: their steps come after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_has_whole_turns_whatever_was_said_between_their_calls() {
+    let workspace = workspace();
+    let wait = "echo a >> log.txt; echo on > began.txt; while [ ! -e go.txt ]; do sleep 0.02; done";
+    let story = json!({ "turns": [
+        { "calls": [{ "tool": "bash", "arguments": { "command": wait } },
+                    { "tool": "bash", "arguments": { "command": "echo b >> log.txt" } }] },
+        { "text": "Done." },
+    ] });
+    workspace.write_beside("story.json", &story.to_string());
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    let program = program(&workspace);
+    let mut command = program.command(&["run", "count", "--model", &model]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the first call runs", || workspace.has("began.txt")).await;
+    let kill = Program::new("/bin/kill", &workspace).bare().run(&["-TERM", &child.id().to_string()]);
+    assert_eq!(kill.code, Some(0), "{kill:?}");
+    workspace.write("go.txt", "");
+    child.wait().unwrap();
+    let id = last_session(&program)["id"].as_str().unwrap().to_owned();
+    assert_eq!(program.run(&["session", "resume", &id, "hello"]).code, Some(0));
+    assert_eq!(workspace.read("log.txt"), "a\nb\n");
+    for at in ["0", "1"] {
+        let fork = program.run(&["session", "fork", &id, "--at", at]).stdout.trim().to_owned();
+        let steps = program.run(&["session", "show", &fork, "--json"]).json()["steps"].clone();
+        let names: Vec<&str> = steps.as_array().unwrap().iter().map(|row| row["step"].as_str().unwrap()).collect();
+        match at {
+            "0" => assert_eq!(names, ["open"]),
+            _ => assert_eq!(names, ["open", "turn_0", "call_0_0", "call_0_1"]),
+        }
+        if at == "1" {
+            assert_eq!(program.run(&["session", "resume", &fork]).code, Some(0));
+            assert_eq!(workspace.read("log.txt"), "a\nb\n", "nothing of the parent's runs again");
+        }
+    }
+    let silent = program.run(&["session", "resume", &id, " "]);
+    assert!(silent.code == Some(2) && silent.stderr.contains("says nothing"), "{silent:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_killed_goes_on_with_the_same_server() {
     let server = ModelServer::stateless(

@@ -82,6 +82,8 @@ pub struct SessionRow {
     #[serde(skip)]
     host: Option<String>,
     #[serde(skip)]
+    wanted: Option<String>,
+    #[serde(skip)]
     epoch: i64,
 }
 
@@ -121,7 +123,7 @@ struct Inner {
 type Key = (i64, String);
 
 const COLUMNS: &str =
-    "id, epoch, account_id, parent, profile, model, title, state, code, host, steps, tally, created_at_ms,
+    "id, epoch, account_id, parent, profile, model, title, state, code, host, wanted, steps, tally, created_at_ms,
      updated_at_ms";
 
 impl Sessions {
@@ -162,13 +164,13 @@ impl Sessions {
         Ok(())
     }
 
-    /// A new session that has come as far as another one had when it had kept `steps` steps, and stands as `tally` says.
+    /// A new session with these steps of another one, which stands as `tally` says.
     pub async fn fork(
         &self,
         project: i64,
         from: &str,
         (id, user): (&str, i64),
-        steps: i64,
+        steps: &[StepRow],
         tally: &Value,
     ) -> Result<()> {
         let mut tx = self.inner.db.write().await?;
@@ -181,17 +183,11 @@ impl Sessions {
             profile: parent.profile.clone(),
             model: parent.model.clone(),
             title: parent.title.clone(),
-            steps: Vec::new(),
+            steps: steps.iter().map(|row| (row.step.clone(), row.body.clone())).collect(),
         };
         self.insert(&mut tx, &new, Some(from)).await?;
-        let copy = "INSERT INTO agent_step (project_id, session_id, seq, step, at_ms, body)
-             SELECT project_id, $3, seq, step, at_ms, body FROM agent_step
-             WHERE project_id = $1 AND session_id = $2 AND seq < $4";
-        let copied = sql(copy).bind(project).bind(from).bind(id).bind(steps).run(&mut tx).await?;
-        let update =
-            "UPDATE agent_session SET steps = $3, tally = $4, state = 'paused' WHERE project_id = $1 AND id = $2";
-        let copied = i64::try_from(copied).unwrap_or(i64::MAX);
-        sql(update).bind(project).bind(id).bind(copied).bind(tally.to_string()).run(&mut tx).await?;
+        let update = "UPDATE agent_session SET tally = $3, state = 'paused' WHERE project_id = $1 AND id = $2";
+        sql(update).bind(project).bind(id).bind(tally.to_string()).run(&mut tx).await?;
         tx.commit().await
     }
 
@@ -221,6 +217,10 @@ impl Sessions {
             Some(host) => self.inner.audit.is_alive(host).await?,
             None => false,
         };
+        // Its host died before it heard so.
+        if !row.running && row.wanted.as_deref() == Some("cancel") {
+            row.state = SessionState::Cancelled;
+        }
         Ok(row)
     }
 
@@ -247,6 +247,10 @@ impl Sessions {
         self.inner.audit.close_orphans().await?;
         let mut tx = self.inner.db.write().await?;
         tx.lock_project(project).await?;
+        if end_cancelled(&mut tx, project, &found, self.inner.clock.unix_ms()).await? {
+            tx.commit().await?;
+            return Err(Error::SessionEnded { id: id.to_owned(), state: SessionState::Cancelled });
+        }
         let text =
             "UPDATE agent_session SET host = $3, epoch = epoch + 1, wanted = NULL, state = 'active', code = NULL,
                  updated_at_ms = $5
@@ -308,6 +312,16 @@ impl Sessions {
         tx.commit().await?;
         self.get(project, id).await.map(Some)
     }
+}
+
+/// Whether a host died before it heard that its session was cancelled: that is for good all the same, and done now.
+async fn end_cancelled(tx: &mut Tx, project: i64, found: &SessionRow, now: i64) -> Result<bool> {
+    let text = "UPDATE agent_session SET state = 'cancelled', wanted = NULL, host = NULL, epoch = epoch + 1,
+             updated_at_ms = $5
+         WHERE project_id = $1 AND id = $2 AND wanted = 'cancel' AND COALESCE(host, '') = $3 AND epoch = $4";
+    let was = found.host.clone().unwrap_or_default();
+    let query = sql(text).bind(project).bind(&found.id).bind(was).bind(found.epoch).bind(now);
+    Ok(query.run(tx).await? > 0)
 }
 
 impl Steps {
@@ -388,6 +402,7 @@ fn session(row: &Row) -> Result<SessionRow> {
         created_at_ms: row.get("created_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,
         host: row.get("host")?,
+        wanted: row.get("wanted")?,
         epoch: row.get("epoch")?,
     })
 }

@@ -18,6 +18,8 @@ use crate::error::{Error, Result};
 const QUEUE_MAX: usize = 1024;
 /// Most steps of one commit.
 const BATCH_MAX: usize = 256;
+/// How long a step that nobody waits for may stay uncommitted, so that it shares its commit with others.
+const KEEP_DELAY: Duration = Duration::from_millis(10);
 /// How often it is looked what people want of the sessions that run here.
 const WANTED_EVERY: Duration = Duration::from_millis(250);
 
@@ -69,13 +71,21 @@ async fn run(inner: Weak<Inner>, mut inbox: mpsc::Receiver<Job>) {
         };
         let (Some(first), Some(inner)) = (first, inner.upgrade()) else { return };
         let (mut keeps, mut settling) = (Vec::new(), Vec::new());
+        let deadline = tokio::time::Instant::now() + KEEP_DELAY;
         let mut next = Some(first);
         while let Some(job) = next {
             match job {
                 Job::Keep(keep) => keeps.push(keep),
                 Job::Settle(done) => settling.push(done),
             }
-            next = if keeps.len() < BATCH_MAX { inbox.try_recv().ok() } else { None };
+            next = if keeps.len() >= BATCH_MAX {
+                None
+            } else if settling.is_empty() {
+                tokio::time::timeout_at(deadline, inbox.recv()).await.ok().flatten()
+            } else {
+                // Somebody waits: what is there, and no more.
+                inbox.try_recv().ok()
+            };
         }
         write(&inner, keeps).await;
         for done in settling {

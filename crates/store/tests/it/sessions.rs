@@ -149,6 +149,12 @@ async fn what_a_person_wants_reaches_the_process_that_runs_it() {
         );
         let refused = here.store.sessions().hold(here.project, ID).await.err().unwrap();
         assert!(matches!(refused, Error::SessionRuns { .. }), "{place}: nobody takes what was cancelled: {refused}");
+        // A host that dies before it has heard it changes nothing about it.
+        past_the_store(&place, "UPDATE agent_session SET state = 'active', host = 'gone', wanted = 'cancel'").await;
+        let row = here.store.sessions().get(here.project, ID).await.unwrap();
+        assert_eq!((row.state, row.running), (SessionState::Cancelled, false), "{place}");
+        let refused = here.store.sessions().hold(here.project, ID).await.err().unwrap();
+        assert!(matches!(refused, Error::SessionEnded { state: SessionState::Cancelled, .. }), "{place}: {refused}");
         past_the_store(&place, "UPDATE agent_session SET state = 'paused'").await;
         let cancelled = beside.store.sessions().want(here.project, ID, Signal::Cancel).await.unwrap();
         assert_eq!((cancelled.state, cancelled.running), (SessionState::Cancelled, false), "{place}");
@@ -199,7 +205,8 @@ async fn a_fork_has_what_its_parent_had_come_to_and_goes_its_own_way() {
         held.settle().await.unwrap();
         let sessions = here.store.sessions();
         let stands = json!({ "turns": 1 });
-        sessions.fork(here.project, ID, ("as_fork", here.user), 3, &stands).await.unwrap();
+        let steps = sessions.steps(here.project, ID, -1, 3).await.unwrap();
+        sessions.fork(here.project, ID, ("as_fork", here.user), &steps, &stands).await.unwrap();
         assert_eq!(sessions.get(here.project, "as_fork").await.unwrap().tally, stands, "{place}");
         let fork = sessions.hold(here.project, "as_fork").await.unwrap();
         assert_eq!(fork.row().parent.as_deref(), Some(ID), "{place}");
@@ -208,7 +215,7 @@ async fn a_fork_has_what_its_parent_had_come_to_and_goes_its_own_way() {
         fork.release(SessionState::Done, None).await.unwrap();
         let parent = sessions.steps(here.project, ID, 2, 10).await.unwrap();
         assert_eq!(parent[0].body, json!(2), "{place}");
-        let missing = sessions.fork(here.project, "as_none", ("as_x", here.user), 3, &stands).await.unwrap_err();
+        let missing = sessions.fork(here.project, "as_none", ("as_x", here.user), &steps, &stands).await.unwrap_err();
         assert!(matches!(missing, Error::NoSession { .. }), "{place}: {missing}");
     }
 }

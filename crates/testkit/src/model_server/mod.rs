@@ -96,8 +96,13 @@ impl ModelServer {
     /// As [`ModelServer::stateless`], in next to no time: nothing is parsed, checked or kept. The last turn answers what
     /// is past it too.
     pub async fn quick(format: ModelFormat, turns: &[Turn]) -> Self {
-        let bodies = turns.iter().map(|turn| {
-            let body = events(format, turn).concat();
+        let bodies = turns.iter().enumerate().map(|(place, turn)| {
+            let mut turn = turn.clone();
+            // Some loops take a call for one that they know by its id.
+            for (at, call) in turn.calls.iter_mut().enumerate() {
+                call.id.get_or_insert_with(|| format!("call_{place}_{at}"));
+            }
+            let body = events(format, &turn).concat();
             [http::head("text/event-stream"), http::chunk(body.as_bytes()), http::END.to_vec()].concat()
         });
         Self::serve(format, Source::Quick(bodies.collect())).await

@@ -6,16 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Progress;
 use super::assembly::{Assembly, Block, BlockKind};
 use super::config::ProviderConfig;
 use super::conversation::{Asked, NOTHING, Said, is_blank, ordered, plain};
 use super::failure::Failure;
-use crate::model::{Message, Request, Secret, Stop, ToolSpec};
+use super::{Progress, lenient};
+use crate::model::{Message, ModelError, Request, Secret, Stop, ToolSpec};
 
 pub(super) const PATH: &str = "/messages";
 
 const VERSION: &str = "2023-06-01";
+/// Parts of a reply that are open at once.
+const BLOCKS_MAX: usize = 1024;
 
 /// Under this name a thought is kept among the signatures of a message: another provider's is not sent back.
 const KEPT_AS: &str = "anthropic";
@@ -250,12 +252,14 @@ struct Event {
     message: Option<Start>,
     content_block: Option<Value>,
     delta: Option<Piece>,
+    #[serde(default, deserialize_with = "lenient::field")]
     usage: Option<Tokens>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Start {
+    #[serde(default, deserialize_with = "lenient::field")]
     usage: Option<Tokens>,
 }
 
@@ -270,15 +274,19 @@ struct Piece {
 
 #[derive(Deserialize)]
 struct Tokens {
+    #[serde(default, deserialize_with = "lenient::field")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::field")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::field")]
     cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::field")]
     output_tokens: Option<u64>,
 }
 
 /// Takes an event's data into the reply.
 pub(super) fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Progress, Failure> {
-    let event = serde_json::from_str::<Event>(data);
+    let event = lenient::event::<Event>(data);
     let event = event.map_err(|error| Failure::broken(format!("an event is no event: {error}")))?;
     match event.kind.as_str() {
         "message_start" => count(assembly, event.message.and_then(|message| message.usage)),
@@ -309,6 +317,9 @@ pub(super) fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Progress,
 }
 
 fn begin(assembly: &mut Assembly<'_>, index: u64, mut block: Value) -> Result<(), Failure> {
+    if assembly.blocks.len() >= BLOCKS_MAX {
+        return Err(Failure::for_good(ModelError::Broken(format!("it has more than {BLOCKS_MAX} parts"))));
+    }
     let field = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
     let kind = match block["type"].as_str().unwrap_or_default() {
         "text" => {

@@ -61,7 +61,7 @@ impl Failure {
     pub(super) fn said(status: Option<u16>, body: &str, retry_after: Option<Duration>) -> Self {
         let value = serde_json::from_str::<Value>(body).unwrap_or(Value::Null);
         let message = message(&value).unwrap_or_else(|| body.to_owned());
-        let message = shortened(if message.trim().is_empty() { "nothing more" } else { message.trim() });
+        let message = if message.trim().is_empty() { "nothing more".to_owned() } else { message.trim().to_owned() };
         let code = code(&value);
         let lower = message.to_lowercase();
         let may_be_long = matches!(status, None | Some(400 | 413 | 422));
@@ -81,6 +81,7 @@ impl Failure {
         Self::said(status, &error.to_string(), None)
     }
 
+    /// Without any key, and shortened: in this order, since half a key is known no more.
     pub(super) fn scrubbed(mut self, config: &ProviderConfig) -> Self {
         match &mut self.error {
             ModelError::Disabled(text)
@@ -88,7 +89,7 @@ impl Failure {
             | ModelError::Broken(text)
             | ModelError::TooLong(text)
             | ModelError::Script(text)
-            | ModelError::Provider { message: text, .. } => *text = config.scrub(text),
+            | ModelError::Provider { message: text, .. } => *text = shortened(&config.scrub(text)),
             ModelError::Timeout { .. } | ModelError::Cancelled => {}
         }
         self

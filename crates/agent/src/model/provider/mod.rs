@@ -10,6 +10,7 @@ mod bridge;
 mod config;
 mod conversation;
 mod failure;
+mod lenient;
 mod openai;
 mod retry;
 mod sse;
@@ -58,6 +59,8 @@ enum Progress {
     Ends,
 }
 
+/// Events that are taken before others of the process have a turn.
+const EVENTS_AT_ONCE: usize = 256;
 /// How long the rest of a whole reply's body is waited for: read to its end, its connection serves the next request.
 const REST: Duration = Duration::from_millis(100);
 
@@ -136,7 +139,7 @@ impl Provider {
     }
 
     async fn read(&self, incoming: &mut Incoming<'_>, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
-        let mut events = sse::Decoder::default();
+        let (mut events, mut told) = (sse::Decoder::default(), 0_usize);
         loop {
             let piece = incoming.piece().await?;
             let ended = piece.is_none();
@@ -145,6 +148,11 @@ impl Provider {
                 None => events.end()?,
             }
             while let Some(data) = events.next() {
+                told += 1;
+                if told % EVENTS_AT_ONCE == 0 {
+                    // What came in one piece may be long, and whoever would stop this has to be heard.
+                    tokio::task::yield_now().await;
+                }
                 if self.event(&data, assembly)? == Progress::Ends {
                     // A connection that is not read to its end is closed, and the next request pays for another.
                     let _ = tokio::time::timeout(REST, incoming.drain()).await;

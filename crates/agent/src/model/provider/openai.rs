@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Progress;
 use super::anthropic::{Extra, extra};
 use super::assembly::Assembly;
 use super::config::ProviderConfig;
 use super::conversation::{Asked, NOTHING, Said, is_blank, ordered, plain};
 use super::failure::Failure;
+use super::{Progress, lenient};
 use crate::model::{Request, Secret, Stop};
 
 pub(super) const PATH: &str = "/chat/completions";
@@ -152,6 +152,7 @@ fn thoughts(kept: &str) -> Option<String> {
 struct Chunk {
     #[serde(default)]
     choices: Option<Vec<Choice>>,
+    #[serde(default, deserialize_with = "lenient::field")]
     usage: Option<Tokens>,
     error: Option<Value>,
 }
@@ -187,8 +188,11 @@ struct FunctionPiece {
 
 #[derive(Deserialize)]
 struct Tokens {
+    #[serde(default, deserialize_with = "lenient::field")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::field")]
     completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient::field")]
     prompt_tokens_details: Option<Details>,
 }
 
@@ -204,7 +208,7 @@ pub(super) fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Progress,
         let whole = assembly.has_stop();
         return if whole { Ok(Progress::Ends) } else { Err(Failure::broken("it ends without a reason to stop")) };
     }
-    let chunk = serde_json::from_str::<Chunk>(data);
+    let chunk = lenient::event::<Chunk>(data);
     let chunk = chunk.map_err(|error| Failure::broken(format!("an event is no event: {error}")))?;
     if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
         return Err(Failure::in_stream(&error));

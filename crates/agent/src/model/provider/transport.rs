@@ -148,7 +148,9 @@ impl Incoming<'_> {
     /// What a server says that says no, as far as we read it.
     async fn refusal(mut self) -> String {
         let mut body = Vec::new();
-        while let Ok(Some(piece)) = self.piece().await {
+        // One that trickles is not waited for longer than one that stalls.
+        let deadline = tokio::time::Instant::now() + self.transport.timeouts.stall;
+        while let Ok(Ok(Some(piece))) = tokio::time::timeout_at(deadline, self.piece()).await {
             body.extend_from_slice(&piece);
             if body.len() >= REFUSAL_BYTES_MAX {
                 body.truncate(REFUSAL_BYTES_MAX);
