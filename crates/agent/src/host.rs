@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, CallId, Caller, CallerKind, Effect, IdSource, Outcome, ProgressSink, Scope, Silent};
+use toolhost_contract::{
+    AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Outcome, ProgressSink, Scope, Silent,
+};
 use toolhost_host::{Decide, Error, Gate, Hooks, Presenter, Registered};
 
 use crate::model::ToolSpec;
@@ -73,7 +75,7 @@ impl ToolHost {
     #[must_use]
     pub fn new(gate: Arc<Gate>, catalog: Arc<Catalog>, scope: Scope, persona: String, ids: Arc<dyn IdSource>) -> Self {
         let caller =
-            Caller { kind: CallerKind::Model, door: "agent".into(), profile: catalog.profile.clone(), persona };
+            Caller { kind: CallerKind::Model, door: AGENT_DOOR.into(), profile: catalog.profile.clone(), persona };
         Self { gate, catalog, scope, caller, ids, presenter: None, hold: None }
     }
 

@@ -34,12 +34,15 @@ pub struct Scope {
     pub ticket_id: Option<String>,
 }
 
+/// The door of our own model loop. Its sessions outlive their processes, so what one waits for is never another's.
+pub const AGENT_DOOR: &str = "agent";
+
 /// Who calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Caller {
     pub kind: CallerKind,
-    /// The door the call came through: `mcp`, `cli`, …
+    /// The door the call came through: `mcp`, `cli`, [`AGENT_DOOR`].
     pub door: Cow<'static, str>,
     /// The profile whose tools, rules and fence apply.
     pub profile: String,

@@ -14,7 +14,7 @@ mod people;
 mod tool;
 mod visible;
 
-pub use call::{Call, Caller, CallerKind, Scope};
+pub use call::{AGENT_DOOR, Call, Caller, CallerKind, Scope};
 pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
 pub use error::{ErrorCode, ErrorKind, ToolError};

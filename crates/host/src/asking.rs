@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 use toolhost_contract::{
-    Answer, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError, Waited, Wanted,
+    AGENT_DOOR, Answer, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError, Waited, Wanted,
 };
 use toolhost_sandbox::{BoxFuture, Workspace};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
@@ -624,7 +624,8 @@ impl Counter<'_> {
         let mine = stored.scope.user_id == self.call.scope.user_id
             && stored.scope.project_id == project
             && stored.caller.profile == self.call.caller.profile
-            && stored.caller.kind == self.call.caller.kind;
+            && stored.caller.kind == self.call.caller.kind
+            && (stored.caller.door != AGENT_DOOR || stored.scope.session_id == self.call.scope.session_id);
         if !mine {
             return Err(unknown());
         }

@@ -1,10 +1,13 @@
 //! A session that goes on where another process left it: what it may do again, and what it may not.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use toolhost_agent::model::{Arguments, Reply, Stop, ToolCall, Usage};
 use toolhost_agent::session::{Answer, SayStep, Status, TurnStep, step};
 use toolhost_agent::start::Task;
-use toolhost_contract::{CallId, Effect, ErrorCode, Journal};
+use toolhost_contract::{Answer as Allowed, CallId, Effect, ErrorCode, Journal};
+use toolhost_host::{Asking, Decision, Unattended};
 use toolhost_store::{Entry, Event as Row, StepRow};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace, USER};
 
@@ -143,6 +146,30 @@ async fn a_server_that_does_not_say_what_it_takes_is_no_way_round_a_limit() {
     assert_eq!((limited.status, limited.error.unwrap().code), (Status::Limited, ErrorCode::TokenLimit));
     sitting.limits.tokens_max = None;
     assert_eq!(sitting.go_on(&model).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_is_for_the_session_that_asked_whenever_it_goes_on() {
+    let rule = "[[profiles.developer.rules]]\ntool = 'file.write'\ndecide = 'ask'\n";
+    let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
+    let house = HouseBuilder::of(toolhost_tools::all).operator(rule).asking(asking).build().await;
+    let write = json!({ "tool": "file_write", "arguments": { "path": "new.txt", "content": "new" } });
+    let wait = json!({ "tool": "approval_wait", "arguments": { "approvalId": "ask-1", "timeoutMs": 0 } });
+    let model =
+        script(&json!([{ "calls": [write] }, { "text": "It waits." }, { "calls": [wait] }, { "text": "Written." }]));
+    let asks = Sitting::new(&house, "developer");
+    assert_eq!(asks.play(&model, &work("write")).await.status, Status::Completed);
+    let decision = Decision { answer: Allowed::Allow, rule: None };
+    house.gate.queue().decide(&house.owner(), 1, decision, "test").await.unwrap();
+    let other = Sitting::new(&house, "developer");
+    let pries = script(&json!([{ "calls": [wait] }, { "text": "It is not mine." }]));
+    other.play(&pries, &work("pry")).await;
+    let told = other.contents().await[0].1["content"].as_str().unwrap().to_owned();
+    assert!(told.contains("no `ask-1` of yours") && !house.workspace.has("new.txt"), "{told}");
+    let held = asks.hold().await;
+    held.say(&step::say(2, 0), json!({ "text": "It is allowed." })).await.unwrap();
+    let result = asks.go_on_with(&held, &model).await;
+    assert_eq!((result.status, house.workspace.read("new.txt").as_str()), (Status::Completed, "new"), "{result:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
