@@ -208,7 +208,7 @@ impl Gate {
         }
     }
 
-    /// The steps of DESIGN section 3, in their order.
+    /// The steps of "The life of a call" in ARCHITECTURE.md, in their order.
     async fn pass(&self, call: &Call, hooks: &Hooks, fence: &str, record: &mut Record) -> Result<Success, ToolError> {
         if self.calls.len() > CALLS_OPEN_MAX {
             let message = format!("more than {CALLS_OPEN_MAX} calls are under way");
