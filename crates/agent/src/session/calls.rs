@@ -245,7 +245,12 @@ fn is_reread(name: &str) -> bool {
 }
 
 fn brief(text: &str) -> String {
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default();
+    // A heading such as `[stderr]` says less than what is below it.
+    let inner = first.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_heading = inner.is_some_and(|inner| inner.chars().all(char::is_alphabetic));
+    let line = lines.next().filter(|_| is_heading).unwrap_or(first);
     line.chars().take(BRIEF_CHARS_MAX).collect()
 }
 

@@ -24,7 +24,7 @@ use super::run::conduct::{self, Running};
 use super::run::live::Live;
 use crate::print::{self, BAD, BOLD, GOOD, paint};
 use crate::settings::Settings;
-use crate::wire;
+use crate::{terminal, wire};
 
 /// In whose name the tour's agent commits.
 const PERSONA: &str = "Demo Agent";
@@ -181,8 +181,8 @@ fn script(stage: &Stage) -> anyhow::Result<Script> {
         }));
     }
     turns.push(json!({
-        "text": "\nDone.\n`greet.sh` says the name again and its test passes; the change is committed. The push waits for a \
-                 person. What lies outside the project was out of reach.",
+        "text": "\nDone.\n`greet.sh` says the name again and its test passes; the change is committed. The push is for a \
+                 person to allow. What lies outside the project was out of reach.",
     }));
     Ok(Script::parse("script", &json!({ "turns": turns }).to_string())?)
 }
@@ -198,7 +198,8 @@ fn judge(step: &'static Step, call: CallStep) -> anyhow::Result<Played> {
         Wanted::Exit(code) => ok && data.get("exitCode") == Some(&json!(code)),
         Wanted::ExitNonZero => ok && data.get("exitCode").is_some_and(|code| code != 0),
         Wanted::Refused(kind) => !ok && envelope["error"]["kind"] == kind.as_str(),
-        Wanted::Waits => ok && data.get("status") == Some(&json!("pending_approval")),
+        // Whoever is at the terminal may have answered, and whatever they said is right; nobody is at that address.
+        Wanted::Waits => terminal::is_there() || ok && data.get("status") == Some(&json!("pending_approval")),
     };
     Ok(Played { step, call, envelope, as_wanted })
 }
@@ -239,7 +240,7 @@ fn timeline(played: &[Played], audit: &LookBack) {
             let (call, envelope) = (&played.call, &played.envelope);
             let ended = match (envelope["error"]["kind"].as_str(), envelope["data"].get("exitCode")) {
                 (Some(kind), _) => kind.to_owned(),
-                (None, None) if matches!(played.step.wanted, Wanted::Waits) => "waits".to_owned(),
+                (None, None) if envelope["data"]["status"] == "pending_approval" => "waits".to_owned(),
                 (None, Some(code)) if code != 0 => format!("exit code {code}"),
                 _ => "ok".to_owned(),
             };
