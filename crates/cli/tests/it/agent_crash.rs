@@ -11,9 +11,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolhost_testkit::{Program, Seed, TempWorkspace};
 
-use crate::room::program;
+use crate::engines::{Engine, engines};
 
-const ROUNDS: usize = 12;
+/// On each engine.
+const ROUNDS: usize = 6;
 /// Turns of the session that call something.
 const STEPS: usize = 20;
 /// A kill comes within so many microseconds after the start: some before the first step, some after the last.
@@ -49,11 +50,11 @@ struct Scene {
 }
 
 impl Scene {
-    fn new() -> Self {
+    fn new(engine: &Engine) -> Self {
         let workspace = TempWorkspace::new();
         workspace.write("seed.txt", "seed\n");
         workspace.write_beside("story.json", &story().to_string());
-        let program = program(&workspace);
+        let program = engine.program(&workspace);
         Self { workspace, program }
     }
 
@@ -94,27 +95,32 @@ fn ran(workspace: &TempWorkspace) -> BTreeMap<String, usize> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_session_comes_to_the_same_end_and_runs_nothing_twice() {
     let mut seed = Seed::of_this_run();
-    let story = format!("TOOLHOST_SEED={}", seed.value());
-    for _ in 0..rounds() {
-        let scene = Scene::new();
-        let mut kills = 0;
-        let mut done = scene.killed(&["run", "count", "--model", &scene.model()], seed.below(MOMENTS_US)).await;
-        while !done {
-            kills += 1;
-            let Some(row) = scene.session() else {
-                // Killed before it had begun.
-                done = scene.killed(&["run", "count", "--model", &scene.model()], seed.below(MOMENTS_US)).await;
-                continue;
-            };
-            if row["state"] == "done" {
-                break;
-            }
-            // Each time it is given longer, so that it ends.
-            let moment = seed.below(MOMENTS_US * (1 + kills));
-            done = scene.killed(&["session", "resume", row["id"].as_str().unwrap()], moment).await;
+    for engine in engines() {
+        let story = format!("{engine}, TOOLHOST_SEED={}", seed.value());
+        for _ in 0..rounds() {
+            came_to_its_end(&Scene::new(&engine), &mut seed, &story).await;
         }
-        check(&scene, &story);
     }
+}
+
+async fn came_to_its_end(scene: &Scene, seed: &mut Seed, story: &str) {
+    let mut kills = 0;
+    let mut done = scene.killed(&["run", "count", "--model", &scene.model()], seed.below(MOMENTS_US)).await;
+    while !done {
+        kills += 1;
+        let Some(row) = scene.session() else {
+            // Killed before it had begun.
+            done = scene.killed(&["run", "count", "--model", &scene.model()], seed.below(MOMENTS_US)).await;
+            continue;
+        };
+        if row["state"] == "done" {
+            break;
+        }
+        // Each time it is given longer, so that it ends.
+        let moment = seed.below(MOMENTS_US * (1 + kills));
+        done = scene.killed(&["session", "resume", row["id"].as_str().unwrap()], moment).await;
+    }
+    check(scene, story);
 }
 
 /// Runs the session, takes as many of its events as are asked for, and kills it. Says how many came.
@@ -130,7 +136,13 @@ fn killed_after(scene: &Scene, events: usize) -> usize {
 
 #[test]
 fn a_session_killed_at_each_of_its_events_comes_to_the_same_end() {
-    let whole = Scene::new();
+    for engine in engines() {
+        killed_at_each_event(&engine);
+    }
+}
+
+fn killed_at_each_event(engine: &Engine) {
+    let whole = Scene::new(engine);
     let events = killed_after(&whole, usize::MAX);
     assert!(events > 4 * STEPS, "a turn is asked, said, called and answered: {events}");
     check(&whole, "not killed");
@@ -138,8 +150,8 @@ fn a_session_killed_at_each_of_its_events_comes_to_the_same_end() {
     let stride = (events / rounds()).max(1);
     let first = usize::try_from(seed.value()).unwrap_or_default() % stride;
     for at in (first..events).step_by(stride) {
-        let story = format!("TOOLHOST_SEED={}, killed after {at} events", seed.value());
-        let scene = Scene::new();
+        let story = format!("{engine}, TOOLHOST_SEED={}, killed after {at} events", seed.value());
+        let scene = Scene::new(engine);
         assert_eq!(killed_after(&scene, at), at, "{story}");
         match scene.session() {
             None => assert_eq!(at, 0, "{story}"),

@@ -12,11 +12,16 @@ use toolhost_store::{Entry, Event as Row, StepRow};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace, USER};
 
 use crate::agent_room::{Sitting, script, work};
+use crate::engines::engines;
 
 async fn house() -> House {
+    house_on(None).await
+}
+
+async fn house_on(database: Option<String>) -> House {
     let workspace = TempWorkspace::new();
     workspace.write("a.txt", "alpha\n");
-    HouseBuilder::of(toolhost_tools::all).workspace(workspace).build().await
+    HouseBuilder::of(toolhost_tools::all).workspace(workspace).database(database).build().await
 }
 
 /// A turn that asks for one edit, which finds its place again in what it has made.
@@ -74,31 +79,33 @@ async fn steps(sitting: &Sitting<'_>) -> Vec<StepRow> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_begun_again_is_known_by_its_new_id_when_that_run_is_killed_too() {
-    let house = house().await;
-    let model = script(&json!([{ "text": "not asked" }, { "text": "Edited." }]));
-    let (first, turn) = (CallId::new("call-first"), step::turn(0));
-    let said = serde_json::to_value(asks_for_an_edit(&first)).unwrap();
-    let sitting = Sitting::new(&house, "developer");
-    killed(&sitting, &[(turn.clone(), said.clone())]).await;
-    // The first run had come as far as the row before it runs, and had written down no change.
-    noted(&sitting, Row::Started, &first, None).await;
-    let result = sitting.go_on(&model).await;
-    assert_eq!((result.status, result.calls[0].ok), (Status::Completed, true), "{result:?}");
-    assert_eq!(house.workspace.read("a.txt"), "alpha alpha\n");
-    let again = steps(&sitting).await.into_iter().find(|row| row.step == step::again(0, 0, 0)).unwrap();
-    let second = serde_json::to_value(&result.calls[0].call_id).unwrap();
-    assert!(again.body == second && second != serde_json::to_value(&first).unwrap());
-    // A run that was killed between that call and its step: the audit knows the new id.
-    let next = Sitting::new(&house, "developer");
-    killed(&next, &[(turn, said), (again.step, again.body)]).await;
-    noted(&next, Row::Started, &first, None).await;
-    noted(&next, Row::Started, &result.calls[0].call_id, None).await;
-    noted(&next, Row::Finished, &result.calls[0].call_id, Some(json!({ "ok": true }))).await;
-    let result = next.go_on(&model).await;
-    assert_eq!(result.status, Status::Completed, "{result:?}");
-    let told = next.contents().await[0].1["content"].as_str().unwrap().to_owned();
-    assert!(told.contains("ran and succeeded"), "{told}");
-    assert_eq!(house.workspace.read("a.txt"), "alpha alpha\n", "it ran once");
+    for engine in engines() {
+        let house = house_on(engine.url.clone()).await;
+        let model = script(&json!([{ "text": "not asked" }, { "text": "Edited." }]));
+        let (first, turn) = (CallId::new("call-first"), step::turn(0));
+        let said = serde_json::to_value(asks_for_an_edit(&first)).unwrap();
+        let sitting = Sitting::new(&house, "developer");
+        killed(&sitting, &[(turn.clone(), said.clone())]).await;
+        // The first run had come as far as the row before it runs, and had written down no change.
+        noted(&sitting, Row::Started, &first, None).await;
+        let result = sitting.go_on(&model).await;
+        assert_eq!((result.status, result.calls[0].ok), (Status::Completed, true), "{result:?}");
+        assert_eq!(house.workspace.read("a.txt"), "alpha alpha\n");
+        let again = steps(&sitting).await.into_iter().find(|row| row.step == step::again(0, 0, 0)).unwrap();
+        let second = serde_json::to_value(&result.calls[0].call_id).unwrap();
+        assert!(again.body == second && second != serde_json::to_value(&first).unwrap());
+        // A run that was killed between that call and its step: the audit knows the new id.
+        let next = Sitting::new(&house, "developer");
+        killed(&next, &[(turn, said), (again.step, again.body)]).await;
+        noted(&next, Row::Started, &first, None).await;
+        noted(&next, Row::Started, &result.calls[0].call_id, None).await;
+        noted(&next, Row::Finished, &result.calls[0].call_id, Some(json!({ "ok": true }))).await;
+        let result = next.go_on(&model).await;
+        assert_eq!(result.status, Status::Completed, "{result:?}");
+        let told = next.contents().await[0].1["content"].as_str().unwrap().to_owned();
+        assert!(told.contains("ran and succeeded"), "{told}");
+        assert_eq!(house.workspace.read("a.txt"), "alpha alpha\n", "it ran once");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,16 +159,22 @@ async fn a_server_that_does_not_say_what_it_takes_is_no_way_round_a_limit() {
 async fn a_yes_is_for_the_session_that_asked_whenever_it_goes_on() {
     let rule = "[[profiles.developer.rules]]\ntool = 'file.write'\ndecide = 'ask'\n";
     let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
-    let house = HouseBuilder::of(toolhost_tools::all).operator(rule).asking(asking).build().await;
+    for engine in engines() {
+        let house = HouseBuilder::of(toolhost_tools::all).operator(rule).asking(asking);
+        a_yes_for_one(&house.database(engine.url.clone()).build().await).await;
+    }
+}
+
+async fn a_yes_for_one(house: &House) {
     let write = json!({ "tool": "file_write", "arguments": { "path": "new.txt", "content": "new" } });
     let wait = json!({ "tool": "approval_wait", "arguments": { "approvalId": "ask-1", "timeoutMs": 0 } });
     let model =
         script(&json!([{ "calls": [write] }, { "text": "It waits." }, { "calls": [wait] }, { "text": "Written." }]));
-    let asks = Sitting::new(&house, "developer");
+    let asks = Sitting::new(house, "developer");
     assert_eq!(asks.play(&model, &work("write")).await.status, Status::Completed);
     let decision = Decision { answer: Allowed::Allow, rule: None };
     house.gate.queue().decide(&house.owner(), 1, decision, "test").await.unwrap();
-    let other = Sitting::new(&house, "developer");
+    let other = Sitting::new(house, "developer");
     let pries = script(&json!([{ "calls": [wait] }, { "text": "It is not mine." }]));
     other.play(&pries, &work("pry")).await;
     let told = other.contents().await[0].1["content"].as_str().unwrap().to_owned();
