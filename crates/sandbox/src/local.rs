@@ -445,6 +445,9 @@ impl Run {
                 return;
             }
         }
+        if !self.plan.supervised {
+            self.started.end_group();
+        }
         // Already gone is as good.
         let _ = self.started.child.kill().await;
     }

@@ -37,8 +37,21 @@ pub(crate) struct Started {
 impl Started {
     /// Asks a supervisor to end its tree; `false` if it has ended already.
     pub(crate) fn ask_to_end(&self) -> bool {
-        let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        pid.is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok())
+        self.pid().is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok())
+    }
+
+    /// Ends a `bwrap` with what it has started. Its child waits for it before anything would end the child with it: killed
+    /// alone at that moment, it would leave a process that waits for good. They are one process group until then.
+    pub(crate) fn end_group(&self) {
+        if let Some(pid) = self.pid() {
+            // Already gone is as good.
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        }
+    }
+
+    /// None once its end was seen: then the number may be another's.
+    fn pid(&self) -> Option<rustix::process::Pid> {
+        self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw)
     }
 }
 
@@ -58,10 +71,12 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // Here and not where it is awaited: whoever asked may be gone before the answer arrives. Without a supervisor
-        // `kill_on_drop` does it.
+        // Here and not where it is awaited: whoever asked may be gone before the answer arrives. `kill_on_drop` sees the
+        // end of what has no supervisor.
         if self.supervised {
             self.ask_to_end();
+        } else {
+            self.end_group();
         }
     }
 }

@@ -194,6 +194,13 @@ pub(crate) fn processes_named(marker: &str) -> usize {
     std::fs::read_dir("/proc").unwrap().flatten().filter(|pid| cmdline(pid).starts_with(marker.as_bytes())).count()
 }
 
+/// Processes of the whole machine with `text` anywhere in their command line: those that start others, too.
+pub(crate) fn processes_about(text: &str) -> usize {
+    let cmdline = |pid: &std::fs::DirEntry| std::fs::read(pid.path().join("cmdline")).unwrap_or_default();
+    let is_about = |cmdline: Vec<u8>| cmdline.windows(text.len()).any(|part| part == text.as_bytes());
+    std::fs::read_dir("/proc").unwrap().flatten().filter(|pid| is_about(cmdline(pid))).count()
+}
+
 /// Waits until `holds`; a minute without it is a failure.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..6000 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
 
-use crate::room::{Room, config, processes_named, rerun_alone, rooms, runs_alone, until};
+use crate::room::{Room, config, processes_about, processes_named, rerun_alone, rooms, runs_alone, until};
 
 /// A name for processes that no other test's have.
 fn marker(workspace: &Path) -> String {
@@ -75,7 +75,7 @@ async fn a_command_dropped_while_it_starts_does_not_run_on() {
         // The one after all those is started last, by the one thread that starts commands: what the others left would
         // be seen by now or is about to be ended.
         assert_eq!(room.bash("true", Access::Write).await.exit_code, 0);
-        until(&format!("nothing is left in {tier:?}"), || processes_named(&marker) == 0).await;
+        until(&format!("nothing is left in {tier:?}"), || processes_about(&marker) == 0).await;
         for _ in 0..20 {
             assert_eq!(room.bash("true", Access::Write).await.exit_code, 0);
             assert_eq!(processes_named(&marker), 0, "{tier:?}");
