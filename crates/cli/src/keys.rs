@@ -102,8 +102,8 @@ impl Vault {
         Ok(key.filter(|key| !key.is_empty()).map(|key| (key, Whereabouts::Keyring)))
     }
 
-    /// Keeps a key where it is asked for; in the keyring where there is one, and else in a file. There is one of a name
-    /// afterwards.
+    /// Keeps a key where it is asked for; in the keyring where there is one, and else in a file. A former one of the name
+    /// in the other place is found no more: its file is removed, or goes before the keyring.
     pub(crate) fn keep(&self, name: &str, key: &Secret, store: Option<Store>) -> anyhow::Result<Whereabouts> {
         check_name(name)?;
         if store != Some(Store::File) {
