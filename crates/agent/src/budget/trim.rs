@@ -237,13 +237,15 @@ impl Work<'_> {
         let text = parts::text(value);
         let shorter = parts::replacement(pass, &part.path, value, &text);
         let shorter_text = parts::text(&shorter);
-        if shorter_text.len() >= text.len() {
+        // Characters, as the report tells them: fewer bytes can be more characters, where ASCII stands for Chinese.
+        let (before_chars, after_chars) = (text.chars().count() as u64, shorter_text.chars().count() as u64);
+        if after_chars >= before_chars {
             return None;
         }
         *value = shorter;
         let (before, after) = (self.tokens(&text), self.tokens(&shorter_text));
         self.planned = self.planned.saturating_sub(before).saturating_add(after);
-        Some((text.chars().count() as u64, shorter_text.chars().count() as u64))
+        Some((before_chars, after_chars))
     }
 
     fn tokens(&mut self, text: &str) -> u64 {

@@ -123,7 +123,7 @@ fn a_correction_moves_the_tally_without_a_recount_and_steps_count_what_is_new() 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 5))]
 
     #[test]
     fn any_conversation_keeps_its_calls_its_answers_and_its_last_turns(

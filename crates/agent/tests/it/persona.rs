@@ -147,7 +147,7 @@ fn what_a_package_says_of_itself_stays_a_short_line_that_can_be_seen() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
 
     #[test]
     fn any_package_has_a_persona_of_five_fields(files in packages::package()) {

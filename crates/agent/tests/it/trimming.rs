@@ -86,6 +86,19 @@ fn a_target_that_does_not_fit_alone_is_over_the_budget_by_name() {
 }
 
 #[test]
+fn a_part_is_left_where_what_stands_for_it_has_more_characters() {
+    // 59 characters and 157 bytes each: what would stand for one lies between.
+    let entry = json!({ "名称": "根据审批规则生成报告".repeat(5) });
+    let envelope = envelope(&json!({ "a": entry, "b": entry }));
+    let fitting: Vec<Trimmed> = (1..tokens(&envelope)).filter_map(|budget| trim(&envelope, budget).ok()).collect();
+    assert!(!fitting.is_empty());
+    for trimmed in fitting {
+        assert_eq!(trimmed.envelope["dependency_digest"]["summary"], "2 fields");
+        assert!(trimmed.report.actions.iter().all(|action| action.after_chars < action.before_chars));
+    }
+}
+
+#[test]
 fn what_is_no_envelope_is_refused() {
     let mut less = envelope(&json!({}));
     less.as_object_mut().unwrap().remove("revision_info");
@@ -173,7 +186,7 @@ fn any_envelope() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4 * 3))]
 
     #[test]
     fn the_promises_hold_for_any_envelope_and_budget(envelope in any_envelope(), share in 1_u64..120) {
