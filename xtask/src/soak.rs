@@ -17,6 +17,9 @@ pub(crate) struct Arguments {
     /// How many times the races between a tool and somebody who swaps links are run.
     #[arg(long, default_value_t = 10)]
     races: u32,
+    /// How many made-up inputs each property is tried with (256 is what the suite does).
+    #[arg(long, default_value_t = 10_000)]
+    cases: u32,
     /// How many times the whole suite runs after that.
     #[arg(long, default_value_t = 0)]
     suites: u32,
@@ -56,6 +59,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
             environment: Vec::new(),
         },
         Soak {
+            name: "properties",
+            cargo: &["test", "--locked", "-p", "toolhost-builder", "-p", "toolhost-agent"],
+            rounds: u32::from(arguments.cases > 0),
+            environment: vec![("PROPTEST_CASES", arguments.cases.to_string())],
+        },
+        Soak {
             name: "suite",
             cargo: &["test", "--workspace", "--locked", "--quiet"],
             rounds: arguments.suites,
@@ -73,8 +82,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     println!(
-        "soak: {} crashes, {} rounds of races, {} suites passed",
-        arguments.crashes, arguments.races, arguments.suites
+        "soak: {} crashes, {} rounds of races, {} inputs of each property, {} suites passed",
+        arguments.crashes, arguments.races, arguments.cases, arguments.suites
     );
     Ok(ExitCode::SUCCESS)
 }

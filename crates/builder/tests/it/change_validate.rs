@@ -328,7 +328,7 @@ fn a_rename_is_wanted_where_the_set_says_so_and_does_it() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_the_package_is_a_set_is_answered(

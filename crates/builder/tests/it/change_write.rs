@@ -273,7 +273,7 @@ fn one_line_at_the_top_is_one_line() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_written_as_it_is_changes_nothing(files in packages::package()) {

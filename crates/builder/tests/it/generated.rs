@@ -6,7 +6,7 @@ use toolhost_builder::{Package, Severity, from_zip, render, to_zip, validate};
 use toolhost_testkit::packages::{extra, package, words};
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 4 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
 
     #[test]
     fn a_generated_package_is_valid_and_comes_back_byte_for_byte(files in package()) {

@@ -128,7 +128,7 @@ fn findings_are_capped_and_the_rest_are_counted() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_in_any_file_are_findings(bytes in prop::collection::vec(any::<u8>(), 0..300), which in any::<prop::sample::Index>()) {

@@ -145,7 +145,7 @@ fn a_zip_that_is_none_is_said_to_be_none() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_are_a_zip_or_findings(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
