@@ -136,7 +136,7 @@ impl Tool for Hosted {
         let _gone = cancel.clone().drop_guard();
         let (queue, mut notes) = mpsc::channel(NOTES_MAX);
         let progress = Arc::new(Notes { queue });
-        let running = gate.call(call, Hooks { cancel, progress, presenter: None, hold: None });
+        let running = gate.call(call, Hooks { cancel, progress, ..Hooks::default() });
         tokio::pin!(running);
         let outcome = loop {
             tokio::select! {

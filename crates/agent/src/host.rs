@@ -59,6 +59,15 @@ impl Catalog {
     }
 }
 
+/// How a session ends its calls from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// They end.
+    pub(crate) cancel: CancellationToken,
+    /// They wait for a person no longer ([`Hooks::let_go`]).
+    pub(crate) let_go: CancellationToken,
+}
+
 /// The way of one session to the gate: in whose name, with which tools, and where people are asked.
 pub struct ToolHost {
     gate: Arc<Gate>,
@@ -110,6 +119,11 @@ impl ToolHost {
         self.gate.registry().get(name).is_none_or(|tool| tool.facts.only_reads())
     }
 
+    /// Whether all that a tool does is to ask a person. Who asks the same again finds what was asked, and its answer.
+    pub(crate) fn asks(&self, name: &str) -> bool {
+        self.effect(name) == Effect::Asks
+    }
+
     pub(crate) fn new_id(&self) -> CallId {
         self.ids.call_id()
     }
@@ -120,16 +134,17 @@ impl ToolHost {
         id: CallId,
         tool: &str,
         arguments: Value,
-        cancel: &CancellationToken,
+        ends: &Ends,
         progress: Option<Arc<dyn ProgressSink>>,
     ) -> Outcome {
         let call =
             Call { id, tool: tool.to_owned(), arguments, scope: self.scope.clone(), caller: self.caller.clone() };
         let hooks = Hooks {
-            cancel: cancel.clone(),
+            cancel: ends.cancel.clone(),
             progress: progress.unwrap_or_else(|| Arc::new(Silent)),
             presenter: self.presenter.clone(),
             hold: self.hold,
+            let_go: ends.let_go.clone(),
         };
         self.gate.call(call, hooks).await
     }

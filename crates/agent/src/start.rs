@@ -5,13 +5,12 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tokio_util::sync::CancellationToken;
 use toolhost_builder::domain::DomainProfile;
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_contract::{ErrorCode, IdSource, Outcome, RandomIds};
 
 use crate::budget::{Budget, BudgetError, Counter, TrimReport, trim_context_with_budget};
-use crate::host::ToolHost;
+use crate::host::{Ends, ToolHost};
 use crate::model::{Message, Model};
 use crate::persona::workspace_profile;
 use crate::prompt::{
@@ -165,7 +164,7 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
 }
 
 async fn read(tools: &ToolHost, tool: &str, arguments: Value) -> Outcome {
-    tools.call(tools.new_id(), tool, arguments, &CancellationToken::new(), None).await
+    tools.call(tools.new_id(), tool, arguments, &Ends::default(), None).await
 }
 
 fn refused(outcome: &Outcome) -> StartError {

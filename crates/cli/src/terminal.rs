@@ -12,7 +12,7 @@ use toolhost_contract::{Answer, BoxFuture, ToolError};
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Registry, Shown, Standing, ask_id,
 };
-use toolhost_store::{Ask, AskKind};
+use toolhost_store::{Ask, AskKind, AskState};
 
 use crate::Usage;
 use crate::editor;
@@ -153,6 +153,10 @@ impl Presenter for Terminal {
     }
 
     fn ended(&self, ask: &Ask) {
+        if ask.state == AskState::Open {
+            let id = ask_id(ask.number);
+            return print::note(paint(DIM, format_args!("{id} stays open: `toolhost review decide {id}`")));
+        }
         let by = ask.answered_by.as_deref().unwrap_or("nobody");
         print::note(format_args!(
             "{} {}",

@@ -392,6 +392,10 @@ impl Gate {
                     }
                     Presented::Gone => {}
                 },
+                () = hooks.let_go.cancelled() => {
+                    presenter.ended(&ask);
+                    return Ok(Heard::Row(Box::new(ask)));
+                }
                 ask = queue.settled(project, number, listening.take(), None, &hooks.cancel) => {
                     let ask = self.or_withdrawn(ask, project, number, is_ours).await?;
                     presenter.ended(&ask);
@@ -413,7 +417,10 @@ impl Gate {
             (None, Some(_)) => Duration::ZERO,
             (None, None) => self.config.asking.hold,
         };
-        let ask = queue.settled(project, number, listening, Some(hold), &hooks.cancel).await;
+        let ask = tokio::select! {
+            ask = queue.settled(project, number, listening, Some(hold), &hooks.cancel) => ask,
+            () = hooks.let_go.cancelled() => Ok(ask),
+        };
         self.or_withdrawn(ask, project, number, is_ours).await.map(|ask| Heard::Row(Box::new(ask)))
     }
 
@@ -631,7 +638,10 @@ impl Counter<'_> {
         }
         let patience = Duration::from_millis(timeout_ms);
         let until = Instant::now() + patience;
-        let ask = queue.settled(project, number, None, Some(patience), &self.hooks.cancel).await?;
+        let ask = tokio::select! {
+            ask = queue.settled(project, number, None, Some(patience), &self.hooks.cancel) => ask?,
+            () = self.hooks.let_go.cancelled() => found,
+        };
         match ask.state {
             AskState::Open => Ok(Waited::Pending(queue.pending(&ask))),
             AskState::Expired => Ok(Waited::Expired),

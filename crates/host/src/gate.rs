@@ -99,11 +99,19 @@ pub struct Hooks {
     pub presenter: Option<Arc<dyn Presenter>>,
     /// How long to wait for an answer from elsewhere; `None`: as the host does ([`Asking::hold`]).
     pub hold: Option<Duration>,
+    /// Who waits for a person waits no longer: the call ends as pending, and its ask stays open.
+    pub let_go: CancellationToken,
 }
 
 impl Default for Hooks {
     fn default() -> Self {
-        Self { cancel: CancellationToken::new(), progress: Arc::new(Silent), presenter: None, hold: None }
+        Self {
+            cancel: CancellationToken::new(),
+            progress: Arc::new(Silent),
+            presenter: None,
+            hold: None,
+            let_go: CancellationToken::new(),
+        }
     }
 }
 

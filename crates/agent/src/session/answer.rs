@@ -257,7 +257,8 @@ async fn stage(
         (Some(id), _) => id,
         (None, Fate::NeverStarted | Fate::Undone) => {
             let arguments = json!({ "changeSet": set });
-            let staged = run.host.call(to_stage.clone(), "builder.change.stage", arguments, &run.stop.hard, None).await;
+            let staged =
+                run.host.call(to_stage.clone(), "builder.change.stage", arguments, &run.stop.calls, None).await;
             if let Some(error) = staged.error {
                 let details = error.details.map(|details| format!("\n{details}")).unwrap_or_default();
                 let hint = error.hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
@@ -278,7 +279,7 @@ async fn stage(
     let arguments = json!({ "changeSetId": id });
     // It writes only what it found, so it may run again.
     let call = if resumed { run.host.new_id() } else { to_validate.clone() };
-    let found = run.host.call(call, "builder.change.validate", arguments, &run.stop.hard, None).await;
+    let found = run.host.call(call, "builder.change.validate", arguments, &run.stop.calls, None).await;
     if let Some(error) = found.error {
         let found = mark_untrusted("builder.change.validate", &error.message);
         return Ok(Checked::Bad {
@@ -293,7 +294,7 @@ async fn stage(
     }
     // What is wrong must not stay in the way of what comes instead.
     let discard = json!({ "changeSetId": id });
-    run.host.call(to_discard.clone(), "builder.change.discard", discard, &run.stop.hard, None).await;
+    run.host.call(to_discard.clone(), "builder.change.discard", discard, &run.stop.calls, None).await;
     let errors = data.get("errors").cloned().unwrap_or_default();
     let errors = mark_untrusted("builder.change.validate", &errors.to_string());
     Ok(Checked::Bad {

@@ -96,7 +96,11 @@ impl Run<'_> {
             let code = code.map(|code| code.as_str().to_owned());
             Ok(Before::Ended(CallStep { call_id: id.clone(), tool, ok, code, content, brief, ms: 0 }))
         };
-        match self.session.journal.fate(&id).await? {
+        let fate = match self.session.journal.fate(&id).await? {
+            Fate::Unknown if self.host.asks(&one.call.name) => Fate::Undone,
+            fate => fate,
+        };
+        match fate {
             Fate::NeverStarted => Ok(Before::Nothing { id }),
             Fate::Undone => {
                 let id = self.host.new_id();
@@ -145,7 +149,11 @@ impl Run<'_> {
         self.watch.event(&Event::CallStarted { step: step.clone(), tool: tool.clone(), arguments: arguments.clone() });
         let began = self.session.clock.monotonic();
         let progress = Arc::new(CallProgress { step: step.clone(), watch: Arc::clone(self.watch) });
-        let outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.hard, Some(progress)).await;
+        let outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.calls, Some(progress)).await;
+        if self.stop.calls.let_go.is_cancelled() && is_held(&outcome) {
+            // Nothing of it has run. Whoever resumes the session asks for it again, and finds the same ask.
+            self.stop.check()?;
+        }
         let ms = millis(self.session.clock.monotonic().saturating_sub(began));
         let error = outcome.error.as_ref().map(|error| error.code);
         let content = match broken {
@@ -242,6 +250,11 @@ enum Before {
 /// Whether a tool reads an earlier result again, by either of its names.
 fn is_reread(name: &str) -> bool {
     name.replace('.', "_") == SESSION_RESULT_TOOL
+}
+
+/// Whether a call waits for a person before it runs.
+fn is_held(outcome: &Outcome) -> bool {
+    outcome.data.get("status").and_then(Value::as_str) == Some("pending_approval")
 }
 
 fn brief(text: &str) -> String {

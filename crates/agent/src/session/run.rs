@@ -11,7 +11,7 @@ use super::answer::{Checked, check};
 use super::event::{Event, Watch};
 use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
 use crate::budget::{Aging, Calibration, Counter, SESSION_RESULT_TOOL, Tally, Weight, age};
-use crate::host::ToolHost;
+use crate::host::{Ends, ToolHost};
 use crate::model::{Arguments, Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost, is_too_deep};
 
 /// Characters of a tool's name, as a model writes it.
@@ -27,7 +27,7 @@ pub struct SessionState<'a> {
 /// How whoever runs a session stops it.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
-    /// To stop after the call under way, and go on later.
+    /// To stop after the call under way, or before it where it waits for a person, and go on later.
     pub pause: CancellationToken,
     /// To stop at once, for good.
     pub cancel: CancellationToken,
@@ -121,8 +121,8 @@ pub(super) struct Stop {
     control: Control,
     /// The model is not waited for any more, and no further call begins.
     pub(super) soft: CancellationToken,
-    /// Calls end, too.
-    pub(super) hard: CancellationToken,
+    /// A pause lets go of people: one may take days to answer.
+    pub(super) calls: Ends,
     why: Mutex<Option<Halt>>,
     /// How long the session had run before; the limit of its time counts that.
     before_ms: Mutex<u64>,
@@ -130,11 +130,10 @@ pub(super) struct Stop {
 
 impl Stop {
     fn new(control: &Control) -> Self {
-        let soft = CancellationToken::new();
         Self {
             control: control.clone(),
-            soft,
-            hard: CancellationToken::new(),
+            soft: CancellationToken::new(),
+            calls: Ends::default(),
             why: Mutex::default(),
             before_ms: Mutex::default(),
         }
@@ -167,9 +166,10 @@ impl Stop {
             self.note(halt);
             self.soft.cancel();
             if hard {
-                self.hard.cancel();
+                self.calls.cancel.cancel();
                 return std::future::pending().await;
             }
+            self.calls.let_go.cancel();
         }
     }
 

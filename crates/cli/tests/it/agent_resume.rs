@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolhost_agent::model::{Arguments, Reply, Stop, ToolCall, Usage};
 use toolhost_agent::session::{Answer, SayStep, Status, TurnStep, step};
 use toolhost_agent::start::Task;
-use toolhost_contract::{Answer as Allowed, CallId, Effect, ErrorCode, Journal};
+use toolhost_contract::{Answer as Allowed, CallId, Effect, ErrorCode, Journal, Signal};
 use toolhost_host::{Asking, Decision, Unattended};
 use toolhost_store::{Entry, Event as Row, StepRow};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace, USER};
@@ -54,6 +54,16 @@ async fn killed(sitting: &Sitting<'_>, steps: &[(String, Value)]) {
 }
 
 async fn noted(sitting: &Sitting<'_>, event: Row, id: &CallId, outcome: Option<Value>) {
+    noted_of(sitting, ("file.edit", Effect::Writes), event, id, outcome).await;
+}
+
+async fn noted_of(
+    sitting: &Sitting<'_>,
+    (tool, effect): (&str, Effect),
+    event: Row,
+    id: &CallId,
+    outcome: Option<Value>,
+) {
     let row = Entry {
         event,
         call_id: id.clone(),
@@ -61,8 +71,8 @@ async fn noted(sitting: &Sitting<'_>, event: Row, id: &CallId, outcome: Option<V
         user_id: USER,
         project_id: sitting.house.project.id,
         caller: json!({}),
-        tool: "file.edit".to_owned(),
-        effect: Some(Effect::Writes.as_str().to_owned()),
+        tool: tool.to_owned(),
+        effect: Some(effect.as_str().to_owned()),
         arguments: Value::Null,
         digest: None,
         decision: None,
@@ -202,4 +212,68 @@ async fn conventions_that_cannot_be_read_keep_nobody_from_working() {
     let model = script(&json!([{ "text": "Here." }]));
     let result = Sitting::new(&house, "developer").play(&model, &work("say")).await;
     assert_eq!(result.status, Status::Completed, "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_waits_for_nobody_and_the_call_asks_again_when_the_session_goes_on() {
+    let rule = "[[profiles.developer.rules]]\ntool = 'file.write'\ndecide = 'ask'\n";
+    let asking = Asking { unattended: Unattended::Wait, hold: Duration::from_secs(600), ..Asking::default() };
+    for engine in engines() {
+        let house = HouseBuilder::of(toolhost_tools::all).operator(rule).asking(asking);
+        let house = house.database(engine.url.clone()).build().await;
+        let write = json!({ "tool": "file_write", "arguments": { "path": "new.txt", "content": "new" } });
+        let model = script(&json!([{ "calls": [write] }, { "text": "Written." }]));
+        let sitting = Sitting::new(&house, "developer");
+        let opening = sitting.opening(&model, &work("write")).await.unwrap();
+        sitting.begin(&opening).await;
+        let held = sitting.hold().await;
+        let (queue, sessions, project) = (house.gate.queue(), house.store.sessions(), house.project.id);
+        let pauses = async {
+            while queue.get(project, 1).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            sessions.want(project, &sitting.id, Signal::Pause).await.unwrap();
+        };
+        let (result, ()) = tokio::join!(sitting.go_on_with(&held, &model), pauses);
+        assert_eq!((result.status, result.calls.len()), (Status::Paused, 0), "{result:?}");
+        drop(held);
+        let decision = Decision { answer: Allowed::Allow, rule: None };
+        queue.decide(&house.owner(), 1, decision, "test").await.unwrap();
+        assert!(!house.workspace.has("new.txt"), "nobody is there to run it");
+        let again = Sitting::of(&house, "developer", &sitting.id);
+        let result = again.go_on(&model).await;
+        assert_eq!((result.status, result.calls.len()), (Status::Completed, 1), "{result:?}");
+        assert_eq!(house.workspace.read("new.txt"), "new");
+        assert!(queue.get(project, 2).await.is_err(), "it was asked once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_was_open_when_the_host_died_is_found_again_with_its_answer() {
+    let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
+    let house = HouseBuilder::of(toolhost_tools::all).asking(asking).build().await;
+    let question = json!({ "question": "May the old API go?", "kind": "yes_no" });
+    let model = script(&json!([
+        { "calls": [{ "tool": "human_ask", "arguments": question }] }, { "text": "Asked." }, { "text": "not asked" },
+        { "text": "It may." },
+    ]));
+    let sitting = Sitting::new(&house, "planner");
+    assert_eq!(sitting.play(&model, &work("ask")).await.status, Status::Completed);
+    let decision = Decision { answer: Allowed::Yes, rule: None };
+    house.gate.queue().decide(&house.owner(), 1, decision, "test").await.unwrap();
+    // The same question in a turn whose host died before it had the answer.
+    let turn = steps(&sitting).await.into_iter().find(|row| row.step == step::turn(0)).unwrap().body;
+    let dead = CallId::new("call-dead");
+    let mut said: TurnStep = serde_json::from_value(turn).unwrap();
+    said.call_ids = vec![dead.clone()];
+    let held = sitting.hold().await;
+    held.say(&step::say(2, 0), json!({ "text": "Ask again." })).await.unwrap();
+    held.keep(&step::turn(2), serde_json::to_value(&said).unwrap(), None).await.unwrap();
+    held.settle().await.unwrap();
+    drop(held);
+    noted_of(&sitting, ("human.ask", Effect::Asks), Row::Started, &dead, None).await;
+    let result = sitting.go_on(&model).await;
+    assert_eq!((result.status, result.calls[1].ok), (Status::Completed, true), "{result:?}");
+    let told = sitting.contents().await[1].1["content"].as_str().unwrap().to_owned();
+    assert!(told.contains("yes"), "{told}");
 }

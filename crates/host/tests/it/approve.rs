@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolhost_contract::{Answer, Call, CallId, CallerKind, ErrorCode, ErrorKind};
-use toolhost_host::{Asking, Decision, Hooks, Presented, Shown, Standing, Unattended};
-use toolhost_store::{AskLimits, AskState, NewAsk};
+use toolhost_host::{Asking, Decision, Hooks, Person, Presented, Presenter, Shown, Standing, Unattended};
+use toolhost_sandbox::BoxFuture;
+use toolhost_store::{Ask, AskLimits, AskState, NewAsk};
 use toolhost_testkit::{House, HouseBuilder, SaysNo, SaysYes, said};
 
 use crate::probes::{Watched, house};
@@ -131,6 +132,61 @@ async fn a_cancelled_call_withdraws_its_question_and_runs_nothing() {
     let asked = asked.lock().unwrap();
     assert_eq!((asked[0].tool.as_str(), asked[0].persona.as_str()), ("probe.send", "Test Agent"));
     assert_eq!(asked[0].arguments, json!({ "text": "with [redacted]" }), "a secret is not shown to whoever approves");
+}
+
+/// Is asked, and is still thinking.
+#[derive(Default)]
+struct Thinks {
+    person: Mutex<Option<Person>>,
+    asked: Mutex<u32>,
+    ended: Mutex<Option<AskState>>,
+}
+
+impl Presenter for Thinks {
+    fn place(&self) -> &'static str {
+        "test"
+    }
+
+    fn person(&self) -> Person {
+        self.person.lock().unwrap().clone().unwrap()
+    }
+
+    fn present<'a>(&'a self, _: &'a Ask, _: &'a Shown) -> BoxFuture<'a, Presented> {
+        *self.asked.lock().unwrap() += 1;
+        Box::pin(std::future::pending())
+    }
+
+    fn ended(&self, ask: &Ask) {
+        *self.ended.lock().unwrap() = Some(ask.state);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_let_go_leaves_its_question_open() {
+    let (builder, watched) = house();
+    let house = builder.asking(waiting()).build().await;
+    let thinks = Arc::new(Thinks { person: Mutex::new(Some(house.owner())), ..Thinks::default() });
+    let presenter: Arc<dyn Presenter> = Arc::<Thinks>::clone(&thinks);
+    let (thinking, elsewhere) = (Some(presenter), Some(Duration::from_secs(600)));
+    for hooks in [Hooks { presenter: thinking, ..Hooks::default() }, Hooks { hold: elsewhere, ..Hooks::default() }] {
+        let (call, is_shown) = (house.request("probe.send", json!({ "text": "x" })), hooks.presenter.is_some());
+        let running = tokio::spawn({
+            let (gate, hooks) = (Arc::clone(&house.gate), hooks.clone());
+            async move { gate.call(call, hooks).await }
+        });
+        if is_shown {
+            toolhost_testkit::until("it was asked", || *thinks.asked.lock().unwrap() == 1).await;
+        }
+        hooks.let_go.cancel();
+        let outcome = running.await.unwrap();
+        assert_eq!((outcome.ok, &outcome.data["status"]), (true, &json!("pending_approval")), "{outcome:?}");
+        let (ask, _) = house.gate.queue().get(house.project.id, 1).await.unwrap();
+        assert_eq!((ask.state, watched.runs()), (AskState::Open, 0));
+    }
+    assert_eq!(*thinks.ended.lock().unwrap(), Some(AskState::Open));
+    decide(&house, Answer::Allow).await.unwrap();
+    let outcome = house.call("probe.send", json!({ "text": "x" })).await;
+    assert_eq!((outcome.ok, watched.runs()), (true, 1), "{outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

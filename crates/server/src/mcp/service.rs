@@ -125,7 +125,7 @@ impl ServerHandler for McpService {
             Some(token) => Arc::new(Notifier::new(context.peer.clone(), token)),
             None => Arc::new(toolhost_contract::Silent),
         };
-        let mut hooks = Hooks { cancel: cancel.clone(), progress, presenter: None, hold: None };
+        let mut hooks = Hooks { cancel: cancel.clone(), progress, ..Hooks::default() };
         let forms = if self.door.ask_in_client { elicit::Forms::of(&context) } else { elicit::Forms::None };
         let person = || Person {
             user_id: self.door.scope.user_id,
