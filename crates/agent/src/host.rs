@@ -149,3 +149,8 @@ impl ToolHost {
         self.gate.call(call, hooks).await
     }
 }
+
+/// Whether a call waits for a person before it runs.
+pub(crate) fn is_held(outcome: &Outcome) -> bool {
+    outcome.data.get("status").and_then(Value::as_str) == Some("pending_approval")
+}

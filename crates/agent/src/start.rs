@@ -10,7 +10,7 @@ use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_contract::{ErrorCode, IdSource, Outcome, RandomIds};
 
 use crate::budget::{Budget, BudgetError, Counter, TrimReport, trim_context_with_budget};
-use crate::host::{Ends, ToolHost};
+use crate::host::{Ends, ToolHost, is_held};
 use crate::model::{Message, Model};
 use crate::persona::workspace_profile;
 use crate::prompt::{
@@ -163,22 +163,20 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
     Ok(WorkspaceInput { domain_profile: workspace_profile(&about.project, None), context, write_policy: WritePolicy })
 }
 
-async fn read(tools: &ToolHost, tool: &str, arguments: Value) -> Outcome {
-    tools.call(tools.new_id(), tool, arguments, &Ends::default(), None).await
-}
-
-fn refused(outcome: &Outcome) -> StartError {
-    match &outcome.error {
-        Some(error) => StartError::Read { code: error.code, message: error.message.clone() },
-        None => StartError::Read { code: ErrorCode::ContextBuild, message: "the answer has another shape".to_owned() },
+/// What a session's beginning needs to read. A call that waits for a person has read nothing.
+async fn read(tools: &ToolHost, tool: &str, arguments: Value) -> Result<Outcome, StartError> {
+    let outcome = tools.call(tools.new_id(), tool, arguments, &Ends::default(), None).await;
+    if let Some(error) = outcome.error {
+        return Err(StartError::Read { code: error.code, message: error.message });
     }
+    if is_held(&outcome) {
+        return Err(StartError::Read { code: ErrorCode::ToolForbidden, message: outcome.text });
+    }
+    Ok(outcome)
 }
 
 async fn ticket(tools: &ToolHost, id: &str) -> Result<Ticket, StartError> {
-    let outcome = read(tools, "ticket.read", serde_json::json!({ "ticketId": id })).await;
-    if !outcome.ok {
-        return Err(refused(&outcome));
-    }
+    let outcome = read(tools, "ticket.read", serde_json::json!({ "ticketId": id })).await?;
     let title = outcome.data.get("title").and_then(Value::as_str).unwrap_or(id).to_owned();
     Ok(Ticket { id: id.to_owned(), title, body: outcome.text })
 }
@@ -189,17 +187,16 @@ async fn conventions(tools: &ToolHost, path: &str) -> Option<String> {
         return None;
     }
     // Asking for a list first leaves no failed call in the audit of every session.
-    let listed = read(tools, "file.list", serde_json::json!({ "pattern": path, "recursive": false })).await;
+    let listed = read(tools, "file.list", serde_json::json!({ "pattern": path, "recursive": false })).await.ok()?;
     let entries = listed.data.get("entries").and_then(Value::as_array);
     if !entries.is_some_and(|entries| entries.iter().any(|entry| entry.get("type") == Some(&Value::from("file")))) {
         return None;
     }
-    let outcome = read(tools, "file.read", serde_json::json!({ "path": path })).await;
-    match &outcome.error {
-        None => Some(outcome.text),
-        Some(error) => {
+    match read(tools, "file.read", serde_json::json!({ "path": path })).await {
+        Ok(outcome) => Some(outcome.text),
+        Err(error) => {
             // Help, and no reason not to work.
-            tracing::warn!(path, error = %error.message, "the conventions of the project cannot be read");
+            tracing::warn!(path, %error, "the conventions of the project cannot be read");
             None
         }
     }
@@ -215,10 +212,7 @@ async fn builder(
         "workflowId": target.workflow_id,
     });
     let arguments = without_nulls(arguments);
-    let outcome = read(tools, "builder.context.get", arguments).await;
-    if !outcome.ok {
-        return Err(refused(&outcome));
-    }
+    let outcome = read(tools, "builder.context.get", arguments).await?;
     let counter = Counter::for_model(&model.facts().name);
     let trimmed = trim_context_with_budget(&outcome.data, &counter, Budget::of_window(model.facts().window))?;
     let profile = trimmed.envelope.get("domain_profile").cloned().unwrap_or_default();

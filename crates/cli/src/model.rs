@@ -10,7 +10,8 @@ use anyhow::Context;
 use serde::Deserialize;
 use toolhost_agent::Model;
 use toolhost_agent::model::{
-    Lines, ModelSpec, Price, Provider, ProviderConfig, Recorder, Replay, Script, parse_model_spec,
+    Lines, ModelSpec, Price, Provider, ProviderConfig, Recorder, Replay, Script, Secret, output_default,
+    parse_model_spec,
 };
 use toolhost_contract::SystemClock;
 
@@ -27,6 +28,8 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 pub(crate) struct ModelTable {
     /// Tokens that it reads.
     window: Option<u32>,
+    /// Tokens that one reply may have, thoughts included.
+    output_tokens: Option<u32>,
     /// US dollars for a million tokens.
     price: Option<PriceTable>,
     /// The name of its key; a server at an address of its own gets none otherwise.
@@ -36,6 +39,13 @@ pub(crate) struct ModelTable {
     connect_seconds: Option<u64>,
     first_byte_seconds: Option<u64>,
     stall_seconds: Option<u64>,
+    reply_seconds: Option<u64>,
+    /// Further headers, each with the name of the key that is its value: a gateway's often are keys.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// Further fields of a request's body, as the provider's documentation has them.
+    #[serde(default)]
+    extra: serde_json::Map<String, serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -59,7 +69,7 @@ pub(crate) struct Models {
 impl Models {
     /// Names of keys that the tables of models speak of.
     pub(crate) fn key_names(&self) -> BTreeSet<String> {
-        self.tables.values().filter_map(|table| table.key.clone()).collect()
+        self.tables.values().flat_map(|table| table.key.iter().chain(table.headers.values()).cloned()).collect()
     }
 }
 
@@ -75,7 +85,7 @@ pub(crate) fn open(settings: &Settings, chosen: Option<&str>) -> anyhow::Result<
     let Some(text) = chosen.map(str::to_owned).or_else(|| models.default.clone()) else {
         return Err(Usage::error(
             "no model is chosen: say --model, or set TOOLHOST_MODEL or `model` in the configuration (such as \
-             anthropic:claude-sonnet-5, or script:FILE, which needs no network)",
+             anthropic:claude-sonnet-4-5, or script:FILE, which needs no network)",
         ));
     };
     let spec = parse_model_spec(&text).map_err(|error| Usage::error(error.to_string()))?;
@@ -106,21 +116,35 @@ fn of_spec(spec: ModelSpec, text: &str, models: &Models) -> anyhow::Result<(Arc<
             let (url, key) = (base_url.as_deref(), table.key.as_deref());
             let mut config = ProviderConfig::found(provider, &model, url, key, &models.vault)?;
             settle(&mut config, &table);
+            config.headers = headers(&table, &models.vault)?;
             (Arc::new(Provider::new(config, Arc::new(SystemClock::default()))?), text.to_owned())
         }
     })
 }
 
+fn headers(table: &ModelTable, vault: &Vault) -> anyhow::Result<Vec<(String, Secret)>> {
+    let value = |(header, name): (&String, &String)| {
+        let found = vault.find(name)?;
+        let (value, _) =
+            found.with_context(|| format!("the header {header} needs {name}: `toolhost key set {name}`"))?;
+        Ok((header.clone(), value))
+    };
+    table.headers.iter().map(value).collect()
+}
+
 fn settle(config: &mut ProviderConfig, table: &ModelTable) {
     config.window = table.window.unwrap_or(config.window);
+    config.output_tokens = table.output_tokens.unwrap_or_else(|| output_default(config.window));
     if let Some(PriceTable { input, cached_input, cache_write, output }) = table.price {
         config.price = Some(Price { input, cached_input, cache_write, output });
     }
+    config.extra.clone_from(&table.extra);
     config.retry.attempts = table.attempts.unwrap_or(config.retry.attempts);
     let waits = [
         (table.connect_seconds, &mut config.timeouts.connect),
         (table.first_byte_seconds, &mut config.timeouts.first_byte),
         (table.stall_seconds, &mut config.timeouts.stall),
+        (table.reply_seconds, &mut config.timeouts.whole),
     ];
     for (said, wait) in waits {
         *wait = said.map_or(*wait, Duration::from_secs);

@@ -12,6 +12,8 @@ pub enum Phase {
     FirstByte,
     /// The next piece of it.
     Stall,
+    /// All of it.
+    Whole,
 }
 
 /// Why there is no reply. No message holds a key.
@@ -46,6 +48,7 @@ impl Phase {
             Self::Connect => "take the connection",
             Self::FirstByte => "begin to answer",
             Self::Stall => "go on with its answer",
+            Self::Whole => "end its answer",
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Levels of a JSON value that a model writes.
-const DEPTH_MAX: usize = 64;
+pub(crate) const DEPTH_MAX: usize = 64;
 
 /// Part of the instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

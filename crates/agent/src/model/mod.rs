@@ -10,8 +10,9 @@ mod secret;
 mod spec;
 
 pub use error::{ModelError, Phase};
+pub(crate) use message::DEPTH_MAX;
 pub use message::{Arguments, Message, Reply, Stop, SystemBlock, ToolCall, ToolSpec, Usage, is_too_deep};
-pub use price::{Known, WINDOW_DEFAULT, cost, known};
+pub use price::{Known, WINDOW_DEFAULT, cost, known, output_default};
 pub use provider::{Provider, ProviderConfig, Retry, Timeouts};
 pub use record::{Lines, Recorder, Replay};
 pub use script::Script;
@@ -72,6 +73,8 @@ pub struct ModelFacts {
     pub name: String,
     /// Tokens of a request and its reply together.
     pub window: u32,
+    /// Tokens that one reply may have.
+    pub output_tokens: u32,
     pub price: Option<Price>,
 }
 

@@ -9,6 +9,17 @@ use super::{Price, ProviderKind, Usage};
 /// Tokens a model is taken to read when nobody says.
 pub const WINDOW_DEFAULT: u32 = 128_000;
 
+/// Tokens of one reply when nobody says: a file of 50 kB, with some thinking before it.
+const OUTPUT_DEFAULT: u32 = 16_384;
+/// A reply has no more of a small window than this share.
+const OUTPUT_SHARE: u32 = 4;
+
+/// Tokens that one reply may have, of a model with this window, when nobody says.
+#[must_use]
+pub fn output_default(window: u32) -> u32 {
+    OUTPUT_DEFAULT.min(window / OUTPUT_SHARE)
+}
+
 const TABLE: &str = include_str!("models.json");
 
 /// Tokens that prices are for.

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::BoxFuture;
 
+use super::price::output_default;
 use super::script::tell;
 use super::{Delta, Follow, Message, Model, ModelError, ModelFacts, Phase, Price, Reply, Request};
 
@@ -61,6 +62,8 @@ struct Head {
     model: String,
     window: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<[f64; 4]>,
 }
 
@@ -101,6 +104,7 @@ enum Failed {
     Connect { limit_ms: u64 },
     FirstByte { limit_ms: u64 },
     Stall { limit_ms: u64 },
+    Whole { limit_ms: u64 },
     Provider { status: Option<u16>, message: String },
     Broken { message: String },
     TooLong { message: String },
@@ -168,7 +172,8 @@ impl<M: Model> Recorder<M> {
     fn head(&self) -> Head {
         let facts = self.model.facts();
         let price = facts.price.map(|price| [price.input, price.cached_input, price.cache_write, price.output]);
-        Head { cassette: VERSION, model: facts.name.clone(), window: facts.window, price }
+        let output_tokens = Some(facts.output_tokens);
+        Head { cassette: VERSION, model: facts.name.clone(), window: facts.window, output_tokens, price }
     }
 
     fn put(&self, line: &impl Serialize) -> Result<(), ModelError> {
@@ -236,7 +241,9 @@ impl Replay {
             cache_write,
             output,
         });
-        Ok(Self { facts: ModelFacts { name: head.model, window: head.window, price }, entries, next: Mutex::default() })
+        let output_tokens = head.output_tokens.unwrap_or_else(|| output_default(head.window));
+        let facts = ModelFacts { name: head.model, window: head.window, output_tokens, price };
+        Ok(Self { facts, entries, next: Mutex::default() })
     }
 
     /// How many replies it has.
@@ -326,6 +333,7 @@ impl Failed {
                     Phase::Connect => Self::Connect { limit_ms },
                     Phase::FirstByte => Self::FirstByte { limit_ms },
                     Phase::Stall => Self::Stall { limit_ms },
+                    Phase::Whole => Self::Whole { limit_ms },
                 }
             }
             ModelError::Provider { status, message, .. } => {
@@ -346,6 +354,7 @@ impl Failed {
             Self::Connect { limit_ms } => timeout(Phase::Connect, limit_ms),
             Self::FirstByte { limit_ms } => timeout(Phase::FirstByte, limit_ms),
             Self::Stall { limit_ms } => timeout(Phase::Stall, limit_ms),
+            Self::Whole { limit_ms } => timeout(Phase::Whole, limit_ms),
             Self::Provider { status, message } => {
                 ModelError::Provider { status: *status, message: message.clone(), retry_after: None }
             }

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::BoxFuture;
 
-use super::price::WINDOW_DEFAULT;
+use super::price::{WINDOW_DEFAULT, output_default};
 use super::{Arguments, Delta, Follow, Message, Model, ModelError, ModelFacts, Reply, Request, Stop, ToolCall, Usage};
 use check::Expect;
 
@@ -97,7 +97,8 @@ impl Script {
             turn.check().map_err(|why| bad(format!("{place}: {why}")))?;
             turns.push(turn);
         }
-        let facts = ModelFacts { name: name.to_owned(), window: file.window.unwrap_or(WINDOW_DEFAULT), price: None };
+        let window = file.window.unwrap_or(WINDOW_DEFAULT);
+        let facts = ModelFacts { name: name.to_owned(), window, output_tokens: output_default(window), price: None };
         Ok(Self { facts, turns, failed: Mutex::default() })
     }
 

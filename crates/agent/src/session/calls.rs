@@ -10,7 +10,8 @@ use super::event::{Event, Watch};
 use super::run::{Halt, Run, millis, recall};
 use super::{CallStep, CallSummary, ResultForm, TurnStep, step};
 use crate::budget::SESSION_RESULT_TOOL;
-use crate::model::{Arguments, Message, ToolCall};
+use crate::host::is_held;
+use crate::model::{Arguments, DEPTH_MAX, Message, ToolCall};
 use crate::prompt::mark_untrusted;
 
 /// Characters of the one line that people are told of a result.
@@ -252,11 +253,6 @@ fn is_reread(name: &str) -> bool {
     name.replace('.', "_") == SESSION_RESULT_TOOL
 }
 
-/// Whether a call waits for a person before it runs.
-fn is_held(outcome: &Outcome) -> bool {
-    outcome.data.get("status").and_then(Value::as_str) == Some("pending_approval")
-}
-
 fn brief(text: &str) -> String {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
@@ -268,9 +264,11 @@ fn brief(text: &str) -> String {
 }
 
 fn broken_arguments(raw: &str) -> String {
-    let problem = serde_json::from_str::<Value>(raw)
-        .err()
-        .map_or_else(|| "they are no JSON object".to_owned(), |error| format!("they are no JSON: {error}"));
+    let problem = match serde_json::from_str::<Value>(raw) {
+        Ok(Value::Object(_)) => format!("they are nested deeper than {DEPTH_MAX} levels"),
+        Ok(_) => "they are no JSON object".to_owned(),
+        Err(error) => format!("they are no JSON: {error}"),
+    };
     let start: String = raw.chars().take(RAW_CHARS_MAX).collect();
     format!(
         "not run: the arguments could not be read, {problem}. They began:\n{start}\nCall again with one JSON object."

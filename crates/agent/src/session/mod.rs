@@ -79,8 +79,6 @@ pub struct LoopLimits {
     pub calls_per_turn: usize,
     /// Characters of one result that the model is shown; the rest can be read with `session.result`.
     pub result_chars_max: usize,
-    /// Tokens of one reply.
-    pub output_tokens_max: u32,
 }
 
 impl Default for LoopLimits {
@@ -94,7 +92,6 @@ impl Default for LoopLimits {
             parallel_reads: 8,
             calls_per_turn: 32,
             result_chars_max: 48_000,
-            output_tokens_max: 8192,
         }
     }
 }

@@ -389,7 +389,7 @@ impl<'a> Run<'a> {
             system: &self.session.opening.system,
             messages: &self.messages,
             tools: self.host.catalog().specs(),
-            output_tokens_max: Some(self.limits.output_tokens_max),
+            output_tokens_max: Some(self.model.facts().output_tokens),
         };
         let follow = Follower { turn, watch: &**self.watch };
         match self.model.reply(request, &follow, &self.stop.soft).await {
@@ -436,7 +436,8 @@ impl<'a> Run<'a> {
 
     /// Tokens that a request may have.
     fn room(&self) -> u64 {
-        u64::from(self.model.facts().window).saturating_sub(u64::from(self.limits.output_tokens_max))
+        let facts = self.model.facts();
+        u64::from(facts.window).saturating_sub(u64::from(facts.output_tokens))
     }
 
     fn check_window(&self) -> Result<(), Halt> {

@@ -1,12 +1,15 @@
 //! Gemini and Ollama: what they send, in bodies written by hand.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolhost_agent::model::{Arguments, ModelError, Phase, ProviderConfig, ProviderKind, Retry, Secret, Stop};
-use toolhost_testkit::{Fault, ModelFormat, ModelServer, Turn};
+use toolhost_agent::model::{
+    Arguments, ModelError, Phase, Provider, ProviderConfig, ProviderKind, Retry, Secret, Stop,
+};
+use toolhost_testkit::{FakeClock, Fault, ModelFormat, ModelServer, Turn};
 
-use crate::talk::{Heard, answer, ask, hi, provider, said, user};
+use crate::talk::{Heard, answer, ask, full_queue, hi, provider, said, user};
 
 fn model(kind: ProviderKind, server: &ModelServer) -> ProviderConfig {
     let mut config = ProviderConfig::new(kind, "mock-1");
@@ -133,4 +136,30 @@ async fn they_are_retried_timed_and_limited_as_the_others() {
         let error = hi(&provider(config), &Heard::default()).await.unwrap_err();
         assert_eq!(error, ModelError::Broken("it is longer than 20 bytes".to_owned()));
     }
+}
+
+#[tokio::test]
+async fn they_are_late_and_extended_as_the_others() {
+    let full = full_queue().await;
+    let fine = gemini(&[parts(&json!([{ "text": "Fine." }]), Some("STOP"))]);
+    let server = ModelServer::start(ModelFormat::Raw, vec![fine]).await;
+    for kind in [ProviderKind::Gemini, ProviderKind::Ollama] {
+        let mut late = model(kind, &server);
+        late.base_url = Some(format!("http://{}/v1", full.address));
+        late.timeouts.connect = Duration::from_millis(30);
+        let limit = late.timeouts.connect;
+        let error = hi(&provider(late), &Heard::default()).await.unwrap_err();
+        assert_eq!(error, ModelError::Timeout { phase: Phase::Connect, limit });
+    }
+    // A setting of the provider's own is sent; the conversation is not the settings'.
+    let extra = json!({ "labels": { "team": "a" }, "contents": [], "tools": [] });
+    let mut extended = model(ProviderKind::Gemini, &server);
+    extended.extra = extra.as_object().unwrap().clone();
+    hi(&provider(extended.clone()), &Heard::default()).await.unwrap();
+    let body = server.requests().last().unwrap().body.clone();
+    assert!(body["labels"]["team"] == "a" && body["contents"].to_string().contains("Hi?"), "{body}");
+    assert!(body["tools"].to_string().contains("file_read"), "{body}");
+    extended.provider = ProviderKind::Ollama;
+    let none = Provider::new(extended, Arc::new(FakeClock::default())).err();
+    assert!(matches!(&none, Some(ModelError::Disabled(text)) if text.contains("extra")), "{none:?}");
 }

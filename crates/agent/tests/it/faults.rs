@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_agent::model::{Model, ModelError, Phase, Provider, ProviderConfig, Reply, Secret, Stop};
 use toolhost_testkit::{FakeClock, Fault, ModelFormat, ModelServer, Turn};
 
-use crate::talk::{BOTH, Heard, Told, ask_until, config, hi, provider, provider_at, user};
+use crate::talk::{BOTH, Heard, Told, ask_until, config, full_queue, hi, provider, provider_at, user};
 
 const SOON: Duration = Duration::from_millis(30);
 
@@ -210,6 +210,10 @@ async fn a_server_that_goes_quiet_is_left_in_the_phase_it_was_in() {
         let turn = Turn::fault(Fault::StallAfter(3));
         let (error, asked) = timed_out(format, turn, |config| config.timeouts.stall = SOON).await;
         assert_eq!((error, asked), (ModelError::Timeout { phase: Phase::Stall, limit: SOON }, 3));
+        // However often it gives a sign of life; the next one would take as long, and is paid for.
+        let turn = Turn::fault(Fault::StallAfter(3));
+        let (error, asked) = timed_out(format, turn, |config| config.timeouts.whole = SOON).await;
+        assert_eq!((error, asked), (ModelError::Timeout { phase: Phase::Whole, limit: SOON }, 1));
     }
 }
 
@@ -225,29 +229,11 @@ async fn a_server_that_is_not_there_is_unreachable() {
     }
 }
 
-/// A queue that is full takes no further connection, and does not say so.
 #[tokio::test]
 async fn a_server_that_takes_no_connection_is_late() {
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let listener = socket.listen(0).unwrap();
-    let address = listener.local_addr().unwrap();
-    let mut waiting = tokio::task::JoinSet::new();
-    loop {
-        let connecting = tokio::spawn(tokio::net::TcpStream::connect(address));
-        match tokio::time::timeout(SOON, connecting).await {
-            Ok(stream) => {
-                let stream = stream.unwrap().unwrap();
-                waiting.spawn(async move {
-                    std::future::pending::<()>().await;
-                    drop(stream)
-                });
-            }
-            Err(_) => break,
-        }
-    }
+    let full = full_queue().await;
     for format in BOTH {
-        let mut config = config(format, &format!("http://{address}/v1"));
+        let mut config = config(format, &format!("http://{}/v1", full.address));
         config.timeouts.connect = SOON;
         let error = hi(&provider(config), &Heard::default()).await.unwrap_err();
         assert_eq!(error, ModelError::Timeout { phase: Phase::Connect, limit: SOON });

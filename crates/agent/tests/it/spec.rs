@@ -2,7 +2,7 @@
 
 use toolhost_agent::model::{
     ModelError, ModelSpec, Price, ProviderConfig, ProviderKind, Secret, Usage, WINDOW_DEFAULT, cost, known,
-    parse_model_spec,
+    output_default, parse_model_spec,
 };
 
 fn provider(provider: ProviderKind, model: &str, base_url: Option<&str>) -> ModelSpec {
@@ -118,6 +118,11 @@ fn what_tokens_cost_depends_on_what_the_cache_had() {
 fn a_model_that_the_table_does_not_name_has_no_price() {
     let config = ProviderConfig::new(ProviderKind::OpenAi, "something-new");
     assert_eq!((config.window, config.price), (WINDOW_DEFAULT, None));
+    assert_eq!(
+        (config.output_tokens, output_default(8_192)),
+        (16_384, 2_048),
+        "a small window is not all for the reply"
+    );
     let sonnet = known(ProviderKind::Anthropic, "claude-sonnet-4-5").unwrap();
     assert_eq!(known(ProviderKind::Anthropic, "claude-sonnet-4-5-20250929"), Some(sonnet));
     assert_ne!(known(ProviderKind::OpenAi, "gpt-5-mini"), known(ProviderKind::OpenAi, "gpt-5"));

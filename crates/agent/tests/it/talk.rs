@@ -107,7 +107,7 @@ pub(crate) fn config(format: ModelFormat, url: &str) -> ProviderConfig {
     config.base_url = Some(url.to_owned());
     config.key = Secret::new(ModelServer::KEY);
     let patience = Duration::from_secs(60);
-    config.timeouts = Timeouts { connect: patience, first_byte: patience, stall: patience };
+    config.timeouts = Timeouts { connect: patience, first_byte: patience, stall: patience, whole: patience };
     config.retry = Retry { attempts: 3, base: Duration::from_millis(2), max: Duration::from_millis(20) };
     config
 }
@@ -177,4 +177,33 @@ pub(crate) async fn ask_until(
 /// Asks "Hi?".
 pub(crate) async fn hi(model: &dyn Model, heard: &Heard) -> Result<Reply, ModelError> {
     ask(model, &[user("Hi?")], heard).await
+}
+
+/// A server that takes no connection and does not say so: its queue is full.
+pub(crate) struct Full {
+    pub(crate) address: std::net::SocketAddr,
+    _listener: tokio::net::TcpListener,
+    _waiting: tokio::task::JoinSet<()>,
+}
+
+pub(crate) async fn full_queue() -> Full {
+    // A queue that has room takes a connection at once; one that took none so often in a row has none.
+    const MISSES: usize = 5;
+    const SOON: Duration = Duration::from_millis(50);
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (mut waiting, mut missed) = (tokio::task::JoinSet::new(), 0);
+    while missed < MISSES {
+        let (taken, is_taken) = tokio::sync::oneshot::channel();
+        waiting.spawn(async move {
+            let stream = tokio::net::TcpStream::connect(address).await;
+            let _ = taken.send(());
+            std::future::pending::<()>().await;
+            drop(stream);
+        });
+        missed = if tokio::time::timeout(SOON, is_taken).await.is_ok() { 0 } else { missed + 1 };
+    }
+    Full { address, _listener: listener, _waiting: waiting }
 }

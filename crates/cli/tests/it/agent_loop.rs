@@ -11,7 +11,7 @@ use toolhost_agent::start::Task;
 use toolhost_agent::{Model, ModelError, Request};
 use toolhost_contract::{BoxFuture, ErrorCode, Signal};
 use toolhost_store::SessionState;
-use toolhost_testkit::TempWorkspace;
+use toolhost_testkit::{TempWorkspace, until};
 
 use crate::agent_room::{Sitting, script, work};
 use crate::room::house;
@@ -143,7 +143,7 @@ impl Model for Slow {
 
 fn slow(stands_still: bool) -> Slow {
     let price = Price { input: 2.0, cached_input: 0.2, cache_write: 2.5, output: 10.0 };
-    let facts = ModelFacts { name: "slow".to_owned(), window: 100_000_000, price: Some(price) };
+    let facts = ModelFacts { name: "slow".to_owned(), window: 100_000_000, output_tokens: 1_000, price: Some(price) };
     Slow { facts, stands_still }
 }
 
@@ -170,10 +170,16 @@ async fn a_model_that_stands_still_is_left_by_time_by_pause_and_by_cancel() {
     house.store.sessions().want(house.project.id, &sitting.id, Signal::Pause).await.unwrap();
     assert_eq!(sitting.go_on_with(&held, &slow(true)).await.status, Status::Paused);
     held.release(SessionState::Paused, None).await.unwrap();
-    sitting.control.cancel.cancel();
-    assert_eq!(sitting.go_on(&slow(true)).await.status, Status::Cancelled);
-    let texts = sitting.seen.all().into_iter().filter(|event| matches!(event, Event::Text { .. })).count();
-    assert!(texts >= 2, "what comes is told as it comes");
+    // What comes is told as it comes: whoever watches stops the session when they have read the first word.
+    let texts = || sitting.seen.all().into_iter().filter(|event| matches!(event, Event::Text { .. })).count();
+    let before = texts();
+    let stops = async {
+        until("the first word came", || texts() > before).await;
+        sitting.control.cancel.cancel();
+    };
+    let model = slow(true);
+    let (cancelled, ()) = tokio::join!(sitting.go_on(&model), stops);
+    assert_eq!(cancelled.status, Status::Cancelled);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -279,7 +285,6 @@ async fn old_results_are_put_away_alike_in_every_run_and_a_window_that_is_full_h
     let house = house(here).build().await;
     let mut sitting = Sitting::new(&house, "developer");
     sitting.limits.max_iterations = 30;
-    sitting.limits.output_tokens_max = 1_000;
     let mut turns: Vec<Value> = (0..14).map(|_| json!({ "calls": [read("long.txt")] })).collect();
     turns.push(json!({ "text": "Read." }));
     let text = json!({ "turns": turns, "window": 64_000 }).to_string();
@@ -323,6 +328,8 @@ async fn what_is_too_much_for_a_window_or_a_reader_is_bounded_where_it_comes_in(
     let result = sitting.play(&model, &work("read")).await;
     assert_eq!(result.status, Status::Completed, "{:?}", result.error);
     assert_eq!(result.calls.len(), 10 + 2 + sitting.limits.calls_per_turn + 1);
+    let told = sitting.contents().await[11].1["content"].as_str().unwrap().to_owned();
+    assert!(told.contains("nested deeper than 64 levels"), "{told}");
     // All of it can be read again.
     let again = Sitting { seen: Arc::default(), ..Sitting::of(&house, "developer", &sitting.id) };
     assert_eq!(again.go_on(&model).await.calls.len(), result.calls.len());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolhost_agent::model::{Arguments, Reply, Stop, ToolCall, Usage};
 use toolhost_agent::session::{Answer, SayStep, Status, TurnStep, step};
-use toolhost_agent::start::Task;
+use toolhost_agent::start::{self, Task};
 use toolhost_contract::{Answer as Allowed, CallId, Effect, ErrorCode, Journal, Signal};
 use toolhost_host::{Asking, Decision, Unattended};
 use toolhost_store::{Entry, Event as Row, StepRow};
@@ -212,6 +212,24 @@ async fn conventions_that_cannot_be_read_keep_nobody_from_working() {
     let model = script(&json!([{ "text": "Here." }]));
     let result = Sitting::new(&house, "developer").play(&model, &work("say")).await;
     assert_eq!(result.status, Status::Completed, "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_person_has_not_been_read_when_a_session_begins() {
+    let rules = "[[profiles.developer.rules]]\ntool = 'file.read'\ndecide = 'ask'\n
+                 [[profiles.developer.rules]]\ntool = 'ticket.read'\ndecide = 'ask'\n";
+    let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
+    let workspace = TempWorkspace::new();
+    workspace.write("AGENTS.md", "Two spaces.\n");
+    let house = HouseBuilder::of(toolhost_tools::all).workspace(workspace).operator(rules).asking(asking).build().await;
+    let sitting = Sitting::new(&house, "developer");
+    let model = script(&json!([{ "text": "x" }]));
+    let opening = sitting.opening(&model, &work("say")).await.unwrap();
+    let prompt = serde_json::to_string(&opening.system).unwrap();
+    assert!(!prompt.contains("AGENTS.md") && !prompt.contains("waits for a person's approval as"), "{prompt}");
+    let about = sitting.about(Some("T-1"));
+    let refused = start::opening(&sitting.tools, &model, &work("say"), &about).await.unwrap_err();
+    assert!(refused.to_string().contains("waits for a person's approval"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

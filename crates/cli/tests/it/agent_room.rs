@@ -74,14 +74,17 @@ impl<'a> Sitting<'a> {
         }
     }
 
-    pub(crate) async fn opening(&self, model: &dyn Model, task: &Task) -> Result<Opening, StartError> {
-        let about = About {
+    pub(crate) fn about(&self, ticket: Option<&str>) -> About {
+        About {
             project: self.house.project.name.clone(),
             profile: self.profile.clone(),
             persona: "Ada".to_owned(),
-            ticket: None,
-        };
-        start::opening(&self.tools, model, task, &about).await
+            ticket: ticket.map(str::to_owned),
+        }
+    }
+
+    pub(crate) async fn opening(&self, model: &dyn Model, task: &Task) -> Result<Opening, StartError> {
+        start::opening(&self.tools, model, task, &self.about(None)).await
     }
 
     /// Makes the session and runs it as far as it goes.

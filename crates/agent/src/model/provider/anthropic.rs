@@ -58,6 +58,12 @@ pub(super) struct Body<'a> {
 #[serde(transparent)]
 pub(super) struct Extra<'a>(BTreeMap<&'a str, &'a Value>);
 
+impl Extra<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 pub(super) fn extra<'a>(fields: &'a Map<String, Value>, ours: &[&str]) -> Extra<'a> {
     let others = fields.iter().filter(|(name, _)| !ours.contains(&name.as_str()));
     Extra(others.map(|(name, value)| (name.as_str(), value)).collect())

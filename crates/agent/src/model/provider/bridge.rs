@@ -17,6 +17,7 @@ use genai::{Headers, ModelIden, ServiceTarget};
 use serde_json::{Value, json};
 use toolhost_contract::Clock;
 
+use super::anthropic::extra;
 use super::assembly::Assembly;
 use super::config::ProviderConfig;
 use super::conversation::{NOTHING, Said, is_blank, ordered, plain};
@@ -32,6 +33,9 @@ const MALFORMED_CALL: &str = "MALFORMED_FUNCTION_CALL";
 
 /// What nobody provides: `genai` wants some key for every provider, and Ollama none.
 const NO_KEY: &str = "none";
+
+/// Fields of Gemini's request that `genai` writes; it would let the settings' go before them.
+const WRITTEN: [&str; 5] = ["contents", "system_instruction", "systemInstruction", "toolConfig", "tools"];
 
 pub(super) struct Bridge {
     client: genai::Client,
@@ -63,7 +67,7 @@ impl Bridge {
         let came = Arc::new(AtomicUsize::new(0));
         let options = self.options(request, &came);
         let chat = self.client.exec_chat_stream(self.target.clone(), self.chat(request), Some(&options)).await;
-        let mut events = chat.map_err(|error| failure(&error, clock))?.stream;
+        let mut events = chat.map_err(|error| self.failure(&error, clock))?.stream;
         let (mut phase, mut limit) = (Phase::FirstByte, self.config.timeouts.first_byte);
         loop {
             let next = tokio::time::timeout(limit, events.next()).await;
@@ -74,7 +78,7 @@ impl Bridge {
             if came.load(Ordering::Relaxed) > max {
                 return Err(Failure::for_good(ModelError::Broken(format!("it is longer than {max} bytes"))));
             }
-            match event.map_err(|error| failure(&error, clock))? {
+            match event.map_err(|error| self.failure(&error, clock))? {
                 // Said before anything was sent.
                 ChatStreamEvent::Start => continue,
                 ChatStreamEvent::Chunk(piece) => assembly.text(&piece.content),
@@ -84,6 +88,33 @@ impl Bridge {
                 ChatStreamEvent::End(end) => return finish(end, assembly),
             }
             (phase, limit) = (Phase::Stall, self.config.timeouts.stall);
+        }
+    }
+
+    /// `genai`'s errors wrap each other: what a server said, or what the network did, is somewhere inside.
+    fn failure(&self, error: &genai::Error, clock: &dyn Clock) -> Failure {
+        match error {
+            genai::Error::HttpError { status, body, headers, .. } => {
+                Failure::said(Some(status.as_u16()), body, retry::asked(headers, clock))
+            }
+            genai::Error::WebStream { error, .. } => {
+                if let Some(inner) = error.downcast_ref::<genai::Error>() {
+                    return self.failure(inner, clock);
+                }
+                match error.downcast_ref::<reqwest::Error>() {
+                    Some(error) if error.is_connect() && error.is_timeout() => {
+                        transport::late(Phase::Connect, self.config.timeouts.connect)
+                    }
+                    Some(error) if error.is_connect() => Failure::again(ModelError::Unreachable(chain(error))),
+                    Some(error) if error.is_request() => Failure::again(ModelError::Unreachable(chain(error))),
+                    _ => Failure::broken(format!("it breaks off: {}", chain(error.as_ref()))),
+                }
+            }
+            genai::Error::ChatResponse { body, .. } => Failure::in_stream(body.get("error").unwrap_or(body)),
+            genai::Error::StreamParse { serde_error, .. } => {
+                Failure::broken(format!("an event is no event: {serde_error}"))
+            }
+            other => Failure::for_good(ModelError::Broken(other.to_string())),
         }
     }
 
@@ -99,8 +130,9 @@ impl Bridge {
             let headers = self.config.headers.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
             options = options.with_extra_headers(Headers::from(headers.collect::<Vec<_>>()));
         }
-        if !self.config.extra.is_empty() {
-            options = options.with_extra_body(Value::Object(self.config.extra.clone()));
+        let extra = extra(&self.config.extra, &WRITTEN);
+        if !extra.is_empty() {
+            options = options.with_extra_body(serde_json::json!(extra));
         }
         options
     }
@@ -197,28 +229,4 @@ fn finish(end: StreamEnd, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
         assembly.usage.cached_tokens = tokens(details.cached_tokens);
     }
     Ok(())
-}
-
-/// `genai`'s errors wrap each other: what a server said, or what the network did, is somewhere inside.
-fn failure(error: &genai::Error, clock: &dyn Clock) -> Failure {
-    match error {
-        genai::Error::HttpError { status, body, headers, .. } => {
-            Failure::said(Some(status.as_u16()), body, retry::asked(headers, clock))
-        }
-        genai::Error::WebStream { error, .. } => {
-            if let Some(inner) = error.downcast_ref::<genai::Error>() {
-                return failure(inner, clock);
-            }
-            match error.downcast_ref::<reqwest::Error>() {
-                Some(error) if error.is_connect() => Failure::again(ModelError::Unreachable(chain(error))),
-                Some(error) if error.is_request() => Failure::again(ModelError::Unreachable(chain(error))),
-                _ => Failure::broken(format!("it breaks off: {}", chain(error.as_ref()))),
-            }
-        }
-        genai::Error::ChatResponse { body, .. } => Failure::in_stream(body.get("error").unwrap_or(body)),
-        genai::Error::StreamParse { serde_error, .. } => {
-            Failure::broken(format!("an event is no event: {serde_error}"))
-        }
-        other => Failure::for_good(ModelError::Broken(other.to_string())),
-    }
 }

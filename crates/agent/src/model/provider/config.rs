@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::model::price::{WINDOW_DEFAULT, known};
+use crate::model::price::{WINDOW_DEFAULT, known, output_default};
 use crate::model::spec::{check_url, is_loopback};
 use crate::model::{Keys, ModelError, Price, ProviderKind, Secret};
 
 /// Bytes of a reply as it comes, events and all. The longest replies of 2026 are a tenth of it.
 const REPLY_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// What a reply may be long when neither the request nor the settings say. Only `Anthropic` must be told.
-const OUTPUT_TOKENS: u32 = 16_384;
 
 /// A provider's model.
 #[derive(Debug, Clone)]
@@ -28,12 +25,12 @@ pub struct ProviderConfig {
     /// Further headers. Their values are kept as keys are: a gateway's often are keys.
     pub headers: Vec<(String, Secret)>,
     /// Further fields of the request's body, as the provider's documentation has them: `thinking`, `temperature`.
-    /// What we write ourselves goes before them.
+    /// What we write ourselves goes before them, but for Gemini's `generationConfig`. Ollama takes none.
     pub extra: Map<String, Value>,
     /// Tokens of a request and its reply together.
     pub window: u32,
     pub price: Option<Price>,
-    /// Tokens of a reply, where a request does not say.
+    /// Tokens that one reply may have.
     pub output_tokens: u32,
     /// Bytes of a reply, as they come.
     pub reply_bytes_max: usize,
@@ -47,6 +44,8 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// From one piece of the reply to the next.
     pub stall: Duration,
+    /// From the request to the end of its reply: a server may send signs of life for ever.
+    pub whole: Duration,
 }
 
 /// When a request is sent again.
@@ -67,6 +66,7 @@ impl Default for Timeouts {
             // A model that thinks first, behind a server that says nothing meanwhile.
             first_byte: Duration::from_mins(2),
             stall: Duration::from_mins(1),
+            whole: Duration::from_mins(30),
         }
     }
 }
@@ -82,6 +82,7 @@ impl ProviderConfig {
     #[must_use]
     pub fn new(provider: ProviderKind, model: &str) -> Self {
         let known = known(provider, model);
+        let window = known.map_or(WINDOW_DEFAULT, |known| known.window);
         Self {
             provider,
             model: model.to_owned(),
@@ -91,9 +92,9 @@ impl ProviderConfig {
             retry: Retry::default(),
             headers: Vec::new(),
             extra: Map::new(),
-            window: known.map_or(WINDOW_DEFAULT, |known| known.window),
+            window,
             price: known.map(|known| known.price),
-            output_tokens: OUTPUT_TOKENS,
+            output_tokens: output_default(window),
             reply_bytes_max: REPLY_BYTES_MAX,
         }
     }
@@ -142,6 +143,15 @@ impl ProviderConfig {
     pub(super) fn check(&self) -> Result<(), ModelError> {
         if self.model.trim().is_empty() {
             return Err(ModelError::Disabled("the model has no name".to_owned()));
+        }
+        if self.output_tokens >= self.window {
+            let (output, window) = (self.output_tokens, self.window);
+            let text = format!("a reply of {output} tokens leaves nothing of a window of {window} for a request");
+            return Err(ModelError::Disabled(text));
+        }
+        if self.provider == ProviderKind::Ollama && !self.extra.is_empty() {
+            let text = "`extra` is not sent to Ollama: its OpenAI-compatible address (openai:NAME@URL) takes it";
+            return Err(ModelError::Disabled(text.to_owned()));
         }
         check_url(self.address())?;
         let in_clear = self.address().starts_with("http://") && !is_loopback(self.address());

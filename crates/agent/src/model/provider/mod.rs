@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock};
 
-use super::{Delta, Follow, Model, ModelError, ModelFacts, ProviderKind, Reply, Request};
+use super::{Delta, Follow, Model, ModelError, ModelFacts, Phase, ProviderKind, Reply, Request};
 use assembly::Assembly;
 use bridge::Bridge;
 use failure::Failure;
@@ -76,6 +76,7 @@ impl Provider {
         let facts = ModelFacts {
             name: format!("{}::{}", config.provider.name(), config.model),
             window: config.window,
+            output_tokens: config.output_tokens,
             price: config.price,
         };
         let wire = match config.provider {
@@ -103,7 +104,11 @@ impl Provider {
         let prepared = self.prepared(&request)?;
         let mut attempt = 1;
         loop {
-            let failure = match self.once(&prepared, &request, follow).await {
+            let limit = self.config.timeouts.whole;
+            let reply = tokio::time::timeout(limit, self.once(&prepared, &request, follow)).await;
+            // The next one would take as long, and is paid for.
+            let late = |_| Err(Failure::for_good(ModelError::Timeout { phase: Phase::Whole, limit }));
+            let failure = match reply.unwrap_or_else(late) {
                 Ok(reply) => return Ok(reply),
                 // What a server says may quote what it was sent: nothing of it goes further as it is.
                 Err(failure) => failure.scrubbed(&self.config),

@@ -161,7 +161,7 @@ impl Incoming<'_> {
     }
 }
 
-fn late(phase: Phase, limit: Duration) -> Failure {
+pub(super) fn late(phase: Phase, limit: Duration) -> Failure {
     Failure::again(ModelError::Timeout { phase, limit })
 }
 
