@@ -268,6 +268,9 @@ async fn resume(
     other_model: Option<String>,
     flags: &LimitFlags,
 ) -> anyhow::Result<ExitCode> {
+    if message.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Usage::error("a message that says nothing: leave it out to go on as it was"));
+    }
     let mut host = wire::open(settings).await?;
     wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
     let sessions = host.store.sessions();
@@ -294,9 +297,6 @@ async fn resume(
     let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
     let turns = u32::try_from(turns).unwrap_or(u32::MAX);
     if let Some(text) = message {
-        if text.trim().is_empty() {
-            return Err(Usage::error("a message that says nothing: leave it out to go on as it was"));
-        }
         let free = (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
         held.say(&step::say(turns, free), serde_json::to_value(SayStep { text })?).await?;
     }

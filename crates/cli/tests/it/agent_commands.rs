@@ -99,8 +99,10 @@ async fn a_fork_has_whole_turns_whatever_was_said_between_their_calls() {
             assert_eq!(workspace.read("log.txt"), "a\nb\n", "nothing of the parent's runs again");
         }
     }
+    let before = last_session(&program);
     let silent = program.run(&["session", "resume", &id, " "]);
     assert!(silent.code == Some(2) && silent.stderr.contains("says nothing"), "{silent:?}");
+    assert_eq!(last_session(&program), before, "it stands where it stood");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,7 +145,7 @@ async fn a_run_that_is_killed_goes_on_with_the_same_server() {
 async fn ctrl_c_pauses_and_the_session_goes_on_later() {
     let workspace = workspace();
     let story = json!({ "turns": [
-        { "calls": [{ "tool": "bash", "arguments": { "command": "echo on > began.txt; sleep 1; echo one >> ran.txt" } }] },
+        { "calls": [{ "tool": "bash", "arguments": { "command": "echo on > began.txt; while [ ! -e go.txt ]; do sleep 0.02; done; echo one >> ran.txt" } }] },
         { "calls": [{ "tool": "bash", "arguments": { "command": "echo two >> ran.txt" } }] },
         { "text": "Done." },
     ] });
@@ -159,6 +161,9 @@ async fn ctrl_c_pauses_and_the_session_goes_on_later() {
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut lines = String::new();
     while let Some(line) = said.next_line().await.unwrap() {
+        if line.contains("pausing") {
+            workspace.write("go.txt", "");
+        }
         lines.push_str(&line);
         lines.push('\n');
     }
@@ -247,7 +252,7 @@ async fn a_session_on_a_cassette_plays_again_without_a_server() {
 async fn a_fork_of_a_turn_that_is_under_way_does_not_run_its_calls() {
     let workspace = workspace();
     let story = json!({ "turns": [
-        { "calls": [{ "tool": "bash", "arguments": { "command": "echo on > began.txt; sleep 2" } },
+        { "calls": [{ "tool": "bash", "arguments": { "command": "echo on > began.txt; while [ ! -e go.txt ]; do sleep 0.02; done" } },
                     { "tool": "bash", "arguments": { "command": "echo ran >> ran.txt" } }] },
         { "text": "Done." },
     ] });
@@ -259,6 +264,7 @@ async fn a_fork_of_a_turn_that_is_under_way_does_not_run_its_calls() {
     until("the command runs", || workspace.has("began.txt")).await;
     let id = last_session(&program)["id"].as_str().unwrap().to_owned();
     let fork = program.run(&["session", "fork", &id]).stdout.trim().to_owned();
+    workspace.write("go.txt", "");
     assert!(child.wait().await.unwrap().success());
     let shown: Value = serde_json::from_str(&program.run(&["session", "show", &fork, "--json"]).stdout).unwrap();
     let steps: Vec<&str> = shown["steps"].as_array().unwrap().iter().map(|row| row["step"].as_str().unwrap()).collect();
@@ -291,4 +297,43 @@ fn a_session_is_its_user_s_and_a_viewer_asks_no_model() {
     }
     let done = program.run(&["session", "resume", &id]);
     assert!(done.code == Some(0) && done.stdout.contains("Hello."), "{done:?}");
+}
+
+#[test]
+fn a_session_that_goes_on_shows_all_that_was_said_before() {
+    let workspace = workspace();
+    let story = json!({ "turns": [
+        { "text": "First I look.", "calls": [{ "tool": "file_read", "arguments": { "path": "a.txt" } }] },
+        { "text": "It has one line." },
+    ] });
+    workspace.write_beside("story.json", &story.to_string());
+    let program = program(&workspace);
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    assert_eq!(program.run(&["run", "look", "--model", &model]).code, Some(0));
+    let id = last_session(&program)["id"].as_str().unwrap().to_owned();
+    let fork = program.run(&["session", "fork", &id]).stdout.trim().to_owned();
+    let ran = program.run(&["session", "resume", &fork]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "First I look.\nIt has one line.\n"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_says_of_a_model_is_in_its_requests() {
+    let server = ModelServer::start(ModelFormat::OpenAi, vec![Turn::text("Fine.")]).await;
+    let workspace = workspace();
+    let spec = format!("openai:mock@{}", server.url());
+    let table =
+        "key = \"MOCK_KEY\"\noutput_tokens = 1234\nheaders = { x-gate = \"GATE_KEY\" }\nextra = { temperature = 0.5 }";
+    workspace.write_beside("operator.toml", &format!("model = \"{spec}\"\n[models.\"{spec}\"]\n{table}\n"));
+    let program = program(&workspace)
+        .variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"))
+        .variable("MOCK_KEY", ModelServer::KEY);
+    let without = program.run(&["run", "say"]);
+    assert!(without.code == Some(1) && without.stderr.contains("x-gate needs GATE_KEY"), "{without:?}");
+    let program = program.variable("GATE_KEY", "gate-value-1");
+    let ran = tokio::task::spawn_blocking(move || program.run(&["run", "say"])).await.unwrap();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let asked = &server.requests()[0];
+    assert_eq!((&asked.body["max_tokens"], &asked.body["temperature"]), (&json!(1234), &json!(0.5)));
+    assert!(asked.headers.contains(&("x-gate".to_owned(), "gate-value-1".to_owned())));
+    assert!(!format!("{ran:?}").contains("gate-value-1"), "it is a key as any other");
 }

@@ -63,6 +63,8 @@ impl Watch for Live {
                 if !inner.streamed && !text.trim().is_empty() {
                     inner.stream(text);
                 }
+                // What was recalled is told without having been asked for again.
+                inner.streamed = false;
                 inner.close();
                 inner.add(usage, *cost, *ms);
                 if !replayed {
