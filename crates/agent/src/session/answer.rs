@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{ErrorCode, Fate, JournalError};
+use toolhost_contract::{CallId, ErrorCode, Fate, JournalError};
 
 use super::run::{Halt, Run, recall};
-use super::{TurnStep, step};
-use crate::model::{Arguments, Message, Reply, Stop, is_too_deep};
+use super::{CallStep, TurnStep, step};
+use crate::model::{Arguments, Message, Reply, Stop, ToolCall, is_too_deep};
 use crate::prompt::mark_untrusted;
 
 /// Ids that a turn without calls needs: to stage, to validate and to discard.
@@ -58,6 +58,10 @@ pub(super) enum Checked {
     Bad {
         code: ErrorCode,
         findings: String,
+        /// The set that must not stay in the way of what comes instead. It is discarded when this is kept: a host that
+        /// dies between would not know what was wrong with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        discard: Option<String>,
     },
 }
 
@@ -65,6 +69,9 @@ pub(super) enum Checked {
 pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bool) -> Result<Checked, Halt> {
     let name = step::check(turn);
     if let Some(checked) = recall(run.session.journal, &name)? {
+        if let Checked::Bad { discard: Some(set), .. } = &checked {
+            discard(run, said, set, true).await?;
+        }
         return Ok(checked);
     }
     let written = written_lines(run.messages());
@@ -75,7 +82,32 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
     };
     let value = serde_json::to_value(&checked).map_err(|error| JournalError::Failed(error.to_string()))?;
     run.session.journal.keep(&name, value, None).await?;
+    if let Checked::Bad { discard: Some(set), .. } = &checked {
+        run.session.journal.settle().await?;
+        discard(run, said, set, false).await?;
+    }
     Ok(checked)
+}
+
+/// Discards a set in the model's name, unless an earlier run has.
+async fn discard(run: &Run<'_>, said: &TurnStep, set: &str, resumed: bool) -> Result<(), Halt> {
+    let [_, _, given] = ids(said)?;
+    let fate = if resumed { run.session.journal.fate(given).await? } else { Fate::NeverStarted };
+    let id = match fate {
+        Fate::Ended(_) => return Ok(()),
+        Fate::NeverStarted => given.clone(),
+        // Discarding what is discarded is refused, and changes nothing.
+        Fate::Undone | Fate::Unknown => run.host.new_id(),
+    };
+    let arguments = json!({ "changeSetId": set });
+    run.host.call(id, "builder.change.discard", arguments, &run.stop.calls, None).await;
+    Ok(())
+}
+
+/// The ids of the calls that check an answer: to stage, to validate, to discard.
+fn ids(said: &TurnStep) -> Result<&[CallId; CHECK_CALLS], Halt> {
+    let ids = said.call_ids.as_slice().try_into();
+    ids.map_err(|_| Halt::Failed(ErrorCode::BadResponse, "a turn has no ids for its checks".to_owned()))
 }
 
 enum Word {
@@ -84,7 +116,7 @@ enum Word {
 }
 
 fn bad(findings: impl Into<String>) -> Checked {
-    Checked::Bad { code: ErrorCode::BadResponse, findings: findings.into() }
+    Checked::Bad { code: ErrorCode::BadResponse, findings: findings.into(), discard: None }
 }
 
 fn read(form: &AnswerForm, reply: &Reply, written: &HashSet<&str>) -> Result<Word, Checked> {
@@ -243,9 +275,7 @@ async fn stage(
     summary: String,
     set: Value,
 ) -> Result<Checked, Halt> {
-    let [to_stage, to_validate, to_discard] = &said.call_ids[..] else {
-        return Err(Halt::Failed(ErrorCode::BadResponse, "a turn has no ids for its checks".to_owned()));
-    };
+    let [to_stage, to_validate, _] = ids(said)?;
     run.stop.check()?;
     run.session.journal.settle().await?;
     let named =
@@ -253,7 +283,8 @@ async fn stage(
     let name = step::staged(turn);
     let before: Option<String> = recall(run.session.journal, &name)?;
     let fate = if resumed { run.session.journal.fate(to_stage).await? } else { Fate::NeverStarted };
-    let id = match (named.map(str::to_owned).or(before), fate) {
+    let known = named.map(str::to_owned).or(before).or_else(|| run.staged_by_a_call(&set));
+    let id = match (known, fate) {
         (Some(id), _) => id,
         (None, Fate::NeverStarted | Fate::Undone) => {
             let arguments = json!({ "changeSet": set });
@@ -264,7 +295,7 @@ async fn stage(
                 let hint = error.hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
                 let found = mark_untrusted("builder.change.stage", &format!("{}{hint}{details}", error.message));
                 let findings = format!("Your change set was not staged:\n{found}");
-                return Ok(Checked::Bad { code: error.code, findings });
+                return Ok(Checked::Bad { code: error.code, findings, discard: None });
             }
             let id = staged.data.get("changeSetId").and_then(Value::as_str).unwrap_or_default().to_owned();
             run.session.journal.keep(&name, Value::String(id.clone()), None).await?;
@@ -285,6 +316,7 @@ async fn stage(
         return Ok(Checked::Bad {
             code: error.code,
             findings: format!("Your change set could not be validated:\n{found}"),
+            discard: None,
         });
     }
     let data = found.data;
@@ -292,9 +324,6 @@ async fn stage(
         let warnings = data.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
         return Ok(Checked::Good(Answer::Change { assistant_summary: summary, change_set_id: id, warnings }));
     }
-    // What is wrong must not stay in the way of what comes instead.
-    let discard = json!({ "changeSetId": id });
-    run.host.call(to_discard.clone(), "builder.change.discard", discard, &run.stop.calls, None).await;
     let errors = data.get("errors").cloned().unwrap_or_default();
     let errors = mark_untrusted("builder.change.validate", &errors.to_string());
     Ok(Checked::Bad {
@@ -303,5 +332,32 @@ async fn stage(
             "Your change set may not be applied as it is, and was discarded:\n{errors}\nAnswer again with the whole set, \
              mended."
         ),
+        discard: Some(id),
     })
+}
+
+impl Run<'_> {
+    /// Remembers what a call has staged or discarded: a model is asked to stage and to validate, and then to answer with
+    /// what it has staged.
+    pub(super) fn note_sets(&mut self, call: &ToolCall, ended: &CallStep) {
+        let outcome = || -> Value { serde_json::from_str(&ended.content).unwrap_or_default() };
+        match ended.tool.as_str() {
+            "builder.change.stage" if ended.ok => {
+                let arguments = call.arguments.value();
+                let id = outcome().pointer("/data/changeSetId").and_then(Value::as_str).map(str::to_owned);
+                self.staged.extend(arguments.get("changeSet").cloned().zip(id));
+            }
+            "builder.change.discard" if ended.ok => {
+                let discarded = outcome().pointer("/data/discarded").and_then(Value::as_array).cloned();
+                let discarded = discarded.unwrap_or_default();
+                self.staged.retain(|(_, id)| !discarded.iter().any(|gone| gone.as_str() == Some(id)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The set that a call has staged with these very operations.
+    fn staged_by_a_call(&self, set: &Value) -> Option<String> {
+        self.staged.iter().rev().find(|(staged, _)| staged == set).map(|(_, id)| id.clone())
+    }
 }

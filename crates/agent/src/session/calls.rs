@@ -49,6 +49,7 @@ impl Run<'_> {
     }
 
     fn add_result(&mut self, step: String, call: &ToolCall, ended: CallStep) {
+        self.note_sets(call, &ended);
         self.messages.push(Message::Tool {
             tool_call_id: step.clone(),
             name: call.name.clone(),

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 
@@ -201,6 +202,8 @@ pub(super) struct Run<'a> {
     pub(super) stop: &'a Stop,
     pub(super) messages: Vec<Message>,
     pub(super) calls: Vec<CallSummary>,
+    /// Change sets that calls have staged and none has discarded, with their ids.
+    pub(super) staged: Vec<(Value, String)>,
     /// Turns of the session so far, and messages of people before the next one.
     turn: u32,
     heard: u32,
@@ -248,6 +251,7 @@ impl<'a> Run<'a> {
             stop,
             messages: session.opening.messages.clone(),
             calls: Vec::new(),
+            staged: Vec::new(),
             turn: 0,
             heard: 0,
             asked: 0,
@@ -306,7 +310,7 @@ impl<'a> Run<'a> {
             }
             match check(self, turn, &said, replayed).await? {
                 Checked::Good(answer) => return Ok(answer),
-                Checked::Bad { code, findings } => {
+                Checked::Bad { code, findings, .. } => {
                     self.messages.push(Message::User { content: findings.clone() });
                     // What an earlier run sent back counts against its limit, not this one's.
                     self.repairs_since += u32::from(!replayed);

@@ -8,8 +8,8 @@ use toolhost_agent::session::{Answer, SayStep, Status, TurnStep, step};
 use toolhost_agent::start::{self, Task};
 use toolhost_contract::{Answer as Allowed, CallId, Effect, ErrorCode, Journal, Signal};
 use toolhost_host::{Asking, Decision, Unattended};
-use toolhost_store::{Entry, Event as Row, StepRow};
-use toolhost_testkit::{House, HouseBuilder, TempWorkspace, USER};
+use toolhost_store::{Event as Row, StepRow};
+use toolhost_testkit::{House, HouseBuilder, TempWorkspace};
 
 use crate::agent_room::{Sitting, script, work};
 use crate::engines::engines;
@@ -45,42 +45,11 @@ fn asks_for_an_edit(id: &CallId) -> TurnStep {
 /// A session that was killed with these steps kept.
 async fn killed(sitting: &Sitting<'_>, steps: &[(String, Value)]) {
     let opening = sitting.opening(&script(&json!([{ "text": "not asked" }])), &work("edit")).await.unwrap();
-    sitting.begin(&opening).await;
-    let held = sitting.hold().await;
-    for (name, body) in steps {
-        held.keep(name, body.clone(), None).await.unwrap();
-    }
-    held.settle().await.unwrap();
+    sitting.killed_after(&opening, steps).await;
 }
 
 async fn noted(sitting: &Sitting<'_>, event: Row, id: &CallId, outcome: Option<Value>) {
-    noted_of(sitting, ("file.edit", Effect::Writes), event, id, outcome).await;
-}
-
-async fn noted_of(
-    sitting: &Sitting<'_>,
-    (tool, effect): (&str, Effect),
-    event: Row,
-    id: &CallId,
-    outcome: Option<Value>,
-) {
-    let row = Entry {
-        event,
-        call_id: id.clone(),
-        session_id: Some(sitting.id.clone()),
-        user_id: USER,
-        project_id: sitting.house.project.id,
-        caller: json!({}),
-        tool: tool.to_owned(),
-        effect: Some(effect.as_str().to_owned()),
-        arguments: Value::Null,
-        digest: None,
-        decision: None,
-        outcome,
-        duration_ms: None,
-        fence: String::new(),
-    };
-    sitting.house.store.audit().append(row).await.unwrap();
+    sitting.noted(("file.edit", Effect::Writes), event, id, outcome).await;
 }
 
 async fn steps(sitting: &Sitting<'_>) -> Vec<StepRow> {
@@ -289,7 +258,7 @@ async fn a_question_that_was_open_when_the_host_died_is_found_again_with_its_ans
     held.keep(&step::turn(2), serde_json::to_value(&said).unwrap(), None).await.unwrap();
     held.settle().await.unwrap();
     drop(held);
-    noted_of(&sitting, ("human.ask", Effect::Asks), Row::Started, &dead, None).await;
+    sitting.noted(("human.ask", Effect::Asks), Row::Started, &dead, None).await;
     let result = sitting.go_on(&model).await;
     assert_eq!((result.status, result.calls[1].ok), (Status::Completed, true), "{result:?}");
     let told = sitting.contents().await[1].1["content"].as_str().unwrap().to_owned();

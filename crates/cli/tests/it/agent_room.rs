@@ -9,8 +9,8 @@ use toolhost_agent::session::{
 };
 use toolhost_agent::start::{self, About, StartError, Task};
 use toolhost_agent::{Catalog, Model, ToolHost};
-use toolhost_contract::{RandomIds, Scope, SystemClock};
-use toolhost_store::{Held, NewSession};
+use toolhost_contract::{CallId, Effect, Journal, RandomIds, Scope, SystemClock};
+use toolhost_store::{Entry, Event as Row, Held, NewSession};
 use toolhost_testkit::{House, USER};
 
 /// What watchers were told.
@@ -109,6 +109,37 @@ impl<'a> Sitting<'a> {
 
     pub(crate) async fn hold(&self) -> Held {
         self.house.store.sessions().hold(self.house.project.id, &self.id).await.unwrap()
+    }
+
+    /// Makes the session as one whose host was killed with these steps kept.
+    pub(crate) async fn killed_after(&self, opening: &Opening, steps: &[(String, Value)]) {
+        self.begin(opening).await;
+        let held = self.hold().await;
+        for (name, body) in steps {
+            held.keep(name, body.clone(), None).await.unwrap();
+        }
+        held.settle().await.unwrap();
+    }
+
+    /// A row of the audit that the host wrote for a call of the session before it was killed.
+    pub(crate) async fn noted(&self, (tool, effect): (&str, Effect), event: Row, id: &CallId, outcome: Option<Value>) {
+        let row = Entry {
+            event,
+            call_id: id.clone(),
+            session_id: Some(self.id.clone()),
+            user_id: USER,
+            project_id: self.house.project.id,
+            caller: serde_json::json!({}),
+            tool: tool.to_owned(),
+            effect: Some(effect.as_str().to_owned()),
+            arguments: Value::Null,
+            digest: None,
+            decision: None,
+            outcome,
+            duration_ms: None,
+            fence: String::new(),
+        };
+        self.house.store.audit().append(row).await.unwrap();
     }
 
     /// Runs the session from where it stands, and lets go of it as a killed host would: without a word.

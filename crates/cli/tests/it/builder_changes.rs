@@ -13,7 +13,7 @@ const STEP: &str = "check-claims";
 const STEP_PATH: &str = "steps/check-claims.md";
 
 /// A model's call in a session of its own.
-async fn in_session(house: &House, session: &str, tool: &str, arguments: Value) -> Outcome {
+pub(crate) async fn in_session(house: &House, session: &str, tool: &str, arguments: Value) -> Outcome {
     let mut request = house.request(tool, arguments);
     "builder".clone_into(&mut request.caller.profile);
     request.scope.session_id = Some(session.to_owned());

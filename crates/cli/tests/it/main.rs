@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent_acceptance;
+mod agent_builder;
 mod agent_commands;
 mod agent_crash;
 mod agent_loop;

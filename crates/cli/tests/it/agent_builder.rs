@@ -1,0 +1,135 @@
+//! A session that works on a package: its answer is a change set, whoever staged it and wherever the host died.
+
+use serde_json::{Value, json};
+use toolhost_agent::model::{Reply, Stop, Usage};
+use toolhost_agent::session::{Answer, LoopResult, Status, TurnStep, step};
+use toolhost_agent::start::{BuilderTarget, Task};
+use toolhost_builder::envelope::{Mode, TargetType};
+use toolhost_contract::{CallId, Effect};
+use toolhost_store::Event as Row;
+use toolhost_testkit::House;
+
+use crate::agent_room::{Sitting, script};
+use crate::builder::{house_with_sample, shelf_of};
+use crate::builder_changes::in_session;
+use crate::engines::engines;
+
+const ASSET: &str = "assets/review-checklist.md";
+
+fn task() -> Task {
+    Task::Builder(BuilderTarget {
+        goal: "make it clearer".to_owned(),
+        target_type: TargetType::Asset,
+        target_id: ASSET.to_owned(),
+        mode: Mode::Optimize,
+        workflow_id: None,
+    })
+}
+
+/// Sets made on what is there: one that may be applied, and one that takes away what others refer to.
+async fn sets(house: &House) -> (Value, Value) {
+    let read = in_session(house, "reader", "builder.asset.read", json!({ "path": ASSET })).await;
+    let set = |operation: Value| {
+        json!({
+            "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize", "operations": [operation],
+            "revisions": read.data["revisions"],
+        })
+    };
+    let target = json!({ "path": ASSET });
+    let good =
+        json!({ "op": "upsert", "targetType": "asset", "target": target, "payload": { "content": "Clearer.\n" } });
+    (set(good), set(json!({ "op": "delete", "targetType": "asset", "target": target })))
+}
+
+fn answer(set: &Value) -> Value {
+    json!({ "responseType": "change", "assistantSummary": "The checklist is clearer.", "changeSet": set })
+}
+
+fn call(tool: &str, arguments: Value) -> Value {
+    json!({ "calls": [{ "tool": tool, "arguments": arguments }] })
+}
+
+/// The one set that is left, which is the answer's.
+async fn left(sitting: &Sitting<'_>, result: &LoopResult) -> String {
+    let Some(Answer::Change { change_set_id, .. }) = &result.answer else { unreachable!("{result:?}") };
+    let shelf = shelf_of(sitting.house, sitting.house.project.id);
+    let open = shelf.change_sets(Some(&sitting.id), true).await.unwrap();
+    let open: Vec<(&str, &str)> = open.iter().map(|set| (set.change_set_id.as_str(), set.status.as_str())).collect();
+    assert_eq!(open, [(change_set_id.as_str(), "validated")]);
+    change_set_id.clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_the_model_has_staged_itself_is_its_answer() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let (good, bad) = sets(&house).await;
+        let stage = |set: &Value| call("builder_change_stage", json!({ "changeSet": set }));
+        let validate = || call("builder_change_validate", json!({}));
+        let told = |set: &Value| json!({ "text": answer(set).to_string() });
+        let ways = [
+            ("cs-1", vec![stage(&good), validate(), told(&good)]),
+            ("cs-2", vec![stage(&good), validate(), told(&json!({ "changeSetId": "cs-2" }))]),
+            (
+                "cs-4",
+                vec![
+                    stage(&bad),
+                    validate(),
+                    call("builder_change_discard", json!({ "changeSetId": "cs-3" })),
+                    stage(&good),
+                    validate(),
+                    told(&good),
+                ],
+            ),
+            // What it has discarded is staged anew.
+            ("cs-6", vec![stage(&good), call("builder_change_discard", json!({ "changeSetId": "cs-5" })), told(&good)]),
+        ];
+        for (id, turns) in ways {
+            let sitting = Sitting::new(&house, "builder");
+            let result = sitting.play(&script(&json!(turns)), &task()).await;
+            assert_eq!((result.status, result.repairs), (Status::Completed, 0), "{engine} {id}: {result:?}");
+            assert!(result.calls.iter().all(|call| call.ok), "{engine} {id}: {:?}", result.calls);
+            assert_eq!(left(&sitting, &result).await, id, "{engine}");
+            in_session(&house, &sitting.id, "builder.change.discard", json!({ "changeSetId": id })).await;
+        }
+    }
+}
+
+/// What the model said in a turn whose host died while it looked at the answer.
+fn said(set: &Value) -> Value {
+    let text = answer(set).to_string();
+    let reply = Reply { text, calls: vec![], stop: Stop::Done, usage: Usage::default(), signatures: vec![] };
+    let call_ids = ["call-stage", "call-validate", "call-discard"].map(CallId::new).to_vec();
+    serde_json::to_value(TurnStep { reply, call_ids, cost: None, ms: 0, elapsed_ms: 0 }).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_dies_while_an_answer_is_looked_at_leaves_no_bad_set_behind() {
+    for engine in engines() {
+        // Before it was found to be bad; after that; and while it was being discarded.
+        for (died, steps_kept, is_discarding) in [("staged", 2, false), ("found", 3, false), ("discarding", 3, true)] {
+            let house = house_with_sample(&engine).await;
+            let (good, bad) = sets(&house).await;
+            let sitting = Sitting::new(&house, "builder");
+            let model = script(&json!([
+                { "text": answer(&bad).to_string() },
+                { "expect": { "user": "may not be applied" }, "text": answer(&good).to_string() },
+            ]));
+            let opening = sitting.opening(&model, &task()).await.unwrap();
+            let staged = in_session(&house, &sitting.id, "builder.change.stage", json!({ "changeSet": bad })).await;
+            let set = &staged.data["changeSetId"];
+            let found = json!({ "bad": {
+                "code": "AI_VALIDATION_FAILED", "findings": "It may not be applied as it is.", "discard": set,
+            } });
+            let steps = [(step::turn(0), said(&bad)), (step::staged(0), set.clone()), (step::check(0), found)];
+            sitting.killed_after(&opening, &steps[..steps_kept]).await;
+            if is_discarding {
+                let id = CallId::new("call-discard");
+                sitting.noted(("builder.change.discard", Effect::Writes), Row::Started, &id, None).await;
+            }
+            let result = sitting.go_on(&model).await;
+            assert_eq!((result.status, result.repairs), (Status::Completed, 1), "{engine} {died}: {result:?}");
+            assert_eq!(left(&sitting, &result).await, "cs-2", "{engine} {died}");
+        }
+    }
+}
