@@ -47,6 +47,8 @@ pub struct BuilderTarget {
     pub mode: Mode,
     /// May be left out where the target tells it.
     pub workflow_id: Option<String>,
+    /// Tokens of the context; a share of the model's window if left out.
+    pub context_budget: Option<u64>,
 }
 
 /// Whose session it is, as its prompt and its commits tell it.
@@ -214,7 +216,8 @@ async fn builder(
     let arguments = without_nulls(arguments);
     let outcome = read(tools, "builder.context.get", arguments).await?;
     let counter = Counter::for_model(&model.facts().name);
-    let trimmed = trim_context_with_budget(&outcome.data, &counter, Budget::of_window(model.facts().window))?;
+    let budget = Budget::resolve(target.context_budget, None, model.facts().window);
+    let trimmed = trim_context_with_budget(&outcome.data, &counter, budget)?;
     let profile = trimmed.envelope.get("domain_profile").cloned().unwrap_or_default();
     let domain_profile: DomainProfile =
         serde_json::from_value(profile).map_err(|error| StartError::Profile(error.to_string()))?;

@@ -23,6 +23,7 @@ fn task() -> Task {
         target_id: ASSET.to_owned(),
         mode: Mode::Optimize,
         workflow_id: None,
+        context_budget: None,
     })
 }
 
@@ -110,10 +111,12 @@ async fn a_host_that_dies_while_an_answer_is_looked_at_leaves_no_bad_set_behind(
         for (died, steps_kept, is_discarding) in [("staged", 2, false), ("found", 3, false), ("discarding", 3, true)] {
             let house = house_with_sample(&engine).await;
             let (good, bad) = sets(&house).await;
+            let bad_said =
+                if died == "staged" { "<untrusted source=\"builder.change.validate\"" } else { "may not be applied" };
             let sitting = Sitting::new(&house, "builder");
             let model = script(&json!([
                 { "text": answer(&bad).to_string() },
-                { "expect": { "user": "may not be applied" }, "text": answer(&good).to_string() },
+                { "expect": { "user": bad_said }, "text": answer(&good).to_string() },
             ]));
             let opening = sitting.opening(&model, &task()).await.unwrap();
             let staged = in_session(&house, &sitting.id, "builder.change.stage", json!({ "changeSet": bad })).await;

@@ -58,6 +58,9 @@ async fn a_task_is_done_with_anthropic_and_with_a_local_server_alike() {
             events.iter().filter(|e| e["event"] == "text").map(|e| e["text"].as_str().unwrap()).collect();
         assert_eq!(texts, "I look.Wrote `b.txt`. 完成。", "it streams");
         assert_eq!(server.asked(), 3);
+        let sent = server.requests()[1].body["messages"].to_string();
+        let marks = ["file.read", "file.list"].map(|tool| format!("<untrusted source=\\\"{tool}\\\" id=\\\""));
+        assert!(marks.iter().all(|mark| sent.contains(mark)), "results are data: {sent}");
         assert!(!format!("{ran:?}").contains(ModelServer::KEY), "the key is shown nowhere");
         // Dropping the server fails the test if any request was not as its format has it.
     }

@@ -93,3 +93,47 @@ async fn a_step_is_read_staged_shown_applied_and_taken_back() {
         }
     }
 }
+
+#[test]
+fn an_agent_of_ours_works_on_an_asset_and_goes_on_in_another_process() {
+    let path = "assets/review-checklist.md";
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        run(&program, &["init"]);
+        run(&program, &["package", "import", &example()]);
+        let asset = json!({ "path": path }).to_string();
+        let read = run(&program, &["call", "builder.asset.read", &asset, "--json"]).json();
+        let set = json!({
+            "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize",
+            "operations": [{
+                "op": "upsert", "targetType": "asset", "target": { "path": path }, "payload": { "content": "Be brief.\n" },
+            }],
+            "revisions": read["data"]["revisions"],
+        });
+        let answer =
+            json!({ "responseType": "change", "assistantSummary": "The checklist is short.", "changeSet": set });
+        let call = |tool: &str, arguments: Value| json!({ "calls": [{ "tool": tool, "arguments": arguments }] });
+        let turns = [
+            call("builder_asset_read", json!({ "path": path })),
+            call("builder_change_stage", json!({ "changeSet": set })),
+            call("builder_change_validate", json!({})),
+            json!({ "text": answer.to_string() }),
+        ];
+        workspace.write_beside("story.json", &json!({ "turns": turns }).to_string());
+        let model = format!("script:{}", workspace.beside("story.json").display());
+        let target = format!("asset:{path}");
+        let begun = ["run", "make it short", "--target", &target, "--model", &model, "--max-iterations", "2"];
+        let limited = program.run(&begun);
+        assert!(limited.code == Some(1) && limited.stderr.contains("AI_TOOL_LOOP_LIMIT_EXCEEDED"), "{limited:?}");
+        let id = run(&program, &["session", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+        let resumed = run(&program, &["session", "resume", &id]);
+        let said = format!("{}{}", resumed.stdout, resumed.stderr);
+        assert!(said.contains("toolhost change apply cs-1") && said.contains("The checklist is short."), "{resumed:?}");
+        run(&program, &["change", "apply", "cs-1", "--yes"]);
+        let read = run(&program, &["call", "builder.asset.read", &asset, "--json"]).json();
+        assert!(read["data"].to_string().contains("Be brief."), "{read}");
+        let small = program.run(&["run", "again", "--target", &target, "--model", &model, "--context-budget", "10"]);
+        assert!(small.code == Some(1) && small.stderr.contains("AI_CONTEXT_BUDGET_EXCEEDED"), "{small:?}");
+    }
+}

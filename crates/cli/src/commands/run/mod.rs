@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// With --target: whether it is to be made or to be made better
     #[arg(long, default_value = "optimize", requires = "target")]
     mode: BuildMode,
+    /// With --target: tokens of the context that the model is given [default: 70 of 100 of its window]
+    #[arg(long, value_name = "N", requires = "target")]
+    context_budget: Option<u64>,
     /// A JSON Schema that the answer has to pass
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     answer_schema: Option<PathBuf>,
@@ -168,7 +171,8 @@ fn task(args: &Args) -> anyhow::Result<Task> {
         BuildMode::Optimize => Mode::Optimize,
     };
     let workflow_id = args.workflow.clone();
-    Ok(Task::Builder(BuilderTarget { goal, target_type, target_id: id.to_owned(), mode, workflow_id }))
+    let context_budget = args.context_budget;
+    Ok(Task::Builder(BuilderTarget { goal, target_type, target_id: id.to_owned(), mode, workflow_id, context_budget }))
 }
 
 /// How the program ends, and what is said last.
