@@ -54,6 +54,12 @@ pub(crate) fn own(stage: &Stage) -> Result<Measured> {
     Ok(Measured { ours: ms("lastUs")?, peer: Some(("its first steps", ms("firstUs")?)) })
 }
 
+/// The worst median of shortening an envelope of 5 MB.
+pub(crate) fn trim(stage: &Stage) -> Result<Measured> {
+    let told = told(&mut Command::new(stage.trim_cost()?))?;
+    Ok(Measured { ours: told["worstMedianMs"].as_f64().context("it told no `worstMedianMs`")?, peer: None })
+}
+
 /// Peak memory of a thousand sessions at once.
 pub(crate) fn crowd_memory(stage: &Stage) -> Result<Measured> {
     Ok(Measured { ours: crowd(stage)?["peakMiB"].as_f64().context("it told no `peakMiB`")?, peer: None })

@@ -58,6 +58,11 @@ impl Stage {
         build(&self.root, &["--package", "toolhost-cli", "--example", "loop_cost"], "release/examples/loop_cost")
     }
 
+    /// The measurement of its budget.
+    pub(crate) fn trim_cost(&self) -> Result<PathBuf> {
+        build(&self.root, &["--package", "toolhost-agent", "--example", "trim_cost"], "release/examples/trim_cost")
+    }
+
     fn ours(&self, root: &Path, flags: &[&str]) -> Server {
         let state = self.playground.state(&flags.join(""));
         let server = Server::new("toolhost", &self.program).arg("mcp").arg("--root").arg(root);
@@ -75,7 +80,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 35] = [
+const PLANS: [Plan; 36] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -145,6 +150,8 @@ const PLANS: [Plan; 35] = [
         budgets: &[Budget::OursMax(300.0)] },
     Plan { what: "agent: the last of 1,000 sessions", unit: Unit::Milliseconds, measure: agent::crowd_last,
         budgets: &[Budget::RatioMax(2.0)] },
+    Plan { what: "agent: trimming 5 MB", unit: Unit::Milliseconds, measure: agent::trim,
+        budgets: &[Budget::OursMax(100.0)] },
     Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
         budgets: &[Budget::OursMax(25.0)] },
     Plan { what: "memory for 10 GB of output", unit: Unit::Mebibytes, measure: flood_memory,

@@ -134,6 +134,7 @@ fn killed_after(scene: &Scene, events: usize) -> usize {
     came
 }
 
+/// As many of its events as there are rounds, spread evenly; with more rounds than events, each of them.
 #[test]
 fn a_session_killed_at_each_of_its_events_comes_to_the_same_end() {
     for engine in engines() {
