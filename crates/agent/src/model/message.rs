@@ -138,6 +138,9 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// All that came, thoughts included.
     pub output_tokens: u64,
+    /// Counted here, all of it or some: a server did not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Usage {
@@ -151,5 +154,6 @@ impl Usage {
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.estimated |= other.estimated;
     }
 }

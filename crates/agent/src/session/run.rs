@@ -213,8 +213,6 @@ pub(super) struct Run<'a> {
     repairs: u32,
     usage: Usage,
     cost: Option<f64>,
-    /// A reply came of which its server did not say what it took.
-    unmetered: bool,
     /// Of the whole conversation; while that is within the window for certain, no tokens are counted.
     weight: Weight,
     /// The tokens of the conversation, as they are estimated, and how far estimates were from what was reported.
@@ -259,7 +257,6 @@ impl<'a> Run<'a> {
             repairs: 0,
             usage: Usage::default(),
             cost: model.facts().price.map(|_| 0.0),
-            unmetered: false,
             before_ms: 0,
             began: session.clock.monotonic(),
         }
@@ -299,11 +296,7 @@ impl<'a> Run<'a> {
             let turn = self.turn;
             let (said, replayed) = self.take_turn(turn).await?;
             (self.turn, self.heard) = (self.turn + 1, 0);
-            self.messages.push(Message::Assistant {
-                content: said.reply.text.clone(),
-                calls: said.reply.calls.clone(),
-                signatures: said.reply.signatures.clone(),
-            });
+            self.messages.push(spoken(&said.reply));
             if !said.reply.calls.is_empty() {
                 self.run_calls(turn, &said, replayed).await?;
                 continue;
@@ -346,10 +339,12 @@ impl<'a> Run<'a> {
             // Providers give ids that are missing, or the same twice. Ours name the step, so the result can be found.
             call.id = step::call(turn, n);
         }
+        reply.usage = self.metered(&reply);
         let ids = reply.calls.len().max(if reply.calls.is_empty() { super::answer::CHECK_CALLS } else { 0 });
         let said = TurnStep {
             call_ids: (0..ids).map(|_| self.host.new_id()).collect(),
-            cost: self.model.facts().price.map(|price| cost(&reply.usage, &price)),
+            // A reply of which nobody says what it took has no price either.
+            cost: self.model.facts().price.filter(|_| reply.usage.total() > 0).map(|price| cost(&reply.usage, &price)),
             ms: millis(self.session.clock.monotonic().saturating_sub(began)),
             elapsed_ms: self.elapsed_ms(),
             reply,
@@ -369,17 +364,30 @@ impl<'a> Run<'a> {
     }
 
     fn note_turn(&mut self, said: &TurnStep) {
-        if let Some(estimate) = self.estimate.filter(|_| said.reply.usage.input_tokens > 0) {
-            self.calibration.observe(estimate, said.reply.usage.input_tokens);
+        let (told, usage) = (said.reply.usage, self.metered(&said.reply));
+        if let Some(estimate) = self.estimate.filter(|_| told.input_tokens > 0 && !told.estimated) {
+            self.calibration.observe(estimate, told.input_tokens);
             self.counter = self.counter.calibrated(self.calibration);
         }
-        self.unmetered |= said.reply.usage.total() == 0;
-        self.usage.add(&said.reply.usage);
+        self.usage.add(&usage);
+        let price = || self.model.facts().price.filter(|_| usage.estimated);
         // One turn without a price makes the sum unknown.
-        self.cost = match (self.cost, said.cost) {
+        self.cost = match (self.cost, said.cost.or_else(|| price().map(|price| cost(&usage, &price)))) {
             (Some(sum), Some(cost)) => Some(sum + cost),
             _ => None,
         };
+    }
+
+    /// What a reply took. Where its server does not say and a limit has to know, it is counted.
+    fn metered(&mut self, reply: &Reply) -> Usage {
+        let is_limited = self.limits.tokens_max.is_some() || self.limits.cost_max.is_some();
+        if reply.usage.total() > 0 || !is_limited {
+            return reply.usage;
+        }
+        let input_tokens = self.counted();
+        let (mut said, counter) = (Tally::default(), &self.counter);
+        said.update(&[spoken(reply)], counter);
+        Usage { input_tokens, output_tokens: said.total(counter), estimated: true, ..Usage::default() }
     }
 
     fn tell_turn(&self, turn: u32, said: &TurnStep, replayed: bool) {
@@ -417,14 +425,9 @@ impl<'a> Run<'a> {
         if self.tally.is_none() && self.weight.tokens_max(&self.messages) <= policy.high.min(room) {
             return;
         }
+        let tokens_before = self.counted();
+        let Some(tally) = &mut self.tally else { return };
         let (counter, messages) = (&self.counter, &mut self.messages);
-        let tally = self.tally.get_or_insert_with(|| {
-            let mut tally = Tally::default();
-            tally.set_base(&self.session.opening.system, self.host.catalog().specs(), counter);
-            tally
-        });
-        tally.update(messages, counter);
-        let tokens_before = tally.total(counter);
         let mut aged = age(messages, tally, counter, policy);
         if tally.total(counter) > room {
             // One turn alone may bring more than the window holds: then no result is too new to be put away.
@@ -436,6 +439,18 @@ impl<'a> Run<'a> {
         if !aged.is_empty() {
             self.watch.event(&Event::Aged { results: aged.len(), tokens_before, tokens_after });
         }
+    }
+
+    /// Tokens of the conversation so far.
+    fn counted(&mut self) -> u64 {
+        let counter = &self.counter;
+        let tally = self.tally.get_or_insert_with(|| {
+            let mut tally = Tally::default();
+            tally.set_base(&self.session.opening.system, self.host.catalog().specs(), counter);
+            tally
+        });
+        tally.update(&self.messages, counter);
+        tally.total(counter)
     }
 
     /// Tokens that a request may have.
@@ -468,12 +483,6 @@ impl<'a> Run<'a> {
             let message = format!("the session has used {} tokens; {max} is the most", self.usage.total());
             return limited(ErrorCode::TokenLimit, message);
         }
-        if self.unmetered && (limits.tokens_max.is_some() || limits.cost_max.is_some()) {
-            let code = if limits.tokens_max.is_some() { ErrorCode::TokenLimit } else { ErrorCode::CostLimit };
-            let message = "the model's server does not say how many tokens a reply took, so neither they nor their cost \
-                           can be limited";
-            return limited(code, message.to_owned());
-        }
         match (limits.cost_max, self.cost) {
             (Some(max), Some(cost)) if cost >= max => {
                 limited(ErrorCode::CostLimit, format!("the session has cost ${cost:.4}; ${max:.4} is the most"))
@@ -490,6 +499,11 @@ impl<'a> Run<'a> {
         let now = self.session.clock.monotonic().saturating_sub(self.began);
         self.before_ms.saturating_add(millis(now))
     }
+}
+
+/// A reply as a part of the conversation.
+fn spoken(reply: &Reply) -> Message {
+    Message::Assistant { content: reply.text.clone(), calls: reply.calls.clone(), signatures: reply.signatures.clone() }
 }
 
 /// What a model may say is bounded where it comes in: what is kept must be readable for good, and fit into a request.

@@ -18,7 +18,8 @@ async fn text_comes_in_pieces_and_whole() {
         let pieces = ["Well, ", "hello ", "there."].map(|piece| Told::Text(piece.to_owned()));
         assert_eq!(heard.all(), pieces);
         let cache_write_tokens = if format == ModelFormat::Anthropic { 30 } else { 0 };
-        let usage = Usage { input_tokens: 100, cached_tokens: 60, cache_write_tokens, output_tokens: 7 };
+        let usage =
+            Usage { input_tokens: 100, cached_tokens: 60, cache_write_tokens, output_tokens: 7, estimated: false };
         assert_eq!(reply.usage, usage, "{format:?}");
     }
 }

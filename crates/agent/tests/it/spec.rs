@@ -107,8 +107,13 @@ fn a_secret_shows_itself_to_nobody() {
 #[test]
 fn what_tokens_cost_depends_on_what_the_cache_had() {
     let price = Price { input: 3.0, cached_input: 0.3, cache_write: 3.75, output: 15.0 };
-    let usage =
-        Usage { input_tokens: 1_000_000, cached_tokens: 600_000, cache_write_tokens: 100_000, output_tokens: 10_000 };
+    let usage = Usage {
+        input_tokens: 1_000_000,
+        cached_tokens: 600_000,
+        cache_write_tokens: 100_000,
+        output_tokens: 10_000,
+        estimated: false,
+    };
     let expected = 0.3 * 3.0 + 0.6 * 0.3 + 0.1 * 3.75 + 0.01 * 15.0;
     assert!((cost(&usage, &price) - expected).abs() < 1e-9);
     assert!(cost(&Usage::default(), &price).abs() < 1e-12);

@@ -125,13 +125,21 @@ async fn what_a_person_says_after_a_wrong_answer_comes_after_what_is_wrong_with_
 async fn a_server_that_does_not_say_what_it_takes_is_no_way_round_a_limit() {
     let house = house().await;
     let read = json!({ "tool": "file_read", "arguments": { "path": "a.txt" } });
-    let model = script(&json!([{ "calls": [read] }, { "text": "Read." }]));
+    let model = script(&json!([{ "calls": [read] }, { "calls": [read] }, { "text": "Read." }]));
     let mut sitting = Sitting::new(&house, "developer");
-    sitting.limits.tokens_max = Some(1_000_000);
+    sitting.limits.tokens_max = Some(100);
     let limited = sitting.play(&model, &work("read")).await;
     assert_eq!((limited.status, limited.error.unwrap().code), (Status::Limited, ErrorCode::TokenLimit));
+    assert!(limited.iterations == 1 && limited.usage.estimated, "{:?}", limited.usage);
+    assert!(limited.usage.input_tokens > 1_000 && limited.usage.output_tokens > 5, "{:?}", limited.usage);
+    // Without a limit nothing is counted; with one again, all of it is, what came without one included.
     sitting.limits.tokens_max = None;
-    assert_eq!(sitting.go_on(&model).await.status, Status::Completed);
+    let done = sitting.go_on(&model).await;
+    assert_eq!((done.status, done.iterations), (Status::Completed, 3));
+    assert_eq!(done.usage, limited.usage);
+    sitting.limits.tokens_max = Some(1_000_000);
+    let again = sitting.go_on(&model).await;
+    assert!(again.status == Status::Completed && again.usage.total() > 3 * limited.usage.total(), "{again:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

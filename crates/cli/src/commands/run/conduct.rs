@@ -133,7 +133,7 @@ fn stopped_by_signals() -> Control {
                     }
                     interrupted = true;
                     stop.pause.cancel();
-                    print::note(print::paint(print::WARN, "\npausing after the call under way; Ctrl-C again cancels"));
+                    print::note(print::paint(print::WARN, "\npausing; Ctrl-C again cancels"));
                 }
             }
         }

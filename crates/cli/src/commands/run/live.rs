@@ -138,7 +138,10 @@ impl Inner {
         };
         let tokens = match self.usage.total() {
             0 => String::new(),
-            _ => format!(" · {} tokens in{cached}, {} out", self.usage.input_tokens, self.usage.output_tokens),
+            _ => {
+                let about = if self.usage.estimated { "about " } else { "" };
+                format!(" · {about}{} tokens in{cached}, {} out", self.usage.input_tokens, self.usage.output_tokens)
+            }
         };
         format!("turn {turn}{tokens}{cost} · model {:.1} s", self.elapsed_ms as f64 / 1000.0)
     }
