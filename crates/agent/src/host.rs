@@ -13,6 +13,9 @@ use toolhost_host::{Decide, Error, Gate, Hooks, Presenter, Registered};
 
 use crate::model::ToolSpec;
 
+/// Longer than any ask lives.
+const PATIENCE: Duration = Duration::from_hours(24 * 365);
+
 /// The tools of a profile as a model is told of them. Made once for all sessions of the profile.
 pub struct Catalog {
     profile: String,
@@ -124,6 +127,11 @@ impl ToolHost {
         self.effect(name) == Effect::Asks
     }
 
+    /// Whether calls of a tool wait for people, or for what may.
+    pub(crate) fn waits(&self, name: &str) -> bool {
+        self.gate.registry().get(name).is_some_and(|tool| tool.facts.waits || tool.facts.effect == Effect::Asks)
+    }
+
     pub(crate) fn new_id(&self) -> CallId {
         self.ids.call_id()
     }
@@ -137,8 +145,6 @@ impl ToolHost {
         ends: &Ends,
         progress: Option<Arc<dyn ProgressSink>>,
     ) -> Outcome {
-        let call =
-            Call { id, tool: tool.to_owned(), arguments, scope: self.scope.clone(), caller: self.caller.clone() };
         let hooks = Hooks {
             cancel: ends.cancel.clone(),
             progress: progress.unwrap_or_else(|| Arc::new(Silent)),
@@ -146,11 +152,36 @@ impl ToolHost {
             hold: self.hold,
             let_go: ends.let_go.clone(),
         };
-        self.gate.call(call, hooks).await
+        self.gate.call(self.request(id, tool, arguments), hooks).await
     }
+
+    /// As [`ToolHost::call`], for a call that nobody is there to make again: it waits for a person as long as one may take.
+    pub(crate) async fn call_patiently(&self, id: CallId, tool: &str, arguments: Value, ends: &Ends) -> Outcome {
+        let hooks = Hooks {
+            cancel: ends.cancel.clone(),
+            presenter: self.presenter.clone(),
+            hold: Some(PATIENCE),
+            let_go: ends.let_go.clone(),
+            ..Hooks::default()
+        };
+        self.gate.call(self.request(id, tool, arguments), hooks).await
+    }
+
+    fn request(&self, id: CallId, tool: &str, arguments: Value) -> Call {
+        Call { id, tool: tool.to_owned(), arguments, scope: self.scope.clone(), caller: self.caller.clone() }
+    }
+}
+
+fn status(outcome: &Outcome) -> Option<&str> {
+    outcome.data.get("status").and_then(Value::as_str)
 }
 
 /// Whether a call waits for a person before it runs.
 pub(crate) fn is_held(outcome: &Outcome) -> bool {
-    outcome.data.get("status").and_then(Value::as_str) == Some("pending_approval")
+    status(outcome) == Some("pending_approval")
+}
+
+/// Whether a tool that waits for people itself has no answer yet: `pending`, `pending_answer`, `pending_review`.
+pub(crate) fn is_pending(outcome: &Outcome) -> bool {
+    status(outcome).is_some_and(|status| status.starts_with("pending"))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Deserialize;
 use toolhost_agent::Model;
 use toolhost_agent::model::{
@@ -115,7 +115,7 @@ fn of_spec(spec: ModelSpec, text: &str, models: &Models) -> anyhow::Result<(Arc<
             let table = models.tables.get(text).cloned().unwrap_or_default();
             let (url, key) = (base_url.as_deref(), table.key.as_deref());
             let mut config = ProviderConfig::found(provider, &model, url, key, &models.vault)?;
-            settle(&mut config, &table);
+            settle(&mut config, &table).with_context(|| format!("[models.\"{text}\"]"))?;
             config.headers = headers(&table, &models.vault)?;
             (Arc::new(Provider::new(config, Arc::new(SystemClock::default()))?), text.to_owned())
         }
@@ -132,10 +132,13 @@ fn headers(table: &ModelTable, vault: &Vault) -> anyhow::Result<Vec<(String, Sec
     table.headers.iter().map(value).collect()
 }
 
-fn settle(config: &mut ProviderConfig, table: &ModelTable) {
+fn settle(config: &mut ProviderConfig, table: &ModelTable) -> anyhow::Result<()> {
     config.window = table.window.unwrap_or(config.window);
     config.output_tokens = table.output_tokens.unwrap_or_else(|| output_default(config.window));
     if let Some(PriceTable { input, cached_input, cache_write, output }) = table.price {
+        if ![input, cached_input, cache_write, output].iter().all(|dollars| dollars.is_finite() && *dollars >= 0.0) {
+            bail!("a price is a number of dollars from 0");
+        }
         config.price = Some(Price { input, cached_input, cache_write, output });
     }
     config.extra.clone_from(&table.extra);
@@ -149,6 +152,7 @@ fn settle(config: &mut ProviderConfig, table: &ModelTable) {
     for (said, wait) in waits {
         *wait = said.map_or(*wait, Duration::from_secs);
     }
+    Ok(())
 }
 
 /// The file's absolute path, and what is in it.

@@ -79,17 +79,22 @@ pub(crate) fn cell(text: &str) -> String {
     }
 }
 
+/// Characters that are seen: colours take no room.
+fn shown_chars(cell: &str) -> usize {
+    anstream::adapter::strip_str(cell).map(|part| part.chars().count()).sum()
+}
+
 /// Columns as wide as their widest cell; the last one is not padded.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(shown_chars(cell));
         }
     }
     let render = |cells: Vec<&str>| {
         let padded = cells.iter().zip(&widths).enumerate().map(|(n, (cell, width))| {
-            let pad = if n + 1 == cells.len() { 0 } else { width - cell.chars().count() };
+            let pad = if n + 1 == cells.len() { 0 } else { width.saturating_sub(shown_chars(cell)) };
             format!("{cell}{}", " ".repeat(pad))
         });
         padded.collect::<Vec<_>>().join("  ")

@@ -37,10 +37,16 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without the key: a server may quote what it was sent.
+    /// `text` without the key, as it is or as JSON writes it: a server may quote what it was sent.
     #[must_use]
     pub fn scrub(&self, text: &str) -> String {
-        if self.0.len() < SCRUBBED_BYTES_MIN { text.to_owned() } else { text.replace(&self.0, HIDDEN) }
+        if self.0.len() < SCRUBBED_BYTES_MIN {
+            return text.to_owned();
+        }
+        let quoted = serde_json::Value::from(self.0.as_str()).to_string();
+        let quoted = quoted.trim_matches('"');
+        let slashed = quoted.replace('/', "\\/");
+        [slashed.as_str(), quoted, &self.0].iter().fold(text.to_owned(), |text, form| text.replace(form, HIDDEN))
     }
 }
 
@@ -59,5 +65,18 @@ impl fmt::Display for Secret {
 impl serde::Serialize for Secret {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(HIDDEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Secret;
+
+    #[test]
+    fn a_key_is_taken_out_however_it_is_quoted() {
+        let key = Secret::new("sk-a/b+\"c\\d==");
+        for text in ["sk-a/b+\"c\\d==", "sk-a/b+\\\"c\\\\d==", "sk-a\\/b+\\\"c\\\\d=="] {
+            assert_eq!(key.scrub(&format!("bad token {text}!")), "bad token ***!");
+        }
     }
 }

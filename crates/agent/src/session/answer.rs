@@ -6,15 +6,20 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{CallId, ErrorCode, Fate, JournalError};
+use toolhost_contract::{CallId, ErrorCode, ErrorKind, JournalError, Outcome};
 
+use super::calls::Standing;
 use super::run::{Halt, Run, recall};
-use super::{CallStep, TurnStep, step};
-use crate::model::{Arguments, Message, Reply, Stop, ToolCall, is_too_deep};
+use super::{TurnStep, step};
+use crate::host::is_held;
+use crate::model::{Arguments, Message, Reply, Stop, is_too_deep};
 use crate::prompt::mark_untrusted;
 
 /// Ids that a turn without calls needs: to stage, to validate and to discard.
 pub(super) const CHECK_CALLS: usize = 3;
+/// Their places among these.
+const STAGES: usize = 0;
+const DISCARDS: usize = 2;
 /// Characters of a summary.
 const SUMMARY_CHARS_MAX: usize = 6000;
 /// Lines in it that are quoted, fenced or indented as code is, in all.
@@ -70,7 +75,7 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
     let name = step::check(turn);
     if let Some(checked) = recall(run.session.journal, &name)? {
         if let Checked::Bad { discard: Some(set), .. } = &checked {
-            discard(run, said, set, true).await?;
+            discard(run, turn, said, set, true).await?;
         }
         return Ok(checked);
     }
@@ -84,24 +89,42 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
     run.session.journal.keep(&name, value, None).await?;
     if let Checked::Bad { discard: Some(set), .. } = &checked {
         run.session.journal.settle().await?;
-        discard(run, said, set, false).await?;
+        discard(run, turn, said, set, false).await?;
     }
     Ok(checked)
 }
 
 /// Discards a set in the model's name, unless an earlier run has.
-async fn discard(run: &Run<'_>, said: &TurnStep, set: &str, resumed: bool) -> Result<(), Halt> {
+async fn discard(run: &Run<'_>, turn: u32, said: &TurnStep, set: &str, resumed: bool) -> Result<(), Halt> {
     let [_, _, given] = ids(said)?;
-    let fate = if resumed { run.session.journal.fate(given).await? } else { Fate::NeverStarted };
-    let id = match fate {
-        Fate::Ended(_) => return Ok(()),
-        Fate::NeverStarted => given.clone(),
+    let former = run.former((turn, DISCARDS), given, resumed)?;
+    let id = match run.standing(&former).await? {
+        Standing::Done(true) => return Ok(()),
+        Standing::New(id) => id,
         // Discarding what is discarded is refused, and changes nothing.
-        Fate::Undone | Fate::Unknown => run.host.new_id(),
+        Standing::Done(false) | Standing::Unknown => run.anew(&former).await?,
     };
-    let arguments = json!({ "changeSetId": set });
-    run.host.call(id, "builder.change.discard", arguments, &run.stop.calls, None).await;
-    Ok(())
+    let outcome = put(run, id, "builder.change.discard", json!({ "changeSetId": set })).await?;
+    match outcome.error {
+        // Its draft would be in the way of all that comes instead.
+        Some(error) if error.kind == ErrorKind::Denied => {
+            let message = format!("{set} may not be applied, and could not be discarded: {}", error.message);
+            Err(Halt::Failed(error.code, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One call of the check. What was stopped, or waits for a person who has not answered, has said nothing of the answer:
+/// whoever resumes the session asks for it again.
+async fn put(run: &Run<'_>, id: CallId, tool: &str, arguments: Value) -> Result<Outcome, Halt> {
+    let outcome = run.host.call_patiently(id, tool, arguments, &run.stop.calls).await;
+    let is_stopped = outcome.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Cancelled);
+    if is_held(&outcome) || is_stopped {
+        run.stop.check()?;
+        return Err(Halt::Failed(ErrorCode::ToolForbidden, format!("`{tool}` was not allowed in time")));
+    }
+    Ok(outcome)
 }
 
 /// The ids of the calls that check an answer: to stage, to validate, to discard.
@@ -282,14 +305,16 @@ async fn stage(
         set.get("changeSetId").and_then(Value::as_str).filter(|_| set.as_object().is_some_and(|set| set.len() == 1));
     let name = step::staged(turn);
     let before: Option<String> = recall(run.session.journal, &name)?;
-    let fate = if resumed { run.session.journal.fate(to_stage).await? } else { Fate::NeverStarted };
-    let known = named.map(str::to_owned).or(before).or_else(|| run.staged_by_a_call(&set));
-    let id = match (known, fate) {
-        (Some(id), _) => id,
-        (None, Fate::NeverStarted | Fate::Undone) => {
-            let arguments = json!({ "changeSet": set });
-            let staged =
-                run.host.call(to_stage.clone(), "builder.change.stage", arguments, &run.stop.calls, None).await;
+    let id = match named.map(str::to_owned).or(before) {
+        Some(id) => id,
+        None => {
+            let former = run.former((turn, STAGES), to_stage, resumed)?;
+            let call = match run.standing(&former).await? {
+                Standing::New(id) => id,
+                // A set that is open already is not staged twice, whoever staged it.
+                Standing::Done(_) | Standing::Unknown => run.anew(&former).await?,
+            };
+            let staged = put(run, call, "builder.change.stage", json!({ "changeSet": set })).await?;
             if let Some(error) = staged.error {
                 let details = error.details.map(|details| format!("\n{details}")).unwrap_or_default();
                 let hint = error.hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
@@ -297,20 +322,15 @@ async fn stage(
                 let findings = format!("Your change set was not staged:\n{found}");
                 return Ok(Checked::Bad { code: error.code, findings, discard: None });
             }
-            let id = staged.data.get("changeSetId").and_then(Value::as_str).unwrap_or_default().to_owned();
-            run.session.journal.keep(&name, Value::String(id.clone()), None).await?;
-            id
-        }
-        (None, Fate::Ended(_) | Fate::Unknown) => {
-            return Ok(bad("It is unknown whether your change set was staged: the host ended while it was. Call \
-                `builder_change_validate` to see; then answer with `changeSet: {\"changeSetId\": …}`, or with the whole \
-                set again."));
+            let id = staged.data.get("changeSetId").and_then(Value::as_str).ok_or_else(|| shapeless(&staged))?;
+            run.session.journal.keep(&name, Value::from(id), None).await?;
+            id.to_owned()
         }
     };
     let arguments = json!({ "changeSetId": id });
     // It writes only what it found, so it may run again.
     let call = if resumed { run.host.new_id() } else { to_validate.clone() };
-    let found = run.host.call(call, "builder.change.validate", arguments, &run.stop.calls, None).await;
+    let found = put(run, call, "builder.change.validate", arguments).await?;
     if let Some(error) = found.error {
         let found = mark_untrusted("builder.change.validate", &error.message);
         return Ok(Checked::Bad {
@@ -319,8 +339,9 @@ async fn stage(
             discard: None,
         });
     }
+    let is_valid = found.data.get("valid").and_then(Value::as_bool).ok_or_else(|| shapeless(&found))?;
     let data = found.data;
-    if data.get("valid") == Some(&Value::Bool(true)) {
+    if is_valid {
         let warnings = data.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
         return Ok(Checked::Good(Answer::Change { assistant_summary: summary, change_set_id: id, warnings }));
     }
@@ -336,28 +357,6 @@ async fn stage(
     })
 }
 
-impl Run<'_> {
-    /// Remembers what a call has staged or discarded: a model is asked to stage and to validate, and then to answer with
-    /// what it has staged.
-    pub(super) fn note_sets(&mut self, call: &ToolCall, ended: &CallStep) {
-        let outcome = || -> Value { serde_json::from_str(&ended.content).unwrap_or_default() };
-        match ended.tool.as_str() {
-            "builder.change.stage" if ended.ok => {
-                let arguments = call.arguments.value();
-                let id = outcome().pointer("/data/changeSetId").and_then(Value::as_str).map(str::to_owned);
-                self.staged.extend(arguments.get("changeSet").cloned().zip(id));
-            }
-            "builder.change.discard" if ended.ok => {
-                let discarded = outcome().pointer("/data/discarded").and_then(Value::as_array).cloned();
-                let discarded = discarded.unwrap_or_default();
-                self.staged.retain(|(_, id)| !discarded.iter().any(|gone| gone.as_str() == Some(id)));
-            }
-            _ => {}
-        }
-    }
-
-    /// The set that a call has staged with these very operations.
-    fn staged_by_a_call(&self, set: &Value) -> Option<String> {
-        self.staged.iter().rev().find(|(staged, _)| staged == set).map(|(_, id)| id.clone())
-    }
+fn shapeless(outcome: &Outcome) -> Halt {
+    Halt::Failed(ErrorCode::BadResponse, format!("`{}` answered in another shape", outcome.meta.tool))
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use toolhost_contract::{CallId, ErrorCode, Fate, JournalError, Outcome, Progress, ProgressSink};
+use toolhost_contract::{CallId, ErrorCode, ErrorKind, Fate, JournalError, Outcome, Progress, ProgressSink};
 
 use super::event::{Event, Watch};
 use super::run::{Halt, Run, millis, recall};
 use super::{CallStep, CallSummary, ResultForm, TurnStep, step};
 use crate::budget::SESSION_RESULT_TOOL;
-use crate::host::is_held;
+use crate::host::{is_held, is_pending};
 use crate::model::{Arguments, DEPTH_MAX, Message, ToolCall};
 use crate::prompt::mark_untrusted;
 
@@ -49,7 +49,6 @@ impl Run<'_> {
     }
 
     fn add_result(&mut self, step: String, call: &ToolCall, ended: CallStep) {
-        self.note_sets(call, &ended);
         self.messages.push(Message::Tool {
             tool_call_id: step.clone(),
             name: call.name.clone(),
@@ -87,10 +86,8 @@ impl Run<'_> {
             // It may have run before under its id, and the audit tells two runs apart by their ids.
             return Ok(Before::Nothing { id: self.host.new_id() });
         }
-        let (mut id, mut again) = (given.clone(), 0);
-        while let Some(next) = recall::<CallId>(self.session.journal, &step::again(one.turn, one.n, again))? {
-            (id, again) = (next, again + 1);
-        }
+        let former = self.former((one.turn, one.n), given, true)?;
+        let id = former.id.clone();
         let told = |ok: bool, text: &str| {
             let code = (!ok).then_some(ErrorCode::ToolExecution);
             let (tool, brief) = (one.call.name.clone(), "what became of it in an earlier run".to_owned());
@@ -98,21 +95,12 @@ impl Run<'_> {
             let code = code.map(|code| code.as_str().to_owned());
             Ok(Before::Ended(CallStep { call_id: id.clone(), tool, ok, code, content, brief, ms: 0 }))
         };
-        let fate = match self.session.journal.fate(&id).await? {
-            Fate::Unknown if self.host.asks(&one.call.name) => Fate::Undone,
-            fate => fate,
-        };
-        match fate {
-            Fate::NeverStarted => Ok(Before::Nothing { id }),
-            Fate::Undone => {
-                let id = self.host.new_id();
-                // Known before it is used: the run after this one must ask what became of this id.
-                let value = serde_json::to_value(&id).map_err(|error| JournalError::Failed(error.to_string()))?;
-                self.session.journal.keep(&step::again(one.turn, one.n, again), value, None).await?;
-                Ok(Before::Nothing { id })
-            }
-            Fate::Ended(outcome) => {
-                let ok = outcome.get("ok").and_then(Value::as_bool).unwrap_or(false);
+        let asks = self.host.asks(&one.call.name);
+        match self.standing(&former).await? {
+            Standing::New(id) => Ok(Before::Nothing { id }),
+            // Who asks the same again finds what was asked, and its answer.
+            Standing::Done(_) | Standing::Unknown if asks => Ok(Before::Nothing { id: self.anew(&former).await? }),
+            Standing::Done(ok) => {
                 let how = if ok { "succeeded" } else { "failed" };
                 let text = format!(
                     "This call ran and {how}, but the host ended before its answer was kept. It was not run again. Look \
@@ -120,12 +108,44 @@ impl Run<'_> {
                 );
                 told(ok, &text)
             }
-            Fate::Unknown => told(
+            Standing::Unknown => told(
                 false,
                 "It is unknown whether this call ran: the host ended while it was under way. It was not run again. Look \
                  at what it would have changed before you decide whether to repeat it.",
             ),
         }
+    }
+
+    /// A call that an earlier run may have made, under the id that it was given then or that came after that. A journal
+    /// is asked for each step once.
+    pub(super) fn former(&self, place: (u32, usize), given: &CallId, resumed: bool) -> Result<Former, Halt> {
+        let again = |tries| recall(self.session.journal, &step::again(place.0, place.1, tries));
+        let (mut id, mut tries) = (given.clone(), 0);
+        while let Some(next) = if resumed { again(tries)? } else { None } {
+            (id, tries) = (next, tries + 1);
+        }
+        Ok(Former { place, id, tries, resumed })
+    }
+
+    /// What became of it.
+    pub(super) async fn standing(&self, former: &Former) -> Result<Standing, Halt> {
+        if !former.resumed {
+            return Ok(Standing::New(former.id.clone()));
+        }
+        Ok(match self.session.journal.fate(&former.id).await? {
+            Fate::NeverStarted => Standing::New(former.id.clone()),
+            Fate::Undone => Standing::New(self.anew(former).await?),
+            Fate::Ended(outcome) => Standing::Done(outcome.get("ok").and_then(Value::as_bool).unwrap_or(false)),
+            Fate::Unknown => Standing::Unknown,
+        })
+    }
+
+    /// An id to make it again. Known before it is used: the run after this one must ask what became of it.
+    pub(super) async fn anew(&self, former: &Former) -> Result<CallId, Halt> {
+        let (id, (turn, n)) = (self.host.new_id(), former.place);
+        let value = serde_json::to_value(&id).map_err(|error| JournalError::Failed(error.to_string()))?;
+        self.session.journal.keep(&step::again(turn, n, former.tries), value, None).await?;
+        Ok(id)
     }
 
     async fn call_now(&self, one: &One<'_>, step: &str, id: CallId) -> Result<CallStep, Halt> {
@@ -152,8 +172,8 @@ impl Run<'_> {
         let began = self.session.clock.monotonic();
         let progress = Arc::new(CallProgress { step: step.clone(), watch: Arc::clone(self.watch) });
         let outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.calls, Some(progress)).await;
-        if self.stop.calls.let_go.is_cancelled() && is_held(&outcome) {
-            // Nothing of it has run. Whoever resumes the session asks for it again, and finds the same ask.
+        if self.is_unsaid(&id, &tool, &outcome).await? {
+            // Whoever resumes the session asks for it again, and finds the same ask.
             self.stop.check()?;
         }
         let ms = millis(self.session.clock.monotonic().saturating_sub(began));
@@ -165,6 +185,21 @@ impl Run<'_> {
         let code = error.map(|code| code.as_str().to_owned());
         let brief = brief(&outcome.text);
         Ok(CallStep { call_id: id, tool: outcome.meta.tool, ok: outcome.ok, code, content, brief, ms })
+    }
+
+    /// Whether a call was stopped before a person had answered, and has done nothing.
+    async fn is_unsaid(&self, id: &CallId, tool: &str, outcome: &Outcome) -> Result<bool, Halt> {
+        if self.stop.check().is_ok() {
+            return Ok(false);
+        }
+        let waits = self.host.waits(tool);
+        if is_held(outcome) || waits && is_pending(outcome) {
+            return Ok(true);
+        }
+        if outcome.error.as_ref().is_none_or(|error| error.kind != ErrorKind::Cancelled) {
+            return Ok(false);
+        }
+        Ok(waits || matches!(self.session.journal.fate(id).await?, Fate::NeverStarted | Fate::Undone))
     }
 
     /// What the loop itself has to say of a call, in the form of a result.
@@ -239,6 +274,25 @@ struct One<'a> {
     /// The turn was said in an earlier run: this call may have run then.
     resumed: bool,
     reads: bool,
+}
+
+/// A call that an earlier run may have made.
+pub(super) struct Former {
+    place: (u32, usize),
+    /// Under which it was made last.
+    id: CallId,
+    /// How often it was begun again.
+    tries: u32,
+    resumed: bool,
+}
+
+/// What became of a call in an earlier run.
+pub(super) enum Standing {
+    /// It has changed nothing; it is to be made under this id, of which the audit has no row that says otherwise.
+    New(CallId),
+    /// It came to its end; whether rightly.
+    Done(bool),
+    Unknown,
 }
 
 /// What is known of a call before it is run.

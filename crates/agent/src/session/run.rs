@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 
@@ -202,8 +201,6 @@ pub(super) struct Run<'a> {
     pub(super) stop: &'a Stop,
     pub(super) messages: Vec<Message>,
     pub(super) calls: Vec<CallSummary>,
-    /// Change sets that calls have staged and none has discarded, with their ids.
-    pub(super) staged: Vec<(Value, String)>,
     /// Turns of the session so far, and messages of people before the next one.
     turn: u32,
     heard: u32,
@@ -249,7 +246,6 @@ impl<'a> Run<'a> {
             stop,
             messages: session.opening.messages.clone(),
             calls: Vec::new(),
-            staged: Vec::new(),
             turn: 0,
             heard: 0,
             asked: 0,

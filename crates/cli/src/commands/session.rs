@@ -49,13 +49,13 @@ enum Action {
         id: String,
         /// Something to tell the model before it goes on
         message: Option<String>,
-        /// Another model than before
+        /// Another model than before, for this time
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         #[command(flatten)]
         limits: LimitFlags,
     },
-    /// Stop a session after the call under way, wherever it runs
+    /// Stop a session after the call under way, or at once where that waits for a person; wherever it runs
     Pause { id: String },
     /// End a session for good, wherever it runs
     Cancel { id: String },

@@ -1,16 +1,21 @@
 //! A session that works on a package: its answer is a change set, whoever staged it and wherever the host died.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use toolhost_agent::model::{Reply, Stop, Usage};
 use toolhost_agent::session::{Answer, LoopResult, Status, TurnStep, step};
 use toolhost_agent::start::{BuilderTarget, Task};
+use toolhost_builder::Package;
 use toolhost_builder::envelope::{Mode, TargetType};
-use toolhost_contract::{CallId, Effect};
+use toolhost_builder::limits::Size;
+use toolhost_contract::{Answer as Allowed, CallId, Effect, Signal};
+use toolhost_host::{Asking, Decision, Unattended};
 use toolhost_store::Event as Row;
-use toolhost_testkit::House;
+use toolhost_testkit::{House, TempWorkspace};
 
 use crate::agent_room::{Sitting, script};
-use crate::builder::{house_with_sample, shelf_of};
+use crate::builder::{house_with_sample, sample, shelf_of};
 use crate::builder_changes::in_session;
 use crate::engines::engines;
 
@@ -107,8 +112,8 @@ fn said(set: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_dies_while_an_answer_is_looked_at_leaves_no_bad_set_behind() {
     for engine in engines() {
-        // Before it was found to be bad; after that; and while it was being discarded.
-        for (died, steps_kept, is_discarding) in [("staged", 2, false), ("found", 3, false), ("discarding", 3, true)] {
+        // While it was being staged, after that, when it was found to be bad, and while it was being discarded.
+        for (died, steps_kept) in [("staging", 1), ("just staged", 1), ("staged", 2), ("found", 3), ("discarding", 3)] {
             let house = house_with_sample(&engine).await;
             let (good, bad) = sets(&house).await;
             let bad_said =
@@ -126,13 +131,61 @@ async fn a_host_that_dies_while_an_answer_is_looked_at_leaves_no_bad_set_behind(
             } });
             let steps = [(step::turn(0), said(&bad)), (step::staged(0), set.clone()), (step::check(0), found)];
             sitting.killed_after(&opening, &steps[..steps_kept]).await;
-            if is_discarding {
-                let id = CallId::new("call-discard");
-                sitting.noted(("builder.change.discard", Effect::Writes), Row::Started, &id, None).await;
+            let under_way = match died {
+                "staging" | "just staged" => Some(("builder.change.stage", "call-stage")),
+                "discarding" => Some(("builder.change.discard", "call-discard")),
+                _ => None,
+            };
+            if let Some((tool, id)) = under_way {
+                let (tool, id) = ((tool, Effect::Writes), CallId::new(id));
+                sitting.noted(tool, Row::Started, &id, None).await;
+                if died == "just staged" {
+                    sitting.noted(tool, Row::Finished, &id, Some(json!({ "ok": true }))).await;
+                }
             }
             let result = sitting.go_on(&model).await;
             assert_eq!((result.status, result.repairs), (Status::Completed, 1), "{engine} {died}: {result:?}");
             assert_eq!(left(&sitting, &result).await, "cs-2", "{engine} {died}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_is_asked_about_an_answer_is_waited_for_and_survives_a_pause() {
+    let rules: String = ["stage", "validate", "discard"]
+        .map(|tool| format!("[[profiles.builder.rules]]\ntool = 'builder.change.{tool}'\ndecide = 'ask'\n"))
+        .concat();
+    // A call of a model would come back as pending at once.
+    let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
+    let house = crate::room::house(TempWorkspace::new()).operator(&rules).asking(asking).build().await;
+    shelf_of(&house, house.project.id).import(&Package::read(sample()), false, Size::default()).await.unwrap();
+    let (good, bad) = sets(&house).await;
+    let model = script(&json!([
+        { "text": answer(&bad).to_string() },
+        { "expect": { "user": "may not be applied" }, "text": answer(&good).to_string() },
+    ]));
+    let sitting = Sitting::new(&house, "builder");
+    sitting.begin(&sitting.opening(&model, &task()).await.unwrap()).await;
+    let (queue, project) = (house.gate.queue(), house.project.id);
+    let asked = async |number: i64| {
+        while queue.get(project, number).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    // To stage, to validate and to discard the bad one; to stage and to validate the good one.
+    for number in 1..=5 {
+        let held = sitting.hold().await;
+        let pauses = async {
+            asked(number).await;
+            house.store.sessions().want(project, &sitting.id, Signal::Pause).await.unwrap();
+        };
+        let (result, ()) = tokio::join!(sitting.go_on_with(&held, &model), pauses);
+        assert_eq!(result.status, Status::Paused, "{number}: {result:?}");
+        let decision = Decision { answer: Allowed::Allow, rule: None };
+        queue.decide(&house.owner(), number, decision, "test").await.unwrap();
+    }
+    let result = sitting.go_on(&model).await;
+    assert_eq!((result.status, result.repairs), (Status::Completed, 1), "{result:?}");
+    left(&sitting, &result).await;
+    assert!(queue.get(project, 6).await.is_err(), "each was asked once");
 }

@@ -339,4 +339,22 @@ async fn what_an_operator_says_of_a_model_is_in_its_requests() {
     assert_eq!((&asked.body["max_tokens"], &asked.body["temperature"]), (&json!(1234), &json!(0.5)));
     assert!(asked.headers.contains(&("x-gate".to_owned(), "gate-value-1".to_owned())));
     assert!(!format!("{ran:?}").contains("gate-value-1"), "it is a key as any other");
+    let wrong = [
+        ("price = { input = nan, cached_input = 0, cache_write = 0, output = 0 }", "a price is"),
+        ("price = { input = -1.0, cached_input = 0, cache_write = 0, output = 0 }", "a price is"),
+        ("output_tokens = 0", "a reply of 0 tokens"),
+        ("output_tokens = 500000", "leaves nothing"),
+        ("headers = { Host = \"MOCK_KEY\" }", "belongs to the connection"),
+    ];
+    for (line, said) in wrong {
+        workspace.write_beside(
+            "operator.toml",
+            &format!("model = \"{spec}\"\n[models.\"{spec}\"]\nkey = \"MOCK_KEY\"\n{line}\n"),
+        );
+        let program = Program::new(crate::room::TOOLHOST, &workspace)
+            .variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"))
+            .variable("MOCK_KEY", ModelServer::KEY);
+        let ran = program.run(&["run", "say"]);
+        assert!(ran.code != Some(0) && ran.stderr.contains(said), "{line}: {ran:?}");
+    }
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolhost_agent::model::{Arguments, Reply, Stop, ToolCall, Usage};
-use toolhost_agent::session::{Answer, SayStep, Status, TurnStep, step};
+use toolhost_agent::model::{Arguments, Reply, Script, Stop, ToolCall, Usage};
+use toolhost_agent::session::{Answer, LoopResult, SayStep, Status, TurnStep, step};
 use toolhost_agent::start::{self, Task};
 use toolhost_contract::{Answer as Allowed, CallId, Effect, ErrorCode, Journal, Signal};
 use toolhost_host::{Asking, Decision, Unattended};
-use toolhost_store::{Event as Row, StepRow};
+use toolhost_store::{AskState, Event as Row, SessionState, StepRow};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace};
 
 use crate::agent_room::{Sitting, script, work};
@@ -209,37 +209,99 @@ async fn what_waits_for_a_person_has_not_been_read_when_a_session_begins() {
     assert!(refused.to_string().contains("waits for a person's approval"), "{refused}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_pause_waits_for_nobody_and_the_call_asks_again_when_the_session_goes_on() {
+/// A house where a person is asked, and takes their time.
+async fn house_that_asks(database: Option<String>) -> House {
     let rule = "[[profiles.developer.rules]]\ntool = 'file.write'\ndecide = 'ask'\n";
     let asking = Asking { unattended: Unattended::Wait, hold: Duration::from_secs(600), ..Asking::default() };
+    HouseBuilder::of(toolhost_tools::all).operator(rule).asking(asking).database(database).build().await
+}
+
+/// Sessions whose first call waits for a person: the profile, the model, what the person says.
+fn that_wait() -> [(&'static str, Value, Allowed); 2] {
+    let write = json!({ "tool": "file_write", "arguments": { "path": "new.txt", "content": "new" } });
+    let ask = json!({ "tool": "human_ask", "arguments": { "question": "May it go?", "kind": "yes_no" } });
+    [("developer", write, Allowed::Allow), ("planner", ask, Allowed::Yes)]
+}
+
+async fn state(house: &House, ask: i64) -> AskState {
+    house.gate.queue().get(house.project.id, ask).await.unwrap().0.state
+}
+
+/// Runs a new session until its call waits, and stops it then.
+async fn stopped(sitting: &Sitting<'_>, call: &Value, ask: i64, stop: Option<Signal>) -> (Script, LoopResult) {
+    let model = script(&json!([{ "calls": [call] }, { "text": "Done." }]));
+    sitting.begin(&sitting.opening(&model, &work("do it")).await.unwrap()).await;
+    let held = sitting.hold().await;
+    let (queue, project) = (sitting.house.gate.queue(), sitting.house.project.id);
+    let stops = async {
+        while queue.get(project, ask).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        if let Some(signal) = stop {
+            sitting.house.store.sessions().want(project, &sitting.id, signal).await.unwrap();
+        }
+    };
+    let (result, ()) = tokio::join!(sitting.go_on_with(&held, &model), stops);
+    held.release(SessionState::Paused, None).await.unwrap();
+    (model, result)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_waits_for_nobody_and_the_call_asks_again_when_the_session_goes_on() {
     for engine in engines() {
-        let house = HouseBuilder::of(toolhost_tools::all).operator(rule).asking(asking);
-        let house = house.database(engine.url.clone()).build().await;
-        let write = json!({ "tool": "file_write", "arguments": { "path": "new.txt", "content": "new" } });
-        let model = script(&json!([{ "calls": [write] }, { "text": "Written." }]));
-        let sitting = Sitting::new(&house, "developer");
-        let opening = sitting.opening(&model, &work("write")).await.unwrap();
-        sitting.begin(&opening).await;
+        let house = house_that_asks(engine.url.clone()).await;
+        for (ask, (profile, call, says)) in (1..).zip(that_wait()) {
+            let sitting = Sitting::new(&house, profile);
+            let (model, paused) = stopped(&sitting, &call, ask, Some(Signal::Pause)).await;
+            assert_eq!((paused.status, paused.calls.len()), (Status::Paused, 0), "{paused:?}");
+            assert_eq!(state(&house, ask).await, AskState::Open);
+            let decision = Decision { answer: says, rule: None };
+            house.gate.queue().decide(&house.owner(), ask, decision, "test").await.unwrap();
+            let result = Sitting::of(&house, profile, &sitting.id).go_on(&model).await;
+            assert_eq!(
+                (result.status, result.calls.len(), result.calls[0].ok),
+                (Status::Completed, 1, true),
+                "{result:?}"
+            );
+            let told = sitting.contents().await[0].1["content"].as_str().unwrap().to_owned();
+            assert!(told.contains(if profile == "planner" { "yes" } else { "created new.txt" }), "{told}");
+            assert!(house.gate.queue().get(house.project.id, ask + 1).await.is_err(), "it was asked once");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_time_leaves_what_a_person_had_not_answered_to_be_asked_again() {
+    for (profile, call, says) in that_wait() {
+        let house = house_that_asks(None).await;
+        let mut sitting = Sitting::new(&house, profile);
+        sitting.limits.time_max = Some(Duration::from_millis(300));
+        let (model, late) = stopped(&sitting, &call, 1, None).await;
+        assert_eq!((late.status, late.calls.len()), (Status::Limited, 0), "{late:?}");
+        sitting.limits.time_max = None;
         let held = sitting.hold().await;
-        let (queue, sessions, project) = (house.gate.queue(), house.store.sessions(), house.project.id);
-        let pauses = async {
-            while queue.get(project, 1).await.is_err() {
+        let answers = async {
+            while house.gate.queue().get(house.project.id, 2).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            sessions.want(project, &sitting.id, Signal::Pause).await.unwrap();
+            let decision = Decision { answer: says, rule: None };
+            house.gate.queue().decide(&house.owner(), 2, decision, "test").await.unwrap();
         };
-        let (result, ()) = tokio::join!(sitting.go_on_with(&held, &model), pauses);
-        assert_eq!((result.status, result.calls.len()), (Status::Paused, 0), "{result:?}");
-        drop(held);
-        let decision = Decision { answer: Allowed::Allow, rule: None };
-        queue.decide(&house.owner(), 1, decision, "test").await.unwrap();
-        assert!(!house.workspace.has("new.txt"), "nobody is there to run it");
-        let again = Sitting::of(&house, "developer", &sitting.id);
-        let result = again.go_on(&model).await;
-        assert_eq!((result.status, result.calls.len()), (Status::Completed, 1), "{result:?}");
-        assert_eq!(house.workspace.read("new.txt"), "new");
-        assert!(queue.get(project, 2).await.is_err(), "it was asked once");
+        let (result, ()) = tokio::join!(sitting.go_on_with(&held, &model), answers);
+        assert_eq!((result.status, result.calls[0].ok), (Status::Completed, true), "{result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_cancelled_asks_nobody_any_more() {
+    for engine in engines() {
+        let house = house_that_asks(engine.url.clone()).await;
+        for (ask, (profile, call, _)) in (1..).zip(that_wait()) {
+            let sitting = Sitting::new(&house, profile);
+            stopped(&sitting, &call, ask, Some(Signal::Pause)).await;
+            house.store.sessions().want(house.project.id, &sitting.id, Signal::Cancel).await.unwrap();
+            assert_eq!(state(&house, ask).await, AskState::Withdrawn, "{profile}");
+        }
     }
 }
 

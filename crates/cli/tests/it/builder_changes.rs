@@ -491,3 +491,30 @@ async fn twenty_racing_applies_of_one_set_have_one_winner() {
         assert_eq!(shelf_of(&house, house.project.id).history().await.unwrap().len(), 2);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_is_open_is_not_staged_twice() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let arguments = json!({"workflowId": FLOW, "nodeId": STEP});
+        let read = in_session(&house, "s1", "builder.step.read", arguments.clone()).await;
+        let change = |read: &Outcome, words: &str| {
+            let text = format!("{}\n{words}\n", data(read)["step_markdown"].as_str().unwrap());
+            set(json!([step_operation(STEP, &text)]), data(read)["revisions"].clone())
+        };
+        let first = change(&read, "Once.");
+        let stage = async |set: &Value| in_session(&house, "s1", "builder.change.stage", set.clone()).await;
+        assert_eq!(data(&stage(&first).await)["changeSetId"], "cs-1");
+        assert_eq!(data(&stage(&first).await), data(&stage(&first).await));
+        data(&in_session(&house, "s1", "builder.change.validate", json!({})).await);
+        assert_eq!(data(&stage(&first).await)["changeSetId"], "cs-1", "{engine}");
+        // Another session has an overlay of its own, and what came later is not taken away.
+        let other = in_session(&house, "s2", "builder.change.stage", first.clone()).await;
+        assert_eq!(data(&other)["changeSetId"], "cs-2");
+        let read = in_session(&house, "s1", "builder.step.read", arguments).await;
+        assert_eq!(data(&stage(&change(&read, "Twice.")).await)["changeSetId"], "cs-3");
+        assert_eq!(refused(&stage(&first).await).0, "AI_REVISION_BASE_MISMATCH");
+        data(&in_session(&house, "s1", "builder.change.discard", json!({})).await);
+        assert_eq!(data(&stage(&first).await)["changeSetId"], "cs-4", "what was discarded is staged anew");
+    }
+}

@@ -91,14 +91,20 @@ pub struct Preview {
 }
 
 impl Shelf {
-    /// Keeps a change set in the session's overlay; nobody else sees it.
+    /// Keeps a change set in the session's overlay; nobody else sees it. The very set that is open there, and that no later
+    /// one has changed, is not kept twice.
     pub async fn stage(&self, session: &str, value: &Value) -> Result<Staged> {
         let Parsed { mut set, mut warnings } = change::parse(value).map_err(PackageError::Contract)?;
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;
         let overlay = self.overlay(session);
-        self.room_for_one_more(&mut tx, &overlay).await?;
         let drafts = self.drafts(&mut tx, session.into()).await?;
+        if let Some(number) = self.open_already(&mut tx, &set, &drafts).await? {
+            let objects = drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
+            let (impact, status) = (impact(&set.operations), "staged".to_owned());
+            return Ok(Staged { change_set_id: set_id(number), status, objects, warnings, impact });
+        }
+        self.room_for_one_more(&mut tx, &overlay).await?;
         let mut want = Want::objects(set.operations.iter().map(|operation| &operation.object));
         want.manifest = set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_)));
         let (asked, unclear) = change::wanted(&set);
@@ -332,6 +338,18 @@ impl Shelf {
              AND state IN ('staged', 'validated') ORDER BY number";
         let rows = sql(text).bind(self.who.project_id).bind(overlay).all(tx).await?;
         rows.iter().map(|row| Ok(row.get("number")?)).collect()
+    }
+
+    async fn open_already(&self, tx: &mut Tx, set: &ChangeSet, drafts: &[Draft]) -> Result<Option<i64>> {
+        let of = |operation: &Operation| drafts.iter().find(|draft| draft.object == operation.object);
+        let mut numbers = set.operations.iter().map(|operation| of(operation).map(|draft| draft.set));
+        let Some(Some(first)) = numbers.next() else { return Ok(None) };
+        if !numbers.all(|number| number == Some(first)) {
+            return Ok(None);
+        }
+        let text = "SELECT body FROM change_set WHERE project_id = $1 AND number = $2";
+        let body: String = sql(text).bind(self.who.project_id).bind(first).one(tx).await?.get("body")?;
+        Ok((serde_json::from_str::<Value>(&body)? == set.to_value()).then_some(first))
     }
 
     async fn room_for_one_more(&self, tx: &mut Tx, overlay: &str) -> Result<()> {

@@ -308,6 +308,9 @@ impl Sessions {
             if text.run(&mut tx).await? == 0 {
                 return Ok(None);
             }
+            if ended == SessionState::Cancelled {
+                withdraw_asks(&mut tx, project, id).await?;
+            }
         }
         tx.commit().await?;
         self.get(project, id).await.map(Some)
@@ -321,7 +324,18 @@ async fn end_cancelled(tx: &mut Tx, project: i64, found: &SessionRow, now: i64) 
          WHERE project_id = $1 AND id = $2 AND wanted = 'cancel' AND COALESCE(host, '') = $3 AND epoch = $4";
     let was = found.host.clone().unwrap_or_default();
     let query = sql(text).bind(project).bind(&found.id).bind(was).bind(found.epoch).bind(now);
-    Ok(query.run(tx).await? > 0)
+    if query.run(tx).await? == 0 {
+        return Ok(false);
+    }
+    withdraw_asks(tx, project, &found.id).await?;
+    Ok(true)
+}
+
+/// What a session that will never go on has asked, nobody need answer.
+async fn withdraw_asks(tx: &mut Tx, project: i64, session: &str) -> Result<()> {
+    let text = "UPDATE ask SET state = 'withdrawn' WHERE project_id = $1 AND session_id = $2 AND state IN ('open', 'answered')";
+    sql(text).bind(project).bind(session).run(tx).await?;
+    Ok(())
 }
 
 impl Steps {

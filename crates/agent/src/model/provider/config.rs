@@ -11,6 +11,9 @@ use crate::model::{Keys, ModelError, Price, ProviderKind, Secret};
 /// Bytes of a reply as it comes, events and all. The longest replies of 2026 are a tenth of it.
 const REPLY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Headers that say how a request is carried.
+const FRAMING: [&str; 7] = ["connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"];
+
 /// A provider's model.
 #[derive(Debug, Clone)]
 pub struct ProviderConfig {
@@ -143,6 +146,12 @@ impl ProviderConfig {
     pub(super) fn check(&self) -> Result<(), ModelError> {
         if self.model.trim().is_empty() {
             return Err(ModelError::Disabled("the model has no name".to_owned()));
+        }
+        if self.output_tokens == 0 {
+            return Err(ModelError::Disabled("a reply of 0 tokens is none".to_owned()));
+        }
+        if let Some((name, _)) = self.headers.iter().find(|(name, _)| FRAMING.contains(&name.to_lowercase().as_str())) {
+            return Err(ModelError::Disabled(format!("the header {name} belongs to the connection")));
         }
         if self.output_tokens >= self.window {
             let (output, window) = (self.output_tokens, self.window);

@@ -60,7 +60,9 @@ impl Failure {
     /// What a server says that said no.
     pub(super) fn said(status: Option<u16>, body: &str, retry_after: Option<Duration>) -> Self {
         let value = serde_json::from_str::<Value>(body).unwrap_or(Value::Null);
-        let message = message(&value).unwrap_or_else(|| body.to_owned());
+        // Written anew, JSON has no escapes that a key could hide behind.
+        let whole = || if value.is_null() { body.to_owned() } else { value.to_string() };
+        let message = message(&value).unwrap_or_else(whole);
         let message = if message.trim().is_empty() { "nothing more".to_owned() } else { message.trim().to_owned() };
         let code = code(&value);
         let lower = message.to_lowercase();

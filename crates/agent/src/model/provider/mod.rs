@@ -119,7 +119,7 @@ impl Provider {
             let wait = self.config.retry.wait(attempt, failure.retry_after());
             attempt += 1;
             let why = failure.error.to_string();
-            tracing::warn!(model = %self.facts.name, attempt, why, "the model is asked again");
+            tracing::debug!(model = %self.facts.name, attempt, why, "the model is asked again");
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             follow.delta(Delta::Again { attempt, wait_ms, why: &why });
             tokio::time::sleep(wait).await;
