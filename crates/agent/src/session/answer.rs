@@ -88,7 +88,6 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
     let value = serde_json::to_value(&checked).map_err(|error| JournalError::Failed(error.to_string()))?;
     run.session.journal.keep(&name, value, None).await?;
     if let Checked::Bad { discard: Some(set), .. } = &checked {
-        run.session.journal.settle().await?;
         discard(run, turn, said, set, false).await?;
     }
     Ok(checked)
@@ -118,6 +117,8 @@ async fn discard(run: &Run<'_>, turn: u32, said: &TurnStep, set: &str, resumed: 
 /// One call of the check. What was stopped, or waits for a person who has not answered, has said nothing of the answer:
 /// whoever resumes the session asks for it again.
 async fn put(run: &Run<'_>, id: CallId, tool: &str, arguments: Value) -> Result<Outcome, Halt> {
+    // What was found, and under which id this is asked, must be known to whoever comes after a host that dies now.
+    run.session.journal.settle().await?;
     let outcome = run.host.call_patiently(id, tool, arguments, &run.stop.calls).await;
     let is_stopped = outcome.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Cancelled);
     if is_held(&outcome) || is_stopped {
@@ -300,7 +301,6 @@ async fn stage(
 ) -> Result<Checked, Halt> {
     let [to_stage, to_validate, _] = ids(said)?;
     run.stop.check()?;
-    run.session.journal.settle().await?;
     let named =
         set.get("changeSetId").and_then(Value::as_str).filter(|_| set.as_object().is_some_and(|set| set.len() == 1));
     let name = step::staged(turn);
