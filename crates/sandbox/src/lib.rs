@@ -20,6 +20,7 @@ mod local;
 mod output;
 mod path;
 mod proxy;
+mod remover;
 mod shell;
 mod spawner;
 mod text;
