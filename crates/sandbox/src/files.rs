@@ -20,6 +20,8 @@ use crate::error::{Error, Result};
 use crate::executor::{Content, EntryKind, ReadSpan, Spot, WriteGuard, Written};
 use crate::path::{POLICY_FILE, WsPath, is_git_internal, is_state};
 
+/// The permission bits that a written file keeps: without those by which it would run as its owner or group.
+const MODE_KEPT: u32 = 0o777;
 /// Largest file whose hash is compared before a write.
 const HASHED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
@@ -117,7 +119,7 @@ impl Tree {
         if let Some(expected) = &guard.expected_sha256 {
             check_unchanged(&place, path, expected)?;
         }
-        let mode = guard.mode.or(present.as_ref().map(|m| cap_std::fs::MetadataExt::mode(m) & 0o7777));
+        let mode = guard.mode.or(present.as_ref().map(cap_std::fs::MetadataExt::mode)).map(|mode| mode & MODE_KEPT);
         self.replace(&place, bytes, mode, guard.create_only).map_err(io)?;
         Ok(Written {
             created: present.is_none(),
@@ -131,6 +133,7 @@ impl Tree {
         let source = self.place_of_link(from, Missing::Refuse, true)?;
         source.parent.symlink_metadata(&source.name).map_err(|e| Error::from_io(from.as_str(), e))?;
         let target = self.place_of_link(to, Missing::CreateParents, true)?;
+        clear_set_id(&source).map_err(|e| Error::from_io(from.as_str(), e))?;
         rustix::fs::renameat_with(&source.parent, &source.name, &target.parent, &target.name, RenameFlags::NOREPLACE)
             .map_err(|e| Error::from_io(to.as_str(), e.into()))?;
         sync_folder(&source.parent);
@@ -346,10 +349,6 @@ impl Tree {
             file.set_permissions(std::fs::Permissions::from_mode(mode))?;
         }
         file.write_all(bytes)?;
-        if let Some(mode) = mode.filter(|mode| mode & 0o6000 != 0) {
-            // Where the writer is not root, the writing has cleared them.
-            file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-        }
         file.sync_all()?;
         let temp = match temp {
             Some(temp) => temp.to_owned(),
@@ -397,6 +396,17 @@ impl Tree {
 enum Missing {
     Refuse,
     CreateParents,
+}
+
+/// A file that a tool moves does not go on to run as its owner or group.
+fn clear_set_id(place: &Place) -> std::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&place.parent, &place.name, flags, Mode::empty())?;
+    let mode = rustix::fs::fstat(&file)?.st_mode;
+    if FileType::from_raw_mode(mode).is_file() && mode & 0o6000 != 0 {
+        rustix::fs::chmod(proc_path(&file), Mode::from_raw_mode(mode & MODE_KEPT))?;
+    }
+    Ok(())
 }
 
 /// What is at the place, and not what a link there leads to.

@@ -64,6 +64,8 @@ pub struct Limits {
     pub processes: u64,
     /// Size of the private `/tmp` and home, each.
     pub tmp_bytes: u64,
+    /// Size of the private `/dev/shm`, which is the machine's memory.
+    pub shm_bytes: u64,
     /// A command that writes more is ended.
     pub output_bytes: u64,
     pub walk_threads: usize,
@@ -76,6 +78,7 @@ impl Default for Limits {
             open_files: 1024,
             processes: 1024,
             tmp_bytes: 2 << 30,
+            shm_bytes: 512 << 20,
             output_bytes: 64 << 30,
             walk_threads: std::thread::available_parallelism().map_or(2, usize::from).min(8),
         }

@@ -15,6 +15,7 @@ use crate::helper;
 use crate::local::{LocalConfig, Room};
 use crate::path::{POLICY_FILE, STATE_FOLDER};
 use crate::proxy;
+use crate::remover::Scratch;
 
 /// Where the helper appears inside the full fence.
 const HELPER_INSIDE: &str = "/run/toolhost-exec";
@@ -60,7 +61,7 @@ pub(crate) struct Plan {
     /// Whether the first process is our supervisor, which must be asked to end, not killed.
     pub(crate) supervised: bool,
     /// Removed, with what the command left there, when the plan is dropped.
-    pub(crate) _temp: Option<tempfile::TempDir>,
+    pub(crate) _temp: Option<Scratch>,
 }
 
 /// How commands are fenced on this machine; found by the probe.
@@ -158,17 +159,18 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -
         });
     }
     let io = |source| Error::Io { path: "a private temporary folder".to_owned(), source };
-    let temp = tempfile::Builder::new().prefix("toolhost-run-").tempdir_in(&config.temp).map_err(io)?;
+    let temp = Scratch::new(&config.temp, "toolhost-run-").map_err(io)?;
+    let tmp = temp.path();
     if let Some((uid, gid)) = method.identity.become_user() {
-        std::os::unix::fs::chown(temp.path(), Some(uid), Some(gid)).map_err(io)?;
+        std::os::unix::fs::chown(&tmp, Some(uid), Some(gid)).map_err(io)?;
     }
-    std::fs::set_permissions(temp.path(), std::fs::Permissions::from_mode(0o700)).map_err(io)?;
+    std::fs::set_permissions(&tmp, std::fs::Permissions::from_mode(0o700)).map_err(io)?;
 
     let mut readable = system_readable(config);
     readable.extend(room.writable_folders());
     // Not all of `/dev`: the operator's terminal is in it.
     readable.extend(["/dev/random", "/dev/urandom"].map(PathBuf::from));
-    let mut writable = vec![temp.path().to_owned()];
+    let mut writable = vec![tmp.clone()];
     writable.extend(["/dev/null", "/dev/zero", "/dev/full"].map(PathBuf::from));
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders());
@@ -185,8 +187,8 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -
         network: NetworkMode::None,
         limits: limits(method, config, command),
     };
-    let home = if enforce { temp.path().to_owned() } else { config.home.clone() };
-    let env = environment(config, command, &temp.path().to_string_lossy(), &home, NetworkMode::None);
+    let home = if enforce { tmp.clone() } else { config.home.clone() };
+    let env = environment(config, command, &tmp.to_string_lossy(), &home, NetworkMode::None);
     Ok(Plan {
         program: config.helper.clone(),
         args: orders(&policy, command)?,
@@ -222,6 +224,8 @@ fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
         args.add(["--perms", "1777", "--size", &size, "--tmpfs"]);
         args.add([folder.as_os_str()]);
     }
+    let size = config.limits.shm_bytes.to_string();
+    args.add(["--perms", "1777", "--size", &size, "--tmpfs", "/dev/shm"]);
     for path in ["/opt", "/nix/store"] {
         args.add(["--ro-bind-try", path, path]);
     }

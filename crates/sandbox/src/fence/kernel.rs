@@ -113,12 +113,17 @@ fn restrict_calls(network: NetworkMode) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `clone3` hides its flags behind a pointer that a filter cannot follow; libc falls back to `clone`.
+/// `clone3` hides its flags behind a pointer that a filter cannot follow, and `openat2` its mode; libc and programs fall back
+/// to `clone` and `openat`.
 fn absent_calls() -> BTreeMap<i64, Vec<SeccompRule>> {
-    [libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register]
-        .into_iter()
-        .map(|call| (call, Vec::new()))
-        .collect()
+    const CALLS: [i64; 5] = [
+        libc::SYS_clone3,
+        libc::SYS_openat2,
+        libc::SYS_io_uring_setup,
+        libc::SYS_io_uring_enter,
+        libc::SYS_io_uring_register,
+    ];
+    CALLS.into_iter().map(|call| (call, Vec::new())).collect()
 }
 
 fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
@@ -162,10 +167,58 @@ fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>
         }
     };
     rules.insert(libc::SYS_socket, socket_rules);
+    rules.extend(set_id_calls()?);
     if landlock_abi() < LANDLOCK_ABI_TRUNCATE {
         rules.insert(libc::SYS_truncate, Vec::new());
     }
     Ok(rules)
+}
+
+/// Calls that would make a file or folder run as its owner or group, as systemd's `RestrictSUIDSGID=` refuses them: on disk
+/// what a command makes may belong to root.
+fn set_id_calls() -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
+    /// A call and which of its arguments is the mode.
+    const WITH_MODE: &[(i64, u8)] = &[
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (libc::SYS_fchmodat2, 2),
+        (libc::SYS_mkdirat, 2),
+        (libc::SYS_mknodat, 2),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, 1),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_mkdir, 1),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_mknod, 1),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_creat, 1),
+    ];
+    /// The same for calls that make a file only with certain flags: then the argument before it is the flags. Without them it
+    /// is whatever stood there.
+    const WITH_FLAGS: &[(i64, u8)] = &[
+        (libc::SYS_openat, 3),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, 2),
+    ];
+    /// `O_TMPFILE` without `O_DIRECTORY`, which is part of that constant.
+    const TMPFILE_BIT: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+
+    let has =
+        |index, bits: u64| SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits);
+    let set_id = [u64::from(libc::S_ISUID), u64::from(libc::S_ISGID)];
+    let mut calls: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for bit in set_id {
+        for (call, mode) in WITH_MODE {
+            calls.entry(*call).or_default().push(SeccompRule::new(vec![has(*mode, bit)?])?);
+        }
+        for (call, mode) in WITH_FLAGS {
+            for flag in [libc::O_CREAT, TMPFILE_BIT] {
+                let makes = has(mode - 1, u64::try_from(flag)?)?;
+                calls.entry(*call).or_default().push(SeccompRule::new(vec![makes, has(*mode, bit)?])?);
+            }
+        }
+    }
+    Ok(calls)
 }
 
 /// Other processes, mounts, namespaces, kernel code, keys, the clock: nothing a build or a test needs.

@@ -495,3 +495,26 @@ async fn a_failed_write_leaves_nothing_behind() {
     let mode = std::fs::metadata(room.ws().join("file")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7000, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_or_moved_does_not_run_as_its_owner_or_group() {
+    let room = Room::new();
+    let mode = |name: &str| std::fs::metadata(room.ws().join(name)).unwrap().permissions().mode() & 0o7777;
+    for (n, bits) in [0o4755, 0o2755, 0o6711].into_iter().enumerate() {
+        let (name, moved) = (format!("file{n}"), format!("moved{n}"));
+        let arm = |name: &str| {
+            std::fs::set_permissions(room.ws().join(name), PermissionsExt::from_mode(bits)).unwrap();
+            assert_eq!(mode(name), bits);
+        };
+        write(&room, &name, "before").await.unwrap();
+        arm(&name);
+        write(&room, &name, "after").await.unwrap();
+        assert_eq!(mode(&name), bits & 0o777);
+        let asked = WriteGuard { mode: Some(bits), ..WriteGuard::default() };
+        room.executor.write(&path(&name), b"x".to_vec(), asked).await.unwrap();
+        assert_eq!(mode(&name), bits & 0o777);
+        arm(&name);
+        room.executor.rename(&path(&name), &path(&moved)).await.unwrap();
+        assert_eq!(mode(&moved), bits & 0o777);
+    }
+}

@@ -73,6 +73,37 @@ static int old_call(void) {
 static int old_call(void) { raise(SIGSYS); return 1; }
 #endif
 
+/* One way to make `name` run as its owner or group. */
+static int set_id(const char *way, const char *name, mode_t bits) {
+    unlink(name);
+    rmdir(name);
+    int creates = O_CREAT | O_RDWR;
+    if (!strcmp(way, "open")) return said(syscall(SYS_openat, AT_FDCWD, name, creates, 0755 | bits));
+#ifdef __x86_64__
+    if (!strcmp(way, "old-open")) return said(syscall(SYS_open, name, creates, 0755 | bits));
+    if (!strcmp(way, "creat")) return said(syscall(SYS_creat, name, 0755 | bits));
+    if (!strcmp(way, "old-mkdir")) return said(syscall(SYS_mkdir, name, 0755 | bits));
+    if (!strcmp(way, "old-mknod")) return said(syscall(SYS_mknod, name, S_IFREG | 0755 | bits, 0));
+#endif
+    if (!strcmp(way, "high")) return said(syscall(SYS_openat, AT_FDCWD, name, creates, (1ul << 32) | 0755 | bits));
+    if (!strcmp(way, "tmpfile")) return said(syscall(SYS_openat, AT_FDCWD, ".", O_TMPFILE | O_RDWR, 0755 | bits));
+    if (!strcmp(way, "mkdir")) return said(mkdirat(AT_FDCWD, name, 0755 | bits));
+    if (!strcmp(way, "mknod")) return said(mknodat(AT_FDCWD, name, S_IFREG | 0755 | bits, 0));
+    if (!strcmp(way, "openat2")) {
+        struct { uint64_t flags, mode, resolve; } how = {creates, 0755 | bits, 0};
+        return said(syscall(SYS_openat2, AT_FDCWD, name, &how, sizeof how));
+    }
+    int fd = open(name, creates, 0755);
+#ifdef __x86_64__
+    if (!strcmp(way, "old-chmod")) return said(syscall(SYS_chmod, name, 0755 | bits));
+#endif
+    if (!strcmp(way, "chmod")) return said(syscall(SYS_fchmodat, AT_FDCWD, name, 0755 | bits));
+    if (!strcmp(way, "fchmod")) return said(fchmod(fd, 0755 | bits));
+    if (!strcmp(way, "fchmodat2")) return said(syscall(452, AT_FDCWD, name, 0755 | bits, 0));
+    fprintf(stderr, "no way `%s`\n", way);
+    return 2;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "0";
     struct { const char *name; int family, type, protocol; } sockets[] = {
@@ -119,6 +150,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "tiocsti-high")) return said(syscall(SYS_ioctl, 0, (1ul << 32) | TIOCSTI, "x"));
     if (!strcmp(what, "mknod")) return said(mknod(arg, S_IFCHR | 0666, makedev(1, 5)));
     if (!strcmp(what, "mkfifo")) return said(mkfifo(arg, 0600));
+    if (!strcmp(what, "set-id") && argc > 4) return set_id(arg, argv[3], strtol(argv[4], NULL, 8));
     if (!strcmp(what, "setuid")) return said(setuid(0));
     if (!strcmp(what, "init-module")) return said(syscall(SYS_init_module, params, 0, ""));
     if (!strcmp(what, "kexec")) return said(syscall(SYS_kexec_load, 0, -1, NULL, 0));

@@ -74,6 +74,80 @@ async fn what_programs_do_need_still_works() {
     }
 }
 
+/// System calls by which a file or folder can be made to run as its owner or group.
+const SET_ID: &[&str] = &[
+    "open",
+    "tmpfile",
+    "high",
+    "mkdir",
+    "mknod",
+    "openat2",
+    "chmod",
+    "fchmod",
+    "fchmodat2",
+    #[cfg(target_arch = "x86_64")]
+    "old-open",
+    #[cfg(target_arch = "x86_64")]
+    "creat",
+    #[cfg(target_arch = "x86_64")]
+    "old-mkdir",
+    #[cfg(target_arch = "x86_64")]
+    "old-mknod",
+    #[cfg(target_arch = "x86_64")]
+    "old-chmod",
+];
+
+/// What programs use for it, and by which none of the calls above is made directly.
+const SET_ID_PROGRAMS: &[&str] = &[
+    "cp /bin/true p && chmod 4755 p",
+    "cp /bin/true p && chmod g+s p",
+    "install -m 6755 /bin/true p",
+    "mkdir p && chmod 2777 p",
+    "mkdir -m 2755 p",
+    "python3 -c 'import os; os.chmod(os.open(\"p\", os.O_CREAT | os.O_RDWR), 0o4755)'",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_a_command_makes_runs_as_its_owner_or_group() {
+    use std::os::unix::fs::MetadataExt;
+    let bits_of = |room: &Room| room.ws().join("p").symlink_metadata().map_or(0, |m| m.mode() & 0o6000);
+    let clear = "chmod -R u+rwx p; rm -rf p; true";
+    let bare = Room::fenced(FenceChoice::Off);
+    bare.bring_probe();
+    for (tier, room) in rooms().await {
+        room.bring_probe();
+        for way in SET_ID {
+            for bits in ["4000", "2000", "6000"] {
+                let script = format!("./probe set-id {way} p {bits}");
+                let works = bare.bash(&script, Access::Write).await;
+                assert_eq!(works.stdout.text, "ok\n", "`{script}` is no attack: it fails without a fence: {works:?}");
+                let result = room.bash(&script, Access::Write).await;
+                let answer = if *way == "openat2" { "ENOSYS\n" } else { "EPERM\n" };
+                assert_eq!(result.stdout.text, answer, "`{script}` in {tier:?}: {result:?}");
+                assert_eq!(bits_of(&room), 0, "`{script}` in {tier:?}");
+                room.bash(clear, Access::Write).await;
+            }
+        }
+        for script in SET_ID_PROGRAMS {
+            bare.bash(clear, Access::Write).await;
+            bare.bash(script, Access::Write).await;
+            assert_ne!(bits_of(&bare), 0, "`{script}` is no attack: it fails without a fence");
+            room.bash(script, Access::Write).await;
+            assert_eq!(bits_of(&room), 0, "`{script}` in {tier:?}");
+            room.bash(clear, Access::Write).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shared_memory_has_its_limit() {
+    let room = Room::with(FenceChoice::Full, |_| {}, |config| config.limits.shm_bytes = 8 << 20);
+    let result = room.bash("head -c 64M /dev/zero > /dev/shm/x; stat -c %s /dev/shm/x", Access::Write).await;
+    assert_eq!(result.stdout.text, format!("{}\n", 8 << 20), "{result:?}");
+    let small = room.bash("echo fine > /dev/shm/y && cat /dev/shm/y", Access::Read).await;
+    assert_eq!(small.stdout.text, "fine\n", "{small:?}");
+}
+
 #[cfg(target_arch = "x86_64")]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_door_for_32_bit_programs_is_death() {
