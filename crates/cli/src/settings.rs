@@ -176,6 +176,8 @@ pub(crate) struct Resolved {
     /// Canonical.
     pub(crate) root: PathBuf,
     pub(crate) state: PathBuf,
+    /// Where what git obeys is kept while commands run: the same for all hosts of a user.
+    pub(crate) guard: PathBuf,
     pub(crate) database: Option<String>,
     pub(crate) project: Option<String>,
     pub(crate) user: String,
@@ -260,6 +262,9 @@ impl Settings {
             None => folders.data_dir().join("toolhost/projects").join(folder_name(&root)),
         };
         keep_apart(&root, &state, &config_file)?;
+        // One for all hosts of a user; where that would be in the workspace, beside the state.
+        let guard = folders.data_dir().join("toolhost/guard");
+        let guard = if guard.starts_with(&root) { state.join("guard") } else { guard };
         // A home that is the whole file system (`docker -u`) cannot be replaced by an empty one.
         let home = folders.home_dir().to_owned();
         let home = if home.parent().is_none() { PathBuf::from("/home/agent") } else { home };
@@ -286,6 +291,7 @@ impl Settings {
             database: self.database.clone().or(file.database),
             project: self.project.clone().or(file.project),
             user: self.user.clone().or(file.user).unwrap_or_else(|| USER_DEFAULT.to_owned()),
+            guard,
             root,
             state,
             config_file,

@@ -173,6 +173,7 @@ fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
         path: resolved.path.clone(),
         home: resolved.home.clone(),
         temp: std::env::temp_dir(),
+        guard: resolved.guard.clone(),
         env: resolved.env.clone(),
         toolchains: resolved.toolchains.clone(),
         deploy: resolved.deploy.clone(),

@@ -42,6 +42,7 @@ fn open(folder: &tempfile::TempDir, helper: &std::path::Path, fence: FenceChoice
         fence,
         path: "/usr/bin:/bin".to_owned(),
         home: PathBuf::from("/home/agent"),
+        guard: PathBuf::from("/var/tmp/toolhost-fence-cost-guard"),
         temp: PathBuf::from("/tmp"),
         env: Vec::new(),
         toolchains: Vec::new(),

@@ -24,6 +24,8 @@ pub struct Command {
     pub capture_bytes: usize,
     /// Whether it sees the toolchains. A program of the system starts sooner without: each is a mount.
     pub toolchains: bool,
+    /// It is git as a tool of the host runs it: it may change the data of `.git`, which other commands see read-only.
+    pub is_git: bool,
 }
 
 impl Command {
@@ -37,6 +39,7 @@ impl Command {
             timeout,
             capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
             toolchains: true,
+            is_git: false,
         }
     }
 }

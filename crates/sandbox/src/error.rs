@@ -18,6 +18,15 @@ pub enum Error {
     Policy { path: String },
     #[error("`{path}` belongs to deploys into this folder, which tools do not change")]
     State { path: String },
+    #[error("`{path}` is what a person's git obeys, which tools do not change")]
+    GitObeys { path: String },
+    #[error("the workspace's `.git` is a link, which cannot be guarded")]
+    LinkedGit,
+    /// A command changed what git obeys, and that could not be undone; commands are refused until it is.
+    #[error("what a command has changed of git's own files could not be put back: {names}")]
+    NotRestored { names: String },
+    #[error("a command is under way in the workspace")]
+    CommandUnderWay,
     #[error("the workspace is read-only for this profile")]
     ReadOnly,
     #[error("no file or folder `{path}` in the workspace")]
@@ -84,6 +93,9 @@ impl Error {
             | Self::GitInternal { .. }
             | Self::Policy { .. }
             | Self::State { .. }
+            | Self::GitObeys { .. }
+            | Self::LinkedGit
+            | Self::NotRestored { .. }
             | Self::ReadOnly
             | Self::DeployState { .. }
             | Self::NoFence { .. } => ErrorKind::Security,
@@ -93,6 +105,7 @@ impl Error {
             | Self::Linked { .. }
             | Self::PlanStale { .. }
             | Self::UndoBlocked { .. }
+            | Self::CommandUnderWay
             | Self::DeployBusy => ErrorKind::Conflict,
             Self::NotRegular { .. } | Self::NotFolder { .. } | Self::Pattern { .. } | Self::DeployFolders { .. } => {
                 ErrorKind::Validation

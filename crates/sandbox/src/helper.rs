@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-use crate::fence::{Mounted, NetworkMode, Policy, READY_FD, apply};
+use crate::fence::{LOCK_FD, Mounted, NetworkMode, Policy, READY_FD, apply};
 use crate::proxy;
 
 /// The hidden subcommand a program that embeds this crate must route to [`main`].
@@ -71,6 +71,9 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
         // Only the child returns from here.
         if let Some(code) = supervise()? {
             return Ok(code);
+        }
+        if policy.holds_lock {
+            close_lock();
         }
     }
     if policy.enforce {
@@ -142,6 +145,15 @@ fn tell_ready() -> std::io::Result<()> {
     rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC)?;
     rustix::io::write(fd, b"1")?;
     Ok(())
+}
+
+/// Only the supervisor holds the lock: a command that held it, too, could keep it for good.
+#[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
+fn close_lock() {
+    // SAFETY: the host put the lock there before it started us, and nothing here uses it.
+    unsafe {
+        libc::close(LOCK_FD);
+    }
 }
 
 /// The result of a fork, as the parent or the child sees it.

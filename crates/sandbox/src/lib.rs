@@ -14,7 +14,7 @@ mod error;
 mod executor;
 mod fence;
 mod files;
-mod git_guard;
+mod git;
 pub mod helper;
 mod local;
 mod output;

@@ -18,7 +18,7 @@ use crate::executor::{
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
-use crate::git_guard::GitGuard;
+use crate::git::{self, Guard, Held, Placeholder, Places, Seen};
 use crate::output::{Capture, Captured};
 use crate::path::WsPath;
 use crate::proxy::Proxy;
@@ -45,6 +45,8 @@ pub struct LocalConfig {
     pub home: PathBuf,
     /// Where private temporary folders are made in the Landlock tier.
     pub temp: PathBuf,
+    /// Where it is kept what git obeys, to be put back after commands: one folder for all hosts of a user.
+    pub guard: PathBuf,
     /// Further variables for commands.
     pub env: Vec<(String, String)>,
     /// Folders that commands may read besides the system's: toolchains.
@@ -122,16 +124,15 @@ impl Room {
         }
     }
 
-    /// The folders a developer's commands may write.
-    pub(crate) fn writable_folders(&self) -> Vec<PathBuf> {
+    /// The workspace, and its repository's folder where that is outside.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
         std::iter::once(self.root.clone()).chain(self.outer_git.clone()).collect()
     }
 
-    /// Git folders whose hooks and configuration stay read-only.
-    pub(crate) fn git_folders(&self) -> Vec<PathBuf> {
-        let inner = self.root.join(".git");
-        let inner = inner.symlink_metadata().is_ok_and(|m| m.is_dir()).then_some(inner);
-        inner.into_iter().chain(self.outer_git.clone()).collect()
+    /// The folders that a command of a profile that may write may write.
+    pub(crate) fn writable_folders(&self, command: &Command) -> Vec<PathBuf> {
+        let outer = self.outer_git.clone().filter(|_| command.is_git);
+        std::iter::once(self.root.clone()).chain(outer).collect()
     }
 }
 
@@ -179,7 +180,8 @@ pub struct LocalExecutor {
     tree: Arc<Tree>,
     spawner: Spawner,
     fence: OnceCell<(Option<Method>, FenceReport)>,
-    guard: GitGuard,
+    guard: Guard,
+    places: std::sync::Mutex<Option<(Seen, Arc<Places>)>>,
     deployment: Option<Deployment>,
 }
 
@@ -190,8 +192,21 @@ impl LocalExecutor {
         let tree = Arc::new(Tree::open(&room.root)?);
         let to = room.config.deploy.clone();
         let deployment = to.map(|(target, rules, key)| Deployment::new(room.root.clone(), target, rules, key));
-        let (spawner, guard) = (Spawner::start()?, GitGuard::default());
-        Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, deployment })
+        let guard = Guard::new(&room.root, &room.config.guard);
+        let top = rustix::fs::open(&room.root, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
+        Placeholder::sweep(&top, ".git");
+        // What a killed host has left; where that fails, commands are refused until it does not.
+        if let Err(error) = guard.finish() {
+            tracing::error!(%error, "a former host's commands");
+        }
+        let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
+        Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, places, deployment })
+    }
+
+    /// A person says that git's files in the workspace are as they should be: what was kept of them to be put back is
+    /// forgotten, and commands run again.
+    pub fn accept_git(&self) -> Result<()> {
+        self.guard.accept()
     }
 
     async fn fence(&self) -> &(Option<Method>, FenceReport) {
@@ -221,16 +236,70 @@ impl LocalExecutor {
         .await
     }
 
-    /// Makes git's armed folders exist, so that there is something to mount read-only over.
-    fn arm_guards(&self) {
-        let dir = self.tree.dir();
-        if !dir.symlink_metadata(".git").is_ok_and(|m| m.is_dir()) {
-            return;
+    /// What a person's git obeys here; asked of git again when anything of it may have changed.
+    async fn places(&self, method: &Method) -> Result<Arc<Places>> {
+        let (root, outer) = (&self.room.root, self.room.outer_git.as_deref());
+        let known = lock(&self.places).clone();
+        if let Some((seen, places)) = known
+            && seen == Seen::now(root, outer, &places)
+        {
+            return Ok(places);
         }
-        for name in [".git/hooks", ".git/info"] {
-            // Already there is the usual case; where it cannot be made, no command can make it either.
-            let _ = dir.create_dir(name);
+        let git = root.join(".git");
+        let printed = if git.is_dir() || git.is_file() {
+            let fence = Fence { workspace: Access::Read, network: Vec::new() };
+            let watch = Watch::unattended();
+            let result =
+                run_in(&self.spawner, &self.room, method, git::find(), &fence, watch, &Held::default()).await?;
+            if result.timed_out || result.stdout.truncated {
+                let what = "the time or the output of git that names its own files".to_owned();
+                return Err(Error::Limit { what, actual: result.stdout.text.len() as u64, limit: 0 });
+            }
+            result.stdout.text
+        } else {
+            String::new()
+        };
+        let places = Arc::new(git::read_places(root, outer, &printed)?);
+        *lock(&self.places) = Some((Seen::now(root, outer, &places), Arc::clone(&places)));
+        Ok(places)
+    }
+
+    /// Refuses a change by a file tool of what git obeys, in the workspace's own files.
+    async fn check_obeyed(&self, paths: &[&WsPath]) -> Result<()> {
+        let (Some(method), _) = self.fence().await else { return Ok(()) };
+        if method.tier == Tier::Off {
+            return Ok(());
         }
+        let places = self.places(method).await?;
+        for path in paths {
+            let spot = self.spot(path, true).await?;
+            if places.hold(&self.room.root, Path::new(spot.path.as_str())) {
+                return Err(Error::GitObeys { path: path.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds what git obeys for a command that may write.
+    async fn hold(&self, method: &Method, command: &Command) -> Result<Held> {
+        if method.tier == Tier::Off {
+            return Ok(Held::default());
+        }
+        if command.is_git {
+            let (room, in_use) = (Arc::clone(&self.room), self.guard.is_in_use());
+            return self
+                .on_files(move |tree| {
+                    let git = tree.dir().symlink_metadata(".git");
+                    if git.is_err() && in_use {
+                        return Err(Error::CommandUnderWay);
+                    }
+                    Ok(git::of_git_itself(&room.root, room.outer_git.as_deref()))
+                })
+                .await;
+        }
+        let places = self.places(method).await?;
+        let (guard, room, tier) = (self.guard.clone(), Arc::clone(&self.room), method.tier);
+        self.on_files(move |_| git::hold(&guard, tier, &room.root, &places)).await
     }
 }
 
@@ -250,8 +319,11 @@ impl Executor for LocalExecutor {
     }
 
     fn write<'a>(&'a self, path: &'a WsPath, bytes: Vec<u8>, guard: WriteGuard) -> BoxFuture<'a, Result<Written>> {
-        let path = path.clone();
-        Box::pin(self.on_files(move |tree| tree.write(&path, &bytes, &guard)))
+        Box::pin(async move {
+            self.check_obeyed(&[path]).await?;
+            let path = path.clone();
+            self.on_files(move |tree| tree.write(&path, &bytes, &guard)).await
+        })
     }
 
     fn spot<'a>(&'a self, path: &'a WsPath, follow: bool) -> BoxFuture<'a, Result<Spot>> {
@@ -260,13 +332,19 @@ impl Executor for LocalExecutor {
     }
 
     fn rename<'a>(&'a self, from: &'a WsPath, to: &'a WsPath) -> BoxFuture<'a, Result<()>> {
-        let (from, to) = (from.clone(), to.clone());
-        Box::pin(self.on_files(move |tree| tree.rename(&from, &to)))
+        Box::pin(async move {
+            self.check_obeyed(&[from, to]).await?;
+            let (from, to) = (from.clone(), to.clone());
+            self.on_files(move |tree| tree.rename(&from, &to)).await
+        })
     }
 
     fn remove<'a>(&'a self, path: &'a WsPath, expected_sha256: Option<&'a str>) -> BoxFuture<'a, Result<()>> {
-        let (path, expected) = (path.clone(), expected_sha256.map(str::to_owned));
-        Box::pin(self.on_files(move |tree| tree.remove(&path, expected.as_deref())))
+        Box::pin(async move {
+            self.check_obeyed(&[path]).await?;
+            let (path, expected) = (path.clone(), expected_sha256.map(str::to_owned));
+            self.on_files(move |tree| tree.remove(&path, expected.as_deref())).await
+        })
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Listing>> {
@@ -296,14 +374,13 @@ impl Executor for LocalExecutor {
                 })
             })
             .await?;
-            if fence.workspace == Access::Read || method.tier == Tier::Off {
-                return run_in(&self.spawner, &self.room, method, command, fence, watch).await;
+            if fence.workspace == Access::Read {
+                return run_in(&self.spawner, &self.room, method, command, fence, watch, &Held::default()).await;
             }
-            self.arm_guards();
-            let (guard, room, tier) = (self.guard.clone(), Arc::clone(&self.room), method.tier);
-            let lease = self.on_files(move |_| guard.enter(&room, tier)).await?;
-            let result = run_in(&self.spawner, &self.room, method, command, fence, watch).await;
-            let restored = self.on_files(move |_| Ok(lease.restore())).await?;
+            let held = self.hold(method, &command).await?;
+            let result = run_in(&self.spawner, &self.room, method, command, fence, watch, &held).await;
+            // Before the result: a command that has left git armed has not simply ended.
+            let restored = self.on_files(move |_| held.end()).await?;
             result.map(|result| CommandResult { restored, ..result })
         })
     }
@@ -325,6 +402,7 @@ pub(crate) async fn run_in(
     command: Command,
     fence: &Fence,
     watch: Watch,
+    held: &Held,
 ) -> Result<CommandResult> {
     let proxy = match (fence.network.as_slice(), method.tier) {
         ([], _) | (_, Tier::Off) => None,
@@ -333,7 +411,7 @@ pub(crate) async fn run_in(
                 .map_err(|source| Error::Io { path: "the network proxy".to_owned(), source })?,
         ),
     };
-    let plan = fence::plan(method, room, &command, fence, proxy.as_ref().map(Proxy::socket))?;
+    let plan = fence::plan(method, room, &command, fence, proxy.as_ref().map(Proxy::socket), held)?;
     let plan = Arc::new(plan);
     let began = Instant::now();
     let started = spawner.spawn(Arc::clone(&plan)).await.map_err(|e| spawn_failure(&command, &e))?;

@@ -24,7 +24,8 @@ pub(crate) fn remove_tree(parent: impl AsFd, name: &str) -> Result<()> {
     remove_some(parent.as_fd(), name, REMOVED_ENTRIES_MAX)
 }
 
-fn remove_some(parent: impl AsFd, name: &str, entries_max: u64) -> Result<()> {
+/// The same with a limit of its own on files and folders.
+pub(crate) fn remove_some(parent: impl AsFd, name: &str, entries_max: u64) -> Result<()> {
     let name = CString::new(name)?;
     match rustix::fs::unlinkat(&parent, &*name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),

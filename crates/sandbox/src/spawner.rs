@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use tokio::process::Child;
 use tokio::sync::oneshot;
 
-use crate::fence::{Plan, READY_FD};
+use crate::fence::{LOCK_FD, Plan, READY_FD};
 
 pub(crate) struct Spawner {
     jobs: mpsc::Sender<Job>,
@@ -125,6 +125,7 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
 /// What happens in the child between `fork` and `exec`: system calls only, on memory prepared before.
 fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, ready: OwnedFd) {
     let id_map = plan.id_map.clone();
+    let lock = plan.lock.as_ref().and_then(|lock| lock.try_clone().ok());
     let prepare = move || {
         rustix::process::setsid()?;
         if let Some(id_map) = &id_map {
@@ -132,7 +133,11 @@ fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, r
         }
         // After the mounts: entered before, the folder would be the one without mapped ids.
         rustix::process::chdir(cwd.as_c_str())?;
-        hand_down(&ready)
+        // The lock first: its own number could be the one that the pipe gets.
+        if let Some(lock) = &lock {
+            hand_down(lock, LOCK_FD)?;
+        }
+        hand_down(&ready, READY_FD)
     };
     #[expect(unsafe_code, reason = "pre_exec runs in a forked child of a threaded program")]
     // SAFETY: `prepare` allocates nothing and takes no lock: setsid, the mounts of `IdMap::enter`, chdir, dup2.
@@ -141,15 +146,15 @@ fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, r
     }
 }
 
-/// Gives the pipe the number the helper expects.
+/// Gives a descriptor the number that the helper expects.
 #[expect(unsafe_code, reason = "dup2 onto a number that no safe wrapper owns")]
-fn hand_down(ready: &OwnedFd) -> std::io::Result<()> {
-    // SAFETY: plain system calls; in the child the number is free or is the pipe itself.
+fn hand_down(from: &OwnedFd, number: i32) -> std::io::Result<()> {
+    // SAFETY: plain system calls; in the child the number is free or is the descriptor itself.
     let result = unsafe {
-        if ready.as_raw_fd() == READY_FD {
-            libc::fcntl(READY_FD, libc::F_SETFD, 0)
+        if from.as_raw_fd() == number {
+            libc::fcntl(number, libc::F_SETFD, 0)
         } else {
-            libc::dup2(ready.as_raw_fd(), READY_FD)
+            libc::dup2(from.as_raw_fd(), number)
         }
     };
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }

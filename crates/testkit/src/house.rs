@@ -167,6 +167,7 @@ impl HouseBuilder {
             path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
             home: PathBuf::from("/home/agent"),
             temp: std::env::temp_dir(),
+            guard: self.workspace.state().join("guard"),
             env: Vec::new(),
             toolchains: Vec::new(),
             deploy: self.deploy,

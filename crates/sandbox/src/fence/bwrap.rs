@@ -1,6 +1,7 @@
 //! The command line that builds a fence: `bwrap` around the helper, or the helper alone.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use super::policy::{Mounted, NetworkMode, Policy, ResourceLimits};
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::executor::{Access, Fence};
+use crate::git::Held;
 use crate::helper;
 use crate::local::{LocalConfig, Room};
-use crate::path::{POLICY_FILE, STATE_FOLDER};
 use crate::proxy;
 use crate::remover::Scratch;
 
@@ -45,8 +46,6 @@ const ETC: &[&str] = &[
     "timezone",
     "xdg",
 ];
-/// Git's files that run programs or redirect git; a command may use a repository, not arm it.
-const GIT_ARMED: &[&str] = &["hooks", "config", "info"];
 /// What commands may read besides the workspace, the toolchains and parts of `/etc`.
 const SYSTEM_READABLE: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/proc"];
@@ -60,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) id_map: Option<Arc<IdMap>>,
     /// Whether the first process is our supervisor, which must be asked to end, not killed.
     pub(crate) supervised: bool,
+    /// Handed to the supervisor, who holds it until the last process has ended.
+    pub(crate) lock: Option<OwnedFd>,
     /// Removed, with what the command left there, when the plan is dropped.
     pub(crate) _temp: Option<Scratch>,
 }
@@ -79,10 +80,11 @@ pub(crate) fn plan(
     command: &Command,
     fence: &Fence,
     proxy: Option<&Path>,
+    held: &Held,
 ) -> Result<Plan> {
     match (method.tier, &method.bwrap) {
-        (Tier::Full, Some(bwrap)) => full(method, bwrap, room, command, fence, proxy),
-        _ => bare_helper(method, room, command, fence),
+        (Tier::Full, Some(bwrap)) => full(method, bwrap, room, command, fence, proxy, held),
+        _ => bare_helper(method, room, command, fence, held),
     }
 }
 
@@ -93,6 +95,7 @@ fn full(
     command: &Command,
     fence: &Fence,
     proxy: Option<&Path>,
+    held: &Held,
 ) -> Result<Plan> {
     let config = &room.config;
     let mut args = Args(Vec::new());
@@ -109,7 +112,7 @@ fn full(
     if let Some(socket) = proxy {
         args.bind("--ro-bind", socket, Path::new(proxy::SOCKET_INSIDE));
     }
-    let mounted = workspace_view(&mut args, room, fence.workspace);
+    let mounted = workspace_view(&mut args, room, fence.workspace, command, held);
     // With real root mounting, `/proc/sys` would be writable to a process that kept uid 0.
     args.add(["--remount-ro", "/proc"]);
     // Not to the command's folder: another user's may be closed to root without its capabilities.
@@ -117,10 +120,10 @@ fn full(
 
     let mut readable = system_readable(config);
     readable.extend(["/run", "/dev"].map(PathBuf::from));
-    readable.extend(room.writable_folders());
+    readable.extend(room.folders());
     let mut writable = vec![PathBuf::from("/tmp"), PathBuf::from("/dev"), config.home.clone()];
     if fence.workspace == Access::Write {
-        writable.extend(room.writable_folders());
+        writable.extend(room.writable_folders(command));
     }
     let network = if proxy.is_some() { NetworkMode::Proxy } else { NetworkMode::None };
     let policy = Policy {
@@ -129,6 +132,7 @@ fn full(
         drop_capabilities: false,
         enforce: true,
         supervise: false,
+        holds_lock: false,
         cwd: Some(room.path_of(&command.cwd)),
         readable,
         writable,
@@ -145,12 +149,13 @@ fn full(
         cwd: PathBuf::from("/"),
         id_map: method.id_map.clone(),
         supervised: false,
+        lock: None,
         _temp: None,
     })
 }
 
 /// The Landlock tier, and no fence at all where the operator said so: both supervise the tree themselves.
-fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -> Result<Plan> {
+fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, held: &Held) -> Result<Plan> {
     let config = &room.config;
     let enforce = method.tier == Tier::Landlock;
     if enforce && !fence.network.is_empty() {
@@ -167,19 +172,22 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -
     std::fs::set_permissions(&tmp, std::fs::Permissions::from_mode(0o700)).map_err(io)?;
 
     let mut readable = system_readable(config);
-    readable.extend(room.writable_folders());
+    readable.extend(room.folders());
     // Not all of `/dev`: the operator's terminal is in it.
     readable.extend(["/dev/random", "/dev/urandom"].map(PathBuf::from));
     let mut writable = vec![tmp.clone()];
     writable.extend(["/dev/null", "/dev/zero", "/dev/full"].map(PathBuf::from));
     if fence.workspace == Access::Write {
-        writable.extend(room.writable_folders());
+        writable.extend(room.writable_folders(command));
     }
+    let io = |source| Error::Io { path: "the guard's lock".to_owned(), source };
+    let lock = held.lock.as_ref().map(OwnedFd::try_clone).transpose().map_err(io)?;
     let policy = Policy {
         become_user: method.identity.become_user(),
         drop_capabilities: method.identity == Identity::BareRoot,
         enforce,
         supervise: true,
+        holds_lock: lock.is_some(),
         cwd: None,
         readable,
         writable,
@@ -196,6 +204,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence) -
         cwd: room.path_of(&command.cwd),
         id_map: method.id_map.clone(),
         supervised: true,
+        lock,
         _temp: Some(temp),
     })
 }
@@ -239,48 +248,22 @@ fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
 }
 
 /// The workspace, and read-only in it what a command may use but not change. Answers the mounts inside it.
-fn workspace_view(args: &mut Args, room: &Room, access: Access) -> Vec<Mounted> {
-    for folder in room.writable_folders() {
-        let how = if access == Access::Write { "--bind" } else { "--ro-bind" };
+fn workspace_view(args: &mut Args, room: &Room, access: Access, command: &Command, held: &Held) -> Vec<Mounted> {
+    for folder in room.folders() {
+        let writable = access == Access::Write && (folder == room.root || command.is_git);
         args.parents_of(&folder);
-        args.bind(how, &folder, &folder);
+        args.bind(if writable { "--bind" } else { "--ro-bind" }, &folder, &folder);
     }
     let mut mounted = Vec::new();
-    if access == Access::Read {
-        return mounted;
-    }
-    let mut mount = |how: &str, folder: &Path, name: &Path| {
-        // A link is left as it is: the mount would follow it, perhaps to the person's own home.
-        let Some(found) = without_links(folder, name) else { return };
-        args.bind(how, &found.path, &found.path);
-        mounted.push(found);
-    };
-    mount("--ro-bind", &room.root, Path::new(POLICY_FILE));
-    // Where the workspace is itself what another one is deployed to.
-    mount("--ro-bind", &room.root, Path::new(STATE_FOLDER));
-    for git in room.git_folders() {
-        let (Some(folder), Some(name)) = (git.parent(), git.file_name().map(Path::new)) else { continue };
-        // As a mount of its own, `.git` cannot be moved away and planted anew.
-        mount("--bind", folder, name);
-        for armed in GIT_ARMED {
-            mount("--ro-bind", folder, &name.join(armed));
+    for mount in &held.mounts {
+        // Those of a repository outside are read-only as a whole already.
+        if access == Access::Read || !(mount.at.path.starts_with(&room.root) || command.is_git) {
+            continue;
         }
+        args.bind(if mount.writable { "--bind" } else { "--ro-bind" }, &mount.at.path, &mount.at.path);
+        mounted.push(mount.at.clone());
     }
     mounted
-}
-
-/// What is at `name` below `folder`, if no link leads there.
-fn without_links(folder: &Path, name: &Path) -> Option<Mounted> {
-    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
-    let folder_fd =
-        rustix::fs::openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = rustix::fs::openat2(&folder_fd, name, flags, Mode::empty(), resolve).ok()?;
-    let stat = rustix::fs::fstat(&found).ok()?;
-    // With O_PATH and O_NOFOLLOW a link at the end is opened itself.
-    let link = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_symlink();
-    (!link).then(|| Mounted { path: folder.join(name), device: stat.st_dev, inode: stat.st_ino })
 }
 
 fn limits(method: &Method, config: &LocalConfig, command: &Command) -> ResourceLimits {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use bwrap::{Method, Plan, plan};
 pub(crate) use kernel::{LANDLOCK_ABI_SIGNALS, apply, landlock_abi, landlock_thread};
-pub(crate) use policy::{Mounted, NetworkMode, Policy, READY_FD};
+pub(crate) use policy::{LOCK_FD, Mounted, NetworkMode, Policy, READY_FD};
 pub use probe::Probe;
 pub(crate) use probe::probe;
 

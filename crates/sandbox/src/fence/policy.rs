@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Where the helper writes one byte when the fence stands, just before the command starts.
 pub(crate) const READY_FD: i32 = 3;
 
+/// Where a supervisor finds the lock that it holds while anything of its command runs.
+pub(crate) const LOCK_FD: i32 = 4;
+
 /// The helper's orders. Nothing in it is secret: the command can read it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +22,8 @@ pub(crate) struct Policy {
     pub(crate) enforce: bool,
     /// Stay alive as the parent and end every descendant: there is no pid namespace to do it.
     pub(crate) supervise: bool,
+    /// The supervisor was handed a lock, which it holds until the last process has ended.
+    pub(crate) holds_lock: bool,
     /// Where the command starts, if not where the helper does.
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) readable: Vec<PathBuf>,

@@ -12,6 +12,7 @@ use super::{FenceChoice, FenceReport, LANDLOCK_ABI_SIGNALS, Tier, landlock_abi};
 use crate::command::{Command, Watch};
 use crate::error::Error;
 use crate::executor::{Access, Fence};
+use crate::git::Held;
 use crate::local::Room;
 use crate::spawner::Spawner;
 
@@ -96,7 +97,7 @@ async fn strongest(
 
 fn id_map(room: &Room, identity: Identity) -> Result<Option<Arc<IdMap>>, String> {
     let Identity::Mapped { uid } = identity else { return Ok(None) };
-    let map = IdMap::new(&room.config.helper, uid, &room.writable_folders());
+    let map = IdMap::new(&room.config.helper, uid, &room.folders());
     map.map(|map| Some(Arc::new(map))).map_err(|error| format!("no mapped mount: {error}"))
 }
 
@@ -105,7 +106,7 @@ async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), St
     let root = room.root.to_string_lossy();
     let command = Command::new(["sh", "-c", "cd -- \"$1\" && ls >/dev/null", "sh", &root], TRIAL_TIMEOUT);
     let fence = Fence { workspace: Access::Read, network: Vec::new() };
-    match crate::local::run_in(spawner, room, method, command, &fence, Watch::unattended()).await {
+    match crate::local::run_in(spawner, room, method, command, &fence, Watch::unattended(), &Held::default()).await {
         Ok(result) if result.exit_code == 0 => Ok(()),
         Ok(result) => Err(format!("the trial ended with {}: {}", result.exit_code, result.stderr.text.trim())),
         Err(Error::FenceBuild { detail }) => Err(detail),

@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::time::Duration;
 
-use toolhost_sandbox::{Access, FenceChoice, LocalExecutor, Tier};
+use toolhost_sandbox::{Access, Command, CommandResult, FenceChoice, LocalExecutor};
 
 use crate::files::races::Swapper;
 use crate::room::{Room, SECRET, config};
@@ -54,8 +55,16 @@ fn armed(git: &Path) -> Vec<String> {
     state
 }
 
+/// As the tools of the host commit.
 const COMMIT: &str = "git config user.name >/dev/null; echo two >> file && git add file &&
     git -c user.name=a -c user.email=a@example.org commit -qm second && git status --short && git log --oneline | wc -l";
+
+/// Runs a script as the tools of the host run git.
+async fn as_git(room: &Room, script: &str) -> CommandResult {
+    let mut command = Command::new(["bash", "-c", script], Duration::from_secs(20));
+    command.is_git = true;
+    room.run(command, Access::Write).await.unwrap()
+}
 
 /// Ways to arm a repository. The full tier holds them while they happen; nothing of them may stay.
 const ARMING: &[&str] = &[
@@ -79,7 +88,7 @@ const ARMING: &[&str] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_developers_command_commits_but_does_not_arm_the_repository() {
+async fn a_command_does_not_change_the_repository_and_the_tools_git_does() {
     let room = Room::with(FenceChoice::Full, repository, |_| {});
     let before = armed(&room.ws().join(".git"));
     for script in ARMING {
@@ -87,7 +96,14 @@ async fn a_developers_command_commits_but_does_not_arm_the_repository() {
         assert_eq!(armed(&room.ws().join(".git")), before, "after `{script}`: {result:?}");
         assert!(!room.ws().join(".git2").exists(), "after `{script}`: {result:?}");
     }
-    let committed = room.bash(COMMIT, Access::Write).await;
+    let refused = room.bash(COMMIT, Access::Write).await;
+    assert!(refused.stderr.text.contains("Read-only file system"), "{refused:?}");
+    for data in ["rm -rf .git/objects", "rm .git/index", "echo x > .git/HEAD", "git stash", "git branch other"] {
+        let refused = room.bash(data, Access::Write).await;
+        assert_ne!(refused.exit_code, 0, "`{data}`: {refused:?}");
+    }
+    git(&room.ws(), &["checkout", "-q", "--", "file"]);
+    let committed = as_git(&room, COMMIT).await;
     assert_eq!((committed.exit_code, committed.stdout.text.trim()), (0, "2"), "{committed:?}");
     assert_eq!(armed(&room.ws().join(".git")), before);
     git(&room.ws(), &["fsck", "--strict"]);
@@ -125,14 +141,12 @@ async fn a_linked_worktree_works_and_its_repository_is_not_armed() {
         let linked = Room { folder: tempfile::tempdir_in("/var/tmp").unwrap(), executor };
         let script = "echo x > \"made-$RANDOM\" && git add . &&
             git -c user.name=a -c user.email=a@example.org commit -qm more && git status --short";
-        let committed = linked.bash(script, Access::Write).await;
+        let committed = as_git(&linked, script).await;
         assert_eq!((committed.exit_code, committed.stdout.text.as_str()), (0, ""), "{committed:?}");
         let arm = "for git in $(git rev-parse --git-common-dir) $(git rev-parse --git-dir); do
             echo evil > $git/hooks/pre-commit; echo evil >> $git/config; echo x > $git/info/attributes; done 2>/dev/null";
         linked.bash(arm, Access::Write).await;
-        if committed.tier == Tier::Full {
-            assert_eq!(armed(&main.join(".git")), before);
-        }
+        assert_eq!(armed(&main.join(".git")), before, "{choice:?}");
         let main_files = linked.bash(&format!("echo x > {}/file", main.display()), Access::Write).await;
         assert_ne!(main_files.exit_code, 0, "the other worktree's files: {main_files:?}");
         assert_eq!(std::fs::read_to_string(main.join("file")).unwrap(), "one\n");
@@ -195,15 +209,18 @@ async fn a_link_for_a_git_folder_shows_no_command_what_is_outside() {
         let depth = room.ws().join(name).ancestors().count() - 2;
         let relative = format!("{}{}", "../".repeat(depth), &inside[1..]);
         for target in [inside.to_owned(), relative, format!("../{inside}"), "../../outside".to_owned()] {
-            // As a command could leave it: a repository of its own making.
-            let plant =
-                format!("rm -rf .git; git init -q . && rm -rf {name} && ln -s {target} {name} && readlink {name}");
-            let planted = room.bash(&plant, Access::Write).await;
-            assert_eq!(planted.exit_code, 0, "{name} -> {target}: {planted:?}");
+            git(&room.ws(), &["init", "-q"]);
+            let place = room.ws().join(name);
+            if place.is_file() {
+                std::fs::remove_file(&place).unwrap()
+            } else {
+                std::fs::remove_dir_all(&place).unwrap()
+            }
+            symlink(&target, &place).unwrap();
             let look = format!(
                 "cat {inside}/* {inside}/.bashrc {name}/* {name}; ls -A {inside} {name}; echo x > {inside}/made"
             );
-            let result = room.try_bash(&look, Access::Write, std::time::Duration::from_secs(20)).await;
+            let result = room.try_bash(&look, Access::Write, Duration::from_secs(20)).await;
             room.assert_untouched(&format!("{name} -> {target}: {result:?}"));
             assert!(!home.path().join("made").exists(), "{name} -> {target}: {result:?}");
             // The next round starts without it; the command may not be able to remove it any more.
@@ -229,7 +246,7 @@ async fn a_host_that_is_root_works_in_another_users_private_repository() {
             std::fs::set_permissions(ws.join(".git"), PermissionsExt::from_mode(0o700)).unwrap();
         };
         let room = Room::with(choice, furnish, |_| {});
-        let committed = room.bash(COMMIT, Access::Write).await;
+        let committed = as_git(&room, COMMIT).await;
         assert_eq!((committed.exit_code, committed.stdout.text.trim()), (0, "2"), "{committed:?}");
         let owner = room.bash("id -u; stat -c %u .git/index", Access::Write).await;
         assert_eq!(owner.stdout.text, format!("{OWNER}\n{OWNER}\n"), "{owner:?}");
@@ -251,7 +268,7 @@ async fn a_link_swapped_in_while_a_fence_is_built_shows_nothing_outside() {
     let swapper = Swapper::start(&room.ws().join(".git"), "hooks", "link");
     let (mut ran, mut refused) = (0, 0);
     for _ in 0..ROUNDS {
-        match room.try_bash(&format!("cat {inside}/*"), Access::Write, std::time::Duration::from_secs(20)).await {
+        match room.try_bash(&format!("cat {inside}/*"), Access::Write, Duration::from_secs(20)).await {
             Ok(result) => {
                 ran += 1;
                 room.assert_untouched(&format!("{result:?}"));

@@ -7,6 +7,7 @@ mod commands;
 mod deploy;
 mod files;
 mod git;
+mod git_person;
 mod network;
 mod ordinary;
 mod room;

@@ -122,11 +122,17 @@ pub(crate) fn config(root: PathBuf, fence: FenceChoice) -> LocalConfig {
         path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
         home: PathBuf::from("/home/agent"),
         temp: PathBuf::from("/tmp"),
+        guard: guard_folder(),
         env: Vec::new(),
         toolchains: Vec::new(),
         deploy: None,
         limits: Limits::default(),
     }
+}
+
+/// One for all tests of a user, as all hosts of a user share one.
+pub(crate) fn guard_folder() -> PathBuf {
+    PathBuf::from(format!("/var/tmp/toolhost-test-guard-{}", rustix::process::geteuid().as_raw()))
 }
 
 /// Beside this program where it was copied for another user, else where cargo built it.

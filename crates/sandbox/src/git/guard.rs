@@ -1,0 +1,207 @@
+//! What cannot be mounted, kept on disk before a command and put back after it.
+//!
+//! Commands overlap, in one host and in several. So the snapshot is taken before the first of them, kept in a folder that all
+//! hosts of a user share and no command reaches, and shared by whoever comes later: what one command has planted is never
+//! another's truth. Each command holds a lock for as long as anything of it may run; a snapshot that nobody holds is one of a
+//! host that was killed, and is put back by whoever comes next. Where putting back fails, the snapshot stays, and commands
+//! are refused until it succeeds.
+
+use std::fs::File;
+use std::io::{Result, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::places::Place;
+use super::snapshot::Snapshot;
+use crate::error::Error;
+
+/// The guard of one workspace.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    root: PathBuf,
+    /// Where snapshots of all workspaces are kept.
+    folder: PathBuf,
+    /// This workspace's name there.
+    id: String,
+}
+
+/// What is kept on disk.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    /// The workspace's folder: another one under its path has nothing to do with this.
+    device: u64,
+    inode: u64,
+    snapshot: Snapshot,
+}
+
+/// One command's share in the guard.
+pub(crate) struct Lease {
+    guard: Guard,
+    /// Held until the last process of the command has ended.
+    in_use: File,
+    ended: bool,
+}
+
+impl Guard {
+    pub(crate) fn new(root: &Path, folder: &Path) -> Self {
+        let id = hex::encode(Sha256::digest(root.as_os_str().as_bytes()));
+        Self { root: root.to_owned(), folder: folder.to_owned(), id: id[..32].to_owned() }
+    }
+
+    /// Puts back what commands of a host that was killed have left.
+    pub(crate) fn finish(&self) -> crate::error::Result<Vec<String>> {
+        if !self.folder.exists() {
+            return Ok(Vec::new());
+        }
+        let _turn = self.turn().map_err(failed)?;
+        let in_use = self.lock_file("use").map_err(failed)?;
+        if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(Vec::new());
+        }
+        self.restore_kept(true)
+    }
+
+    /// Forgets what is kept: a person says that all is as it should be.
+    pub(crate) fn accept(&self) -> crate::error::Result<()> {
+        if !self.folder.exists() {
+            return Ok(());
+        }
+        let _turn = self.turn().map_err(failed)?;
+        match std::fs::remove_file(self.file("kept")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a command is under way whose end will put something back.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.folder.exists()
+            && self.lock_file("use").is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
+    }
+
+    /// Takes part: keeps a snapshot if nobody does so far.
+    pub(crate) fn enter(&self, alone: &[&str], places: &[&Place]) -> crate::error::Result<Lease> {
+        let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        make().map_err(failed)?;
+        let _turn = self.turn().map_err(failed)?;
+        let in_use = self.lock_file("use").map_err(failed)?;
+        if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            self.restore_kept(true)?;
+            let snapshot = Snapshot::take(&self.root, alone, places).map_err(failed)?;
+            self.keep(&snapshot).map_err(failed)?;
+        }
+        flock(&in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
+        Ok(Lease { guard: self.clone(), in_use, ended: false })
+    }
+
+    /// Puts the kept snapshot back. The last one to do so forgets it.
+    fn restore_kept(&self, last: bool) -> crate::error::Result<Vec<String>> {
+        let Some(mut kept) = self.kept().map_err(failed)? else { return Ok(Vec::new()) };
+        match kept.snapshot.restore() {
+            Ok(changed) => {
+                if last {
+                    std::fs::remove_file(self.file("kept")).map_err(failed)?;
+                } else if !changed.is_empty() {
+                    // A folder that was made anew has another identity.
+                    self.keep(&kept.snapshot).map_err(failed)?;
+                }
+                Ok(changed)
+            }
+            Err(left) => {
+                let names = left.join(", ");
+                tracing::error!(names, snapshot = %self.file("kept").display(), "git's files are not as they were: commands are refused");
+                Err(Error::NotRestored { names })
+            }
+        }
+    }
+
+    fn kept(&self) -> Result<Option<Kept>> {
+        let text = match std::fs::read(self.file("kept")) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let kept: Kept = serde_json::from_slice(&text).map_err(std::io::Error::other)?;
+        let now = std::fs::metadata(&self.root)?;
+        if (kept.device, kept.inode) != (now.dev(), now.ino()) {
+            tracing::warn!(
+                "another folder has taken the workspace's place: what was kept of the former one is dropped"
+            );
+            std::fs::remove_file(self.file("kept"))?;
+            return Ok(None);
+        }
+        Ok(Some(kept))
+    }
+
+    /// Written aside and renamed: a host that is killed leaves the former one or this one.
+    fn keep(&self, snapshot: &Snapshot) -> Result<()> {
+        #[derive(Serialize)]
+        struct Keeping<'a> {
+            device: u64,
+            inode: u64,
+            snapshot: &'a Snapshot,
+        }
+        let now = std::fs::metadata(&self.root)?;
+        let text = serde_json::to_vec(&Keeping { device: now.dev(), inode: now.ino(), snapshot })?;
+        let temp = self.file("new");
+        let mut file = File::create(&temp)?;
+        file.write_all(&text)?;
+        drop(file);
+        std::fs::rename(&temp, self.file("kept"))
+    }
+
+    /// One at a time, in all hosts. Held for as long as the file is open.
+    fn turn(&self) -> Result<File> {
+        let file = self.lock_file("turn")?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+
+    fn lock_file(&self, what: &str) -> Result<File> {
+        File::options().create(true).truncate(false).write(true).open(self.file(what))
+    }
+
+    fn file(&self, what: &str) -> PathBuf {
+        self.folder.join(format!("{}.{what}", self.id))
+    }
+}
+
+impl Lease {
+    /// A handle of the lock, for a supervisor that outlives this host.
+    pub(crate) fn lock(&self) -> Result<OwnedFd> {
+        Ok(self.in_use.try_clone()?.into())
+    }
+
+    /// Puts back what has changed and names it.
+    pub(crate) fn restore(mut self) -> crate::error::Result<Vec<String>> {
+        self.ended = true;
+        let _turn = self.guard.turn().map_err(failed)?;
+        let last = flock(&self.in_use, FlockOperation::NonBlockingLockExclusive).is_ok();
+        self.guard.restore_kept(last)
+    }
+}
+
+impl Drop for Lease {
+    /// Nobody waits for the command any more, and something of it may still run: it is put back now, and the next command
+    /// looks again.
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let restored = self.guard.turn().map_err(failed).and_then(|_turn| self.guard.restore_kept(false));
+        if let Err(error) = restored {
+            tracing::error!(%error, "a command was dropped");
+        }
+    }
+}
+
+fn failed(source: std::io::Error) -> Error {
+    Error::Io { path: "what git obeys".to_owned(), source }
+}

@@ -1,0 +1,143 @@
+//! Holding the places of git while one command runs.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use super::guard::{Guard, Lease};
+use super::placeholder::Placeholder;
+use super::places::{Place, Places, Rule};
+use crate::error::{Error, Result};
+use crate::fence::{Mounted, Tier};
+use crate::path::{POLICY_FILE, STATE_FOLDER};
+
+/// A mount inside the workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct Mount {
+    pub(crate) at: Mounted,
+    pub(crate) writable: bool,
+}
+
+/// What is held for one command. Dropped, nothing is held any more.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Outer ones before those inside them.
+    pub(crate) mounts: Vec<Mount>,
+    /// For a supervisor that may outlive this host.
+    pub(crate) lock: Option<OwnedFd>,
+    lease: Option<Lease>,
+    _placeholders: Vec<Placeholder>,
+}
+
+impl Held {
+    /// Ends the hold: puts back what could not be mounted, and names it.
+    pub(crate) fn end(mut self) -> Result<Vec<String>> {
+        self.lock = None;
+        self.lease.take().map_or(Ok(Vec::new()), Lease::restore)
+    }
+}
+
+/// Holds the policy and `places` for a command that may write.
+pub(crate) fn hold(guard: &Guard, tier: Tier, root: &Path, places: &Places) -> Result<Held> {
+    let mut held = Held::default();
+    let mut alone = vec![POLICY_FILE];
+    if look(root, Path::new(".git")).is_none() && !root.join("HEAD").exists() {
+        // Without a repository of its own the workspace itself could be made one.
+        alone.push("HEAD");
+    }
+    if tier != Tier::Full {
+        let all: Vec<&Place> = places.0.iter().collect();
+        let lease = guard.enter(&alone, &all)?;
+        held.lock = Some(lease.lock().map_err(|source| Error::Io { path: ".git".to_owned(), source })?);
+        held.lease = Some(lease);
+        return Ok(held);
+    }
+    // First of all, so that nothing is mounted that a killed host's command has planted.
+    guard.finish()?;
+    let mut mounts = BTreeMap::new();
+    let mut unmounted = Vec::new();
+    for place in &places.0 {
+        if !mount(place, &mut mounts, &mut held)? {
+            unmounted.push(place);
+        }
+    }
+    held.lease = Some(guard.enter(&alone, &unmounted)?);
+    // Its own, and where the workspace is itself what another one is deployed to.
+    for name in [POLICY_FILE, STATE_FOLDER] {
+        if let Some(at) = look(root, Path::new(name)) {
+            mounts.insert((1, at.path.clone()), Mount { at, writable: false });
+        }
+    }
+    held.mounts = mounts.into_values().collect();
+    Ok(held)
+}
+
+type Mounts = BTreeMap<(usize, PathBuf), Mount>;
+
+/// Mounts a place read-only, and what it is in over itself, so that none of that can be moved away. `false`: it cannot be.
+fn mount(place: &Place, mounts: &mut Mounts, held: &mut Held) -> Result<bool> {
+    let full = place.full();
+    let there = look(&place.top, &place.path);
+    let empty = || std::fs::read_dir(&full).is_ok_and(|mut entries| entries.next().is_none());
+    if (there.is_none() && full.symlink_metadata().is_err() && place.rule != Rule::Whole)
+        || (there.is_some() && empty())
+    {
+        let io = |source| Error::Io { path: place.path.to_string_lossy().into_owned(), source };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = rustix::fs::open(&place.top, flags, Mode::empty()).map_err(|error| io(error.into()))?;
+        match Placeholder::hold(&top, &place.path).map_err(io)? {
+            Some(placeholder) => held._placeholders.push(placeholder),
+            // Something is there by now, or nothing can be.
+            None if look(&place.top, &place.path).is_none() => return Ok(true),
+            None => {}
+        }
+    }
+    let Some(at) = look(&place.top, &place.path) else {
+        if place.path == Path::new(".git") {
+            return Err(Error::LinkedGit);
+        }
+        return Ok(false);
+    };
+    let above = place.path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
+    for path in above {
+        let Some(at) = look(&place.top, path) else { return Ok(false) };
+        mounts.entry((path.components().count(), at.path.clone())).or_insert(Mount { at, writable: true });
+    }
+    mounts.insert((place.path.components().count(), at.path.clone()), Mount { at, writable: false });
+    Ok(true)
+}
+
+/// What is at `name` below `folder`, if no link leads there.
+fn look(folder: &Path, name: &Path) -> Option<Mounted> {
+    use rustix::fs::CWD;
+    let folder_fd =
+        rustix::fs::openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::openat2(&folder_fd, name, flags, Mode::empty(), resolve).ok()?;
+    let stat = rustix::fs::fstat(&found).ok()?;
+    // With O_PATH and O_NOFOLLOW a link at the end is opened itself.
+    let link = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_symlink();
+    (!link).then(|| Mounted { path: folder.join(name), device: stat.st_dev, inode: stat.st_ino })
+}
+
+/// What stays read-only for git itself, which the host's own tools run.
+pub(crate) fn of_git_itself(root: &Path, outer: Option<&Path>) -> Held {
+    /// Git's files that run programs or redirect git; the tools use a repository, they do not arm it.
+    const ARMED: [&str; 3] = ["hooks", "config", "info"];
+    let mut mounts = Vec::new();
+    let mut add = |at: Option<Mounted>, writable| mounts.extend(at.map(|at| Mount { at, writable }));
+    for git in [Some(root.join(".git")).as_deref(), outer].into_iter().flatten() {
+        let (Some(folder), Some(name)) = (git.parent(), git.file_name().map(Path::new)) else { continue };
+        if !git.is_dir() {
+            continue;
+        }
+        add(look(folder, name), true);
+        ARMED.iter().for_each(|armed| add(look(folder, &name.join(armed)), false));
+    }
+    add(look(root, Path::new(POLICY_FILE)), false);
+    add(look(root, Path::new(STATE_FOLDER)), false);
+    Held { mounts, ..Held::default() }
+}

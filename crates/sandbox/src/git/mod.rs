@@ -1,0 +1,22 @@
+//! A person's git never runs an agent's program.
+//!
+//! What git obeys (configuration, hooks, attributes, the files that say where a repository is) stays as the person has it,
+//! whatever a command does. [`places`] finds it all, with git's own words: `.git` of the workspace, of its linked worktrees
+//! and of its submodules at any depth, and what links, `include.path` and `core.hooksPath` name inside the workspace.
+//!
+//! In the full tier each place is a read-only mount, and what is not there is held by a [`placeholder`]: nothing can be
+//! planted, so nothing has to be put back. Without mounts, in the Landlock tier, a [`snapshot`] is kept on disk before a
+//! command and put back after it by the [`guard`], which is shared by all hosts and finished by the next one.
+//!
+//! Not held: repositories that a command makes itself in subfolders; those are its own.
+
+mod guard;
+mod hold;
+mod placeholder;
+mod places;
+mod snapshot;
+
+pub(crate) use guard::Guard;
+pub(crate) use hold::{Held, hold, of_git_itself};
+pub(crate) use placeholder::Placeholder;
+pub(crate) use places::{Places, Seen, find, read_places};

@@ -1,0 +1,123 @@
+//! An empty folder where nothing may be made.
+//!
+//! A name that does not exist cannot be mounted over. So an empty folder, which means nothing to git, stands there while a
+//! command runs, and is mounted read-only. Removing it would take the mount of every command away, so each command holds a
+//! shared lock on it, and only who holds it alone removes it.
+
+use std::io::Result;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, ResolveFlags, flock, fstat, mkdirat, openat, openat2, unlinkat,
+};
+use rustix::io::Errno;
+
+/// How often making and locking is tried anew where somebody removes it meanwhile.
+const TRIES_MAX: usize = 100;
+/// Nobody writes into it; it also tells ours from an empty folder of the person's.
+const MODE: Mode = Mode::from_raw_mode(0o555);
+
+/// Held for as long as this lives.
+pub(crate) struct Placeholder {
+    /// The folders that were made for it, the outermost first: each with its parent and name.
+    made: Vec<(OwnedFd, String)>,
+    parent: OwnedFd,
+    name: String,
+    folder: OwnedFd,
+}
+
+impl Placeholder {
+    /// Makes and locks `path`, relative to the folder `top`, with the folders above it that are missing.
+    ///
+    /// `None`: something is there by now, or nobody could make anything there.
+    pub(crate) fn hold(top: &OwnedFd, path: &Path) -> Result<Option<Self>> {
+        let names: Vec<&str> = path
+            .components()
+            .map(|part| match part {
+                Component::Normal(name) => name.to_str(),
+                _ => None,
+            })
+            .collect::<Option<_>>()
+            .ok_or(Errno::INVAL)?;
+        let Some((name, above)) = names.split_last() else { return Ok(None) };
+        let (mut parent, mut made) = (top.try_clone()?, Vec::new());
+        for folder in above {
+            match mkdirat(&parent, *folder, Mode::from_raw_mode(0o755)) {
+                Ok(()) => made.push((parent.try_clone()?, (*folder).to_owned())),
+                Err(Errno::EXIST) => {}
+                Err(Errno::ACCESS | Errno::ROFS) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+            parent = open_folder(&parent, folder)?;
+        }
+        for _ in 0..TRIES_MAX {
+            match mkdirat(&parent, *name, MODE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                // Whom the kernel lets nothing make here, neither can a command.
+                Err(Errno::ACCESS | Errno::ROFS) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+            let folder = match open_folder(&parent, name) {
+                Ok(folder) => folder,
+                Err(Errno::NOENT) => continue,
+                // A file by now.
+                Err(Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            if flock(&folder, FlockOperation::NonBlockingLockShared).is_err() {
+                std::thread::yield_now();
+                continue;
+            }
+            // Who held it alone may have removed it before we got it.
+            if is_at(&parent, name, &folder) {
+                return Ok(Some(Self { made, parent, name: (*name).to_owned(), folder }));
+            }
+        }
+        Err(std::io::Error::other("an empty folder could not be held in the workspace"))
+    }
+
+    /// Removes what a host that was killed has left at `path`, if nobody uses it.
+    pub(crate) fn sweep(top: &OwnedFd, path: &str) {
+        let Ok(folder) = open_folder(top, path) else { return };
+        let ours = fstat(&folder).is_ok_and(|stat| Mode::from_raw_mode(stat.st_mode) == MODE);
+        if let (true, Ok(parent)) = (ours, top.try_clone()) {
+            drop(Self { made: Vec::new(), parent, name: path.to_owned(), folder });
+        }
+    }
+}
+
+impl Drop for Placeholder {
+    fn drop(&mut self) {
+        if flock(&self.folder, FlockOperation::NonBlockingLockExclusive).is_err() {
+            // Another command still needs it, and removes it.
+            return;
+        }
+        // Ours and still empty, or it stays: `rmdir` takes nothing else.
+        let ours = fstat(&self.folder).is_ok_and(|stat| Mode::from_raw_mode(stat.st_mode) == MODE);
+        if !ours || !is_at(&self.parent, &self.name, &self.folder) {
+            return;
+        }
+        if unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR).is_ok() {
+            for (parent, name) in self.made.iter().rev() {
+                if unlinkat(parent, &**name, AtFlags::REMOVEDIR).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn is_at(parent: &OwnedFd, name: &str, folder: &OwnedFd) -> bool {
+    let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    matches!((there, fstat(folder)), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino))
+}
+
+fn open_folder(parent: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match openat2(parent, name, flags, Mode::empty(), resolve) {
+        Err(Errno::NOSYS) => openat(parent, name, flags, Mode::empty()),
+        opened => opened,
+    }
+}

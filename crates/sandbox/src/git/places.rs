@@ -1,0 +1,192 @@
+//! Finding what git obeys, by asking git.
+//!
+//! Git itself runs in a read-only fence and says which files it reads its configuration from, where its hooks are, which
+//! worktrees and submodules there are. Nothing that a command could have written is believed: `.git` is not a command's to
+//! write, and whoever else writes there is a person.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use crate::command::Command;
+use crate::error::{Error, Result};
+
+/// Most places held for one workspace: each is a mount.
+pub(crate) const PLACES_MAX: usize = 500;
+/// How long git may take to name them.
+const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+const GIT_DIR: &str = ".git";
+
+/// What a place is, and how it is looked after where it cannot be mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    /// A repository's folder, or the file that says where that is.
+    Git,
+    /// A folder of hooks.
+    Hooks,
+    /// All of it stays as it is, such as an included configuration.
+    Whole,
+}
+
+/// One place below `top`, which is the workspace or the parent of a repository outside it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) top: PathBuf,
+    /// Plain names only.
+    pub(crate) path: PathBuf,
+    pub(crate) rule: Rule,
+}
+
+impl Place {
+    pub(crate) fn full(&self) -> PathBuf {
+        self.top.join(&self.path)
+    }
+}
+
+/// Everything that commands leave as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Places(pub(crate) Vec<Place>);
+
+impl Places {
+    /// Whether a file tool would change one of them, or what one of them is in, by changing `path` (relative to `top`).
+    pub(crate) fn hold(&self, top: &Path, path: &Path) -> bool {
+        let concerns = |place: &&Place| place.top == top && place.path != Path::new(GIT_DIR);
+        self.0.iter().filter(concerns).any(|place| path.starts_with(&place.path) || place.path.starts_with(path))
+    }
+}
+
+/// What the places were found by: they are looked for again when any of it is another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen(Vec<Option<[i64; 6]>>);
+
+impl Seen {
+    /// Looks at `.git`, what it lists its places in, and the places found before.
+    pub(crate) fn now(root: &Path, outer: Option<&Path>, places: &Places) -> Self {
+        const NAMES: [&str; 7] = ["", "config", "config.worktree", "index", "hooks", "worktrees", "modules"];
+        let inner = root.join(GIT_DIR);
+        let gits = std::iter::once(inner.as_path()).chain(outer);
+        let named = gits.flat_map(|git| NAMES.map(|name| git.join(name)));
+        let found = places.0.iter().map(Place::full);
+        Self(named.chain(found).map(|path| stamp(&path)).collect())
+    }
+}
+
+fn stamp(path: &Path) -> Option<[i64; 6]> {
+    let seen = path.metadata().ok()?;
+    let (inode, size) = (seen.ino().cast_signed(), seen.len().cast_signed());
+    Some([seen.dev().cast_signed(), inode, size, seen.mtime(), seen.mtime_nsec(), seen.ctime_nsec()])
+}
+
+/// The command that names the places; it wants a read-only fence.
+pub(crate) fn find() -> Command {
+    let mut command = Command::new(["bash", "-c", SCRIPT], GIT_TIMEOUT);
+    command.toolchains = false;
+    command.capture_bytes = 4 << 20;
+    let pairs = [
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_OPTIONAL_LOCKS", "0"),
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+        ("GIT_CONFIG_VALUE_0", "false"),
+    ];
+    command.env = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    command
+}
+
+/// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, and `whole` for the rest.
+const SCRIPT: &str = r#"
+say() { # as it is called, and where it really is
+    printf '%s\0' "$1"; realpath -zms -- "$2"
+    if [ -L "$2" ]; then printf 'whole\0'; realpath -zm -- "$2"; fi
+}
+where_links_lead() {
+    find "$@" -maxdepth 1 -type l -print0 2>/dev/null | xargs -0 -r realpath -zm -- | while IFS= read -r -d '' path; do
+        printf 'whole\0%s\0' "$path"
+    done
+}
+of_repository() { # at the folder $1
+    cd -- "$1" 2>/dev/null || return
+    git_dir=$(git rev-parse --absolute-git-dir 2>/dev/null) || return
+    common=$(cd -- "$(git rev-parse --git-common-dir)" && pwd -P) || return
+    last=
+    git config --list --show-origin --includes -z 2>/dev/null | while IFS= read -r -d '' origin && IFS= read -r -d '' item; do
+        case "$origin" in file:*) ;; *) continue ;; esac
+        if [ "$origin" != "$last" ]; then
+            last=$origin
+            IFS= read -r -d '' file < <(realpath -zms -- "${origin#file:}")
+            say whole "$file"
+        fi
+        case "$item" in
+            include.path$'\n'*|includeif.*.path$'\n'*)
+                value=${item##*$'\n'}
+                case "$value" in '~'*) ;; /*) say whole "$value" ;; *) say whole "${file%/*}/$value" ;; esac ;;
+        esac
+    done
+    hooks=$(git config --type=path --get core.hooksPath 2>/dev/null) || hooks=$common/hooks
+    say hooks "$hooks"
+    where_links_lead "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks"
+}
+of_repository .
+git worktree list --porcelain -z 2>/dev/null | while IFS= read -r -d '' line; do
+    case "$line" in 'worktree '*) say git "${line#worktree }/.git" ;; esac
+done
+todo=(.)
+n=0
+while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
+    at=${todo[n]}
+    n=$((n + 1))
+    while IFS= read -r -d '' entry; do
+        inner=$at/${entry#*$'\t'}
+        say git "$inner/.git"
+        if [ -e "$inner/.git" ]; then
+            todo+=("$inner")
+            (of_repository "$inner")
+        fi
+    done < <(git -C "$at" ls-files --stage -z 2>/dev/null | grep -z '^160000 ')
+done
+true
+"#;
+
+/// Reads what [`find`] printed: what of it lies in the workspace and not in a place that is held anyway.
+///
+/// # Errors
+/// More than [`PLACES_MAX`], or a name that is no text.
+pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str) -> Result<Places> {
+    let mut found = BTreeSet::new();
+    let place = |top: &Path, path: &Path, rule| Place { top: top.to_owned(), path: path.to_owned(), rule };
+    found.insert(place(root, Path::new(GIT_DIR), Rule::Git));
+    if let Some((top, name)) = outer.and_then(|git| Some((git.parent()?, git.file_name()?))) {
+        found.insert(place(top, Path::new(name), Rule::Git));
+    }
+    let mut words = printed.split('\0');
+    while let (Some(kind), Some(path)) = (words.next(), words.next()) {
+        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        // What a command prints of the workspace is said relative to it.
+        let Ok(inside) = path.strip_prefix(".").or_else(|_| path.strip_prefix(root)) else { continue };
+        let plain = inside.components().all(|part| matches!(part, Component::Normal(_)));
+        let of_git = inside.starts_with(GIT_DIR) && inside != Path::new(GIT_DIR);
+        if !plain || inside.as_os_str().is_empty() || of_git {
+            continue;
+        }
+        let rule = match kind {
+            "git" => Rule::Git,
+            "hooks" => Rule::Hooks,
+            _ => Rule::Whole,
+        };
+        found.insert(place(root, inside, rule));
+    }
+    // What lies in another place is held with it.
+    let all: Vec<Place> = found.into_iter().collect();
+    let holds = |p: &Place, one: &Place| p.top == one.top && p != one && one.path.starts_with(&p.path) && p < one;
+    let places: Vec<Place> = all.iter().filter(|one| !all.iter().any(|p| holds(p, one))).cloned().collect();
+    if places.len() > PLACES_MAX {
+        let what = "the number of submodules, worktrees and files of git's configuration in the workspace".to_owned();
+        return Err(Error::Limit { what, actual: places.len() as u64, limit: PLACES_MAX as u64 });
+    }
+    Ok(Places(places))
+}

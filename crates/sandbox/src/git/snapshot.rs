@@ -1,0 +1,468 @@
+//! What git obeys, kept word for word, and put back.
+//!
+//! A command may have left anything: links in the middle of a path, folders without permissions, another folder under an old
+//! name, trees without end. So every access goes to one name below an opened parent, through no link; what stands in the
+//! way is renamed aside and not walked through; a folder is the same only if its device and inode are; and after putting
+//! back everything is looked at again.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::io::{Error, Read, Result, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::places::{Place, Rule};
+use crate::remover::remove_some;
+
+/// Larger files cannot be put back; nobody's git configuration is.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// All of them together.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+/// Most files and folders kept.
+const NODES_MAX: usize = 20_000;
+/// How often putting back is tried.
+const ROUNDS_MAX: usize = 3;
+/// How much of what was planted is removed; a larger tree stays under the name it was moved to.
+const REMOVED_MAX: u64 = 10_000;
+/// How many entries are looked at for a repository that was moved away.
+const SOUGHT_MAX: usize = 50_000;
+/// What stands in the way gets a name that begins so.
+const ASIDE: &str = "toolhost-planted-";
+
+/// Files in a repository's folder by which git is told what to do or where to look.
+const ARMED_FILES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
+/// Folders of such files.
+const ARMED_FOLDERS: [&str; 4] = ["hooks", "info", "branches", "remotes"];
+
+/// Everything kept of one workspace, parents before what is in them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Snapshot {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Node {
+    /// The folder that is trusted: the workspace, or the parent of a repository outside it.
+    top: PathBuf,
+    /// Below `top`, plain names; empty for `top` itself.
+    path: PathBuf,
+    was: State,
+    /// Who it belonged to.
+    owner: (u32, u32),
+    /// Where nothing else may be: the names in this folder.
+    entries: Option<BTreeSet<String>>,
+    /// A repository's own folder: another one cannot take its place.
+    repository: bool,
+}
+
+/// What is at a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+enum State {
+    Absent,
+    File {
+        /// Lower-case hex.
+        bytes: String,
+        mode: u32,
+    },
+    Link(PathBuf),
+    Folder {
+        device: u64,
+        inode: u64,
+        mode: u32,
+    },
+    /// Something else, or too large to keep: told apart by identity, left alone while it is the same.
+    Other {
+        device: u64,
+        inode: u64,
+        size: i64,
+    },
+}
+
+/// How a name is looked through.
+#[derive(Clone, Copy)]
+enum Depth {
+    /// A repository's folder: only what git obeys in it.
+    Git,
+    /// All of it.
+    Whole,
+    /// A folder of repositories' folders, however deep they lie.
+    Repositories,
+    /// The name alone.
+    Name,
+}
+
+impl Snapshot {
+    /// Looks at the names in `alone` and at all of `places`.
+    ///
+    /// # Errors
+    /// More than can be kept, and what cannot be read.
+    pub(crate) fn take(root: &Path, alone: &[&str], places: &[&Place]) -> Result<Self> {
+        let mut taking = Taking::default();
+        let name = |path: &str, depth| (root.to_owned(), PathBuf::from(path), depth);
+        taking.todo.push_back(name("", Depth::Name));
+        taking.todo.extend(alone.iter().map(|alone| name(alone, Depth::Name)));
+        for place in places {
+            let depth = if place.rule == Rule::Git { Depth::Git } else { Depth::Whole };
+            // The folders on the way are told by identity, so that none of them can be exchanged.
+            let above = place.path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
+            let mut above: Vec<PathBuf> = above.map(Path::to_owned).collect();
+            above.reverse();
+            taking.todo.extend(above.into_iter().map(|path| (place.top.clone(), path, Depth::Name)));
+            taking.todo.push_back((place.top.clone(), place.path.clone(), depth));
+        }
+        taking.run()
+    }
+
+    /// Puts everything back and answers what had been changed, by its name in the workspace.
+    ///
+    /// # Errors
+    /// The names that are still not as they were.
+    pub(crate) fn restore(&mut self) -> std::result::Result<Vec<String>, Vec<String>> {
+        let mut changed = BTreeSet::new();
+        for _ in 0..ROUNDS_MAX {
+            let mut differs = false;
+            for node in &mut self.nodes {
+                let differences = node.differences();
+                if differences.is_empty() {
+                    continue;
+                }
+                differs = true;
+                changed.extend(differences);
+                if let Err(error) = node.put_back() {
+                    tracing::warn!(%error, path = node.name(), "not put back yet");
+                }
+            }
+            if !differs {
+                return Ok(changed.into_iter().collect());
+            }
+        }
+        // Of what is in a folder that is not there nothing more need be said.
+        let mut left: Vec<String> = Vec::new();
+        for name in self.nodes.iter().flat_map(Node::differences) {
+            if !left.iter().any(|above| Path::new(&name).starts_with(above)) {
+                left.push(name);
+            }
+        }
+        if left.is_empty() { Ok(changed.into_iter().collect()) } else { Err(left) }
+    }
+}
+
+#[derive(Default)]
+struct Taking {
+    todo: VecDeque<(PathBuf, PathBuf, Depth)>,
+    nodes: Vec<Node>,
+    seen: BTreeSet<(PathBuf, PathBuf)>,
+    kept_bytes: usize,
+}
+
+impl Taking {
+    fn run(mut self) -> Result<Snapshot> {
+        while let Some((top, path, depth)) = self.todo.pop_front() {
+            if !self.seen.insert((top.clone(), path.clone())) {
+                continue;
+            }
+            if self.nodes.len() >= NODES_MAX {
+                return Err(Error::other(format!("git's configuration and hooks are more than {NODES_MAX} files")));
+            }
+            let (was, owner) = look(&top, &path)?;
+            if let State::File { bytes, .. } = &was {
+                self.kept_bytes += bytes.len() / 2;
+                if self.kept_bytes > KEPT_BYTES_MAX {
+                    return Err(Error::other(format!(
+                        "git's configuration and hooks are more than {KEPT_BYTES_MAX} bytes"
+                    )));
+                }
+            }
+            let folder = matches!(was, State::Folder { .. });
+            let entries = if folder { self.enter(&top, &path, depth)? } else { None };
+            let repository = folder && matches!(depth, Depth::Git);
+            self.nodes.push(Node { top, path, was, owner, entries, repository });
+        }
+        Ok(Snapshot { nodes: self.nodes })
+    }
+
+    /// Goes on with what is in a folder; answers its names where there may be no others.
+    fn enter(&mut self, top: &Path, path: &Path, depth: Depth) -> Result<Option<BTreeSet<String>>> {
+        let mut go = |name: &str, depth| self.todo.push_back((top.to_owned(), path.join(name), depth));
+        match depth {
+            Depth::Name => return Ok(None),
+            Depth::Git => {
+                ARMED_FILES.iter().for_each(|name| go(name, Depth::Name));
+                ARMED_FOLDERS.iter().for_each(|name| go(name, Depth::Whole));
+                ["modules", "worktrees"].iter().for_each(|name| go(name, Depth::Repositories));
+                return Ok(None);
+            }
+            Depth::Whole | Depth::Repositories => {}
+        }
+        let mut known = BTreeSet::new();
+        for name in names(&open(top, path)?)? {
+            let name = name.into_string().map_err(|_| Error::other("a name among git's files is no text"))?;
+            let head = path.join(&name).join("HEAD");
+            let inner = match depth {
+                Depth::Whole => Depth::Whole,
+                _ if matches!(look(top, &head)?.0, State::Absent) => Depth::Repositories,
+                _ => Depth::Git,
+            };
+            go(&name, inner);
+            known.insert(name);
+        }
+        Ok(Some(known))
+    }
+}
+
+impl Node {
+    fn name(&self) -> String {
+        if self.path.as_os_str().is_empty() { ".".to_owned() } else { self.path.to_string_lossy().into_owned() }
+    }
+
+    /// What of it is not as it was: itself, or what is in it without having been there.
+    fn differences(&self) -> Vec<String> {
+        match look(&self.top, &self.path) {
+            Ok((now, _)) if now == self.was => {}
+            _ => return vec![self.name()],
+        }
+        match self.planted() {
+            Ok(planted) => planted.iter().map(|name| self.path.join(name).to_string_lossy().into_owned()).collect(),
+            Err(_) => vec![self.name()],
+        }
+    }
+
+    fn planted(&self) -> Result<Vec<OsString>> {
+        let Some(entries) = &self.entries else { return Ok(Vec::new()) };
+        let there = names(&open(&self.top, &self.path)?)?;
+        Ok(there.into_iter().filter(|name| name.to_str().is_none_or(|name| !entries.contains(name))).collect())
+    }
+
+    fn put_back(&mut self) -> Result<()> {
+        let (now, _) = look(&self.top, &self.path)?;
+        if now != self.was {
+            self.put_itself_back(&now)?;
+        }
+        let planted = self.planted()?;
+        if planted.is_empty() {
+            return Ok(());
+        }
+        let folder = opened_up(open(&self.top, &self.path)?)?;
+        planted.iter().try_for_each(|name| self.move_aside(&folder, name))
+    }
+
+    fn put_itself_back(&mut self, now: &State) -> Result<()> {
+        let (Some(above), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            // The workspace itself: only its mode can have changed, for it is opened by a handle of the person's.
+            if let State::Folder { mode, .. } = self.was {
+                set_mode(&open(&self.top, &self.path)?, mode)?;
+            }
+            return Ok(());
+        };
+        let parent = opened_up(open(&self.top, above)?)?;
+        match (&self.was, now) {
+            (State::Folder { device, inode, mode }, State::Folder { device: d, inode: i, .. })
+                if (device, inode) == (d, i) =>
+            {
+                return set_mode(&open(&self.top, &self.path)?, *mode);
+            }
+            (State::Other { .. }, _) => return Err(Error::other("it was too large to be kept")),
+            _ => {}
+        }
+        if !matches!((&self.was, now), (_, State::Absent) | (State::File { .. }, State::File { .. } | State::Link(_))) {
+            self.move_aside(&parent, name)?;
+        }
+        match self.was.clone() {
+            State::Absent | State::Other { .. } => Ok(()),
+            State::Link(target) => Ok(rustix::fs::symlinkat(&target, &parent, name)?),
+            State::File { bytes, mode } => {
+                let bytes = hex::decode(bytes).map_err(Error::other)?;
+                self.write(&parent, name, &bytes, mode)
+            }
+            State::Folder { device, inode, mode } => {
+                let name = name.to_owned();
+                self.fetch_or_make(&parent, &name, (device, inode), mode)
+            }
+        }
+    }
+
+    fn write(&self, parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> Result<()> {
+        let temp = format!(".toolhost-back-{}.tmp", std::process::id());
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // What an earlier try has left.
+        let _ = rustix::fs::unlinkat(parent, &*temp, AtFlags::empty());
+        let mut file = std::fs::File::from(rustix::fs::openat(parent, &*temp, flags, Mode::from_raw_mode(0o600))?);
+        file.write_all(bytes)?;
+        self.give_back(&file)?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+        file.sync_all()?;
+        Ok(rustix::fs::renameat(parent, &*temp, parent, name)?)
+    }
+
+    /// The folder that was there, from wherever it was moved to; else, if it is no repository's, a new one.
+    fn fetch_or_make(&mut self, parent: &OwnedFd, name: &OsStr, identity: (u64, u64), mode: u32) -> Result<()> {
+        if let Some((from, old)) = seek(&self.top, identity) {
+            let from = opened_up(from)?;
+            rustix::fs::renameat_with(&from, &*old, parent, name, RenameFlags::NOREPLACE)?;
+            return set_mode(&open(&self.top, &self.path)?, mode);
+        }
+        if self.repository {
+            return Err(Error::other("it was moved away and is not found"));
+        }
+        rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
+        let made = open(&self.top, &self.path)?;
+        let readable =
+            rustix::fs::openat(&made, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        self.give_back(&readable)?;
+        set_mode(&made, mode)?;
+        let stat = rustix::fs::fstat(&made)?;
+        self.was = State::Folder { device: stat.st_dev, inode: stat.st_ino, mode };
+        Ok(())
+    }
+
+    fn give_back(&self, file: impl AsFd) -> Result<()> {
+        if rustix::process::geteuid().is_root() {
+            let (uid, gid) = self.owner;
+            rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+        }
+        Ok(())
+    }
+
+    /// Out of git's sight, into the workspace's root under a name that says what it is; then away, as far as that is quick.
+    fn move_aside(&self, parent: &OwnedFd, name: &OsStr) -> Result<()> {
+        let top = opened_up(open(&self.top, Path::new(""))?)?;
+        for n in 1.. {
+            let fresh = format!("{ASIDE}{n}");
+            match rustix::fs::renameat_with(parent, name, &top, &*fresh, RenameFlags::NOREPLACE) {
+                Ok(()) => {
+                    if let Err(error) = remove_some(&top, &fresh, REMOVED_MAX) {
+                        tracing::warn!(%error, fresh, "what a command planted was moved aside and is not removed");
+                    }
+                    return Ok(());
+                }
+                Err(Errno::EXIST) => {}
+                Err(Errno::NOENT) => return Ok(()),
+                // A folder that is closed to its owner cannot be moved to another one.
+                Err(Errno::ACCESS) => drop(opened_up(open_name(parent, name)?)?),
+                Err(error) => return Err(error.into()),
+            }
+            if n > NODES_MAX {
+                break;
+            }
+        }
+        Err(Error::other("it cannot be moved aside"))
+    }
+}
+
+/// Looks for a folder by its identity below `top`; answers the folder it is in and its name there.
+fn seek(top: &Path, identity: (u64, u64)) -> Option<(OwnedFd, OsString)> {
+    let mut todo = VecDeque::from([PathBuf::new()]);
+    let mut left = SOUGHT_MAX;
+    while let Some(path) = todo.pop_front() {
+        let Ok(folder) = open(top, &path) else { continue };
+        for name in names(&folder).unwrap_or_default() {
+            left = left.checked_sub(1)?;
+            let Ok(stat) = rustix::fs::statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if (stat.st_dev, stat.st_ino) == identity {
+                return Some((folder, name));
+            }
+            if FileType::from_raw_mode(stat.st_mode).is_dir() {
+                todo.push_back(path.join(&name));
+            }
+        }
+    }
+    None
+}
+
+/// What is at `path` below `top`, through no link, and who it belongs to.
+fn look(top: &Path, path: &Path) -> Result<(State, (u32, u32))> {
+    let nobody = (0, 0);
+    let (above, name) = (path.parent(), path.file_name());
+    let (folder, name) = match (above, name) {
+        (Some(above), Some(name)) => match open(top, above) {
+            Ok(folder) => (folder, name),
+            // Where the way there is no folder, nothing is there.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP)) => {
+                return Ok((State::Absent, nobody));
+            }
+            Err(error) => return Err(error),
+        },
+        _ => (open(top, path)?, OsStr::new(".")),
+    };
+    let stat = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok((State::Absent, nobody)),
+        Err(error) => return Err(error.into()),
+    };
+    let owner = (stat.st_uid, stat.st_gid);
+    let (device, inode, mode) = (stat.st_dev, stat.st_ino, stat.st_mode & 0o7777);
+    let other = State::Other { device, inode, size: stat.st_size };
+    let state = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(&folder, name, Vec::new())?;
+            State::Link(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
+        }
+        FileType::Directory => State::Folder { device, inode, mode },
+        FileType::RegularFile if stat.st_size.unsigned_abs() <= FILE_BYTES_MAX => {
+            // Somebody may put a FIFO there in between.
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let mut bytes = Vec::new();
+            match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
+                Ok(file) => {
+                    std::fs::File::from(file).take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+                    State::File { bytes: hex::encode(bytes), mode }
+                }
+                Err(_) => other,
+            }
+        }
+        _ => other,
+    };
+    Ok((state, owner))
+}
+
+/// Opens a folder below `top`, through no link.
+fn open(top: &Path, path: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let top = rustix::fs::openat(CWD, top, flags, Mode::empty())?;
+    if path.as_os_str().is_empty() {
+        return Ok(top);
+    }
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(&top, path, flags | OFlags::NOFOLLOW, Mode::empty(), resolve)?)
+}
+
+fn open_name(parent: &OwnedFd, name: &OsStr) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
+}
+
+/// The same folder, which its owner may now read and change whatever a command did to its mode.
+fn opened_up(folder: OwnedFd) -> Result<OwnedFd> {
+    let mode = rustix::fs::fstat(&folder)?.st_mode & 0o7777;
+    if mode & 0o700 != 0o700 {
+        set_mode(&folder, mode | 0o700)?;
+    }
+    Ok(folder)
+}
+
+/// Through the handle, for a name could meanwhile lead elsewhere.
+fn set_mode(folder: &OwnedFd, mode: u32) -> Result<()> {
+    Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), Mode::from_raw_mode(mode))?)
+}
+
+fn names(folder: &OwnedFd) -> Result<Vec<OsString>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let readable = rustix::fs::openat(folder, ".", flags, Mode::empty())?;
+    let mut names = Vec::new();
+    for entry in Dir::read_from(&readable)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
+}
