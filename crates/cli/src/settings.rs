@@ -13,7 +13,7 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost_host::{Asking, Unattended};
-use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Orphans};
+use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans};
 
 /// Beside the configuration: the keys of `toolhost key set`.
 const KEYS_FOLDER: &str = "keys";
@@ -80,9 +80,78 @@ pub(crate) struct Settings {
     /// The fence around commands; `auto` takes the strongest that holds here
     #[arg(long, global = true, value_name = "TIER", env = "TOOLHOST_SANDBOX")]
     sandbox: Option<Sandbox>,
+    /// Most memory that a command's processes may use together, such as `8G` [default: half of the machine's]
+    #[arg(long, global = true, value_name = "SIZE", env = "TOOLHOST_COMMAND_MEMORY")]
+    command_memory: Option<Size>,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
+}
+
+/// A size in bytes: `500M`, `8G`, or a number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct Size(u64);
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no size: say 500M, 8G, or a number of bytes");
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kb" | "kib" => 1 << 10,
+            "m" | "mb" | "mib" => 1 << 20,
+            "g" | "gb" | "gib" => 1 << 30,
+            _ => return Err(wrong()),
+        };
+        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+        bytes.filter(|bytes| *bytes > 0).map(Self).ok_or_else(wrong)
+    }
+}
+
+impl TryFrom<String> for Size {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// Limits of commands.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Commands {
+    /// As `--command-memory`.
+    memory: Option<Size>,
+    /// Of the private `/tmp` and home, each.
+    tmp: Option<Size>,
+    /// Of the private `/dev/shm`.
+    shm: Option<Size>,
+    /// Of the largest file a command may write.
+    file: Option<Size>,
+    /// How much a command may print before it is ended.
+    output: Option<Size>,
+    open_files: Option<u64>,
+    processes: Option<u64>,
+}
+
+impl Commands {
+    fn limits(&self, memory: Option<Size>) -> Limits {
+        let usual = Limits::default();
+        let size = |said: Option<Size>, usual: u64| said.map_or(usual, |size| size.0);
+        Limits {
+            memory_bytes: size(memory.or(self.memory), usual.memory_bytes),
+            tmp_bytes: size(self.tmp, usual.tmp_bytes),
+            shm_bytes: size(self.shm, usual.shm_bytes),
+            file_bytes: size(self.file, usual.file_bytes),
+            output_bytes: size(self.output, usual.output_bytes),
+            open_files: self.open_files.unwrap_or(usual.open_files),
+            processes: self.processes.unwrap_or(usual.processes),
+            ..usual
+        }
+    }
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
@@ -146,6 +215,8 @@ struct File {
     approvals: Approvals,
     #[serde(default)]
     deploy: Deploy,
+    #[serde(default)]
+    commands: Commands,
     /// As `--database`.
     database: Option<String>,
     /// As `--project`.
@@ -183,6 +254,7 @@ pub(crate) struct Resolved {
     pub(crate) user: String,
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
+    pub(crate) limits: Limits,
     pub(crate) asking: Asking,
     pub(crate) deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     pub(crate) home: PathBuf,
@@ -206,6 +278,7 @@ impl Settings {
             unattended: self.unattended,
             deploy_to: self.deploy_to.clone(),
             sandbox: self.sandbox,
+            command_memory: self.command_memory,
             json: self.json,
         }
     }
@@ -222,6 +295,7 @@ impl Settings {
             unattended: None,
             deploy_to: None,
             sandbox: self.sandbox,
+            command_memory: self.command_memory,
             json: self.json,
         }
     }
@@ -285,6 +359,7 @@ impl Settings {
         Ok(Resolved {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
+            limits: file.commands.limits(self.command_memory),
             asking: asking(self.unattended, &file.approvals)?,
             deploy: deploy(self.deploy_to.clone(), file.deploy, &folders.data_dir().join("toolhost"), &root)?,
             profiles: profiles_text(file.profiles)?,

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, CallId, Caller, CallerKind, Clock, Facts, IdSource, RandomIds, Scope, SystemClock};
 use toolhost_host::{Asking, Gate, GateConfig, Members, Person, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
-    Deployment, Error as SandboxError, Executor, Limits, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
+    Deployment, Error as SandboxError, Executor, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
 };
 use toolhost_store::records::Who;
 use toolhost_store::{Entry, Event, Project, Records, Role, Store};
@@ -177,7 +177,7 @@ fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
         env: resolved.env.clone(),
         toolchains: resolved.toolchains.clone(),
         deploy: resolved.deploy.clone(),
-        limits: Limits::default(),
+        limits: resolved.limits,
     };
     LocalExecutor::open(config).with_context(|| format!("the workspace {}", resolved.root.display()))
 }

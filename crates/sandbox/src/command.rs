@@ -77,6 +77,8 @@ pub struct CommandResult {
     pub timed_out: bool,
     /// The command wrote more than the limit and was ended for it.
     pub output_limit_reached: bool,
+    /// The command used more memory than this limit, in bytes, or so much that the machine ran out, and was ended for it.
+    pub memory_limit_reached: Option<u64>,
     pub duration: Duration,
     /// The fence this very command ran in.
     pub tier: Tier,

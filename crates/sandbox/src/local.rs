@@ -19,6 +19,7 @@ use crate::executor::{
 use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
 use crate::git::{self, Guard, Held, Placeholder, Places, Seen};
+use crate::memory::{self, WATCH_EVERY, machine_memory_bytes};
 use crate::output::{Capture, Captured};
 use crate::path::WsPath;
 use crate::proxy::Proxy;
@@ -70,6 +71,8 @@ pub struct Limits {
     pub shm_bytes: u64,
     /// A command that writes more is ended.
     pub output_bytes: u64,
+    /// A command whose processes together use more memory is ended, and none of them gets more by itself.
+    pub memory_bytes: u64,
     pub walk_threads: usize,
 }
 
@@ -82,6 +85,7 @@ impl Default for Limits {
             tmp_bytes: 2 << 30,
             shm_bytes: 512 << 20,
             output_bytes: 64 << 30,
+            memory_bytes: machine_memory_bytes() / 2,
             walk_threads: std::thread::available_parallelism().map_or(2, usize::from).min(8),
         }
     }
@@ -265,15 +269,18 @@ impl LocalExecutor {
     }
 
     /// Refuses a change by a file tool of what git obeys, in the workspace's own files.
-    async fn check_obeyed(&self, paths: &[&WsPath]) -> Result<()> {
+    ///
+    /// With `follow` what a link at the end of a path leads to is changed, as a write does.
+    async fn check_obeyed(&self, paths: &[&WsPath], follow: bool) -> Result<()> {
         let (Some(method), _) = self.fence().await else { return Ok(()) };
         if method.tier == Tier::Off {
             return Ok(());
         }
         let places = self.places(method).await?;
         for path in paths {
-            let spot = self.spot(path, true).await?;
-            if places.hold(&self.room.root, Path::new(spot.path.as_str())) {
+            // Where it leads nowhere, the change itself says so.
+            let real = self.spot(path, follow).await.map_or_else(|_| (*path).clone(), |spot| spot.path);
+            if places.hold(&self.room.root, Path::new(real.as_str())) {
                 return Err(Error::GitObeys { path: path.to_string() });
             }
         }
@@ -320,7 +327,7 @@ impl Executor for LocalExecutor {
 
     fn write<'a>(&'a self, path: &'a WsPath, bytes: Vec<u8>, guard: WriteGuard) -> BoxFuture<'a, Result<Written>> {
         Box::pin(async move {
-            self.check_obeyed(&[path]).await?;
+            self.check_obeyed(&[path], true).await?;
             let path = path.clone();
             self.on_files(move |tree| tree.write(&path, &bytes, &guard)).await
         })
@@ -333,7 +340,7 @@ impl Executor for LocalExecutor {
 
     fn rename<'a>(&'a self, from: &'a WsPath, to: &'a WsPath) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            self.check_obeyed(&[from, to]).await?;
+            self.check_obeyed(&[from, to], false).await?;
             let (from, to) = (from.clone(), to.clone());
             self.on_files(move |tree| tree.rename(&from, &to)).await
         })
@@ -341,7 +348,7 @@ impl Executor for LocalExecutor {
 
     fn remove<'a>(&'a self, path: &'a WsPath, expected_sha256: Option<&'a str>) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            self.check_obeyed(&[path]).await?;
+            self.check_obeyed(&[path], false).await?;
             let (path, expected) = (path.clone(), expected_sha256.map(str::to_owned));
             self.on_files(move |tree| tree.remove(&path, expected.as_deref())).await
         })
@@ -416,7 +423,7 @@ pub(crate) async fn run_in(
     let began = Instant::now();
     let started = spawner.spawn(Arc::clone(&plan)).await.map_err(|e| spawn_failure(&command, &e))?;
     let mut run = Run::new(started, plan, command.capture_bytes);
-    let outcome = run.attend(&command, &watch, room.config.limits.output_bytes, began).await;
+    let outcome = run.attend(&command, &watch, &room.config.limits, began).await;
     let (mut stdout, mut stderr) = run.streams().await;
     let fence_stood = run.fence_stood();
     if let End::Cancelled = outcome {
@@ -438,6 +445,7 @@ pub(crate) async fn run_in(
         stderr,
         timed_out: matches!(outcome, End::TimedOut),
         output_limit_reached: matches!(outcome, End::TooMuchOutput),
+        memory_limit_reached: matches!(outcome, End::TooMuchMemory).then_some(room.config.limits.memory_bytes),
         duration: began.elapsed(),
         tier: method.tier,
         restored: Vec::new(),
@@ -459,6 +467,7 @@ enum End {
     TimedOut,
     Cancelled,
     TooMuchOutput,
+    TooMuchMemory,
 }
 
 /// A running command: its streams are drained, and dropping it ends its tree.
@@ -478,7 +487,7 @@ impl Run {
     }
 
     /// Waits for the end of the command, or brings it about.
-    async fn attend(&mut self, command: &Command, watch: &Watch, output_max: u64, began: Instant) -> End {
+    async fn attend(&mut self, command: &Command, watch: &Watch, limits: &Limits, began: Instant) -> End {
         let stdin = self.started.child.stdin.take();
         let input = command.stdin.clone();
         let feeding = tokio::spawn(async move {
@@ -491,6 +500,8 @@ impl Run {
         tokio::pin!(deadline);
         let mut tick = tokio::time::interval(PROGRESS_EVERY);
         tick.tick().await;
+        let too_large = memory_exceeded(self.started.child.id(), limits.memory_bytes);
+        tokio::pin!(too_large);
         let end = loop {
             tokio::select! {
                 status = self.started.child.wait() => {
@@ -499,9 +510,10 @@ impl Run {
                 }
                 () = &mut deadline => break End::TimedOut,
                 () = watch.cancel.cancelled() => break End::Cancelled,
+                () = &mut too_large => break End::TooMuchMemory,
                 _ = tick.tick() => {
                     let output_bytes = self.stdout.total() + self.stderr.total();
-                    if output_bytes > output_max {
+                    if output_bytes > limits.output_bytes {
                         break End::TooMuchOutput;
                     }
                     if let Some(progress) = &watch.progress {
@@ -545,6 +557,19 @@ impl Run {
         use std::io::Read;
         let nonblocking = rustix::io::ioctl_fionbio(&self.started.ready, true);
         nonblocking.is_ok() && self.started.ready.read(&mut [0]).is_ok_and(|n| n == 1)
+    }
+}
+
+/// Ends when a command's tree uses more memory than it may; where it has ended, never.
+async fn memory_exceeded(root: Option<u32>, limit: u64) {
+    let Some(root) = root else { return std::future::pending().await };
+    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + WATCH_EVERY, WATCH_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if tokio::task::spawn_blocking(move || memory::is_too_large(root, limit)).await.unwrap_or(false) {
+            return;
+        }
     }
 }
 

@@ -166,6 +166,11 @@ impl Tool for Bash {
             )
             .hint("write to a file, or filter the output"));
         }
+        if let Some(limit) = result.memory_limit_reached {
+            let message = format!("the command used more than {} MiB of memory, its limit, and was ended", limit >> 20);
+            return Err(ToolError::new(ErrorKind::Limit, message)
+                .hint("run less at once, or let the person raise the limit (`--command-memory`)"));
+        }
         let mut stderr = result.stderr.text;
         if !result.restored.is_empty() {
             stderr.push_str(&format!(

@@ -273,6 +273,7 @@ fn limits(method: &Method, config: &LocalConfig, command: &Command) -> ResourceL
         cpu_seconds: command.timeout.as_secs().saturating_mul(2).max(1).saturating_add(1),
         file_bytes: config.limits.file_bytes,
         open_files: config.limits.open_files,
+        memory_bytes: config.limits.memory_bytes,
         processes: own_user.then_some(config.limits.processes),
     }
 }

@@ -154,7 +154,10 @@ fn holes(method: &Method) -> Vec<String> {
             "the number of processes is not limited, for the limit would count the user's other processes".to_owned(),
         );
     }
-    holes.push("memory is not limited but for what the machine has".to_owned());
+    holes.push(
+        "memory that a command keeps in files without names (memfd) and maps nowhere is not counted in its limit"
+            .to_owned(),
+    );
     holes
 }
 

@@ -149,9 +149,6 @@ async fn no_command_reaches_the_machine_or_its_processes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_programs_setuid_bit_gives_nothing() {
     for (tier, room) in rooms().await {
-        let copied = room.bash("cp /usr/bin/id my-id && chmod 4755 my-id && ./my-id -u; id -u", Access::Write).await;
-        let uids: Vec<_> = copied.stdout.text.lines().collect();
-        assert!(uids.len() == 2 && uids[0] == uids[1], "{tier:?}: {copied:?}");
         // `su` and `mount` are setuid root wherever they are installed.
         let elevated = room.bash("grep NoNewPrivs /proc/self/status; su -c id root </dev/null", Access::Write).await;
         assert!(elevated.stdout.text.contains("NoNewPrivs:\t1"), "{tier:?}: {elevated:?}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toolhost_sandbox::{Access, Command, Error, FenceChoice, Tier};
 
-use crate::room::{Room, assert_passes_alone, is_root, rooms, runs_alone};
+use crate::room::{Room, assert_passes_alone, is_root, processes_about, rooms, runs_alone, until};
 
 /// Peak memory of this process in KiB.
 fn peak_kib() -> u64 {
@@ -131,5 +131,49 @@ async fn the_private_folders_are_gone_with_the_command() {
             let folder = left.stdout.text.split(' ').next().unwrap();
             assert!(!std::path::Path::new(folder).exists(), "{folder}");
         }
+    }
+}
+
+/// Takes memory as fast as it can be had, writing to each page.
+const HOG: &str = "import sys\nparts = []\nfor _ in range(int(sys.argv[1])):\n    parts.append(bytearray(b'x') * (1 << 20))\nprint('had it all', flush=True)\nimport time; time.sleep(100)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_does_not_take_the_machines_memory() {
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 4 << 30);
+        let script = format!("python3 -c \"{HOG}\" 20480");
+        let result = room.try_bash(&script, Access::Read, Duration::from_secs(300)).await.unwrap();
+        let refused = result.stderr.text.contains("MemoryError");
+        assert!(refused || result.memory_limit_reached.is_some(), "{choice:?}: {result:?}");
+        assert!(!result.stdout.text.contains("had it all"), "{choice:?}: {result:?}");
+    }
+}
+
+#[test]
+fn where_nobody_says_another_limit_it_is_half_of_the_machine() {
+    let half = toolhost_sandbox::machine_memory_bytes() / 2;
+    assert_eq!(toolhost_sandbox::Limits::default().memory_bytes, half);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_processes_together_do_not_take_the_machines_memory_either() {
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 4 << 30);
+        let script = format!("for n in $(seq 200); do python3 -c \"{HOG}\" 200 & done; wait");
+        let result = room.try_bash(&script, Access::Read, Duration::from_secs(300)).await.unwrap();
+        assert_eq!(result.memory_limit_reached, Some(4 << 30), "{choice:?}: {result:?}");
+        assert!(result.duration < Duration::from_secs(100), "{choice:?}: it slept to its end: {result:?}");
+        until("none of them is left", || processes_about("had it all") == 0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_that_processes_share_is_counted_once() {
+    // 300 MiB that forty forks only look at are far from 4 GiB.
+    let script = "import os, time\nshared = bytearray(b'x') * (300 << 20)\nfor _ in range(40):\n    if os.fork() == 0:\n        time.sleep(2); os._exit(0)\nfor _ in range(40): os.wait()\nprint('fine')";
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 4 << 30);
+        let result = room.bash(&format!("python3 -c \"{script}\""), Access::Read).await;
+        assert_eq!(result.stdout.text, "fine\n", "{choice:?}: {result:?}");
     }
 }
