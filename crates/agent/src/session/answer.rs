@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{CallId, ErrorCode, ErrorKind, JournalError, Outcome};
+use toolhost_contract::{CallId, ErrorCode, ErrorKind, JournalError, Outcome, Trace};
 
 use super::calls::Standing;
 use super::run::{Halt, Run, recall};
@@ -97,11 +97,11 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
 async fn discard(run: &Run<'_>, turn: u32, said: &TurnStep, set: &str, resumed: bool) -> Result<(), Halt> {
     let [_, _, given] = ids(said)?;
     let former = run.former((turn, DISCARDS), given, resumed)?;
-    let id = match run.standing(&former).await? {
+    let id = match run.standing(&former, Trace::None).await? {
         Standing::Done(true) => return Ok(()),
         Standing::New(id) => id,
         // Discarding what is discarded is refused, and changes nothing.
-        Standing::Done(false) | Standing::Unknown => run.anew(&former).await?,
+        Standing::Done(false) | Standing::Committed(_) | Standing::Unknown => run.anew(&former).await?,
     };
     let outcome = put(run, id, "builder.change.discard", json!({ "changeSetId": set })).await?;
     match outcome.error {
@@ -309,10 +309,10 @@ async fn stage(
         Some(id) => id,
         None => {
             let former = run.former((turn, STAGES), to_stage, resumed)?;
-            let call = match run.standing(&former).await? {
+            let call = match run.standing(&former, Trace::None).await? {
                 Standing::New(id) => id,
                 // A set that is open already is not staged twice, whoever staged it.
-                Standing::Done(_) | Standing::Unknown => run.anew(&former).await?,
+                Standing::Done(_) | Standing::Committed(_) | Standing::Unknown => run.anew(&former).await?,
             };
             let staged = put(run, call, "builder.change.stage", json!({ "changeSet": set })).await?;
             if let Some(error) = staged.error {
