@@ -12,7 +12,7 @@ use super::calls::Standing;
 use super::run::{Halt, Run, recall};
 use super::{TurnStep, step};
 use crate::host::is_held;
-use crate::model::{Arguments, Message, Reply, Stop, is_too_deep};
+use crate::model::{Reply, Stop, is_too_deep};
 use crate::prompt::mark_untrusted;
 
 /// Ids that a turn without calls needs: to stage, to validate and to discard.
@@ -79,7 +79,7 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
         }
         return Ok(checked);
     }
-    let written = written_lines(run.messages());
+    let written = written_lines(run.written());
     let checked = match read(&run.session.opening.answer, &said.reply, &written) {
         Ok(Word::Whole(answer)) => Checked::Good(answer),
         Ok(Word::Change { summary, set }) => stage(run, turn, (said, resumed), summary, set).await?,
@@ -218,16 +218,9 @@ fn parse(text: &str) -> Result<Value, Checked> {
 }
 
 /// The lines of all texts that calls of the session have carried.
-fn written_lines(messages: &[Message]) -> HashSet<&str> {
+fn written_lines<'a>(written: impl Iterator<Item = &'a Value>) -> HashSet<&'a str> {
     let mut lines = HashSet::new();
-    for message in messages {
-        let Message::Assistant { calls, .. } = message else { continue };
-        for call in calls {
-            if let Arguments::Json(arguments) = &call.arguments {
-                add_lines(arguments, &mut lines);
-            }
-        }
-    }
+    written.for_each(|arguments| add_lines(arguments, &mut lines));
     lines
 }
 
