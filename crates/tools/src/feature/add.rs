@@ -86,6 +86,8 @@ impl Tool for Add {
             completion_criteria: input.completion_criteria,
             estimated_effort: input.estimated_effort,
             dependencies: input.dependencies,
+            labels: Vec::new(),
+            external_id: None,
             completed_at_ms: None,
         };
         Ok(desk.create(content, iteration, None).await?)
