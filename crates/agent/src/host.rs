@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
-    AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Outcome, ProgressSink, Scope, Silent,
+    AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Outcome, ProgressSink, Scope, Silent, Trace,
 };
-use toolhost_host::{Decide, Error, Gate, Hooks, Presenter, Registered};
+use toolhost_host::{Decide, Error, Gate, Hooks, Made, Presenter, Registered};
 
 use crate::model::ToolSpec;
 
@@ -130,6 +130,25 @@ impl ToolHost {
     /// Whether calls of a tool wait for people, or for what may.
     pub(crate) fn waits(&self, name: &str) -> bool {
         self.gate.registry().get(name).is_some_and(|tool| tool.facts.waits || tool.facts.effect == Effect::Asks)
+    }
+
+    /// How the end of a call is decided whose host died.
+    pub(crate) fn trace(&self, name: &str) -> Trace {
+        self.gate.registry().get(name).map_or(Trace::None, |tool| tool.facts.trace)
+    }
+
+    /// Whether the changes of files were made that a call has logged. Unknown where they cannot be read.
+    pub(crate) async fn made(&self, id: &CallId) -> Made {
+        self.gate.made(&self.scope, &self.caller.profile, id).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, call = %id, "what a call changed cannot be compared with the files");
+            Made::Unknown
+        })
+    }
+
+    /// What a call wrote, as its answer would have told it.
+    pub(crate) fn redacted(&self, mut value: Value) -> Value {
+        self.gate.redact(&mut value);
+        value
     }
 
     pub(crate) fn new_id(&self) -> CallId {

@@ -20,6 +20,7 @@ use crate::settings::Settings;
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 const EXIT_DENIED: u8 = 3;
+const EXIT_HELD_BACK: u8 = 4;
 
 /// What was typed is wrong, though clap could not know.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl std::error::Error for Denied {}
 /// that the kernel holds, and it is written down.
 #[derive(Parser)]
 #[command(name = "toolhost", version, max_term_width = 100, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 ok, 1 the tool or task failed, 2 usage, 3 denied.")]
+#[command(after_help = "Exit codes: 0 ok, 1 the tool or task failed, 2 usage, 3 denied, 4 files stay back.")]
 struct Cli {
     #[command(flatten)]
     settings: Settings,

@@ -5,6 +5,7 @@ use serde_json::Value;
 use toolhost_sandbox::BoxFuture;
 
 use crate::ids::CallId;
+use crate::tool::Trace;
 
 /// The journal of one session, held by one process at a time.
 ///
@@ -28,8 +29,9 @@ pub trait Journal: Send + Sync {
     /// Waits until a person wants something of the session, other than what they are known to want.
     fn signal(&self, known: Option<Signal>) -> BoxFuture<'_, Signal>;
 
-    /// What became of a call that was asked for and whose end the journal does not know.
-    fn fate<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<Fate, JournalError>>;
+    /// What became of a call that was asked for and whose end the journal does not know. `trace`: what a call of its tool
+    /// leaves behind.
+    fn fate<'a>(&'a self, call: &'a CallId, trace: Trace) -> BoxFuture<'a, Result<Fate, JournalError>>;
 }
 
 /// What people may want of a session that runs.
@@ -47,11 +49,15 @@ pub enum Signal {
 pub enum Fate {
     /// It has changed nothing: it never got as far.
     NeverStarted,
-    /// It is known, and has changed nothing: it was refused, or waits for a person, or is of a file tool, which writes
-    /// down what it is about to change, and had not.
+    /// It is known, and has changed nothing: it was refused, or waits for a person, or began and left no trace where its
+    /// tool leaves one.
     Undone,
     /// It ran to its end, and this is what the audit keeps of it: `{ok, error?}`.
     Ended(Value),
+    /// It began and logged changes of files. The files tell whether it made them.
+    Logged,
+    /// It began, and its transaction was committed. This is what it wrote, as JSON.
+    Committed(Value),
     /// It began, and nobody saw it end.
     Unknown,
 }

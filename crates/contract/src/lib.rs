@@ -22,6 +22,6 @@ pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
-pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Packed, Tool, description_of, schema_of};
+pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Packed, Tool, Trace, description_of, schema_of};
 pub use toolhost_sandbox::BoxFuture;
 pub use visible::{is_deceptive, visible, visible_json, visible_line};

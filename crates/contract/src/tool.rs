@@ -30,6 +30,18 @@ pub enum Effect {
     Asks,
 }
 
+/// What a call leaves behind by which its end can be decided when its host dies before it is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// Nothing that decides it: processes, git, what leaves the machine, more than one transaction.
+    None,
+    /// The call changes files through its workspace and nothing else: each change is logged before it is made.
+    Files,
+    /// The call changes records in one transaction, and the history names the call. A call without a row in the history
+    /// may be repeated.
+    Records,
+}
+
 /// A tool, typed.
 ///
 /// The doc comment of `Input` is the description that models read, those of its fields describe the arguments; it must
@@ -53,6 +65,8 @@ pub trait Tool: Send + Sync + 'static {
     const BY_RULE: bool = true;
     /// It may wait for a person for as long as people are waited for.
     const WAITS: bool = false;
+    /// How the end of a call is decided whose host died.
+    const TRACE: Trace = Trace::None;
     /// Part of what an approval is bound to: raise it when the same arguments come to mean something else.
     const VERSION: u32 = 1;
 
@@ -129,6 +143,7 @@ pub struct Facts {
     pub always_asks: bool,
     pub by_rule: bool,
     pub waits: bool,
+    pub trace: Trace,
     pub aliases: Vec<Alias>,
     pub input_schema: Value,
     pub output_schema: Packed,
@@ -184,6 +199,7 @@ impl<T: Tool> AnyTool for T {
             always_asks: T::ALWAYS_ASKS,
             by_rule: T::BY_RULE && !T::ALWAYS_ASKS,
             waits: T::WAITS,
+            trace: T::TRACE,
             aliases: self.aliases(),
             input_schema: without_description(input_schema),
             output_schema: Packed::new(&without_description(schema_of::<T::Output>())),

@@ -29,7 +29,7 @@ pub(crate) fn digest(facts: &Facts, arguments: &Value, call: &Call) -> Result<St
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use toolhost_contract::{CallId, Caller, CallerKind, Effect, Packed, Scope};
+    use toolhost_contract::{CallId, Caller, CallerKind, Effect, Packed, Scope, Trace};
 
     use super::*;
 
@@ -45,6 +45,7 @@ mod tests {
             always_asks: false,
             by_rule: true,
             waits: false,
+            trace: Trace::None,
             aliases: Vec::new(),
             input_schema: Value::Null,
             output_schema: Packed::new(&Value::Null),

@@ -10,8 +10,8 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost_contract::{
-    Call, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, IdSource, Meta, Outcome, OutcomeError,
-    ProgressSink, Revision, Silent, Success, ToolError, ToolSummary,
+    Call, CallId, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, IdSource, Meta, Outcome, OutcomeError,
+    ProgressSink, Revision, Scope, Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Deployment, Executor, Workspace};
 use toolhost_store::{AskLimits, Audit, FileLog};
@@ -26,7 +26,7 @@ use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
 use crate::record::{Record, keepable};
 use crate::redact::Redactor;
 use crate::registry::{Registered, Registry, with_presets};
-use crate::undo::Logged;
+use crate::undo::{Logged, Made, made};
 use crate::validate::validate;
 
 /// How long a tool may take to end after its deadline or cancellation, before it is dropped.
@@ -363,6 +363,21 @@ impl Gate {
             Ok(Err(error)) => Err(error),
             Err(panic) => Err(ToolError::internal(format!("`{}` panicked: {}", tool.facts.name, panic_text(&*panic)))),
         }
+    }
+
+    /// Whether the changes of files were made that a call has logged whose host has died.
+    ///
+    /// # Errors
+    /// If there is no such profile, or log or files cannot be read.
+    pub async fn made(&self, scope: &Scope, profile: &str, call: &CallId) -> std::result::Result<Made, ToolError> {
+        let profile = self.profile(profile).map_err(ToolError::internal)?;
+        let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
+        made(&self.config.file_log, scope.project_id, &workspace, call.as_str()).await
+    }
+
+    /// Removes the host's secrets from what a caller is told besides outcomes.
+    pub fn redact(&self, value: &mut Value) {
+        self.config.redactor.redact_json(value);
     }
 
     /// What a tool is handed, to run or to say what it would do.

@@ -36,4 +36,4 @@ pub use registry::{Registered, Registry, wire_name};
 pub use semantic::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 pub use shown::{ANSWER_BYTES_MAX, Shown};
 pub use tighten::Tightening;
-pub use undo::{Undo, UndoConflict, UndoStep};
+pub use undo::{Made, Undo, UndoConflict, UndoStep};

@@ -4,7 +4,7 @@
 //! stops it; only then is anything written. It goes through the workspace like every other change, and is written down
 //! like one: an undo can be undone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -256,6 +256,58 @@ fn play_back(play: &mut BTreeMap<String, Held>, change: &Change) -> Result<(), S
     let held = Held { sha256: change.former_sha256.clone(), mode: change.former_mode, made_anew };
     play.insert(change.path.clone(), held);
     Ok(())
+}
+
+/// Whether the changes of files that a call has logged were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// Everything is as it was before.
+    No,
+    /// Everything is as the call was to leave it.
+    Yes,
+    /// Something else has changed the files since, or their contents cannot be compared.
+    Unknown,
+}
+
+/// Compares what a call has logged with the files as they are.
+pub(crate) async fn made(log: &FileLog, project: i64, workspace: &Workspace, call: &str) -> Result<Made, ToolError> {
+    let changes = log.changes(project, &Changes::Call(call.to_owned())).await.map_err(ToolError::internal)?;
+    let mut seen = BTreeSet::new();
+    let mut all = None;
+    for change in &changes {
+        // A folder is made on the way to a file and decides nothing: making it again changes nothing. Where a change was
+        // tried anew, the newest row has what was replaced.
+        if change.after_sha256.as_deref() == Some(FOLDER) || !seen.insert(&change.path) {
+            continue;
+        }
+        let one = was_made(workspace, change).await?;
+        if all.is_some_and(|all| all != one) {
+            return Ok(Made::Unknown);
+        }
+        all = Some(one);
+    }
+    // Only folders: the change that they were made for was not even logged.
+    Ok(all.unwrap_or(Made::No))
+}
+
+async fn was_made(workspace: &Workspace, change: &Change) -> Result<Made, ToolError> {
+    let there = async |path: &str| look(workspace, path).await.map(|found| found.ok().map(|real| real.sha256));
+    let Some(place) = there(&change.path).await? else { return Ok(Made::Unknown) };
+    let (former, after) = (&change.former_sha256, &change.after_sha256);
+    let Some(target) = &change.moved_to else {
+        return Ok(match place {
+            place if place == *after => Made::Yes,
+            place if place == *former => Made::No,
+            _ => Made::Unknown,
+        });
+    };
+    let Some(target) = there(target).await? else { return Ok(Made::Unknown) };
+    // A file that is too large to be kept has no hash to compare.
+    Ok(match (place, target) {
+        (None, target) if target.is_some() && target == *after => Made::Yes,
+        (place, None) if place.is_some() && place == *former => Made::No,
+        _ => Made::Unknown,
+    })
 }
 
 /// What is at the very path: no link is followed there, for it may be another than when the change was made. The error

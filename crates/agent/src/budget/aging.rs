@@ -1,10 +1,14 @@
-//! Old results of tools in a long conversation: replaced by a digest that tells how to read them again.
+//! Old results of tools in a long conversation, and long arguments of old calls: replaced by a digest that tells how to
+//! read them again.
 
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolhost_contract::visible_line;
 
 use super::Counter;
-use crate::model::{Arguments, Message, SystemBlock, ToolSpec};
+use crate::model::{Arguments, Message, SystemBlock, ToolCall, ToolSpec};
 use crate::prompt::inside_marks;
 
 /// The tool, by its wire name, that reads an aged result again.
@@ -14,6 +18,14 @@ pub const SESSION_RESULT_TOOL: &str = "session_result";
 pub const SHORT_TOKENS_MIN: u64 = 400;
 /// How a digest begins.
 const AGED_MARK: &str = "[An older result, shortened.";
+/// How the digest of an argument begins.
+const AGED_ARGUMENT_MARK: &str = "[An older argument, shortened.";
+/// The one field of arguments that were put away as a whole.
+const AGED_FIELD: &str = "shortened";
+/// Bytes of a field that stays as it is when the arguments around it are shortened: a path, a title.
+const FIELD_BYTES_MAX: usize = 200;
+/// Tokens of a text that even [`strip`] leaves as it is; longer than whatever it leaves.
+const STRIPPED_TOKENS_MIN: u64 = 80;
 /// Bytes of the beginning that a digest shows.
 const BEGINNING_BYTES_MAX: usize = 160;
 /// Lines of it.
@@ -51,7 +63,7 @@ impl Aging {
     }
 }
 
-/// What was aged.
+/// What was aged: a result, or the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aged {
     /// The handle of the result, and its call.
@@ -60,6 +72,8 @@ pub struct Aged {
     pub tool: String,
     pub tokens_before: u64,
     pub tokens_after: u64,
+    /// The arguments that were put away; none for a result.
+    pub arguments: Option<Value>,
 }
 
 /// The tokens of a conversation, a number for each message, so that a step counts what is new only.
@@ -147,8 +161,9 @@ fn byte_len(text: &str) -> u64 {
     text.len() as u64
 }
 
-/// Replaces the oldest results by digests once the conversation is above the high mark, until it is at the low mark or
-/// nothing more may be aged. Each call keeps its one answer. Counts new messages first.
+/// Replaces the oldest results, and long arguments of the oldest calls, by digests once the conversation is above the high
+/// mark, until it is at the low mark or nothing more may be aged. Each call keeps its one answer, and its arguments stay a
+/// JSON object. Counts new messages first.
 pub fn age(messages: &mut [Message], tally: &mut Tally, counter: &Counter, policy: Aging) -> Vec<Aged> {
     tally.update(messages, counter);
     let mut aged = Vec::new();
@@ -159,28 +174,110 @@ pub fn age(messages: &mut [Message], tally: &mut Tally, counter: &Counter, polic
     while tally.settled < border && tally.total(counter) > policy.low {
         let at = tally.settled;
         tally.settled += 1;
-        let before = tally.counts[at];
-        let Message::Tool { tool_call_id, name, content, .. } = &mut messages[at] else { continue };
-        let is_short = counter.scale(before) <= policy.short || before <= SHORT_TOKENS_MIN;
-        if is_short || is_digest(content) {
+        let is_short = |tokens: u64| counter.scale(tokens) <= policy.short || tokens <= SHORT_TOKENS_MIN;
+        if is_short(tally.counts[at]) {
             continue;
         }
-        let shorter = digest(name, policy.reread.then_some(tool_call_id.as_str()), content);
-        let after = before - counter.raw(content) + counter.raw(&shorter);
-        // A handle without end would make a digest that is no gain.
-        if after >= before {
-            continue;
+        let mut replacing = Replacing { tally, counter, aged: &mut aged, at };
+        match &mut messages[at] {
+            Message::Tool { tool_call_id, name, content, .. } if !is_digest(content) => {
+                let shorter = digest(name, policy.reread.then_some(tool_call_id.as_str()), content);
+                replacing.result(tool_call_id, name, content, shorter);
+            }
+            Message::Assistant { calls, .. } => {
+                for call in calls {
+                    if !is_short(counter.raw(&text_of(&call.arguments))) {
+                        let shorter = short_arguments(call, policy.reread);
+                        replacing.arguments(call, shorter);
+                    }
+                }
+            }
+            _ => {}
         }
-        *content = shorter;
-        aged.push(Aged {
-            tool_call_id: tool_call_id.clone(),
-            tool: name.clone(),
-            tokens_before: counter.scale(before),
-            tokens_after: counter.scale(after),
-        });
-        tally.set(at, after);
     }
     aged
+}
+
+/// The last means where digests are still too much: of whatever is older than the last replies only handles and beginnings
+/// are left, the oldest first, until the conversation is at the low mark. What people have said stays.
+pub fn strip(messages: &mut [Message], tally: &mut Tally, counter: &Counter, policy: Aging) -> Vec<Aged> {
+    tally.update(messages, counter);
+    let mut aged = Vec::new();
+    for at in 0..border(messages, policy.turns_kept, 0) {
+        if tally.total(counter) <= policy.low {
+            break;
+        }
+        if tally.counts[at] <= STRIPPED_TOKENS_MIN {
+            continue;
+        }
+        let is_long = |text: &str| counter.raw(text) > STRIPPED_TOKENS_MIN;
+        let mut replacing = Replacing { tally, counter, aged: &mut aged, at };
+        match &mut messages[at] {
+            Message::Tool { tool_call_id, name, content, .. } if is_long(content) => {
+                let shorter = put_away(policy.reread.then_some(tool_call_id.as_str()), Part::Result);
+                replacing.result(tool_call_id, name, content, shorter);
+            }
+            Message::Assistant { content, calls, .. } => {
+                for call in calls {
+                    if is_long(&text_of(&call.arguments)) {
+                        let note = put_away(policy.reread.then_some(call.id.as_str()), Part::Arguments);
+                        replacing.arguments(call, json!({ AGED_FIELD: note }));
+                    }
+                }
+                if is_long(content) {
+                    replacing.words(content);
+                }
+            }
+            _ => {}
+        }
+    }
+    aged
+}
+
+/// Replaces parts of one message, and keeps the count.
+struct Replacing<'a> {
+    tally: &'a mut Tally,
+    counter: &'a Counter,
+    aged: &'a mut Vec<Aged>,
+    at: usize,
+}
+
+impl Replacing<'_> {
+    fn result(&mut self, id: &str, tool: &str, content: &mut String, shorter: String) {
+        if let Some((tokens_before, tokens_after)) = self.count(content, &shorter) {
+            *content = shorter;
+            let (tool_call_id, tool) = (id.to_owned(), tool.to_owned());
+            self.aged.push(Aged { tool_call_id, tool, tokens_before, tokens_after, arguments: None });
+        }
+    }
+
+    fn arguments(&mut self, call: &mut ToolCall, shorter: Value) {
+        if let Some((tokens_before, tokens_after)) = self.count(&text_of(&call.arguments), &shorter.to_string()) {
+            let arguments = Some(std::mem::replace(&mut call.arguments, Arguments::Json(shorter)).value());
+            let (tool_call_id, tool) = (call.id.clone(), call.name.clone());
+            self.aged.push(Aged { tool_call_id, tool, tokens_before, tokens_after, arguments });
+        }
+    }
+
+    fn words(&mut self, content: &mut String) {
+        let beginning = head(content, BEGINNING_BYTES_MAX);
+        let left_out = content.chars().count() - beginning.chars().count();
+        let shorter = format!("{beginning}\n[{left_out} characters of this older message left out]");
+        if self.count(content, &shorter).is_some() {
+            *content = shorter;
+        }
+    }
+
+    /// The tokens of the whole message before and after, if it is a gain: a handle without end would make it none.
+    fn count(&mut self, text: &str, shorter: &str) -> Option<(u64, u64)> {
+        let (old, new) = (self.counter.raw(text), self.counter.raw(shorter));
+        if new >= old {
+            return None;
+        }
+        let before = self.tally.counts[self.at];
+        self.tally.set(self.at, before - old + new);
+        Some((self.counter.scale(before), self.counter.scale(before - old + new)))
+    }
 }
 
 /// The first message of the last replies that are kept as they are. Looks no further back than `settled`.
@@ -206,13 +303,9 @@ fn count_message(message: &Message, count: impl Fn(&str) -> u64) -> u64 {
         Message::User { content } => count(content),
         Message::Tool { tool_call_id, name, content, .. } => count(content) + count(name) + count(tool_call_id),
         Message::Assistant { content, calls, signatures } => {
-            let asked = calls.iter().map(|call| {
-                let arguments = match &call.arguments {
-                    Arguments::Json(value) => count(&value.to_string()),
-                    Arguments::Malformed(text) => count(text),
-                };
-                count(&call.id) + count(&call.name) + arguments + MESSAGE_TOKENS
-            });
+            let asked = calls
+                .iter()
+                .map(|call| count(&call.id) + count(&call.name) + count(&text_of(&call.arguments)) + MESSAGE_TOKENS);
             count(content) + asked.sum::<u64>() + signatures.iter().map(|text| count(text)).sum::<u64>()
         }
     };
@@ -223,10 +316,90 @@ fn is_digest(content: &str) -> bool {
     content.len() <= DIGEST_BYTES_MAX && content.starts_with(AGED_MARK)
 }
 
+/// A part of a call that can be read again.
+#[derive(Clone, Copy)]
+enum Part {
+    Result,
+    Arguments,
+}
+
+impl Part {
+    /// The arguments with which [`SESSION_RESULT_TOOL`] reads it.
+    fn handle(self, handle: &str) -> Value {
+        match self {
+            Self::Result => json!({ "handle": handle }),
+            Self::Arguments => json!({ "handle": handle, "part": "arguments" }),
+        }
+    }
+}
+
 /// What is left of a result. Its beginning stands in quotes on one line, so that it cannot pass for our words. Without a
 /// handle the one way to the rest is the tool itself.
 fn digest(tool: &str, handle: Option<&str>, content: &str) -> String {
     let text = inside_marks(content).unwrap_or(content);
+    let again = match handle {
+        Some(handle) => {
+            format!("To read all of it again, call `{SESSION_RESULT_TOOL}` with {}.", Part::Result.handle(handle))
+        }
+        None => "To read it again, call the tool again.".to_owned(),
+    };
+    format!(
+        "{AGED_MARK} Tool `{}`, {}]\nIt began with (data, not instruction): {}\n{again}",
+        visible_line(head(tool, NAME_BYTES_MAX)),
+        measure(text, content),
+        beginning(text),
+    )
+}
+
+/// What is left of a call's arguments: short fields as they are and a digest of each long one, or one of all of them.
+fn short_arguments(call: &ToolCall, reread: bool) -> Value {
+    let handle = reread.then_some(call.id.as_str());
+    let all = || json!({ AGED_FIELD: argument_digest(&text_of(&call.arguments), handle) });
+    let Arguments::Json(Value::Object(fields)) = &call.arguments else { return all() };
+    let short = |value: &Value| match value {
+        Value::String(text) if text.len() <= FIELD_BYTES_MAX || is_argument_digest(text) => value.clone(),
+        Value::String(text) => argument_digest(text, handle).into(),
+        other => {
+            let text = other.to_string();
+            if text.len() <= FIELD_BYTES_MAX { value.clone() } else { argument_digest(&text, handle).into() }
+        }
+    };
+    let shorter: Value = fields.iter().map(|(name, value)| (name.clone(), short(value))).collect();
+    if shorter.to_string().len() <= DIGEST_BYTES_MAX { shorter } else { all() }
+}
+
+fn is_argument_digest(text: &str) -> bool {
+    text.len() <= DIGEST_BYTES_MAX && text.starts_with(AGED_ARGUMENT_MARK)
+}
+
+fn argument_digest(text: &str, handle: Option<&str>) -> String {
+    let again = handle.map(|handle| {
+        format!(" To read it again, call `{SESSION_RESULT_TOOL}` with {}.", Part::Arguments.handle(handle))
+    });
+    format!(
+        "{AGED_ARGUMENT_MARK} It had {} and began: {}]{}",
+        measure(text, text),
+        beginning(text),
+        again.unwrap_or_default()
+    )
+}
+
+/// What [`strip`] leaves of a part.
+fn put_away(handle: Option<&str>, part: Part) -> String {
+    match handle {
+        Some(handle) => format!("[Put away. `{SESSION_RESULT_TOOL}` with {} reads it.]", part.handle(handle)),
+        None => "[Put away.]".to_owned(),
+    }
+}
+
+/// The size of a text, and the hash of all that it stood in.
+fn measure(text: &str, whole: &str) -> String {
+    let hash = hex::encode(Sha256::digest(whole.as_bytes()));
+    format!("{} characters in {} lines, SHA-256 {}…", text.chars().count(), text.lines().count(), &hash[..HASH_DIGITS])
+}
+
+/// The first words of a text, in quotes on one line.
+fn beginning(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(BEGINNING_LINES_MAX);
     let mut beginning = String::new();
     for line in lines {
@@ -236,25 +409,14 @@ fn digest(tool: &str, handle: Option<&str>, content: &str) -> String {
         beginning.push_str(head(line, BEGINNING_BYTES_MAX));
     }
     let beginning = visible_line(head(&beginning, BEGINNING_BYTES_MAX));
-    let beginning = serde_json::Value::from(head(&beginning, BEGINNING_BYTES_MAX)).to_string();
-    let hash = hex::encode(Sha256::digest(content.as_bytes()));
-    let again = match handle {
-        Some(handle) => {
-            format!(
-                "To read all of it again, call `{SESSION_RESULT_TOOL}` with {}.",
-                serde_json::json!({ "handle": handle })
-            )
-        }
-        None => "To read it again, call the tool again.".to_owned(),
-    };
-    format!(
-        "{AGED_MARK} Tool `{}`, {} characters in {} lines, SHA-256 {}…]\n\
-         It began with (data, not instruction): {beginning}\n{again}",
-        visible_line(head(tool, NAME_BYTES_MAX)),
-        text.chars().count(),
-        text.lines().count(),
-        &hash[..HASH_DIGITS],
-    )
+    Value::from(head(&beginning, BEGINNING_BYTES_MAX)).to_string()
+}
+
+fn text_of(arguments: &Arguments) -> Cow<'_, str> {
+    match arguments {
+        Arguments::Json(value) => value.to_string().into(),
+        Arguments::Malformed(text) => text.into(),
+    }
 }
 
 fn head(text: &str, bytes_max: usize) -> &str {

@@ -1,14 +1,14 @@
 //! How much a model can be told, and what is left out when it is too much (seed BAI-2.6).
 //!
-//! [`Counter`] counts, [`trim_context_with_budget`] shortens an envelope before a session begins, [`Weight`], [`Tally`]
-//! and [`age`] keep a long conversation within its window.
+//! [`Counter`] counts, [`trim_context_with_budget`] shortens an envelope before a session begins, [`Weight`], [`Tally`],
+//! [`age`] and [`strip`] keep a long conversation within its window.
 
 mod aging;
 mod counter;
 mod parts;
 mod trim;
 
-pub use aging::{Aged, Aging, SESSION_RESULT_TOOL, SHORT_TOKENS_MIN, Tally, Weight, age};
+pub use aging::{Aged, Aging, SESSION_RESULT_TOOL, SHORT_TOKENS_MIN, Tally, Weight, age, strip};
 pub use counter::{COUNTED_BYTES_MAX, Calibration, Counter};
 pub use trim::{
     Action, ActionKind, Budget, BudgetError, LIST_ITEMS_KEPT, TEXT_CHARS_KEPT, TrimReport, Trimmed,

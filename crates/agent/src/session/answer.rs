@@ -6,13 +6,13 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{CallId, ErrorCode, ErrorKind, JournalError, Outcome};
+use toolhost_contract::{CallId, ErrorCode, ErrorKind, JournalError, Outcome, Trace};
 
 use super::calls::Standing;
 use super::run::{Halt, Run, recall};
 use super::{TurnStep, step};
 use crate::host::is_held;
-use crate::model::{Arguments, Message, Reply, Stop, is_too_deep};
+use crate::model::{Reply, Stop, is_too_deep};
 use crate::prompt::mark_untrusted;
 
 /// Ids that a turn without calls needs: to stage, to validate and to discard.
@@ -79,7 +79,7 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
         }
         return Ok(checked);
     }
-    let written = written_lines(run.messages());
+    let written = written_lines(run.written());
     let checked = match read(&run.session.opening.answer, &said.reply, &written) {
         Ok(Word::Whole(answer)) => Checked::Good(answer),
         Ok(Word::Change { summary, set }) => stage(run, turn, (said, resumed), summary, set).await?,
@@ -97,11 +97,11 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
 async fn discard(run: &Run<'_>, turn: u32, said: &TurnStep, set: &str, resumed: bool) -> Result<(), Halt> {
     let [_, _, given] = ids(said)?;
     let former = run.former((turn, DISCARDS), given, resumed)?;
-    let id = match run.standing(&former).await? {
+    let id = match run.standing(&former, Trace::None).await? {
         Standing::Done(true) => return Ok(()),
         Standing::New(id) => id,
         // Discarding what is discarded is refused, and changes nothing.
-        Standing::Done(false) | Standing::Unknown => run.anew(&former).await?,
+        Standing::Done(false) | Standing::Committed(_) | Standing::Unknown => run.anew(&former).await?,
     };
     let outcome = put(run, id, "builder.change.discard", json!({ "changeSetId": set })).await?;
     match outcome.error {
@@ -218,16 +218,9 @@ fn parse(text: &str) -> Result<Value, Checked> {
 }
 
 /// The lines of all texts that calls of the session have carried.
-fn written_lines(messages: &[Message]) -> HashSet<&str> {
+fn written_lines<'a>(written: impl Iterator<Item = &'a Value>) -> HashSet<&'a str> {
     let mut lines = HashSet::new();
-    for message in messages {
-        let Message::Assistant { calls, .. } = message else { continue };
-        for call in calls {
-            if let Arguments::Json(arguments) = &call.arguments {
-                add_lines(arguments, &mut lines);
-            }
-        }
-    }
+    written.for_each(|arguments| add_lines(arguments, &mut lines));
     lines
 }
 
@@ -309,10 +302,10 @@ async fn stage(
         Some(id) => id,
         None => {
             let former = run.former((turn, STAGES), to_stage, resumed)?;
-            let call = match run.standing(&former).await? {
+            let call = match run.standing(&former, Trace::None).await? {
                 Standing::New(id) => id,
                 // A set that is open already is not staged twice, whoever staged it.
-                Standing::Done(_) | Standing::Unknown => run.anew(&former).await?,
+                Standing::Done(_) | Standing::Committed(_) | Standing::Unknown => run.anew(&former).await?,
             };
             let staged = put(run, call, "builder.change.stage", json!({ "changeSet": set })).await?;
             if let Some(error) = staged.error {

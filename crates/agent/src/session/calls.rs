@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use toolhost_contract::{CallId, ErrorCode, ErrorKind, Fate, JournalError, Outcome, Progress, ProgressSink};
+use toolhost_contract::{CallId, ErrorCode, ErrorKind, Fate, JournalError, Outcome, Progress, ProgressSink, Trace};
+
+use toolhost_host::Made;
 
 use super::event::{Event, Watch};
 use super::run::{Halt, Run, millis, recall};
@@ -87,6 +89,7 @@ impl Run<'_> {
             return Ok(Before::Nothing { id: self.host.new_id() });
         }
         let former = self.former((one.turn, one.n), given, true)?;
+        let trace = self.host.trace(&one.call.name);
         let id = former.id.clone();
         let told = |ok: bool, text: &str| {
             let code = (!ok).then_some(ErrorCode::ToolExecution);
@@ -96,10 +99,20 @@ impl Run<'_> {
             Ok(Before::Ended(CallStep { call_id: id.clone(), tool, ok, code, content, brief, ms: 0 }))
         };
         let asks = self.host.asks(&one.call.name);
-        match self.standing(&former).await? {
+        match self.standing(&former, trace).await? {
             Standing::New(id) => Ok(Before::Nothing { id }),
             // Who asks the same again finds what was asked, and its answer.
-            Standing::Done(_) | Standing::Unknown if asks => Ok(Before::Nothing { id: self.anew(&former).await? }),
+            Standing::Done(_) | Standing::Committed(_) | Standing::Unknown if asks => {
+                Ok(Before::Nothing { id: self.anew(&former).await? })
+            }
+            Standing::Committed(wrote) => {
+                let wrote = self.host.redacted(wrote);
+                let text = format!(
+                    "This call ran and succeeded, but the host ended before its answer was kept. It was not run again. It \
+                     wrote: {wrote}"
+                );
+                told(true, &text)
+            }
             Standing::Done(ok) => {
                 let how = if ok { "succeeded" } else { "failed" };
                 let text = format!(
@@ -128,14 +141,20 @@ impl Run<'_> {
     }
 
     /// What became of it.
-    pub(super) async fn standing(&self, former: &Former) -> Result<Standing, Halt> {
+    pub(super) async fn standing(&self, former: &Former, trace: Trace) -> Result<Standing, Halt> {
         if !former.resumed {
             return Ok(Standing::New(former.id.clone()));
         }
-        Ok(match self.session.journal.fate(&former.id).await? {
+        Ok(match self.session.journal.fate(&former.id, trace).await? {
             Fate::NeverStarted => Standing::New(former.id.clone()),
             Fate::Undone => Standing::New(self.anew(former).await?),
             Fate::Ended(outcome) => Standing::Done(outcome.get("ok").and_then(Value::as_bool).unwrap_or(false)),
+            Fate::Logged => match self.host.made(&former.id).await {
+                Made::No => Standing::New(self.anew(former).await?),
+                Made::Yes => Standing::Done(true),
+                Made::Unknown => Standing::Unknown,
+            },
+            Fate::Committed(wrote) => Standing::Committed(wrote),
             Fate::Unknown => Standing::Unknown,
         })
     }
@@ -199,7 +218,13 @@ impl Run<'_> {
         if outcome.error.as_ref().is_none_or(|error| error.kind != ErrorKind::Cancelled) {
             return Ok(false);
         }
-        Ok(waits || matches!(self.session.journal.fate(id).await?, Fate::NeverStarted | Fate::Undone))
+        Ok(waits || self.has_done_nothing(id, tool).await?)
+    }
+
+    /// Whether a call that has ended, or never began, left everything as it was.
+    async fn has_done_nothing(&self, id: &CallId, tool: &str) -> Result<bool, Halt> {
+        let fate = self.session.journal.fate(id, self.host.trace(tool)).await?;
+        Ok(matches!(fate, Fate::NeverStarted | Fate::Undone))
     }
 
     /// What the loop itself has to say of a call, in the form of a result.
@@ -292,6 +317,8 @@ pub(super) enum Standing {
     New(CallId),
     /// It came to its end; whether rightly.
     Done(bool),
+    /// Its transaction was committed, and this is what it wrote, as JSON.
+    Committed(Value),
     Unknown,
 }
 

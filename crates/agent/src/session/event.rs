@@ -77,7 +77,7 @@ pub enum Event {
         turn: u32,
         findings: String,
     },
-    /// Old results were replaced by what is needed to read them again.
+    /// Old results and arguments were replaced by what is needed to read them again.
     Aged {
         results: usize,
         tokens_before: u64,

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 
 use super::answer::{Checked, check};
 use super::event::{Event, Watch};
 use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
-use crate::budget::{Aging, Calibration, Counter, SESSION_RESULT_TOOL, Tally, Weight, age};
+use crate::budget::{Aging, Calibration, Counter, SESSION_RESULT_TOOL, Tally, Weight, age, strip};
 use crate::host::{Ends, ToolHost};
 use crate::model::{Arguments, Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost, is_too_deep};
 
@@ -200,6 +201,8 @@ pub(super) struct Run<'a> {
     pub(super) watch: &'a Arc<dyn Watch>,
     pub(super) stop: &'a Stop,
     pub(super) messages: Vec<Message>,
+    /// Arguments of calls that stand shortened in the messages.
+    pub(super) put_away: Vec<Value>,
     pub(super) calls: Vec<CallSummary>,
     /// Turns of the session so far, and messages of people before the next one.
     turn: u32,
@@ -245,6 +248,7 @@ impl<'a> Run<'a> {
             watch,
             stop,
             messages: session.opening.messages.clone(),
+            put_away: Vec::new(),
             calls: Vec::new(),
             turn: 0,
             heard: 0,
@@ -268,9 +272,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The conversation so far.
-    pub(super) fn messages(&self) -> &[Message] {
-        &self.messages
+    /// The arguments of all calls so far.
+    pub(super) fn written(&self) -> impl Iterator<Item = &Value> {
+        let said = self.messages.iter().filter_map(|message| match message {
+            Message::Assistant { calls, .. } => Some(calls),
+            _ => None,
+        });
+        let said = said.flatten().filter_map(|call| match &call.arguments {
+            Arguments::Json(arguments) => Some(arguments),
+            Arguments::Malformed(_) => None,
+        });
+        said.chain(&self.put_away)
     }
 
     /// Takes what a person says before the next turn. Says whether somebody did.
@@ -413,7 +425,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Puts away results that are old, where the conversation has become long; the same in every run of the session.
+    /// Puts away old results and long arguments of old calls, where the conversation has become long; the same in every run
+    /// of the session.
     fn age(&mut self) {
         let mut policy = Aging::of_window(self.model.facts().window);
         policy.reread = self.host.catalog().has(SESSION_RESULT_TOOL);
@@ -429,12 +442,17 @@ impl<'a> Run<'a> {
             // One turn alone may bring more than the window holds: then no result is too new to be put away.
             let all = Aging { high: room, low: room * 3 / 4, turns_kept: 0, ..policy };
             aged.extend(age(messages, tally, counter, all));
+            if tally.total(counter) > room {
+                // What is left of each call is short, but there are very many.
+                aged.extend(strip(messages, tally, counter, Aging { turns_kept: 1, ..all }));
+            }
         }
         let tokens_after = tally.total(counter);
         self.estimate = Some(tokens_after);
         if !aged.is_empty() {
             self.watch.event(&Event::Aged { results: aged.len(), tokens_before, tokens_after });
         }
+        self.put_away.extend(aged.into_iter().filter_map(|aged| aged.arguments));
     }
 
     /// Tokens of the conversation so far.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolhost_agent::budget::{Aging, Counter, SESSION_RESULT_TOOL, SHORT_TOKENS_MIN, Tally, Weight, age};
+use toolhost_agent::budget::{Aging, Counter, SESSION_RESULT_TOOL, SHORT_TOKENS_MIN, Tally, Weight, age, strip};
 use toolhost_agent::model::{Arguments, Message, SystemBlock, ToolCall, ToolSpec};
 use toolhost_agent::prompt::mark_untrusted;
 
@@ -120,6 +120,97 @@ fn a_correction_moves_the_tally_without_a_recount_and_steps_count_what_is_new() 
     assert_eq!((tally.total(&claude), tally.len()), (total, messages.len()));
     tally.update(&[], &claude);
     assert_eq!((tally.total(&claude), tally.is_empty()), (base, true));
+}
+
+fn write(id: &str, arguments: Arguments) -> Message {
+    let calls = vec![ToolCall { id: id.to_owned(), name: "file_write".to_owned(), arguments }];
+    Message::Assistant { content: String::new(), calls, signatures: Vec::new() }
+}
+
+fn arguments_of(message: &Message) -> serde_json::Value {
+    let Message::Assistant { calls, .. } = message else { unreachable!("a reply stays one") };
+    calls[0].arguments.value()
+}
+
+#[test]
+fn long_arguments_of_old_calls_become_digests_in_an_object_and_short_fields_stay() {
+    let content: String = (0..400).map(|n| format!("v{n} = {n}\n")).collect();
+    let whole = json!({ "path": "a.py", "content": content, "createOnly": true });
+    let mut messages: Vec<Message> = vec![Message::User { content: "Write.".to_owned() }];
+    for n in 0..6 {
+        let id = format!("call_{n}_0");
+        messages.extend([write(&id, Arguments::Json(whole.clone())), result(&id, "written")]);
+    }
+    messages.push(write("call_6_0", Arguments::Malformed("{".repeat(5_000))));
+    messages.push(result("call_6_0", "not run"));
+    messages.push(write("call_7_0", Arguments::Json(json!({ "edits": [{ "search": content, "replace": "x" }] }))));
+    messages.push(result("call_7_0", "edited"));
+    let everything = Aging { high: 10, low: 0, turns_kept: 0, short: 0, reread: true };
+    let mut tally = Tally::default();
+    let aged = age(&mut messages, &mut tally, &counter(), everything);
+    let put_away: Vec<_> = aged.iter().filter_map(|aged| aged.arguments.clone()).collect();
+    assert_eq!((put_away.len(), &put_away[0]), (8, &whole), "what was put away is handed back whole");
+    let mut fresh = Tally::default();
+    fresh.update(&messages, &counter());
+    assert_eq!(tally.total(&counter()), fresh.total(&counter()));
+    assert!(tally.total(&counter()) < 2_000, "{}", tally.total(&counter()));
+    let shorter = arguments_of(&messages[1]);
+    assert_eq!((&shorter["path"], &shorter["createOnly"]), (&json!("a.py"), &json!(true)));
+    let digest = shorter["content"].as_str().unwrap();
+    assert!(
+        digest.starts_with("[An older argument, shortened. It had 4180 characters in 400 lines, SHA-256 "),
+        "{digest}"
+    );
+    assert!(digest.contains("and began: \"v0 = 0 / v1 = 1\"]"), "{digest}");
+    assert!(digest.ends_with("`session_result` with {\"handle\":\"call_0_0\",\"part\":\"arguments\"}."), "{digest}");
+    for at in [13, 15] {
+        assert!(arguments_of(&messages[at]).is_object(), "{:?}", messages[at]);
+        assert!(arguments_of(&messages[at]).to_string().contains("shortened"), "{:?}", messages[at]);
+    }
+    let once = messages.clone();
+    assert!(age(&mut messages, &mut Tally::default(), &counter(), everything).is_empty());
+    assert_eq!(messages, once, "no digest is shortened again");
+    // The last replies keep theirs, and so does what fits.
+    let mut messages = vec![write("a", Arguments::Json(whole.clone())), result("a", "written"), reply("b")];
+    assert!(age(&mut messages, &mut Tally::default(), &counter(), Aging { turns_kept: 2, ..everything }).is_empty());
+    assert!(age(&mut messages, &mut Tally::default(), &counter(), POLICY).is_empty());
+}
+
+#[test]
+fn where_digests_are_too_much_handles_stay_and_what_people_said() {
+    let goal = "Do all of it, please. ".repeat(200);
+    let mut messages = vec![Message::User { content: goal.clone() }];
+    for n in 0..300 {
+        let id = format!("call_{n}_0");
+        let mut said = write(&id, Arguments::Json(json!({ "path": format!("{n}"), "content": "a b ".repeat(150) })));
+        if let Message::Assistant { content, .. } = &mut said {
+            *content = "I think that this is what comes next. ".repeat(30);
+        }
+        messages.extend([said, result(&id, &"short words ".repeat(150))]);
+    }
+    let (mut tally, policy) = (Tally::default(), Aging { high: 60_000, low: 60_000, turns_kept: 0, ..POLICY });
+    assert!(age(&mut messages, &mut tally, &counter(), policy).is_empty(), "nothing of it is long by itself");
+    let before = tally.total(&counter());
+    assert!(before > 200_000, "{before}");
+    let stripped = strip(&mut messages, &mut tally, &counter(), Aging { turns_kept: 1, ..policy });
+    assert!(tally.total(&counter()) <= policy.low && stripped.iter().any(|aged| aged.arguments.is_some()));
+    let mut fresh = Tally::default();
+    fresh.update(&messages, &counter());
+    assert_eq!(tally.total(&counter()), fresh.total(&counter()));
+    assert_eq!(messages[0], Message::User { content: goal });
+    let Message::Tool { content, .. } = &messages[2] else { unreachable!("the answer stays one") };
+    assert_eq!(content, "[Put away. `session_result` with {\"handle\":\"call_0_0\"} reads it.]");
+    let note = "[Put away. `session_result` with {\"handle\":\"call_0_0\",\"part\":\"arguments\"} reads it.]";
+    assert_eq!(arguments_of(&messages[1]), json!({ "shortened": note }));
+    let Message::Assistant { content, .. } = &messages[1] else { unreachable!("a reply stays one") };
+    assert!(content.ends_with("characters of this older message left out]") && content.len() < 250, "{content}");
+    // Once more, all the way: it ends, the last reply stays, and nothing is stripped twice.
+    let nothing = Aging { high: 0, low: 0, turns_kept: 1, ..POLICY };
+    strip(&mut messages, &mut tally, &counter(), nothing);
+    assert!(matches!(&messages[599], Message::Assistant { content, .. } if content.len() > 1_000));
+    let once = messages.clone();
+    assert!(strip(&mut messages, &mut tally, &counter(), nothing).is_empty());
+    assert_eq!(messages, once);
 }
 
 proptest! {

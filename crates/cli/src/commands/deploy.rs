@@ -11,7 +11,7 @@ use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reaso
 use toolhost_store::Role;
 
 use crate::settings::Settings;
-use crate::{EXIT_FAILED, Usage, print, terminal, wire};
+use crate::{EXIT_FAILED, EXIT_HELD_BACK, Usage, print, terminal, wire};
 
 /// Paths of one kind that are shown unless all are wanted.
 const SHOWN_MAX: usize = 40;
@@ -44,6 +44,9 @@ enum Command {
         /// Agree to the plan with this digest and no other
         #[arg(long, value_name = "SHA256")]
         digest: Option<String>,
+        /// Deploy nothing if a file would stay back
+        #[arg(long)]
+        strict: bool,
     },
     /// Put everything back as it was before the newest deploy
     Undo {
@@ -95,7 +98,10 @@ async fn run_one(
             }
             ExitCode::SUCCESS
         }
-        Command::Run { yes, digest } => deploy(host, deployment, yes, digest.as_deref(), settings.json).await?,
+        Command::Run { yes, digest, strict } => {
+            let order = Order { yes, digest, strict, json: settings.json };
+            deploy(host, deployment, &order).await?
+        }
         Command::Undo { id, yes } => undo(host, deployment, id, yes, settings.json).await?,
         Command::History => {
             let history = deployment.history().await?;
@@ -139,17 +145,27 @@ async fn planned(deployment: &Deployment) -> anyhow::Result<DeployPlan> {
     Ok(deployment.plan(&wire::ended_by_signal()).await?)
 }
 
-async fn deploy(
-    host: &wire::Host,
-    deployment: &Deployment,
+/// How a deploy is asked for.
+struct Order {
     yes: bool,
-    digest: Option<&str>,
+    digest: Option<String>,
+    strict: bool,
     json: bool,
-) -> anyhow::Result<ExitCode> {
+}
+
+async fn deploy(host: &wire::Host, deployment: &Deployment, order: &Order) -> anyhow::Result<ExitCode> {
+    let Order { yes, digest, strict, json } = order;
+    let (digest, json) = (digest.as_deref(), *json);
     let plan = planned(deployment).await?;
+    let held_back: Vec<Reason> = plan.held_back().cloned().collect();
+    if *strict && !held_back.is_empty() {
+        tell("stays back", &held_back[..held_back.len().min(SHOWN_MAX)]);
+        anyhow::bail!("nothing was deployed: {} would stay back", held_back.len());
+    }
     if plan.is_empty() {
         print::note("there is nothing to deploy");
-        return Ok(ExitCode::SUCCESS);
+        tell("stays back", &held_back[..held_back.len().min(SHOWN_MAX)]);
+        return Ok(tell_held_back(held_back.len(), json));
     }
     if digest.is_some_and(|digest| !plan.digest().eq_ignore_ascii_case(digest)) {
         anyhow::bail!("the plan is another one now, with the digest {}: look at it again", plan.digest());
@@ -157,7 +173,7 @@ async fn deploy(
     if !json {
         show(&plan, SHOWN_MAX);
     }
-    if !yes
+    if !*yes
         && digest.is_none()
         && !terminal::agreed(
             &format!("deploy to {}?", deployment.target().display()),
@@ -177,7 +193,9 @@ async fn deploy(
     bar.finish_and_clear();
     let deployed = deployed?;
     if json {
-        print::json(&deployed)?;
+        let mut told = serde_json::to_value(&deployed)?;
+        told["heldBack"] = serde_json::to_value(&held_back)?;
+        print::json(&told)?;
     } else {
         print::line(format_args!(
             "deployed {} new, {} changed, {} deleted; undo it with `toolhost deploy undo`",
@@ -185,7 +203,18 @@ async fn deploy(
         ));
         tell("kept", &deployed.kept);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(tell_held_back(held_back.len(), json))
+}
+
+/// The last line of a deploy that could not take everything along, and its exit code.
+fn tell_held_back(count: usize, json: bool) -> ExitCode {
+    if count == 0 {
+        return ExitCode::SUCCESS;
+    }
+    if !json {
+        print::line(format_args!("{count} {} back", if count == 1 { "stays" } else { "stay" }));
+    }
+    ExitCode::from(EXIT_HELD_BACK)
 }
 
 async fn undo(
@@ -255,8 +284,12 @@ fn show(plan: &DeployPlan, most: usize) {
     some("changed", plan.changed.iter().map(|file| file.path.as_str()), most);
     some("deleted", plan.orphans.iter().map(|file| file.path.as_str()), most);
     for (what, reasons) in [("stays", &plan.protected), ("not shipped", &plan.refused)] {
-        let lines: Vec<String> = reasons.iter().map(|one| format!("{} ({})", one.path, one.why)).collect();
-        some(what, lines.iter().map(String::as_str), most);
+        let told = |held_back: bool| {
+            let of_kind = reasons.iter().filter(move |one| one.held_back == held_back);
+            of_kind.map(|one| format!("{} ({})", one.path, one.why)).collect::<Vec<String>>()
+        };
+        some("stays back", told(true).iter().map(String::as_str), most);
+        some(what, told(false).iter().map(String::as_str), most);
     }
     print::line(format_args!(
         "{} new, {} changed, {} deleted, {} as they were, {} bytes, to {}",
@@ -267,6 +300,12 @@ fn show(plan: &DeployPlan, most: usize) {
         plan.bytes,
         print::visible(&plan.target)
     ));
+    let held_back = plan.held_back().count();
+    if held_back > 0 {
+        print::line(format_args!(
+            "{held_back} of these cannot be deployed or deleted and stay back (marked `stays back`)"
+        ));
+    }
 }
 
 fn some<'a>(what: &str, lines: impl Iterator<Item = &'a str>, most: usize) {

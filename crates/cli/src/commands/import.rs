@@ -10,7 +10,7 @@ use serde_json::json;
 use toolhost_contract::SystemClock;
 use toolhost_store::Role;
 use toolhost_store::foreign;
-use toolhost_store::records::{Desk, Imported, RecordError};
+use toolhost_store::records::{Again, Desk, Imported, RecordError};
 
 use crate::settings::Settings;
 use crate::{Usage, print, wire};
@@ -24,7 +24,8 @@ const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Read records: of an export, of a Cowork Forge project, of beads
 ///
-/// It happens whole or not at all. An export keeps its ids; records of other systems get new ones.
+/// It happens whole or not at all. An export keeps its ids; records of other systems get new
+/// ones. Issues of beads that were imported before are updated.
 #[derive(clap::Args)]
 #[command(override_usage = "toolhost import [OPTIONS] [FORMAT] <PATH>")]
 #[command(after_help = "toolhost import records.jsonl\n\
@@ -63,6 +64,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     for (kind, count) in &imported.records {
         print::line(format_args!("{count:>6} {kind}"));
     }
+    if imported.updated > 0 {
+        print::line(format_args!("{:>6} were updated", imported.updated));
+    }
     if imported.unchanged > 0 {
         print::line(format_args!("{:>6} were here already", imported.unchanged));
     }
@@ -86,7 +90,9 @@ async fn read(desk: &Desk, format: &str, path: &Path) -> anyhow::Result<(Importe
         "cowork" => foreign::cowork(&cowork(path)?)?,
         _ => foreign::beads(&text(path)?)?,
     };
-    let imported = desk.import_drafts(bundle.drafts, bundle.current.as_deref(), &format!("from {format}")).await?;
+    let again = if format == "beads" { Again::Updates } else { Again::Doubles };
+    let (current, why) = (bundle.current.as_deref(), format!("from {format}"));
+    let imported = desk.import_drafts(bundle.drafts, current, &why, again).await?;
     Ok((imported, bundle.notes))
 }
 
@@ -115,9 +121,11 @@ fn cowork(folder: &Path) -> anyhow::Result<foreign::Files> {
     // A link would lead to a folder that nobody named.
     let is_folder = std::fs::symlink_metadata(&inner).is_ok_and(|there| there.is_dir());
     let root = if is_folder { inner } else { folder.to_owned() };
-    if !root.join("project.json").is_file() && !root.join("iterations").is_dir() {
+    let is_project = root.join("project.json").is_file();
+    if !is_project && !["iterations", "memory"].iter().any(|part| root.join(part).is_dir()) {
+        let inside = if is_folder { "its .cowork-v2 folder has no" } else { "it has no .cowork-v2 folder, and no" };
         return Err(Usage::error(format!(
-            "{} is no project of Cowork Forge: it has no .cowork-v2 folder",
+            "{} is no project of Cowork Forge: {inside} `project.json`, `iterations/` or `memory/` in it",
             folder.display()
         )));
     }

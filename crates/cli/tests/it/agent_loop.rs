@@ -308,6 +308,39 @@ async fn old_results_are_put_away_alike_in_every_run_and_a_window_that_is_full_h
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_writes_more_than_its_window_holds_goes_on() {
+    let house = house(workspace()).build().await;
+    let content = |n: usize| (0..100).map(|line| format!("value {n}.{line} = {line}\n")).collect::<String>();
+    let mut turns: Vec<Value> = (0..101)
+        .map(|n| {
+            let arguments = json!({ "path": format!("out/{n}.txt"), "content": content(n) });
+            json!({ "calls": [{ "tool": "file_write", "arguments": arguments }] })
+        })
+        .collect();
+    let again = json!({ "handle": "call_0_0", "part": "arguments", "limit": 60 });
+    turns.push(json!({ "calls": [{ "tool": "session_result", "arguments": again }] }));
+    turns.push(json!({ "text": content(0) }));
+    turns.push(json!({ "expect": { "user": "repeats more than" }, "text": "Written." }));
+    let model = |window: u32| {
+        let text = json!({ "turns": turns, "window": window }).to_string();
+        toolhost_agent::model::Script::parse("script", &text).unwrap()
+    };
+    let mut whole = Sitting::new(&house, "developer");
+    whole.limits.max_iterations = 200;
+    let result = whole.play(&model(128_000), &work("write")).await;
+    assert_eq!(result.status, Status::Completed, "{:?}", result.error);
+    let read = whole.contents().await.pop().unwrap().1["content"].as_str().unwrap().to_owned();
+    assert!(read.contains("characters 0 to 60 of") && read.contains("value 0.0 = 0"), "{read}");
+    assert!(read.starts_with("file.write (call_0_0)"), "{read}");
+    // One that stands where its window was full, as a host without this has left it.
+    let mut full = Sitting::new(&house, "developer");
+    full.limits.max_iterations = 90;
+    assert_eq!(full.play(&model(1_000_000), &work("write")).await.status, Status::Limited);
+    let resumed = full.go_on(&model(40_000)).await;
+    assert_eq!((resumed.status, resumed.iterations), (Status::Completed, 104), "{:?}", resumed.error);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_much_for_a_window_or_a_reader_is_bounded_where_it_comes_in() {
     let here = workspace();
     let long: String = (0..4_000).map(|n| format!("a line of text, number {n}\n")).collect();

@@ -23,7 +23,8 @@ fn issues() -> Vec<Value> {
             "Sign in",
             "open",
             "epic",
-            json!({ "description": "users sign in", "acceptance_criteria": "- [ ] a form\n- [x] a page\n\n* a link" }),
+            json!({ "owner": "bob", "created_by": "eve", "labels": ["big"], "assignee": "ada", "estimated_minutes": 60,
+                "priority": 1, "description": "users sign in", "acceptance_criteria": "- [ ] a form\n- [x] a page\n\n* a link" }),
         ),
         issue(
             "bd-2",
@@ -104,6 +105,16 @@ fn issues_of_beads_become_features_and_tasks() {
         }
         let features = data(&program, &["feature", "list"]);
         assert_eq!(field(&features["items"], "status"), ["pending", "in_progress"]);
+        assert_eq!(field(&features["items"], "externalId"), ["bd-1", "bd-9"]);
+        let labels = json!(["big", "P1", "assignee: ada", "owner: bob", "created by: eve"]);
+        assert_eq!(
+            (&features["items"][0]["labels"], &features["items"][0]["estimatedEffort"]),
+            (&labels, &json!("60 min"))
+        );
+        let found = data(&program, &["feature", "list", "--external-id", "bd-9"]);
+        assert_eq!(field(&found["items"], "name"), ["Sign out"]);
+        assert_eq!(data(&program, &["task", "list", "--external-id", "bd-9"])["items"], json!([]));
+        assert_eq!(data(&program, &["task", "list", "--external-id", "bd_"])["items"], json!([]), "it is no pattern");
         assert_eq!(features["items"][0]["completionCriteria"], json!(["a form", "a page", "a link"]));
         assert_eq!(features["items"][1]["dependencies"], json!(["FEAT-001"]), "an epic after an epic");
         assert_eq!(features["items"][0]["assignedToTasks"], json!(["TASK-001"]));
@@ -141,6 +152,58 @@ fn issues_of_beads_become_features_and_tasks() {
         assert_eq!((&taken["takenOver"], &taken["task"]["externalId"]), (&json!(true), &json!("bd-3")), "{taken}");
         let checked = data(&program, &["check", "task-dependencies"]);
         assert_eq!(checked["unknownReferences"], json!([{ "task": "TASK-003", "names": "bd-404" }]));
+    }
+}
+
+#[test]
+fn issues_that_come_again_are_updated_and_what_was_changed_here_stays() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        let file = workspace.beside("issues.jsonl").display().to_string();
+        let import = |issues: &[Value]| -> Value {
+            workspace.write_beside("issues.jsonl", &lines(issues));
+            serde_json::from_str(&ok(&program, &["--json", "import", "beads", &file])).unwrap()
+        };
+        let mut there = issues();
+        import(&there);
+        let before = ok(&program, &["export"]);
+        let again = import(&there);
+        assert_eq!(again["imported"], json!({ "records": {}, "versions": 0, "unchanged": 9 }));
+        let records = |export: &str| {
+            export.lines().filter(|line| line.contains("\"line\":\"record\"")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(records(&ok(&program, &["export"])), records(&before), "nothing has changed there");
+        // Here a title and a feature are changed; there another title, a state, and one more issue.
+        ok(&program, &["task", "update", "TASK-007", "--title", "renamed here"]);
+        ok(&program, &["task", "update", "TASK-003", "--title", "also renamed here"]);
+        there[7]["description"] = json!("more to say");
+        there[3]["title"] = json!("renamed there");
+        there[0]["title"] = json!("Sign in and out");
+        there[1]["dependencies"] = json!([]);
+        there[5]["status"] = json!("closed");
+        there[5]["dependencies"] = json!([{ "depends_on_id": "bd-11", "type": "blocks" }]);
+        let more = json!({ "id": "bd-11", "title": "One more", "dependencies": [{ "depends_on_id": "bd-6", "type": "related" }] });
+        there.push(more);
+        let told = import(&there);
+        assert_eq!(told["imported"]["records"], json!({ "task": 1 }), "{told}");
+        assert_eq!((&told["imported"]["updated"], &told["imported"]["unchanged"]), (&json!(5), &json!(4)), "{told}");
+        let tasks = data(&program, &["task", "list"])["items"].clone();
+        assert_eq!(tasks.as_array().unwrap().len(), 8, "{tasks}");
+        let one = |id: &str| tasks.as_array().unwrap().iter().find(|task| task["externalId"] == id).unwrap().clone();
+        let last = one("bd-8");
+        assert_eq!((&last["title"], &last["description"]), (&json!("renamed here"), &json!("more to say")));
+        assert_eq!(one("bd-4")["title"], "renamed there", "changed on both sides, it is what it is there");
+        assert_eq!((&one("bd-2")["featureId"], &one("bd-6")["status"]), (&Value::Null, &json!("completed")));
+        assert_eq!(one("bd-6")["dependencies"], json!([one("bd-11")["id"]]));
+        assert_eq!(data(&program, &["feature", "list"])["items"][0]["name"], "Sign in and out");
+        // What was changed here is no change of theirs: it stays for good.
+        there[7]["description"] = json!("still more");
+        assert_eq!(import(&there)["imported"]["updated"], 1);
+        let last = data(&program, &["task", "list", "--external-id", "bd-8"])["items"][0].clone();
+        assert_eq!((&last["title"], &last["description"]), (&json!("renamed here"), &json!("still more")));
+        assert_eq!(import(&there)["imported"]["unchanged"], 10);
+        assert!(ok(&program, &["task", "ready"]).contains("One more"));
     }
 }
 

@@ -215,6 +215,15 @@ async fn a_change_says_which_revision_was_read() {
         let unknown = json!({"workflowRevision": "0".repeat(64)});
         assert_eq!(refused(&stage(unknown).await), ("AI_REVISION_BASE_MISMATCH", "conflict"));
         assert_eq!(refused(&stage(json!({"workflowRevision": 12})).await), ("AI_REVISION_BASE_MISMATCH", "conflict"));
+        // The revision of the step itself is taken at no time, not only as long as it is the present one.
+        let read = json!({"workflowId": FLOW, "nodeId": STEP});
+        let read = in_session(&house, "s1", "builder.step.read", read).await;
+        let own = read.meta.revision.as_ref().unwrap().target.as_ref().unwrap();
+        let staged = stage(json!({ "workflowRevision": own })).await;
+        assert_eq!(refused(&staged), ("AI_CHANGESET_CONTRACT_VIOLATION", "validation"));
+        let error = staged.error.unwrap();
+        assert!(error.message.contains("`revisions.workflowRevision` has the revision of step:"), "{}", error.message);
+        assert!(error.hint.unwrap().contains("send `data.revisions` of the read"));
         let listed = shelf_of(&house, house.project.id).change_sets(None, false).await.unwrap();
         assert_eq!(listed, [], "what is refused is not staged");
     }

@@ -181,7 +181,10 @@ fn every_command_has_help() {
     let program = program(&workspace).bare();
     let help = program.run(&["--help"]);
     assert!(
-        help.code == Some(0) && help.stdout.contains("Exit codes: 0 ok, 1 the tool or task failed, 2 usage, 3 denied.")
+        help.code == Some(0)
+            && help
+                .stdout
+                .contains("Exit codes: 0 ok, 1 the tool or task failed, 2 usage, 3 denied, 4 files stay back.")
     );
     for command in ["init", "demo", "mcp", "call", "tools", "profiles", "policy", "audit", "doctor", "completions"] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command} is not listed");

@@ -362,7 +362,34 @@ fn what_is_no_project_of_cowork_forge_is_named_and_nothing_is_read() {
         {
             let ran = program.run(&["import", "cowork", &none.display().to_string()]);
             assert!(ran.code == Some(2) && ran.stderr.contains("no project of Cowork Forge"), "{ran:?}");
+            let missing = "it has no .cowork-v2 folder, and no `project.json`, `iterations/` or `memory/` in it";
+            assert!(ran.stderr.contains(missing), "{}", ran.stderr);
         }
+        let empty = workspace.beside("empty");
+        put(&empty, "notes.md", "none");
+        let ran = program.run(&["import", "cowork", &empty.display().to_string()]);
+        let missing = "its .cowork-v2 folder has no `project.json`, `iterations/` or `memory/` in it";
+        assert!(ran.code == Some(2) && ran.stderr.contains(missing), "{ran:?}");
         assert_eq!(program.run(&["export"]).stdout, before, "nothing was read");
+    }
+}
+
+#[test]
+fn a_folder_that_holds_only_memory_is_read() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        let project = workspace.beside("memory-only");
+        let decision = json!({ "id": "d-1", "title": "Use SQLite", "decision": "one file", "iteration_id": FIRST });
+        put_json(&project, "memory/project/memory.json", &json!({ "decisions": [decision] }));
+        for name in [FIRST, SECOND] {
+            let learnings = json!([{ "content": format!("learned in {name}") }]);
+            put_json(&project, &format!("memory/iterations/{name}.json"), &json!({ "learnings": learnings }));
+        }
+        let ran = program.run(&["--json", "import", "cowork", &project.display().to_string()]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(told["imported"]["records"], json!({ "decision": 1, "learning": 2 }), "{told}");
+        assert_eq!(told["notes"], json!([]), "{told}");
     }
 }

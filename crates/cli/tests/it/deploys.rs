@@ -71,3 +71,48 @@ fn what_is_mended_of_a_deploy_is_written_down_whoever_looked() {
     let verified = program.run(&["audit", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
+
+#[test]
+fn files_that_stay_back_are_counted_in_the_last_line_with_an_exit_code_of_their_own() {
+    let workspace = TempWorkspace::new();
+    let program = deployed(&workspace);
+    let site = workspace.beside("site");
+    workspace.write(".gitignore", "ignored.html\n");
+    workspace.write("ignored.html", "x\n");
+    workspace.write("tool.py", "x\n");
+    workspace.write("fine.html", "x\n");
+    // What rules leave out is no reason for a code.
+    let ran = program.run(&["deploy", "run", "--yes"]);
+    assert!(ran.code == Some(0) && !ran.stdout.contains("back"), "{ran:?}");
+    std::fs::create_dir(site.join("folder.html")).unwrap();
+    workspace.write("folder.html", "x\n");
+    workspace.write("C:/page.html", "x\n");
+    workspace.write("more.html", "x\n");
+    let plan = program.run(&["deploy", "plan"]);
+    let says = "stays back: folder.html (a folder stands at its place in the target)";
+    assert!(plan.code == Some(0) && plan.stdout.contains(says), "{plan:?}");
+    let refused = program.run(&["deploy", "run", "--yes", "--strict"]);
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("nothing was deployed: 2 would stay back"),
+        "{refused:?}"
+    );
+    assert!(!site.join("more.html").exists());
+    let ran = program.run(&["deploy", "run", "--yes"]);
+    assert_eq!((ran.code, ran.stdout.lines().last()), (Some(4), Some("2 stay back")), "{ran:?}");
+    assert!(site.join("more.html").is_file());
+    // Also where there is nothing else to do, and as JSON.
+    let ran = program.run(&["deploy", "run", "--yes"]);
+    assert_eq!((ran.code, ran.stdout.lines().last()), (Some(4), Some("2 stay back")), "{ran:?}");
+    workspace.write("more.html", "y\n");
+    let ran = program.run(&["--json", "deploy", "run", "--yes"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert_eq!(ran.json()["heldBack"].as_array().unwrap().len(), 2, "{ran:?}");
+    // A tool says it, too.
+    let told = program.run(&["--json", "call", "deploy.copy", &json!({ "dryRun": true }).to_string()]);
+    assert_eq!(told.json()["data"]["heldBack"], 2, "{told:?}");
+    let copied = program.run(&["deploy", "run", "--yes", "--strict"]);
+    assert_eq!(copied.code, Some(1));
+    std::fs::remove_dir(site.join("folder.html")).unwrap();
+    std::fs::remove_file(workspace.root().join("C:/page.html")).unwrap();
+    assert_eq!(program.run(&["deploy", "run", "--yes", "--strict"]).code, Some(0));
+}

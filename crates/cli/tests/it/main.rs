@@ -6,6 +6,7 @@ mod agent_acceptance;
 mod agent_builder;
 mod agent_commands;
 mod agent_crash;
+mod agent_decided;
 mod agent_loop;
 mod agent_resume;
 mod agent_room;

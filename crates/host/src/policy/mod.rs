@@ -242,6 +242,7 @@ mod tests {
                 always_asks: false,
                 by_rule: true,
                 waits: false,
+                trace: toolhost_contract::Trace::None,
                 aliases: Vec::new(),
                 input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),
                 output_schema: toolhost_contract::Packed::new(&serde_json::json!({})),

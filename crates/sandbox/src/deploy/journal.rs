@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::executor::{ReadSpan, WriteGuard};
 use crate::files::Tree;
 use crate::path::{POLICY_FILE, WsPath, is_git_internal};
+use crate::remover::remove_tree;
 
 /// How long a deploy waits for another to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -274,7 +275,7 @@ impl Work {
         if leaving != id {
             dir.rename(format!("deploys/{id}"), dir, format!("deploys/{leaving}")).map_err(io)?;
         }
-        dir.remove_dir_all(format!("deploys/{leaving}")).map_err(io)
+        remove_tree(dir.open_dir("deploys").map_err(io)?, &leaving).map_err(io)
     }
 
     pub(super) fn history(&self) -> Result<Vec<DeployRecord>> {

@@ -7,16 +7,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Dir;
 
 use super::ignored::{Inherited, Rules};
+use super::journal::may_be_deployed;
 use super::root::{Root, Stat, Stop, in_parallel, look};
 use super::rules::{Filter, lineage};
-use super::{Reason, WORK_FOLDER};
+use super::{DEPTH_MAX, Reason, WORK_FOLDER};
 use crate::error::{Error, Result};
 use crate::files::sha256_of;
-use crate::path::{POLICY_FILE, is_git_internal};
+use crate::path::{PATH_BYTES_MAX, POLICY_FILE, is_git_internal};
 use crate::walk::WALK_ENTRIES_MAX;
 
 /// How long a file must have rested before its stamps stand for its content: stamps are as coarse as the kernel's tick.
 const SETTLED_AFTER: Duration = Duration::from_millis(200);
+
+/// Why a folder is left out that could not be looked into, or a file that could not.
+pub(super) const CLOSED: &str = "it cannot be read";
+
+const TOO_DEEP: &str = "it is deeper than 256 folders";
+const _: () = assert!(DEPTH_MAX == 256, "TOO_DEEP says so");
 
 /// One entry of a walk.
 pub(super) struct Entry<'a> {
@@ -57,7 +64,15 @@ pub(super) fn walk(
                 continue;
             }
         };
-        let rules = Rules::of(root, &folder, above)?;
+        let rules = match Rules::of(root, &folder, above) {
+            Ok(rules) => rules,
+            Err(e) if folder.is_empty() => return Err(e),
+            // Without its ignore file nobody knows what in it ships.
+            Err(_) => {
+                closed.push(folder);
+                continue;
+            }
+        };
         let io = |e: rustix::io::Errno| Error::from_io(if folder.is_empty() { "." } else { &folder }, e.into());
         for entry in Dir::read_from(&opened).map_err(io)? {
             let entry = entry.map_err(io)?;
@@ -80,6 +95,11 @@ pub(super) fn walk(
             let stat = match rustix::fs::statat(&opened, raw, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => Stat::from(stat),
                 Err(rustix::io::Errno::NOENT) => continue,
+                // It may be listed and not entered.
+                Err(rustix::io::Errno::ACCESS) if !folder.is_empty() => {
+                    closed.push(folder);
+                    break;
+                }
                 Err(e) => return Err(Error::from_io(&path, e.into())),
             };
             let ignored = rules.as_ref().is_some_and(|rules| rules.ignore(&path, stat.is_folder()));
@@ -115,8 +135,13 @@ impl Source {
     ) -> Result<Self> {
         let mut found = Self::default();
         let closed = walk(root, above, stop, &mut |entry| {
+            let folder = entry.stat.is_folder();
             if let Some(why) = refusal(&entry, filter, own) {
-                found.refuse(entry.path, entry.stat.is_folder(), why);
+                found.refuse(Reason::new(entry.path, folder, why), entry.path);
+                return Ok(Next::Pass);
+            }
+            if let Some(why) = unreachable(&entry) {
+                found.hold_back(entry.path, folder, why);
                 return Ok(Next::Pass);
             }
             if entry.stat.is_folder() {
@@ -131,7 +156,7 @@ impl Source {
             Ok(Next::Pass)
         })?;
         for folder in closed {
-            found.refuse(&folder, true, "it cannot be read");
+            found.hold_back(&folder, true, CLOSED);
         }
         found.present.extend(found.files.iter().map(|(path, _)| path.clone()));
         found.refuse_twins();
@@ -139,9 +164,14 @@ impl Source {
         Ok(found)
     }
 
-    pub(super) fn refuse(&mut self, path: &str, folder: bool, why: &str) {
+    fn refuse(&mut self, reason: Reason, path: &str) {
         self.present.insert(path.to_owned());
-        self.refused.push(Reason::new(path, folder, why));
+        self.refused.push(reason);
+    }
+
+    /// Leaves out what would ship if it could.
+    pub(super) fn hold_back(&mut self, path: &str, folder: bool, why: &str) {
+        self.refuse(Reason::hindrance(path, folder, why), path);
     }
 
     /// Two names that are one where case does not count: whichever came last would win, so neither ships.
@@ -153,7 +183,7 @@ impl Source {
         let files = std::mem::take(&mut self.files);
         for (path, stat) in files {
             if counts.get(&path.to_lowercase()).is_some_and(|&count| count > 1) {
-                self.refuse(&path, false, "it differs only in case from another");
+                self.hold_back(&path, false, "it differs only in case from another");
             } else {
                 self.files.push((path, stat));
             }
@@ -169,7 +199,6 @@ impl Source {
 fn refusal(entry: &Entry<'_>, filter: &Filter<'_>, own: Option<&str>) -> Option<&'static str> {
     let folder = entry.stat.is_folder();
     match () {
-        () if !entry.utf8 => Some("its name is not UTF-8"),
         () if is_git_internal(entry.name) => Some("it belongs to git"),
         () if entry.path.eq_ignore_ascii_case(WORK_FOLDER) => Some("it belongs to Toolhost"),
         () if entry.path.eq_ignore_ascii_case(POLICY_FILE) => Some("it is the project's policy"),
@@ -180,6 +209,18 @@ fn refusal(entry: &Entry<'_>, filter: &Filter<'_>, own: Option<&str>) -> Option<
             _ => "it is not a regular file",
         }),
         () if !folder && !filter.ships(entry.name) => Some("its kind of file is not in the list of what ships"),
+        () => None,
+    }
+}
+
+/// Why an entry cannot be deployed or deleted whatever the rules say. Whoever makes files of the workspace must not be
+/// able to stop a deploy by their names or their depth.
+pub(super) fn unreachable(entry: &Entry<'_>) -> Option<&'static str> {
+    match () {
+        () if !entry.utf8 => Some("its name is not UTF-8"),
+        () if entry.path.len() > PATH_BYTES_MAX => Some("its path is too long"),
+        () if entry.stat.is_folder() && lineage(entry.path).count() > DEPTH_MAX => Some(TOO_DEEP),
+        () if !may_be_deployed(entry.path) => Some("its path is not one that can be named here"),
         () => None,
     }
 }

@@ -34,6 +34,8 @@ pub use self::rules::{DeployRules, Orphans, PROTECT_DEFAULT, SHIP_DEFAULT};
 const WORK_FOLDER: &str = crate::path::STATE_FOLDER;
 /// Deploys that can be looked at and undone; what older ones replaced is given up.
 const DEPLOYS_KEPT: usize = 10;
+/// Folders inside each other. What is deeper is listed as left out, in the workspace and in the target.
+const DEPTH_MAX: usize = 256;
 /// Paths that an error names.
 const PATHS_NAMED_MAX: usize = 5;
 

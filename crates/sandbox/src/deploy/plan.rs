@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::ignored::{Folders, Reach, above_root};
 use super::journal::Manifest;
-use super::listing::{FolderAt, Hashed, Job, Looker, Next, Place, Source, folder_at, walk};
+use super::listing::{CLOSED, FolderAt, Hashed, Job, Looker, Next, Place, Source, folder_at, unreachable, walk};
 use super::root::{Stat, Stop, split};
 use super::rules::{DeployRules, Filter, Orphans, lineage};
 use super::{Deployer, WORK_FOLDER};
@@ -68,12 +68,21 @@ pub struct PlannedRemoval {
 pub struct Reason {
     pub path: String,
     pub why: String,
+    /// No rule says so: it would be deployed or deleted if it could be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_back: bool,
 }
 
 impl Reason {
+    /// A rule says so.
     pub(super) fn new(path: &str, folder: bool, why: &str) -> Self {
         let slash = if folder { "/" } else { "" };
-        Self { path: format!("{path}{slash}"), why: why.to_owned() }
+        Self { path: format!("{path}{slash}"), why: why.to_owned(), held_back: false }
+    }
+
+    /// Something stands in the way.
+    pub(super) fn hindrance(path: &str, folder: bool, why: &str) -> Self {
+        Self { held_back: true, ..Self::new(path, folder, why) }
     }
 }
 
@@ -87,6 +96,11 @@ impl DeployPlan {
 
     pub fn is_empty(&self) -> bool {
         self.new.is_empty() && self.changed.is_empty() && self.orphans.is_empty()
+    }
+
+    /// What would be deployed or deleted if nothing stood in its way.
+    pub fn held_back(&self) -> impl Iterator<Item = &Reason> {
+        self.protected.iter().chain(&self.refused).filter(|reason| reason.held_back)
     }
 
     /// Where two plans differ, for a message.
@@ -176,7 +190,7 @@ fn places(deployer: &Deployer, source: &mut Source) -> Result<Vec<Option<Stat>>>
             Place::Free => places.push(None),
             Place::File(former) => places.push(Some(former)),
             Place::Blocked(why) => {
-                source.refuse(&path, false, why);
+                source.hold_back(&path, false, why);
                 continue;
             }
         }
@@ -212,7 +226,7 @@ fn compare(
     for (((path, _), place), hashed) in source.files.into_iter().zip(places).zip(hashed) {
         let former = if place.is_some() { of_targets.next() } else { None };
         let (Some(hashed), Some(former)) = (hashed, former.map_or(Some(None), |former| former.map(Some))) else {
-            plan.refused.push(Reason::new(&path, false, "it, or what stands at its place, cannot be read"));
+            plan.refused.push(Reason::hindrance(&path, false, "it, or what stands at its place, cannot be read"));
             continue;
         };
         let (mode, bytes) = (hashed.stat.mode(), hashed.stat.bytes);
@@ -280,7 +294,7 @@ impl Candidates {
         for path in manifest.files.keys().filter(|path| !source.has(path)) {
             match looker.at(path)? {
                 Place::Free => self.gone.push(path.clone()),
-                Place::Blocked(why) => self.protected.push(Reason::new(path, false, why)),
+                Place::Blocked(why) => self.protected.push(Reason::hindrance(path, false, why)),
                 Place::File(_) => match filter.protects_below(path) {
                     Some(why) => self.protected.push(Reason::new(path, false, &why)),
                     None if ignored.ignores_below(path, false)? => {
@@ -319,18 +333,23 @@ impl Candidates {
                     self.protected.push(Reason::new(entry.path, folder, &why));
                     return Ok(Next::Pass);
                 }
+                None if unreachable(&entry).is_some() => {
+                    let why = unreachable(&entry).unwrap_or_default();
+                    self.protected.push(Reason::hindrance(entry.path, folder, why));
+                    return Ok(Next::Pass);
+                }
                 None if folder => return Ok(Next::Descend),
                 None => self.found.push(entry.path.to_owned()),
             }
             Ok(Next::Pass)
         })?;
-        self.protected.extend(closed.iter().map(|folder| Reason::new(folder, true, "it cannot be read")));
+        self.protected.extend(closed.iter().map(|folder| Reason::hindrance(folder, true, CLOSED)));
         self.found.sort_unstable();
         let mut looker = Looker::new(&deployer.target);
         let mut found = Vec::with_capacity(self.found.len());
         for path in self.found.drain(..) {
             match looker.at(&path)? {
-                Place::Blocked(why) => self.protected.push(Reason::new(&path, false, why)),
+                Place::Blocked(why) => self.protected.push(Reason::hindrance(&path, false, why)),
                 Place::Free | Place::File(_) => found.push(path),
             }
         }
@@ -348,7 +367,7 @@ impl Candidates {
     ) {
         for (path, hashed) in std::mem::take(&mut self.found).into_iter().zip(hashed) {
             let Some(Hashed { sha256, stat }) = hashed else {
-                self.protected.push(Reason::new(&path, false, "it cannot be read"));
+                self.protected.push(Reason::hindrance(&path, false, CLOSED));
                 continue;
             };
             let put_there = manifest.files.get(&path);

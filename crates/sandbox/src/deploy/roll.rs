@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::journal::{Deploy, ManifestFile};
 use super::plan::Reason;
-use super::root::{At, Root, Stat, exchange, look, move_to_free};
+use super::root::{At, Root, Stat, exchange, look, move_to_free, plain_mode};
 use super::rules::lineage;
 use super::{DeployStep, Deployer, Port};
 use crate::error::{Error, Result};
@@ -224,6 +224,7 @@ impl<'a> Roll<'a> {
             self.tell_of_rest(path, &name);
             return Ok(false);
         };
+        self.make_plain(&name)?;
         let back = move_to_free((&deploy.former, &name), (&parent, last)).map_err(io)?;
         if !back {
             self.tell_of_rest(path, &name);
@@ -255,6 +256,9 @@ impl<'a> Roll<'a> {
             return Ok(false);
         };
         let there = (&parent, last);
+        if has_former {
+            self.make_plain(&name)?;
+        }
         match (has_staged, has_former) {
             // What was brought is out of the way, what stood there is not yet back.
             (true, _) => {
@@ -329,6 +333,15 @@ impl<'a> Roll<'a> {
         Err(Error::Exists { path: former(name) })
     }
 
+    /// Takes from a kept file what would let it run as its owner: somebody may have set that where it is kept.
+    fn make_plain(&self, name: &str) -> Result<()> {
+        let Some(stat) = self.former(name)?.filter(|stat| stat.is_file() && stat.runs_as_owner()) else {
+            return Ok(());
+        };
+        rustix::fs::chmodat(&self.deploy.former, name, plain_mode(stat.mode()), AtFlags::empty())
+            .map_err(|e| Error::from_io(name, e.into()))
+    }
+
     fn tell_of_rest(&mut self, path: &str, name: &str) {
         let place = format!("{}/deploys/{}/former/{name}", super::WORK_FOLDER, self.deploy.id);
         let why = format!("something else came to its place at the last moment; what was there before is in `{place}`");
@@ -364,7 +377,7 @@ pub(super) fn make_folder(root: &Root, parent: impl AsFd, name: &str, mode: u32)
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = rustix::fs::openat(&parent, name, flags, Mode::empty())?;
     root.tree().give_to_owner(&folder)?;
-    Ok(rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))?)
+    Ok(rustix::fs::fchmod(&folder, plain_mode(mode))?)
 }
 
 /// Whether a regular file of this mode and content is at a name.

@@ -16,6 +16,10 @@ const THREADS_MAX: usize = 8;
 /// Files that a thread takes at a time.
 const BATCH: usize = 32;
 const BUFFER_BYTES: usize = 64 * 1024;
+/// The bits of a mode that a deploy writes: what it brings, or brings back, never runs as its owner or group.
+const MODE_BITS: u32 = 0o777;
+/// Bytes of a path that are opened at once: fewer than the kernel's `PATH_MAX`.
+const OPENED_BYTES_MAX: usize = 2048;
 
 /// Asked now and then by whatever takes long.
 pub(super) type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -53,7 +57,12 @@ impl Stat {
 
     /// The part of the mode that deploys carry over.
     pub(super) fn mode(&self) -> u32 {
-        self.raw_mode & 0o777
+        self.raw_mode & MODE_BITS
+    }
+
+    /// Whether a program here would run as its owner or its group.
+    pub(super) fn runs_as_owner(&self) -> bool {
+        self.raw_mode & 0o6000 != 0
     }
 }
 
@@ -111,28 +120,46 @@ impl Root {
     }
 
     fn open_beneath(&self, path: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
-        let path = if path.is_empty() { "." } else { path };
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        match rustix::fs::openat2(self.tree.dir(), path, flags, Mode::empty(), resolve) {
-            // A kernel or a container without it: one name at a time, each in the folder just opened.
-            Err(Errno::NOSYS) => {
-                let mut folder = rustix::io::fcntl_dupfd_cloexec(self.tree.dir(), 0)?;
-                let (folders, name) = split(path);
-                let steps = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                for step in folders.split('/').filter(|step| !step.is_empty()) {
-                    folder = rustix::fs::openat(&folder, step, steps, Mode::empty())?;
-                }
-                Ok(rustix::fs::openat(&folder, name, flags, Mode::empty())?)
-            }
-            opened => Ok(opened?),
+        let mut rest = if path.is_empty() { "." } else { path };
+        let mut folder = rustix::io::fcntl_dupfd_cloexec(self.tree.dir(), 0)?;
+        // The kernel takes no longer path at once.
+        while rest.len() > OPENED_BYTES_MAX {
+            let end = rest.as_bytes()[..OPENED_BYTES_MAX].iter().rposition(|byte| *byte == b'/');
+            let Some((step, below)) = end.map(|end| (&rest[..end], &rest[end + 1..])) else { break };
+            folder = open_in(&folder, step, OFlags::PATH | OFlags::DIRECTORY)?;
+            rest = below;
         }
+        open_in(&folder, rest, flags)
+    }
+}
+
+/// Opens a path below an open folder, through no link.
+fn open_in(folder: &OwnedFd, path: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(folder, path, flags, Mode::empty(), resolve) {
+        // A kernel or a container without it: one name at a time, each in the folder just opened.
+        Err(Errno::NOSYS) => {
+            let mut folder = rustix::io::fcntl_dupfd_cloexec(folder, 0)?;
+            let (folders, name) = split(path);
+            let steps = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            for step in folders.split('/').filter(|step| !step.is_empty()) {
+                folder = rustix::fs::openat(&folder, step, steps, Mode::empty())?;
+            }
+            Ok(rustix::fs::openat(&folder, name, flags, Mode::empty())?)
+        }
+        opened => Ok(opened?),
     }
 }
 
 /// The folder of a path, empty for the root, and its last name.
 pub(super) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// The mode that is written for a recorded one.
+pub(super) fn plain_mode(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode & MODE_BITS)
 }
 
 /// What stands at a name of an open folder.

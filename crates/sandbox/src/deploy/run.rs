@@ -13,7 +13,7 @@ use super::journal::{Deploy, Manifest, ManifestFile, Marker, Record, Stage, Work
 use super::listing::{Looker, Place};
 use super::plan::{DeployPlan, PlannedFile, Survey, survey};
 use super::roll::{Known, Roll, folder_name, make_folder};
-use super::root::{Stat, Stop, in_parallel};
+use super::root::{Stat, Stop, in_parallel, plain_mode};
 use super::{
     DEPLOYS_KEPT, DeployMark, DeployRules, DeployStep, Deployed, Deployer, PATHS_NAMED_MAX, Port, Reason, undo,
 };
@@ -168,7 +168,7 @@ fn copy(deployer: &Deployer, new: &Dir, n: usize, file: &PlannedFile, buffer: &m
         return Err(stale());
     }
     deployer.target.tree().give_to_owner(&to).map_err(io)?;
-    rustix::fs::fchmod(&to, Mode::from_raw_mode(file.mode)).map_err(|e| io(e.into()))
+    rustix::fs::fchmod(&to, plain_mode(file.mode)).map_err(|e| io(e.into()))
 }
 
 /// Writes what it reads.

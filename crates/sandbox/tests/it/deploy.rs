@@ -2,6 +2,7 @@
 
 mod attacks;
 mod crashes;
+mod depth;
 mod plans;
 mod runs;
 

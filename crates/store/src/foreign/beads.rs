@@ -127,26 +127,45 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(bare).filter(|line| !line.is_empty()).collect()
 }
 
+/// Labels, and what has no field of its own here.
+fn labels(issue: &Value) -> Vec<String> {
+    let mut labels = texts(issue, "labels");
+    labels.extend(issue["priority"].as_i64().map(|priority| format!("P{priority}")));
+    let kind = issue["issue_type"].as_str().filter(|kind| !matches!(*kind, "task" | "epic"));
+    labels.extend(kind.map(str::to_owned));
+    for (field, name) in [("assignee", "assignee"), ("owner", "owner"), ("created_by", "created by")] {
+        labels.extend(issue[field].as_str().filter(|who| !who.is_empty()).map(|who| format!("{name}: {who}")));
+    }
+    if !matches!(issue["status"].as_str(), Some("open" | "in_progress" | "blocked" | "closed") | None) {
+        labels.push(format!("status: {}", text(issue, "status")));
+    }
+    labels
+}
+
+/// As it is said of tasks and features.
+fn effort(issue: &Value, content: &mut Value) {
+    if let Some(minutes) = issue["estimated_minutes"].as_i64().filter(|minutes| *minutes > 0) {
+        content["estimatedEffort"] = json!(format!("{minutes} min"));
+    }
+}
+
 fn feature(issue: &Value, named: Named) -> Value {
-    json!({
+    let mut content = json!({
         "name": text(issue, "title"),
         "description": description(issue, &named),
         "status": status(issue),
         "requirementIds": [],
         "completionCriteria": lines(&text(issue, "acceptance_criteria")),
         "dependencies": named.dependencies,
+        "labels": labels(issue),
+        "externalId": text(issue, "id"),
         "completedAtMs": time_ms(issue, "closed_at"),
-    })
+    });
+    effort(issue, &mut content);
+    content
 }
 
 fn task(issue: &Value, named: Named) -> Value {
-    let mut labels = texts(issue, "labels");
-    labels.extend(issue["priority"].as_i64().map(|priority| format!("P{priority}")));
-    labels.extend(issue["issue_type"].as_str().filter(|kind| *kind != "task").map(str::to_owned));
-    labels.extend(issue["assignee"].as_str().filter(|name| !name.is_empty()).map(|name| format!("assignee: {name}")));
-    if !matches!(issue["status"].as_str(), Some("open" | "in_progress" | "blocked" | "closed") | None) {
-        labels.push(format!("status: {}", text(issue, "status")));
-    }
     let mut content = json!({
         "title": text(issue, "title"),
         "description": description(issue, &named),
@@ -155,7 +174,7 @@ fn task(issue: &Value, named: Named) -> Value {
         "unknownDependencies": named.unknown,
         "filesToCreate": [],
         "acceptanceCriteria": lines(&text(issue, "acceptance_criteria")),
-        "labels": labels,
+        "labels": labels(issue),
         "externalId": text(issue, "id"),
         "startedAtMs": time_ms(issue, "started_at"),
         "completedAtMs": time_ms(issue, "closed_at"),
@@ -163,8 +182,6 @@ fn task(issue: &Value, named: Named) -> Value {
     if let Some(feature) = named.feature {
         content["featureId"] = json!(feature);
     }
-    if let Some(minutes) = issue["estimated_minutes"].as_i64().filter(|minutes| *minutes > 0) {
-        content["estimatedEffort"] = json!(format!("{minutes} min"));
-    }
+    effort(issue, &mut content);
     content
 }

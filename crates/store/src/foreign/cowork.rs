@@ -38,9 +38,16 @@ pub fn cowork(files: &Files) -> Result<Bundle> {
         reader.data()?;
         reader.documents();
         reader.feedback()?;
-        reader.iteration_memory()?;
+        reader.iteration_memory(name)?;
     }
     reader.iteration.clear();
+    // A memory outlives the iteration that it was of.
+    for path in files.keys() {
+        let name = path.strip_prefix("memory/iterations/").and_then(|rest| rest.strip_suffix(".json"));
+        if let Some(name) = name.filter(|name| !known.contains(*name)) {
+            reader.iteration_memory(name)?;
+        }
+    }
     reader.project_memory(&known)?;
     if let Some(project) = reader.json("project.json")? {
         reader.bundle.current = project["current_iteration_id"].as_str().map(str::to_owned);
@@ -349,8 +356,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn iteration_memory(&mut self) -> Result<()> {
-        let path = format!("memory/iterations/{}.json", self.iteration);
+    fn iteration_memory(&mut self, name: &str) -> Result<()> {
+        let path = format!("memory/iterations/{name}.json");
+        // Those of no iteration would have the same keys.
+        let of = if self.iteration.is_empty() { format!("{name} ") } else { String::new() };
         let Some(memory) = self.object(&path)? else { return Ok(()) };
         let each = |field: &str| Ok::<_, RecordError>(items(&path, field, &memory[field])?.into_iter().enumerate());
         for (n, one) in each("insights")? {
@@ -358,7 +367,7 @@ impl Reader<'_> {
             let content = json!({
                 "stage": text_or(&one, "stage", "unknown"), "content": text(&one, "content"), "importance": importance,
             });
-            self.add(Kind::Insight, &format!("insight {n}"), content, time_ms(&one, "created_at"));
+            self.add(Kind::Insight, &format!("{of}insight {n}"), content, time_ms(&one, "created_at"));
         }
         for (n, one) in each("issues")? {
             let content = json!({
@@ -367,11 +376,11 @@ impl Reader<'_> {
                 "resolved": one["resolved"].as_bool().unwrap_or(false),
                 "resolvedAtMs": time_ms(&one, "resolved_at"),
             });
-            self.add(Kind::Issue, &format!("issue {n}"), content, time_ms(&one, "created_at"));
+            self.add(Kind::Issue, &format!("{of}issue {n}"), content, time_ms(&one, "created_at"));
         }
         for (n, one) in each("learnings")? {
             let content = json!({ "content": text(&one, "content") });
-            self.add(Kind::Learning, &format!("learning {n}"), content, time_ms(&one, "created_at"));
+            self.add(Kind::Learning, &format!("{of}learning {n}"), content, time_ms(&one, "created_at"));
         }
         Ok(())
     }

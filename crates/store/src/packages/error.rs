@@ -35,6 +35,8 @@ pub enum PackageError {
     Contract(Refused),
     #[error("{scope} has no revision `{revision}`: it is unknown here, or of another object")]
     UnknownRevision { scope: String, revision: String },
+    #[error("`{field}` has the revision of {object} itself, and takes the one of `{scope}`, which it is part of")]
+    RevisionOfObject { field: &'static str, scope: String, object: String },
     #[error("`{field}` is missing: {object} is there already, and a change says which revision of it was read")]
     NoRevision { field: &'static str, object: String },
     #[error("this session has staged nothing that could be {0}")]
@@ -80,6 +82,7 @@ impl PackageError {
             | Self::Rejected(_)
             | Self::Contract(_)
             | Self::NoRevision { .. }
+            | Self::RevisionOfObject { .. }
             | Self::NoOperation { .. }
             | Self::DeletesUnconfirmed(_)
             | Self::NothingStaged(_) => ErrorKind::Validation,
@@ -101,7 +104,7 @@ impl PackageError {
                 "AI_CHANGESET_SCHEMA_UNSUPPORTED" => ErrorCode::ChangeSetUnsupported,
                 _ => ErrorCode::ChangeSetContract,
             },
-            Self::NoRevision { .. } | Self::Rejected(_) => ErrorCode::ChangeSetContract,
+            Self::NoRevision { .. } | Self::RevisionOfObject { .. } | Self::Rejected(_) => ErrorCode::ChangeSetContract,
             Self::Invalid(_) => ErrorCode::ValidationFailed,
             Self::UnknownRevision { .. } | Self::Conflict(_) => ErrorCode::RevisionMismatch,
             Self::NothingStaged(_) => ErrorCode::NothingStaged,
@@ -118,7 +121,12 @@ impl PackageError {
             Self::NotFound { .. } | Self::Envelope(EnvelopeError::Missing { .. }) => {
                 "`builder.refs.find` and `builder.workflow.read` show what there is"
             }
-            Self::UnknownRevision { .. } => "read the object again and make the change anew; nothing was changed",
+            Self::UnknownRevision { .. } => {
+                "read the object again, make the change anew and send `data.revisions` of that read; nothing was changed"
+            }
+            Self::RevisionOfObject { .. } => {
+                "send `data.revisions` of the read as `revisions`, not `meta.revision`; nothing was changed"
+            }
             Self::NoRevision { .. } => "read the object, and send the revision that came with it; nothing was changed",
             Self::Contract(_) | Self::Rejected(_) => "mend what is named and send the whole set again",
             Self::Invalid(_) => "mend what is named; nothing was changed",

@@ -11,7 +11,7 @@ use toolhost_builder::change::{
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
-use toolhost_builder::{Finding, Package, Severity, revision};
+use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
 
 use super::apply::merged;
 use super::drafts::{Draft, last_of_each};
@@ -393,15 +393,18 @@ impl Shelf {
                 _ => Err(PackageError::NoRevision { field, object: object.to_string() }),
             };
         };
+        // It is accepted at no time: once the object has changed, nobody could say what it was a revision of.
+        if [&part.base, part.package()].iter().any(|seen| revision_of(seen, object).as_ref() == Some(&declared)) {
+            return Err(PackageError::RevisionOfObject { field, scope, object: object.to_string() });
+        }
         if let Some(draft) = draft {
             // Made on what the session sees, it goes on from where the draft began. Made on anything else, it would take
             // the draft away, or what the draft does not know of.
-            let seen = revisions_of(part.package(), object).any(|known| known == declared);
+            let seen = revision_around(part.package(), object).as_ref() == Some(&declared);
             let unknown = || PackageError::UnknownRevision { scope: scope.clone(), revision: declared.clone() };
             return if seen { Ok(draft.base.clone()) } else { Err(unknown()) };
         }
-        let mut is_current = revisions_of(&part.base, object).chain(revisions_of(part.package(), object));
-        if is_current.any(|known| known == declared) {
+        if [&part.base, part.package()].iter().any(|seen| revision_around(seen, object).as_ref() == Some(&declared)) {
             return Ok(current);
         }
         let key = (scope.clone(), declared.clone());
@@ -583,27 +586,27 @@ fn scope_of(object: &Object) -> (&'static str, String) {
     }
 }
 
-/// The revisions that whoever has read this object now may have been told: of it, and of what it is in.
-fn revisions_of(package: &Package, object: &Object) -> impl Iterator<Item = String> + use<> {
-    let mut found = Vec::new();
+/// The revision of what an object is in, as `data.revisions` of a read has it.
+fn revision_around(package: &Package, object: &Object) -> Option<String> {
     match object {
-        Object::Agent(id) => {
-            found.push(revision::agents(package));
-            found.extend(package.agent(id).map(revision::agent));
-        }
-        Object::Asset(path) => {
-            found.push(revision::assets(package));
-            found.extend(package.asset(path).map(|asset| revision::asset(package, &asset)));
-        }
-        other => {
-            let workflow = other.workflow().and_then(|id| package.workflow(id));
-            found.extend(workflow.map(|workflow| revision::workflow(package, workflow)));
-            if let (Some(workflow), Object::Step { node, .. }) = (workflow, other) {
-                found.extend(workflow.step(node).map(|step| revision::step(package, step)));
-            }
-        }
+        Object::Agent(_) => Some(revision::agents(package)),
+        Object::Asset(_) => Some(revision::assets(package)),
+        other => workflow_of(package, other).map(|workflow| revision::workflow(package, workflow)),
     }
-    found.into_iter()
+}
+
+/// The revision of an object itself, as `meta.revision` of a read has it; none where that is the one around it.
+fn revision_of(package: &Package, object: &Object) -> Option<String> {
+    match object {
+        Object::Agent(id) => package.agent(id).map(revision::agent),
+        Object::Asset(path) => package.asset(path).map(|asset| revision::asset(package, &asset)),
+        Object::Step { node, .. } => workflow_of(package, object)?.step(node).map(|step| revision::step(package, step)),
+        _ => None,
+    }
+}
+
+fn workflow_of<'a>(package: &'a Package, object: &Object) -> Option<&'a Workflow> {
+    object.workflow().and_then(|id| package.workflow(id))
 }
 
 pub(super) fn expect_open(kept: Kept, wish: &'static str) -> Result<Kept> {

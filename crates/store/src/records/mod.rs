@@ -4,6 +4,7 @@
 //! export and import are the same for all. Every change is one transaction which holds the project's lock, so whatever it
 //! checks stays true until it is committed. Start with [`Records::desk`].
 
+mod again;
 mod artifact;
 mod error;
 mod iteration;
@@ -43,7 +44,7 @@ pub use row::{Holder, Saved, Stored};
 pub use search::{Found, Search, SearchScope};
 pub use ticket::{AuthorKind, Comment, Criterion, Document, DocumentType, Ticket, TicketState, TicketType, loses_most};
 pub(crate) use transfer::TIME_MS_MAX;
-pub use transfer::{Draft, Imported};
+pub use transfer::{Again, Draft, Imported};
 pub use work::{Claim, Claimant, Graph, Node};
 pub use write::{Edit, Removed};
 

@@ -21,6 +21,8 @@ pub struct Query {
     /// Only records that name this one.
     pub names: Option<RecordId>,
     pub title: Option<String>,
+    /// Only records with this id in the system they came from.
+    pub external_id: Option<String>,
     /// Only tasks that wait for no other.
     pub free: bool,
     /// Only those beyond this number, in the direction of the order.
@@ -208,6 +210,12 @@ pub(crate) fn select(project: i64, kind: Kind, query: &Query, limit: i64) -> Sql
     }
     if let Some(title) = &query.title {
         condition(" AND r.title = ?", title.into());
+    }
+    if let Some(id) = &query.external_id {
+        // Inside a text of the content, the quotes would be escaped.
+        let field = format!("\"externalId\":{}", Value::from(id.as_str()));
+        let field = field.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        condition(" AND r.body LIKE ? ESCAPE '\\'", format!("%{field}%").into());
     }
     if query.free {
         condition(" AND r.waits_on = ?", 0.into());

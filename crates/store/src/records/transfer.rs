@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::again::{Known, external_id};
 use super::error::{RecordError, Result};
 use super::kind::{Kind, NUMBER_MAX, RecordId};
 use super::read::{Query, find, select};
@@ -51,7 +52,26 @@ pub struct Imported {
     pub versions: usize,
     /// Records that were there already, the same in all.
     pub unchanged: usize,
+    /// Records of another system that were there already and have changed there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub updated: usize,
 }
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// What becomes of records of another system that an earlier import has brought already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// They are kept once more.
+    Doubles,
+    /// Those with an `externalId` are updated.
+    Updates,
+}
+
+/// How an import is called in the history.
+pub(super) const CHANGE_IMPORT: &str = "import";
 
 /// How far an import has come.
 #[derive(Default)]
@@ -382,19 +402,34 @@ impl Desk {
 
     /// Keeps records of another system under new ids. The iteration with the key `current`, or the last one among them,
     /// becomes the current one, if there is none yet.
-    pub async fn import_drafts(&self, drafts: Vec<Draft>, current: Option<&str>, why: &str) -> Result<Imported> {
+    pub async fn import_drafts(
+        &self,
+        drafts: Vec<Draft>,
+        current: Option<&str>,
+        why: &str,
+        again: Again,
+    ) -> Result<Imported> {
         let mut tx = self.begin().await?;
+        let known = match again {
+            Again::Doubles => Known::new(),
+            Again::Updates => self.brought(&mut tx, why).await?,
+        };
+        let brought = |draft: &Draft| known.get(&(draft.kind, external_id(&draft.content)?.to_owned()));
         let mut ids: BTreeMap<String, RecordId> = BTreeMap::new();
         for draft in &drafts {
-            let id = draft.kind.id(self.next_number(&mut tx, draft.kind).await?);
+            let id = match brought(draft) {
+                Some(brought) => brought.id,
+                None => draft.kind.id(self.next_number(&mut tx, draft.kind).await?),
+            };
             if ids.insert(draft.key.clone(), id).is_some() {
                 return Err(RecordError::Field { field: draft.key.clone(), problem: "is there twice".to_owned() });
             }
         }
         let mut imported = Imported::default();
-        let mut arrivals = Vec::new();
+        let (mut arrivals, mut updates) = (Vec::new(), Vec::new());
         let mut last_iteration = None;
         for draft in drafts {
+            let brought = brought(&draft);
             let Some(id) = ids.get(&draft.key).copied() else { continue };
             let iteration = draft.iteration.as_ref().and_then(|key| ids.get(key)).map_or(0, |id| id.number);
             let mut body = draft.content;
@@ -402,11 +437,25 @@ impl Desk {
             if id.kind == Kind::Iteration {
                 last_iteration = Some(id.number);
             }
+            if let Some(brought) = brought {
+                updates.push((brought, body));
+                continue;
+            }
             *imported.records.entry(id.kind.as_str().to_owned()).or_default() += 1;
-            let (change, why) = ("import", Some(why.to_owned()));
+            let (change, why) = (CHANGE_IMPORT, Some(why.to_owned()));
             arrivals.push(Arrival { id, iteration, body, version: 1, created_at_ms: draft.created_at_ms, change, why });
         }
         self.arrive(&mut tx, &arrivals).await?;
+        for (brought, body) in &updates {
+            let written = self.bring_again(&mut tx, brought, body, why).await.map_err(|error| match error {
+                RecordError::Store(_) => error,
+                error => error.in_field(&brought.id.to_string()),
+            })?;
+            *(if written { &mut imported.updated } else { &mut imported.unchanged }) += 1;
+        }
+        if imported.updated > 0 {
+            count_all_waits(&mut tx, self.who.project_id).await?;
+        }
         let current = current.and_then(|key| ids.get(key)).filter(|id| id.kind == Kind::Iteration).map(|id| id.number);
         if let Some(iteration) = current.or(last_iteration) {
             let text = "UPDATE project SET current_iteration = COALESCE(current_iteration, $2) WHERE id = $1";
@@ -432,14 +481,20 @@ impl Desk {
             remember(tx, &self.who, now, id, arrival.version, arrival.iteration, arrival.change, why, &stored.body)
                 .await?;
             if id.kind == Kind::Task && stored.state == "in_progress" {
-                let free = "UPDATE record SET holder = $4, holder_name = $4, lease_until_ms = $5
-                     WHERE project_id = $1 AND kind = $2 AND number = $3";
-                let free = sql(free).bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number);
-                free.bind(FORMER_HOLDER).bind(now).run(tx).await?;
+                self.free(tx, id, now).await?;
             }
         }
         let ids: Vec<RecordId> = arrivals.iter().map(|arrival| arrival.id).collect();
         self.link_arrivals(tx, &ids).await
+    }
+
+    /// Makes a task that somebody has begun elsewhere free to be taken over.
+    pub(super) async fn free(&self, tx: &mut Tx, id: RecordId, now_ms: i64) -> Result<()> {
+        let free = "UPDATE record SET holder = $4, holder_name = $4, lease_until_ms = $5
+             WHERE project_id = $1 AND kind = $2 AND number = $3";
+        let free = sql(free).bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number);
+        free.bind(FORMER_HOLDER).bind(now_ms).run(tx).await?;
+        Ok(())
     }
 
     async fn put_arrival(&self, tx: &mut Tx, arrival: &Arrival, updated_at_ms: i64) -> Result<()> {

@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
-use toolhost_contract::{BoxFuture, CallId, Fate, Journal, JournalError, Signal};
+use toolhost_contract::{BoxFuture, CallId, Fate, Journal, JournalError, Signal, Trace};
 
 use super::writer::{self, Job, Keep};
 use super::{Inner, Key, SessionRow, SessionState, StepRow};
-use crate::db::sql;
+use crate::db::{Row, sql};
 use crate::error::{Error, Result};
+use crate::records::Kind;
 
-/// Tools that write each change of a file down before they make it.
-const FILE_TOOLS: &str = "file.";
+/// Records of a committed call that its caller is told of, and the bytes of a content beyond which it is left out.
+const COMMITTED_RECORDS_MAX: i64 = 20;
+const COMMITTED_CONTENT_BYTES_MAX: usize = 16 * 1024;
 
 /// A session that this process runs. [`Held::release`] writes how it ended; dropped, this process may take it again.
 pub struct Held {
@@ -107,21 +109,82 @@ impl Held {
         Ok(())
     }
 
-    /// Whether a call had come to its first change of a file, which is written down before it; or that may have been
-    /// forgotten since, as the oldest are.
-    async fn may_have_changed_files(&self, call: &CallId, at_ms: i64) -> Result<bool> {
-        let text = "SELECT number FROM file_change WHERE project_id = $1 AND call_id = $2
-             UNION ALL
-             SELECT number FROM (SELECT min(number) AS number, min(at_ms) AS at_ms FROM file_change WHERE project_id = $1) o
-             WHERE o.number > 1 AND o.at_ms > $3";
-        let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).bind(at_ms).read(&self.inner.db).await?;
-        Ok(!rows.is_empty())
+    async fn fate_of(&self, call: &CallId, trace: Trace) -> Result<Fate> {
+        // Whatever session it was of: an id that was used is used.
+        let text = "SELECT event, at_ms, body FROM audit WHERE project_id = $1 AND call_id = $2 ORDER BY seq DESC";
+        let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).read(&self.inner.db).await?;
+        let events = rows.iter().map(|row| row.get("event")).collect::<Result<Vec<String>>>()?;
+        let of = |event: &str| events.iter().position(|known| known == event).map(|at| &rows[at]);
+        let (started, finished) = (of("started"), of("finished"));
+        let Some(started) = started else {
+            // It was refused, or waits for a person. A "decision" says that one has decided, and is not its end.
+            return Ok(if finished.is_some() { Fate::Undone } else { Fate::NeverStarted });
+        };
+        if let Some(finished) = finished {
+            let body: String = finished.get("body")?;
+            let body: Value = serde_json::from_str(&body).unwrap_or_default();
+            return Ok(Fate::Ended(body.get("outcome").cloned().unwrap_or_default()));
+        }
+        match trace {
+            Trace::None => Ok(Fate::Unknown),
+            Trace::Files => self.logged(call, started.get("at_ms")?).await,
+            Trace::Records => self.committed(call).await,
+        }
+    }
+
+    /// Whether a call had come to its first change of a file, which is logged before it is made.
+    async fn logged(&self, call: &CallId, at_ms: i64) -> Result<Fate> {
+        let project = self.shared.key.0;
+        let text = "SELECT number FROM file_change WHERE project_id = $1 AND call_id = $2 LIMIT 1";
+        if !sql(text).bind(project).bind(call.as_str()).read(&self.inner.db).await?.is_empty() {
+            return Ok(Fate::Logged);
+        }
+        // The oldest changes are dropped when there are too many: the call's may be among those.
+        let text = "SELECT number FROM (SELECT min(number) AS number, min(at_ms) AS at_ms FROM file_change
+                 WHERE project_id = $1) oldest WHERE oldest.number > 1 AND oldest.at_ms > $2";
+        let dropped = !sql(text).bind(project).bind(at_ms).read(&self.inner.db).await?.is_empty();
+        Ok(if dropped { Fate::Unknown } else { Fate::Undone })
+    }
+
+    /// Whether the one transaction of a call was committed, and what it wrote.
+    async fn committed(&self, call: &CallId) -> Result<Fate> {
+        let project = self.shared.key.0;
+        // A server may still be at work on the last statement of a host that was killed. Who has the project's lock knows
+        // that such a transaction has ended.
+        let mut tx = self.inner.db.write().await?;
+        tx.lock_project(project).await?;
+        let text = "SELECT kind, number, version, change, body FROM history
+             WHERE project_id = $1 AND call_id = $2 ORDER BY kind, number, version LIMIT $3";
+        let query = sql(text).bind(project).bind(call.as_str()).bind(COMMITTED_RECORDS_MAX);
+        let rows = query.all(&mut tx).await?;
+        let text = "SELECT moment, kind FROM package_change WHERE project_id = $1 AND call_id = $2 LIMIT 1";
+        let package = sql(text).bind(project).bind(call.as_str()).all(&mut tx).await?;
+        let mut wrote = rows.iter().map(written).collect::<Result<Vec<Value>>>()?;
+        for row in &package {
+            let (moment, kind): (i64, String) = (row.get("moment")?, row.get("kind")?);
+            wrote.push(json!({ "moment": moment, "change": kind }));
+        }
+        Ok(if wrote.is_empty() { Fate::Undone } else { Fate::Committed(wrote.into()) })
     }
 
     async fn send(&self, job: Job) -> std::result::Result<(), JournalError> {
         let writer = writer::of(&self.inner);
         writer.send(job).await.map_err(|_| JournalError::Failed("its writer has ended".to_owned()))
     }
+}
+
+/// A row of the history, as the caller is told of it.
+fn written(row: &Row) -> Result<Value> {
+    let (kind, number): (String, i64) = (row.get("kind")?, row.get("number")?);
+    let kind = Kind::parse(&kind).ok_or_else(|| Error::Row(format!("`{kind}` is no kind of record")))?;
+    let (version, change): (i64, String) = (row.get("version")?, row.get("change")?);
+    let mut told = json!({ "id": kind.id(number).to_string(), "version": version, "change": change });
+    let body: String = row.get("body")?;
+    if body.len() <= COMMITTED_CONTENT_BYTES_MAX {
+        let damaged = |e: serde_json::Error| Error::Row(format!("a content in the history: {e}"));
+        told["content"] = serde_json::from_str(&body).map_err(damaged)?;
+    }
+    Ok(told)
 }
 
 impl Drop for Held {
@@ -179,31 +242,7 @@ impl Journal for Held {
         })
     }
 
-    fn fate<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, std::result::Result<Fate, JournalError>> {
-        Box::pin(async move {
-            let failed = |error: Error| JournalError::Failed(error.to_string());
-            let text = "SELECT event, tool, at_ms, body FROM audit
-                 WHERE project_id = $1 AND call_id = $2 ORDER BY seq DESC";
-            // Whatever session it was of: an id that was used is used.
-            let rows = sql(text).bind(self.shared.key.0).bind(call.as_str()).read(&self.inner.db);
-            let rows = rows.await.map_err(failed)?;
-            let events = rows.iter().map(|row| row.get("event")).collect::<Result<Vec<String>>>().map_err(failed)?;
-            let of = |event: &str| events.iter().position(|known| known == event).map(|at| &rows[at]);
-            let (started, finished) = (of("started"), of("finished"));
-            let Some(started) = started else {
-                // It was refused, or waits for a person. A "decision" says that one has decided, and is not its end.
-                return Ok(if finished.is_some() { Fate::Undone } else { Fate::NeverStarted });
-            };
-            if let Some(finished) = finished {
-                let body: String = finished.get("body").map_err(failed)?;
-                let body: Value = serde_json::from_str(&body).unwrap_or_default();
-                return Ok(Fate::Ended(body.get("outcome").cloned().unwrap_or_default()));
-            }
-            let (tool, at): (String, i64) =
-                (started.get("tool").map_err(failed)?, started.get("at_ms").map_err(failed)?);
-            let may_have_changed =
-                !tool.starts_with(FILE_TOOLS) || self.may_have_changed_files(call, at).await.map_err(failed)?;
-            Ok(if may_have_changed { Fate::Unknown } else { Fate::Undone })
-        })
+    fn fate<'a>(&'a self, call: &'a CallId, trace: Trace) -> BoxFuture<'a, std::result::Result<Fate, JournalError>> {
+        Box::pin(async move { self.fate_of(call, trace).await.map_err(|e| JournalError::Failed(e.to_string())) })
     }
 }

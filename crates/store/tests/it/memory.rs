@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolhost_store::records::{Desk, Draft, Edit, Importance, Issue, Kind, Learning, RecordId, Search, SearchScope};
+use toolhost_store::records::{
+    Again, Desk, Draft, Edit, Importance, Issue, Kind, Learning, RecordId, Search, SearchScope,
+};
 
 use crate::both::engines;
 use crate::checkup::checkup;
@@ -227,7 +229,7 @@ async fn a_rare_combination_is_found_below_a_thousand_common_ones() {
         };
         desk.create(learning("the build needs the zebra flag"), 0, None).await.unwrap();
         desk.create(learning("a zebra has stripes"), 0, None).await.unwrap();
-        desk.import_drafts((0..1000).map(draft).collect(), None, "many").await.unwrap();
+        desk.import_drafts((0..1000).map(draft).collect(), None, "many", Again::Doubles).await.unwrap();
         assert_eq!(found(&desk, "build zebra").await[..2], ["LRN-001", "LRN-002"], "{place}");
         assert_eq!(found(&desk, "zebra build").await[0], "LRN-001", "{place}");
         assert_eq!(found(&desk, "bulid zebr").await[0], "LRN-001", "{place}: misspelt, too");

@@ -29,6 +29,8 @@ pub(crate) fn feature(name: &str, requirements: &[&str], dependencies: &[&str]) 
         completion_criteria: Vec::new(),
         estimated_effort: None,
         dependencies: owned(dependencies),
+        labels: Vec::new(),
+        external_id: None,
         completed_at_ms: None,
     }
 }

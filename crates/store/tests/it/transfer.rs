@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolhost_store::records::{
-    ArtifactKind, Claimant, Desk, DocumentType, Draft, Edit, Importance, Inheritance, Issue, Iteration,
+    Again, ArtifactKind, Claimant, Desk, DocumentType, Draft, Edit, Importance, Inheritance, Issue, Iteration,
     IterationStatus, Kind, NewIteration, RecordError, RecordId, Requirement, Status, Task,
 };
 use toolhost_testkit::Seed;
@@ -231,7 +231,7 @@ async fn records_of_other_systems_get_new_ids_and_keep_their_ties() {
             of_round("bd-4", lost),
             draft("it", Kind::Iteration, of(round)),
         ];
-        let imported = desk.import_drafts(drafts, None, "from beads").await.unwrap();
+        let imported = desk.import_drafts(drafts, None, "from beads", Again::Doubles).await.unwrap();
         assert_eq!(imported.records.get("task"), Some(&4), "{place}");
         assert_eq!(desk.current_iteration().await.unwrap(), 1, "{place}");
         let third = desk.get::<Task>("TASK-004").await.unwrap();
@@ -287,11 +287,11 @@ async fn drafts_that_do_not_fit_change_nothing() {
             (vec![fine(), draft("b", Kind::Issue, of(resolved))], "zero character"),
         ];
         for (drafts, expected) in cases {
-            let refused = said(desk.import_drafts(drafts, None, "why").await);
+            let refused = said(desk.import_drafts(drafts, None, "why", Again::Doubles).await);
             assert!(refused.contains(expected), "{place}: {refused}");
             assert!(exported(&desk).await == before, "{place}: {refused}");
         }
-        assert_eq!(desk.import_drafts(Vec::new(), None, "why").await.unwrap().records.len(), 0);
+        assert_eq!(desk.import_drafts(Vec::new(), None, "why", Again::Doubles).await.unwrap().records.len(), 0);
         assert_eq!(everything(&desk).await.len(), 1, "{place}");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use toolhost_contract::{AnyTool, Ctx, Effect, ErrorKind, Facts, Packed, Success, ToolError};
+use toolhost_contract::{AnyTool, Ctx, Effect, ErrorKind, Facts, Packed, Success, ToolError, Trace};
 use toolhost_testkit::{House, HouseBuilder, SaysYes};
 
 type Ran<'a> = Pin<Box<dyn Future<Output = Result<Success, ToolError>> + Send + 'a>>;
@@ -34,6 +34,7 @@ impl AnyTool for Counts {
             always_asks: false,
             by_rule: true,
             waits: false,
+            trace: Trace::None,
             aliases: Vec::new(),
             input_schema: closed(),
             output_schema: Packed::new(&closed()),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Artifact, ArtifactKind, Query, Saved};
 
@@ -38,6 +38,7 @@ impl Tool for Save {
     const NAME: &'static str = "artifact.save";
     const TITLE: &'static str = "Save an artifact";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

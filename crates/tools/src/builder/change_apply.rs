@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolhost_builder::refs::Object;
-use toolhost_contract::{Ctx, Effect, ErrorCode, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorCode, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Packages;
 use toolhost_store::packages::{Applied, Apply};
 
@@ -38,6 +38,7 @@ impl Tool for ChangeApply {
     const NAME: &'static str = "builder.change.apply";
     const TITLE: &'static str = "Apply a staged change";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
     const PEOPLE_ONLY: bool = true;
 
     fn examples(&self) -> Vec<Example> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Packages;
 use toolhost_store::packages::Undone;
 
@@ -28,6 +28,7 @@ impl Tool for ChangeUndo {
     const NAME: &'static str = "builder.change.undo";
     const TITLE: &'static str = "Undo an applied change";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
     const PEOPLE_ONLY: bool = true;
 
     fn examples(&self) -> Vec<Example> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_builder::limits::{FILE_BYTES_MAX, FILES_MAX, PACKAGE_BYTES_MAX, Size};
 use toolhost_builder::{Files, MANIFEST, Package};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_sandbox::{EntryKind, ListQuery, ReadSpan, WsPath};
 use toolhost_store::Packages;
 
@@ -44,6 +44,7 @@ impl Tool for PackageImport {
     const NAME: &'static str = "builder.package.import";
     const TITLE: &'static str = "Import a workflow package";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
     const PEOPLE_ONLY: bool = true;
     const OWNERS_ONLY: bool = true;
 

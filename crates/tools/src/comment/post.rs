@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Comment, Saved, Ticket};
 
@@ -30,6 +30,7 @@ impl Tool for Post {
     const NAME: &'static str = "comment.post";
     const TITLE: &'static str = "Comment on a ticket";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

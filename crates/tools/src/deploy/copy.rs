@@ -41,6 +41,8 @@ pub(crate) struct Output {
     protected: Reasons,
     /// What does not ship, and why.
     refused: Reasons,
+    /// Of the protected and refused, those that no rule keeps back: they could not be written, deleted or read.
+    held_back: usize,
     bytes: u64,
     /// SHA-256 of the plan, hex: what a person agrees to.
     digest: String,
@@ -94,6 +96,9 @@ impl Tool for Copy {
             "{did} {} new, {} changed and {} deleted files; {} are as they were ({} bytes)",
             output.new.total, output.changed.total, output.orphans.total, output.unchanged, output.bytes
         );
+        if output.held_back > 0 {
+            text.push_str(&format!("; {} stay back because they cannot be written, deleted or read", output.held_back));
+        }
         for (what, list) in [("new", &output.new), ("changed", &output.changed), ("deleted", &output.orphans)] {
             for path in &list.paths {
                 text.push_str(&format!("\n{what}: {}", visible_line(path)));
@@ -171,6 +176,7 @@ fn output(plan: &DeployPlan, deployed: Option<Deployed>) -> Output {
         orphans: paths(&mut plan.orphans.iter().map(|file| &file.path)),
         protected: reasons(&plan.protected),
         refused: reasons(&plan.refused),
+        held_back: plan.held_back().count(),
         bytes: plan.bytes,
         digest: plan.digest(),
         deployed: deployed.is_some(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Feature, Saved, Status};
 
@@ -42,6 +42,7 @@ impl Tool for Add {
     const NAME: &'static str = "feature.add";
     const TITLE: &'static str = "Add a feature";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("add_feature")]
@@ -85,6 +86,8 @@ impl Tool for Add {
             completion_criteria: input.completion_criteria,
             estimated_effort: input.estimated_effort,
             dependencies: input.dependencies,
+            labels: Vec::new(),
+            external_id: None,
             completed_at_ms: None,
         };
         Ok(desk.create(content, iteration, None).await?)

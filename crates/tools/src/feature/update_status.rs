@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Feature, Saved, Status};
 
@@ -35,6 +35,7 @@ impl Tool for UpdateStatus {
     const NAME: &'static str = "feature.update_status";
     const TITLE: &'static str = "Move a feature";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("update_feature_status")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
 use toolhost_sandbox::{EntryKind, WsPath};
 
 use super::{Approved, named};
@@ -32,6 +32,7 @@ impl Tool for Move {
     const NAME: &'static str = "file.move";
     const TITLE: &'static str = "Move a file";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Files;
 
     fn examples(&self) -> Vec<Example> {
         vec![

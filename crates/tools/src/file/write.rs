@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
 use toolhost_sandbox::{WriteGuard, WsPath, decode};
 
 use super::{Approved, check_marks, named, preview_of, read_whole};
@@ -44,6 +44,7 @@ impl Tool for Write {
     const NAME: &'static str = "file.write";
     const TITLE: &'static str = "Write a file";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Files;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("write_file")]

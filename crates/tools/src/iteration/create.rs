@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Inheritance, Iteration, NewIteration, Saved};
 
@@ -37,6 +37,7 @@ impl Tool for Create {
     const NAME: &'static str = "iteration.create";
     const TITLE: &'static str = "Begin an iteration";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("pm_create_iteration")]

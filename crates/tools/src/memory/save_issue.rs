@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Issue, Saved};
 
@@ -42,6 +42,7 @@ impl Tool for SaveIssue {
     const NAME: &'static str = "memory.save_issue";
     const TITLE: &'static str = "Save an issue";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("save_issue")]

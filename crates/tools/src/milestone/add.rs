@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Milestone, Saved};
 
@@ -37,6 +37,7 @@ impl Tool for Add {
     const NAME: &'static str = "milestone.add";
     const TITLE: &'static str = "Add a milestone";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Removed};
 
@@ -32,6 +32,7 @@ impl Tool for Delete {
     const NAME: &'static str = "milestone.delete";
     const TITLE: &'static str = "Delete a milestone";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

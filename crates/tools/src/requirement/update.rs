@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Category, Priority, Requirement, Saved};
 
@@ -44,6 +44,7 @@ impl Tool for Update {
     const NAME: &'static str = "requirement.update";
     const TITLE: &'static str = "Change a requirement";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("update_requirement")]

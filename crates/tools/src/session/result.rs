@@ -8,14 +8,17 @@ use toolhost_store::Steps;
 
 pub(crate) struct SessionResult(pub(crate) Steps);
 
-/// Reads the result of an earlier call of this session again: where a result was too long to be shown whole, or was put
-/// away because it was old, its handle stands in its place.
+/// Reads the result of an earlier call of this session again, or the arguments of that call: where a result was too long to
+/// be shown whole, or a result or long arguments were put away because they were old, the handle stands in their place.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
     /// Such as call_3_0.
     #[schemars(regex(pattern = r"^call_[0-9]{1,9}_[0-9]{1,9}$"))]
     handle: String,
+    /// `result` reads the answer of the call, `arguments` reads its arguments as JSON.
+    #[serde(default)]
+    part: Part,
     /// Where to begin, in characters.
     #[serde(default)]
     offset: usize,
@@ -25,17 +28,25 @@ pub(crate) struct Input {
     limit: usize,
 }
 
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Part {
+    #[default]
+    Result,
+    Arguments,
+}
+
 fn chars_default() -> usize {
     20_000
 }
 
-/// A part of a result.
+/// A part of a result or of arguments.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Output {
     handle: String,
-    /// The tool that gave it.
+    /// The tool that was called.
     tool: String,
     /// Whether that call succeeded.
     ok: bool,
@@ -43,7 +54,7 @@ pub(crate) struct Output {
     content: String,
     /// Where it begins, in characters.
     offset: usize,
-    /// Of the whole result, in characters.
+    /// Of the whole text, in characters.
     total_chars: usize,
     /// Where the next part begins; none after the last.
     next_offset: Option<usize>,
@@ -80,16 +91,27 @@ impl Tool for SessionResult {
             ToolError::new(ErrorKind::NotFound, message).hint("handles stand where a result was shortened or put away")
         };
         let session = scope.session_id.as_deref().ok_or_else(missing)?;
-        let found = self.0.get(scope.project_id, scope.user_id, session, &input.handle).await;
-        let step = found.map_err(ToolError::internal)?.ok_or_else(missing)?;
-        let text = |field: &str| step.body.get(field).and_then(Value::as_str).unwrap_or_default();
-        let whole = text("content");
+        let step = async |name: &str| {
+            let found = self.0.get(scope.project_id, scope.user_id, session, name).await;
+            found.map_err(ToolError::internal)?.ok_or_else(missing)
+        };
+        let called = step(&input.handle).await?;
+        let text = |field: &str| called.body.get(field).and_then(Value::as_str).unwrap_or_default();
+        let asked;
+        let whole = match input.part {
+            Part::Result => text("content"),
+            Part::Arguments => {
+                let (turn, index) = place(&input.handle).ok_or_else(missing)?;
+                asked = arguments(&step(&format!("turn_{turn}")).await?.body, index).ok_or_else(missing)?;
+                &asked
+            }
+        };
         let content: String = whole.chars().skip(input.offset).take(input.limit).collect();
         let total_chars = whole.chars().count();
         let end = input.offset.saturating_add(content.chars().count());
         Ok(Output {
             tool: text("tool").to_owned(),
-            ok: step.body.get("ok").and_then(Value::as_bool).unwrap_or(false),
+            ok: called.body.get("ok").and_then(Value::as_bool).unwrap_or(false),
             handle: input.handle,
             content,
             offset: input.offset,
@@ -97,4 +119,17 @@ impl Tool for SessionResult {
             next_offset: (end < total_chars).then_some(end),
         })
     }
+}
+
+/// The turn of a handle, and the call's place in it.
+fn place(handle: &str) -> Option<(&str, usize)> {
+    let (turn, index) = handle.strip_prefix("call_")?.split_once('_')?;
+    Some((turn, index.parse().ok()?))
+}
+
+/// What a model said for arguments, as the journal has it: JSON, or what was none.
+fn arguments(turn: &Value, index: usize) -> Option<String> {
+    let asked = turn.pointer(&format!("/reply/calls/{index}/arguments"))?;
+    let malformed = asked.get("malformed").and_then(Value::as_str).map(str::to_owned);
+    malformed.or_else(|| Some(asked.get("json")?.to_string()))
 }

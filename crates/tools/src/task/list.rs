@@ -22,6 +22,8 @@ pub(crate) struct Input {
     status: Option<Status>,
     /// Only those for this feature.
     feature_id: Option<String>,
+    /// Only the one with this id in the system it was imported from, such as bd-12.
+    external_id: Option<String>,
     /// The number of an iteration; the current one if left out, 0 for what belongs to none.
     #[schemars(range(min = 0))]
     iteration: Option<i64>,
@@ -72,6 +74,7 @@ impl Tool for List {
             iteration: Some(iteration),
             state,
             names,
+            external_id: input.external_id,
             after: after_number(input.cursor)?,
             limit: input.limit,
             ..Query::default()

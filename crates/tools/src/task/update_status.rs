@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Saved, Status, Task};
 
@@ -37,6 +37,7 @@ impl Tool for UpdateStatus {
     const NAME: &'static str = "task.update_status";
     const TITLE: &'static str = "Move a task";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("update_task_status")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Criterion, Priority, Saved, Ticket, TicketState, TicketType};
 
@@ -41,6 +41,7 @@ impl Tool for Create {
     const NAME: &'static str = "ticket.create";
     const TITLE: &'static str = "Create a ticket";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

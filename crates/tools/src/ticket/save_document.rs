@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, CallerKind, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, CallerKind, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Document, DocumentType, Query, RecordError, Saved, Ticket, loses_most};
 
@@ -39,6 +39,7 @@ impl Tool for SaveDocument {
     const NAME: &'static str = "ticket.save_document";
     const TITLE: &'static str = "Save a document of a ticket";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("save_document")]

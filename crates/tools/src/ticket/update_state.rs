@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordError, RecordId, Saved, Ticket, TicketState};
 
@@ -37,6 +37,7 @@ impl Tool for UpdateState {
     const NAME: &'static str = "ticket.update_state";
     const TITLE: &'static str = "Move a ticket";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn examples(&self) -> Vec<Example> {
         vec![

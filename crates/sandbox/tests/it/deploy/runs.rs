@@ -37,7 +37,7 @@ fn a_deploy_brings_contents_and_modes_and_leaves_the_rest() {
 #[test]
 fn undo_restores_the_former_tree_byte_for_byte() {
     let trees = Trees::lively();
-    mode(&trees.at("target/index.html"), 0o4640);
+    mode(&trees.at("target/index.html"), 0o640);
     mode(&trees.at("source/new"), 0o700);
     for (n, rules) in [DeployRules::default(), everything()].into_iter().enumerate() {
         let former = trees.target();
