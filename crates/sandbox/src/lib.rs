@@ -15,6 +15,7 @@ mod executor;
 mod fence;
 mod files;
 mod git_guard;
+mod glob;
 pub mod helper;
 mod local;
 mod output;
@@ -39,6 +40,7 @@ pub use executor::{
     Written,
 };
 pub use fence::{FenceChoice, FenceReport, Probe, Tier};
+pub use glob::{GLOB_BRACES_MAX, GLOB_BYTES_MAX, Glob, GlobStyle};
 pub use local::{Limits, LocalConfig, LocalExecutor};
 pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, is_git_internal};
