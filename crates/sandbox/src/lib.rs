@@ -44,5 +44,5 @@ pub use glob::{GLOB_BRACES_MAX, GLOB_BYTES_MAX, Glob, GlobStyle};
 pub use local::{Limits, LocalConfig, LocalExecutor};
 pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, is_git_internal};
-pub use shell::{Parsed, SimpleCommand, parse_command};
+pub use shell::{Analyzed, SimpleCommand, Word, analyze};
 pub use text::{Decoded, Encoding, decode, encode};
