@@ -10,4 +10,5 @@ mod git;
 mod network;
 mod ordinary;
 mod room;
+mod shell;
 mod suite;
