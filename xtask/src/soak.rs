@@ -20,6 +20,9 @@ pub(crate) struct Arguments {
     /// How many made-up inputs each property is tried with (256 is what the suite does).
     #[arg(long, default_value_t = 10_000)]
     cases: u32,
+    /// How many made-up shell commands are compared with what bash runs of them.
+    #[arg(long, default_value_t = 100_000)]
+    commands: u32,
     /// How many times the whole suite runs after that.
     #[arg(long, default_value_t = 0)]
     suites: u32,
@@ -65,6 +68,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
             environment: vec![("PROPTEST_CASES", arguments.cases.to_string())],
         },
         Soak {
+            name: "shell commands",
+            cargo: &["test", "--locked", "-p", "toolhost-sandbox", "--test", "it", "--", "shell::", "--nocapture"],
+            rounds: u32::from(arguments.commands > 0),
+            environment: vec![("TOOLHOST_SHELL_TEXTS", arguments.commands.to_string())],
+        },
+        Soak {
             name: "suite",
             cargo: &["test", "--workspace", "--locked", "--quiet"],
             rounds: arguments.suites,
@@ -82,8 +91,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     println!(
-        "soak: {} crashes, {} rounds of races, {} inputs of each property, {} suites passed",
-        arguments.crashes, arguments.races, arguments.cases, arguments.suites
+        "soak: {} crashes, {} rounds of races, {} inputs of each property, {} shell commands, {} suites passed",
+        arguments.crashes, arguments.races, arguments.cases, arguments.commands, arguments.suites
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use globset::Glob;
 use serde::Deserialize;
 use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
-use toolhost_sandbox::{Access, Fence, HostRule};
+use toolhost_sandbox::{Access, Fence, Glob, GlobStyle, HostRule};
 
 use crate::error::{Error, Result};
 use crate::limits::CallLimits;
@@ -219,7 +218,7 @@ fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: 
             wanted.push(tool.facts.name.to_string());
             continue;
         }
-        let glob = Glob::new(pattern).map_err(|error| unknown(format!(": {error}")))?.compile_matcher();
+        let glob = Glob::new(pattern, GlobStyle::Text).map_err(|error| unknown(format!(": {error}")))?;
         let names = registry.tools().iter().map(|tool| &*tool.facts.name);
         let found: Vec<String> = names.clone().filter(|name| glob.is_match(name)).map(str::to_owned).collect();
         if found.is_empty() && origin == Origin::Operator {

@@ -17,7 +17,7 @@ use toolhost_contract::{Answer, Call, CallId, ErrorKind, Pending, ToolError, vis
 use toolhost_sandbox::BoxFuture;
 use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
 
-use crate::policy::Rule;
+use crate::policy::{Looked, Rule};
 use crate::redact::Redactor;
 use crate::shown::Shown;
 
@@ -279,9 +279,10 @@ impl Queue {
     ) -> Result<Option<Permit>, ToolError> {
         let permits = self.asks.permits_for(call.scope.project_id, tool, &call.caller.profile).await;
         let permits = permits.map_err(ToolError::internal)?;
+        let looked = Looked::new(tool, arguments);
         Ok(permits.into_iter().find(|permit| {
             let conditions = serde_json::from_value(permit.conditions.clone()).unwrap_or_default();
-            Rule::permission(tool, &conditions).is_ok_and(|rule| rule.matches(tool, arguments))
+            Rule::permission(tool, &conditions).is_ok_and(|rule| rule.matches(&looked))
         }))
     }
 
@@ -357,7 +358,7 @@ fn permit(ask: &Ask, shown: &Shown, standing: &Standing, answer: &Answer) -> Res
     let rule = Rule::permission(&ask.tool, &standing.conditions)
         .map_err(|problem| ToolError::new(ErrorKind::Validation, format!("the rule is not valid: {problem}")))?;
     let arguments = ask.call.get("arguments").cloned().unwrap_or_default();
-    if !rule.matches(&ask.tool, &arguments) {
+    if !rule.matches(&Looked::new(&ask.tool, &arguments)) {
         return invalid(format!("the rule `{}` would not allow this very call", visible(&rule.text)));
     }
     Ok(NewPermit {

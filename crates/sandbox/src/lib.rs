@@ -15,6 +15,7 @@ mod executor;
 mod fence;
 mod files;
 mod git;
+mod glob;
 pub mod helper;
 mod local;
 mod memory;
@@ -41,9 +42,10 @@ pub use executor::{
     Written,
 };
 pub use fence::{FenceChoice, FenceReport, Probe, Tier};
+pub use glob::{GLOB_BRACES_MAX, GLOB_BYTES_MAX, Glob, GlobStyle};
 pub use local::{Limits, LocalConfig, LocalExecutor};
 pub use memory::machine_memory_bytes;
 pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, is_git_internal};
-pub use shell::{Parsed, SimpleCommand, parse_command};
+pub use shell::{Analyzed, SimpleCommand, Word, analyze};
 pub use text::{Decoded, Encoding, decode, encode};

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cap_std::fs::Dir;
-use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use ignore::{DirEntry, WalkBuilder, WalkState};
@@ -18,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::executor::{Entry, EntryKind, ListQuery, Listing, MatchLine, SearchPage, SearchQuery};
 use crate::fence::landlock_thread;
 use crate::files::Tree;
+use crate::glob::{Glob, GlobStyle};
 use crate::path::WsPath;
 
 /// Most entries one walk looks at.
@@ -45,7 +45,7 @@ pub(crate) struct Walk<'a> {
 impl Walk<'_> {
     pub(crate) fn list(&self, query: &ListQuery) -> Result<Listing> {
         self.check_folder(&query.path)?;
-        let glob = query.pattern.as_deref().map(Glob::new).transpose()?;
+        let glob = query.pattern.as_deref().map(BelowGlob::new).transpose()?;
         let base = self.base(&query.path);
         let found: Mutex<Vec<(String, EntryKind)>> = Mutex::new(Vec::new());
         let seen = AtomicUsize::new(0);
@@ -82,7 +82,7 @@ impl Walk<'_> {
 
     pub(crate) fn search(&self, query: &SearchQuery) -> Result<SearchPage> {
         let matcher = matcher(query)?;
-        let glob = query.glob.as_deref().map(Glob::new).transpose()?;
+        let glob = query.glob.as_deref().map(BelowGlob::new).transpose()?;
         let (base, single) = match self.check_folder(&query.path) {
             Ok(()) => (self.base(&query.path), false),
             Err(Error::NotFolder { .. }) => (self.base(&query.path), true),
@@ -295,26 +295,22 @@ fn kind_of(entry: &DirEntry) -> EntryKind {
 }
 
 /// A glob over a relative path, or over the name alone if it has no `/`.
-struct Glob {
-    matcher: GlobMatcher,
+struct BelowGlob {
+    glob: Glob,
     over_path: bool,
 }
 
-impl Glob {
+impl BelowGlob {
     fn new(pattern: &str) -> Result<Self> {
         let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-        let glob = GlobBuilder::new(pattern)
-            .literal_separator(true)
-            .build()
-            .map_err(|e| Error::Pattern { what: "glob", message: e.kind().to_string() })?;
-        Ok(Self { matcher: glob.compile_matcher(), over_path: pattern.contains('/') })
+        Ok(Self { glob: Glob::new(pattern, GlobStyle::Path)?, over_path: pattern.contains('/') })
     }
 
     fn matches(&self, below: &Path) -> bool {
         if self.over_path {
-            return self.matcher.is_match(below);
+            return self.glob.is_match(below);
         }
-        below.file_name().is_some_and(|name| self.matcher.is_match(Path::new(name)))
+        below.file_name().is_some_and(|name| self.glob.is_match(Path::new(name)))
     }
 }
 

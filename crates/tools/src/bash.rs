@@ -5,8 +5,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, visible_line};
-use toolhost_sandbox::{Access, Command, Parsed, WsPath, parse_command};
+use toolhost_contract::{
+    Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, visible, visible_line,
+};
+use toolhost_sandbox::{Access, Analyzed, Command, WsPath, analyze};
 
 use crate::interactive;
 
@@ -118,11 +120,13 @@ impl Tool for Bash {
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let programs = match parse_command(&input.command) {
-            Parsed::Commands(commands) => {
-                commands.iter().map(|command| format!("  runs: {}\n", command.text)).collect()
+        let programs = match analyze(&input.command) {
+            Analyzed::Commands(commands) => {
+                commands.iter().map(|command| format!("  runs: {}\n", visible_line(&command.shown()))).collect()
             }
-            Parsed::Unclear => "  it cannot be taken apart: read it as it stands\n".to_owned(),
+            Analyzed::NotAnalyzable { why } => {
+                format!("  what it runs cannot be told ({why}): read it as it stands\n")
+            }
         };
         let fence = ctx.workspace.fence();
         let access = match fence.workspace {
@@ -132,14 +136,17 @@ impl Tool for Bash {
         let hosts: Vec<String> = fence.network.iter().map(ToString::to_string).collect();
         let network = if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") };
         // Marked, no line of theirs looks like one of ours.
-        let marked = |text: &str| text.replace('\n', "\n> ");
+        let marked = |text: &str| visible(text).replace('\n', "\n> ");
         let stdin = input.stdin.map(|text| format!("input:\n> {}\n", marked(&text))).unwrap_or_default();
         let detail = format!(
             "$ {}\n\n{programs}in {}, the workspace {access}, network: {network}\n{stdin}",
             marked(&input.command),
             visible_line(&input.cwd)
         );
-        let summary = format!("run {}", input.command.lines().next().unwrap_or_default());
+        let mut lines = input.command.lines();
+        let first = visible_line(lines.next().unwrap_or_default());
+        let more = if lines.next().is_some() { " …" } else { "" };
+        let summary = format!("run {first}{more}");
         Ok(Some(Preview { summary, detail, rests_on: json!({ "workspace": access, "network": network }) }))
     }
 

@@ -1,9 +1,10 @@
 //! Programs that wait for a person, and the way to do it without one.
 //!
-//! The command's simple commands are looked at, never its text: `echo vim` and `npx vitest run` are fine.
+//! The command's simple commands are looked at, never its text: `echo vim` and `npx vitest run` are fine. What is not
+//! analyzable is let through: it waits until its time is over.
 
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_sandbox::{Parsed, SimpleCommand, parse_command};
+use toolhost_sandbox::{Analyzed, SimpleCommand, Word, analyze};
 
 const EDITORS: &[&str] = &["vi", "vim", "nvim", "nano", "emacs", "pico", "ed", "joe", "micro", "hx"];
 const PAGERS: &[&str] = &["less", "more", "most"];
@@ -15,28 +16,30 @@ const SHELLS: &[&str] = &[
 
 /// Refuses a command of which some part would wait for somebody to type.
 pub(crate) fn check(command: &str, has_stdin: bool) -> Result<(), ToolError> {
-    let Parsed::Commands(commands) = parse_command(command) else { return Ok(()) };
+    let Analyzed::Commands(commands) = analyze(command) else { return Ok(()) };
     match commands.iter().find_map(|simple| advice(simple, has_stdin).map(|hint| (simple, hint))) {
         None => Ok(()),
         Some((simple, hint)) => {
-            let program = simple.words.first().map_or("", String::as_str);
+            let program = simple.words.first().map_or("", |word| word.text.as_str());
             Err(ToolError::new(ErrorKind::Validation, format!("`{program}` waits for a person here")).hint(hint))
         }
     }
 }
 
 fn advice(simple: &SimpleCommand, has_stdin: bool) -> Option<&'static str> {
-    let program = simple.words.first()?.rsplit('/').next()?;
+    let program = simple.words.first()?.text.rsplit('/').next()?;
     let arguments = &simple.words[1..];
     let bare = arguments.is_empty() && !simple.fed && !has_stdin;
-    let only_asks = arguments.iter().any(|a| matches!(a.as_str(), "--version" | "--help" | "-h" | "-V" | "-v"));
+    let only_asks = arguments.iter().any(|a| matches!(a.text.as_str(), "--version" | "--help" | "-h" | "-V" | "-v"));
     match program {
         _ if only_asks => None,
         p if EDITORS.contains(&p) && !batch_editor(p, arguments) => {
             Some("change files with `file.edit`, `file.write` or `sed -i`")
         }
         p if PAGERS.contains(&p) => Some("read files with `file.read` or `cat`; output is cut to fit by itself"),
-        p if MONITORS.contains(&p) && !arguments.iter().any(|a| a.starts_with("-b") || a.starts_with("-n")) => {
+        p if MONITORS.contains(&p)
+            && !arguments.iter().any(|a| a.text.starts_with("-b") || a.text.starts_with("-n")) =>
+        {
             Some("use `ps aux`, or `top -b -n 1`")
         }
         "ssh" if ssh_has_no_command(arguments) => {
@@ -48,8 +51,8 @@ fn advice(simple: &SimpleCommand, has_stdin: bool) -> Option<&'static str> {
 }
 
 /// `vim -es`, `emacs --batch` and `ed -s script` work without anybody.
-fn batch_editor(program: &str, arguments: &[String]) -> bool {
-    let has = |flags: &[&str]| arguments.iter().any(|a| flags.contains(&a.as_str()));
+fn batch_editor(program: &str, arguments: &[Word]) -> bool {
+    let has = |flags: &[&str]| arguments.iter().any(|a| flags.contains(&a.text.as_str()));
     match program {
         "vi" | "vim" | "nvim" => has(&["-es", "-Es", "--headless"]),
         "emacs" => has(&["--batch", "-batch", "--script"]),
@@ -58,7 +61,7 @@ fn batch_editor(program: &str, arguments: &[String]) -> bool {
     }
 }
 
-fn ssh_has_no_command(arguments: &[String]) -> bool {
+fn ssh_has_no_command(arguments: &[Word]) -> bool {
     /// Options of ssh that take a value.
     const WITH_VALUE: &str = "BbcDEeFIiJLlmOoPpQRSWw";
     let mut words = 0;
@@ -66,7 +69,7 @@ fn ssh_has_no_command(arguments: &[String]) -> bool {
     for argument in arguments {
         if skip {
             skip = false;
-        } else if let Some(option) = argument.strip_prefix('-') {
+        } else if let Some(option) = argument.text.strip_prefix('-') {
             skip = option.len() == 1 && WITH_VALUE.contains(option);
         } else {
             words += 1;

@@ -43,6 +43,7 @@ mod people_reviews;
 mod profiles;
 mod room;
 mod seeds_bugs;
+mod shell_commands;
 mod tenants;
 mod undo;
 mod vocabulary;

@@ -1,17 +1,19 @@
 //! Allow, ask or deny: rules over tool and arguments, the strictest match wins, no match goes by effect.
 //!
-//! A rule over a shell command looks at the *parsed* command: to allow, every simple command in it must match; to ask
-//! or deny, one is enough, and so is a command that cannot be parsed. This is a convenience: the fence protects.
+//! A rule over a shell command looks at what it runs: to allow, every simple command in it must match; to ask or deny,
+//! it is enough that one may, and a command that is not analyzable may run anything. This is a convenience: the fence
+//! protects.
 
 mod pattern;
 mod permission;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
-use toolhost_sandbox::{Parsed, WsPath, parse_command};
+use toolhost_sandbox::{Analyzed, WsPath, analyze};
 
 pub(crate) use self::permission::suggest;
 use crate::policy::pattern::{Pattern, glob};
@@ -81,6 +83,31 @@ pub struct Verdict {
     pub rule: Option<String>,
 }
 
+/// A call as rules look at it. Its command is taken apart once, however many rules there are.
+pub(crate) struct Looked<'a> {
+    tool: &'a str,
+    arguments: &'a Value,
+    command: OnceCell<Analyzed>,
+}
+
+impl<'a> Looked<'a> {
+    pub(crate) fn new(tool: &'a str, arguments: &'a Value) -> Self {
+        Self { tool, arguments, command: OnceCell::new() }
+    }
+
+    fn analyzed(&self, text: &str) -> &Analyzed {
+        self.command.get_or_init(|| analyze(text))
+    }
+
+    /// Why its command may run anything, where a rule has asked.
+    fn not_analyzable(&self) -> Option<&'static str> {
+        match self.command.get()? {
+            Analyzed::NotAnalyzable { why } => Some(why),
+            Analyzed::Commands(_) => None,
+        }
+    }
+}
+
 impl Rule {
     /// Compiles a rule and runs its own tests.
     pub(crate) fn new(raw: &RawRule, registry: &Registry) -> Result<Self, String> {
@@ -92,7 +119,9 @@ impl Rule {
         let rule = Self { tool: glob(&name)?, when, decide: raw.decide, why: raw.why.clone(), text };
         for (examples, expected) in [(&raw.matches, true), (&raw.not_match, false)] {
             for example in examples {
-                if rule.matches_arguments(rule.is_for_shell(), &rule.example(example)?) != expected {
+                let arguments = rule.example(example)?;
+                let tool = if rule.tool.is_match(SHELL_TOOL) { SHELL_TOOL } else { &*name };
+                if rule.matches_arguments(&Looked::new(tool, &arguments)) != expected {
                     let word = if expected { "does not match" } else { "matches" };
                     return Err(format!("it {word} its own example {example}"));
                 }
@@ -113,17 +142,15 @@ impl Rule {
         }
     }
 
-    pub fn matches(&self, tool: &str, arguments: &Value) -> bool {
-        self.tool.is_match(tool) && self.matches_arguments(tool == SHELL_TOOL, arguments)
+    pub(crate) fn matches(&self, call: &Looked<'_>) -> bool {
+        self.tool.is_match(call.tool) && self.matches_arguments(call)
     }
 
-    fn is_for_shell(&self) -> bool {
-        self.tool.is_match(SHELL_TOOL)
-    }
-
-    fn matches_arguments(&self, shell: bool, arguments: &Value) -> bool {
-        self.when.iter().all(|(name, glob)| match arguments.get(name) {
-            Some(Value::String(text)) if shell && name == SHELL_ARGUMENT => self.matches_command(glob, text),
+    fn matches_arguments(&self, call: &Looked<'_>) -> bool {
+        self.when.iter().all(|(name, glob)| match call.arguments.get(name) {
+            Some(Value::String(text)) if call.tool == SHELL_TOOL && name == SHELL_ARGUMENT => {
+                self.matches_command(glob, call.analyzed(text))
+            }
             Some(Value::String(text)) => self.matches_text(name, glob, text),
             Some(Value::Array(items)) => {
                 let strings = items.iter().all(Value::is_string) && !items.is_empty();
@@ -150,15 +177,15 @@ impl Rule {
         }
     }
 
-    fn matches_command(&self, glob: &Pattern, text: &str) -> bool {
-        let parsed = parse_command(text);
-        if self.decide == Decide::Allow {
-            let Parsed::Commands(commands) = parsed else { return false };
-            return !commands.is_empty() && commands.iter().all(|c| c.literal && glob.is_match(&c.text));
-        }
-        match parsed {
-            Parsed::Commands(commands) => commands.iter().any(|c| glob.is_match(&c.text)),
-            Parsed::Unclear => true,
+    fn matches_command(&self, glob: &Pattern, command: &Analyzed) -> bool {
+        match (command, self.decide) {
+            (Analyzed::NotAnalyzable { .. }, decide) => decide != Decide::Allow,
+            (Analyzed::Commands(commands), Decide::Allow) => {
+                !commands.is_empty() && commands.iter().all(|c| c.literal && glob.is_match(&c.text))
+            }
+            (Analyzed::Commands(commands), Decide::Ask | Decide::Deny) => {
+                commands.iter().any(|c| c.may_match(|text| glob.is_match(text), glob.start()))
+            }
         }
     }
 }
@@ -196,16 +223,21 @@ pub(crate) fn decide(rules: &[Rule], facts: &Facts, arguments: &Value) -> Verdic
 }
 
 fn by_rules(rules: &[Rule], facts: &Facts, arguments: &Value) -> Verdict {
+    let call = Looked::new(&facts.name, arguments);
     let strictest = rules
         .iter()
-        .filter(|rule| rule.matches(&facts.name, arguments))
+        .filter(|rule| rule.matches(&call))
         .reduce(|strictest, rule| if rule.decide > strictest.decide { rule } else { strictest });
     match strictest {
-        Some(rule) => Verdict {
-            decide: rule.decide,
-            why: rule.why.clone().unwrap_or_else(|| format!("the rule `{}`", rule.text)),
-            rule: Some(rule.text.clone()),
-        },
+        Some(rule) => {
+            let mut why = rule.why.clone().unwrap_or_else(|| format!("the rule `{}`", rule.text));
+            if let Some(unclear) =
+                call.not_analyzable().filter(|_| rule.when.iter().any(|(name, _)| name == SHELL_ARGUMENT))
+            {
+                why = format!("{why}; it applies as what the command runs cannot be told: {unclear}");
+            }
+            Verdict { decide: rule.decide, why, rule: Some(rule.text.clone()) }
+        }
         None => by_effect(facts.effect),
     }
 }
@@ -273,7 +305,7 @@ mod tests {
     }
 
     fn matches(rule: &Rule, command: &str) -> bool {
-        rule.matches("bash", &serde_json::json!({ "command": command }))
+        rule.matches(&Looked::new("bash", &serde_json::json!({ "command": command })))
     }
 
     #[test]
@@ -327,12 +359,66 @@ mod tests {
             "echo $(curl example.org)",
             "while true; do curl x; done",
             "broken ' quote",
+            "FOO=1 curl x",
+            "$X example.org",
+            "curl$X",
         ] {
             assert!(matches(&rule, yes), "{yes}");
         }
-        for no in ["echo curl", "ls", "echo 'curl example.org'"] {
+        for no in ["echo curl", "ls", "echo 'curl example.org'", "echo $X", "ls *", "FOO=$X ls"] {
             assert!(!matches(&rule, no), "{no}");
         }
+    }
+
+    /// What bash and a reader may take for different things.
+    const UNCLEAR: &[&str] = &[
+        "echo test a\u{b}# ; touch X",
+        "echo test a\u{c}# ; touch X",
+        "echo test a\r# ; touch X",
+        "echo test a\\\n# ; touch X",
+        "echo test a\\\u{b}# ; touch X",
+        "echo test a << E\n`touch X`\nE",
+        "[[ -v 'a[$(touch E)]' ]]",
+        "echo test `touch X`",
+        "eval touch X",
+        "$X a",
+        "RANDOM='a[$(touch E)]'",
+    ];
+
+    #[test]
+    fn what_is_not_analyzable_is_allowed_by_no_rule_and_matched_by_every_other() {
+        for pattern in ["echo test *", "*", "touch *", "cargo test", "[[]*"] {
+            for (decide, expected) in [("allow", false), ("ask", true), ("deny", true)] {
+                let text = format!("tool = 'bash'\nwhen = {{ command = '{pattern}' }}\ndecide = '{decide}'");
+                let rule = rule(&text).expect("a rule");
+                for command in UNCLEAR {
+                    assert_eq!(matches(&rule, command), expected, "{decide} {pattern}: {command:?}");
+                }
+            }
+        }
+        let facts = toolhost_contract::AnyTool::facts(&FakeBash);
+        for command in UNCLEAR {
+            let arguments = serde_json::json!({ "command": command });
+            assert_eq!(suggest(&facts, &arguments), None, "{command:?}");
+            let permission = BTreeMap::from([("command".to_owned(), "*".to_owned())]);
+            let permission = Rule::permission("bash", &permission).expect("a permission");
+            assert!(!permission.matches(&Looked::new("bash", &arguments)), "{command:?}");
+        }
+        let offered = |command: &str| suggest(&facts, &serde_json::json!({ "command": command }));
+        let rule = |pattern: &str| Some(BTreeMap::from([("command".to_owned(), pattern.to_owned())]));
+        assert_eq!(offered("echo test a"), rule("echo test *"));
+        assert_eq!(offered("git push"), rule("git push"));
+        assert_eq!(offered("echo 'a b' c"), rule("echo a b *"), "a word with a blank is one word");
+        assert_eq!(offered("echo $X"), None);
+        assert_eq!(offered("ls; ls"), None);
+        assert_eq!(offered("ls > f"), None);
+    }
+
+    #[test]
+    fn a_rule_s_pattern_has_limits() {
+        let deep = format!("{}b{}", "{a,".repeat(200), "}".repeat(200));
+        let refused = rule(&format!("tool = 'bash'\nwhen = {{ command = '{deep}' }}\ndecide = 'deny'")).map(|_| ());
+        assert_eq!(refused, Err("glob: it nests braces more than 10 deep".to_owned()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Patterns of rules: globs, most of which are plain texts.
 
-use globset::{GlobBuilder, GlobMatcher};
+use toolhost_sandbox::{Glob, GlobStyle};
 
 /// What `globset::escape` puts in brackets.
 const ESCAPED: &str = "?*[]{}";
@@ -10,14 +10,26 @@ const ESCAPED: &str = "?*[]{}";
 pub(super) enum Pattern {
     /// Nothing in it is special: it is compared. A compiled glob is a machine that takes long to build.
     Text(String),
-    Glob(GlobMatcher),
+    Glob {
+        glob: Glob,
+        /// What every text that matches begins with.
+        start: String,
+    },
 }
 
 impl Pattern {
     pub(super) fn is_match(&self, text: &str) -> bool {
         match self {
             Self::Text(same) => same == text,
-            Self::Glob(glob) => glob.is_match(text),
+            Self::Glob { glob, .. } => glob.is_match(text),
+        }
+    }
+
+    /// What every text that matches begins with.
+    pub(super) fn start(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Glob { start, .. } => start,
         }
     }
 }
@@ -26,8 +38,10 @@ pub(super) fn glob(pattern: &str) -> Result<Pattern, String> {
     if let Some(text) = plain(pattern) {
         return Ok(Pattern::Text(text));
     }
-    let glob = GlobBuilder::new(pattern).literal_separator(false).backslash_escape(true).build();
-    glob.map(|glob| Pattern::Glob(glob.compile_matcher())).map_err(|error| error.to_string())
+    let glob = Glob::new(pattern, GlobStyle::Text).map_err(|error| error.to_string())?;
+    // Up to whatever means more than itself.
+    let start = pattern.split(['?', '*', '[', ']', '{', '}', '\\']).next().unwrap_or_default().to_owned();
+    Ok(Pattern::Glob { glob, start })
 }
 
 /// The one text that the pattern stands for, if it is easily told.
@@ -51,7 +65,9 @@ fn plain(pattern: &str) -> Option<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::{GlobBuilder, Pattern, glob, plain};
+    use globset::GlobBuilder;
+
+    use super::{Pattern, glob, plain};
 
     #[test]
     fn a_plain_text_matches_itself_and_nothing_else_as_its_glob_would() {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
-use toolhost_sandbox::{Parsed, parse_command};
+use toolhost_sandbox::{Analyzed, Word};
 
 use super::pattern::glob;
-use super::{Decide, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT, SHELL_TOOL};
+use super::{Decide, Looked, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT, SHELL_TOOL};
 
 /// Words of a command that its generalisation keeps: the program and what it is to do.
 const WORDS_KEPT: usize = 2;
@@ -26,7 +26,7 @@ impl Rule {
 }
 
 /// The rule that would allow this call and its like. `None` for a tool that no rule allows, and for a call that no rule
-/// would match, such as a command that is not a plain one, or that nobody would read.
+/// would match, such as a command that is not analyzable, or that nobody would read.
 ///
 /// A command keeps its first words, `cargo test *`; any other text must be the same, and what was left out stays out.
 pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<String, String>> {
@@ -34,10 +34,13 @@ pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<Strin
         return None;
     }
     let properties = facts.input_schema.get("properties")?.as_object()?;
+    let call = Looked::new(&facts.name, arguments);
     let mut conditions = BTreeMap::new();
     for (name, schema) in properties {
         let pattern = match arguments.get(name) {
-            Some(Value::String(text)) if facts.name == SHELL_TOOL && name == SHELL_ARGUMENT => command(text)?,
+            Some(Value::String(text)) if facts.name == SHELL_TOOL && name == SHELL_ARGUMENT => {
+                command(call.analyzed(text))?
+            }
             Some(Value::String(text)) if PATH_ARGUMENTS.contains(&name.as_str()) => {
                 globset::escape(toolhost_sandbox::WsPath::parse(text).ok()?.as_str())
             }
@@ -56,7 +59,7 @@ pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<Strin
         }
         conditions.insert(name.clone(), pattern);
     }
-    Rule::permission(&facts.name, &conditions).ok()?.matches(&facts.name, arguments).then_some(conditions)
+    Rule::permission(&facts.name, &conditions).ok()?.matches(&call).then_some(conditions)
 }
 
 fn is_of(schema: &Value, types: &[&str]) -> bool {
@@ -68,13 +71,14 @@ fn is_of(schema: &Value, types: &[&str]) -> bool {
     }
 }
 
-fn command(text: &str) -> Option<String> {
-    let Parsed::Commands(commands) = parse_command(text) else { return None };
+fn command(analyzed: &Analyzed) -> Option<String> {
+    let Analyzed::Commands(commands) = analyzed else { return None };
     let [command] = commands.as_slice() else { return None };
-    let words: Vec<&str> = command.text.split(' ').collect();
+    let words: Vec<&Word> = command.assignments.iter().chain(&command.words).collect();
     if words.len() <= WORDS_KEPT {
         // `git push` is not `git push --force`.
         return Some(globset::escape(&command.text));
     }
-    Some(format!("{} *", globset::escape(&words[..WORDS_KEPT].join(" "))))
+    let kept: Vec<&str> = words.iter().take(WORDS_KEPT).map(|word| word.text.as_str()).collect();
+    Some(format!("{} *", globset::escape(&kept.join(" "))))
 }

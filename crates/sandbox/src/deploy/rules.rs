@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::glob::{Glob, GlobStyle};
 
 /// What ships unless the project says otherwise: pages, scripts, data, texts, images and fonts.
 pub const SHIP_DEFAULT: &[&str] = &[
@@ -68,25 +68,23 @@ impl Default for DeployRules {
 pub(super) struct Filter<'a> {
     extensions: HashSet<String>,
     names: HashSet<&'a str>,
-    protect: GlobSet,
+    protect: Vec<Glob>,
     patterns: &'a [String],
 }
 
 impl<'a> Filter<'a> {
     pub(super) fn new(rules: &'a DeployRules) -> Result<Self> {
-        let mut protect = GlobSetBuilder::new();
-        let bad = |e: globset::Error| Error::Pattern { what: "glob", message: e.kind().to_string() };
+        let mut protect = Vec::new();
         for pattern in &rules.protect {
             let bare = pattern.trim_end_matches('/');
             // In any case: to protect too much costs a file that stays, to protect too little costs a file.
-            let glob = GlobBuilder::new(bare).literal_separator(true).case_insensitive(true).build().map_err(bad)?;
-            protect.add(glob);
+            protect.push(Glob::new(bare, GlobStyle::PathAnyCase)?);
         }
         let (extensions, names) = rules.ship.iter().partition::<Vec<_>, _>(|entry| entry.starts_with('.'));
         Ok(Self {
             extensions: extensions.into_iter().map(|entry| entry.to_lowercase()).collect(),
             names: names.into_iter().map(String::as_str).collect(),
-            protect: protect.build().map_err(bad)?,
+            protect,
             patterns: &rules.protect,
         })
     }
@@ -99,7 +97,7 @@ impl<'a> Filter<'a> {
 
     /// Why this very path is never deleted, if it is not.
     pub(super) fn protects(&self, path: &str) -> Option<String> {
-        let first = self.protect.matches(path).into_iter().next()?;
+        let first = self.protect.iter().position(|glob| glob.is_match(path))?;
         Some(format!("protected by `{}`", self.patterns[first]))
     }
 

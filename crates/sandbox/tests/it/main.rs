@@ -11,4 +11,5 @@ mod git_person;
 mod network;
 mod ordinary;
 mod room;
+mod shell;
 mod suite;

@@ -1,0 +1,116 @@
+//! What a shell command runs, as far as that is certain: for rules, hints and previews. It protects nothing; the fence
+//! does.
+//!
+//! A reader of our own takes a small part of bash apart, byte by byte and in one pass. Whatever is not in that part is
+//! *not analyzable*, however harmless: bash has too many corners to list what is dangerous, so what is understood is
+//! listed instead. Tests hold the reader against bash itself with texts that are made up.
+
+mod builtins;
+mod heredocs;
+mod reader;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use words::Word;
+
+/// Longer commands are not analyzed, bytes.
+const COMMAND_BYTES_MAX: usize = 32 * 1024;
+/// Most simple commands in one command.
+const COMMANDS_MAX: usize = 500;
+/// Deepest nesting of groups, conditions, loops and substitutions, counted together.
+const DEPTH_MAX: usize = 24;
+
+/// A shell command, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Analyzed {
+    /// Every simple command in it, wherever it stands: in lists, pipes, loops and substitutions. It runs no others.
+    Commands(Vec<SimpleCommand>),
+    /// It may run anything.
+    NotAnalyzable {
+        /// What in it is not understood, for people: `it has backticks`.
+        why: &'static str,
+    },
+}
+
+/// One simple command; also what changes later ones (an assignment, a loop's variable) or a file (a redirection).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimpleCommand {
+    /// Assignments in front of it.
+    pub assignments: Vec<Word>,
+    /// The program and its arguments; empty for assignments alone.
+    pub words: Vec<Word>,
+    /// All of it, unquoted where that is known, joined by single spaces.
+    pub text: String,
+    /// Whether this is a command and each of its words is known as it stands: no variables, no substitutions, no globs.
+    pub literal: bool,
+    /// Its input comes from a pipe, a file or a here-document.
+    pub fed: bool,
+}
+
+/// Takes a command apart as bash would. The time and the memory it takes grow with its length alone.
+pub fn analyze(text: &str) -> Analyzed {
+    match reader::read(text) {
+        Ok(commands) => Analyzed::Commands(commands),
+        Err(why) => Analyzed::NotAnalyzable { why },
+    }
+}
+
+impl SimpleCommand {
+    fn new(assignments: Vec<Word>, words: Vec<Word>) -> Self {
+        let literal = assignments.iter().chain(&words).all(|word| word.known);
+        let text = joined(assignments.iter().chain(&words));
+        Self { assignments, words, text, literal, fed: false }
+    }
+
+    /// No command, but a deed that a rule may speak of: `> file`.
+    fn deed(what: &'static str, object: Word) -> Self {
+        let deed = Self::new(Vec::new(), vec![Word::literal(what), object]);
+        Self { literal: false, ..deed }
+    }
+
+    /// Whether one of its texts, with and without its assignments, matches; or could, by what is known of it, where a
+    /// match has to begin with `start`.
+    pub fn may_match(&self, matches: impl Fn(&str) -> bool, start: &str) -> bool {
+        if matches(&self.text) || could_begin(self.assignments.iter().chain(&self.words), start) {
+            return true;
+        }
+        // `FOO=1 curl x` runs curl no less.
+        !self.assignments.is_empty()
+            && !self.words.is_empty()
+            && (matches(&joined(self.words.iter())) || could_begin(self.words.iter(), start))
+    }
+
+    /// It as people are shown it: quoted where that is needed to tell its words apart.
+    pub fn shown(&self) -> String {
+        // The name of a program is plain, or it would not be here.
+        let program = self.words.first().map(|word| word.text.clone());
+        let arguments = self.words.iter().skip(1).map(Word::shown);
+        let words = self.assignments.iter().map(Word::as_assignment).chain(program).chain(arguments);
+        words.collect::<Vec<String>>().join(" ")
+    }
+}
+
+fn joined<'w>(words: impl Iterator<Item = &'w Word>) -> String {
+    words.map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether words of which not all are known could be a text that begins with `start`.
+fn could_begin<'w>(words: impl Iterator<Item = &'w Word>, start: &str) -> bool {
+    let mut certain = String::new();
+    for word in words {
+        if word.known {
+            certain.push_str(&word.text);
+            certain.push(' ');
+            continue;
+        }
+        if word.start.is_empty() {
+            // It may come to nothing at all, with the blank in front of it.
+            certain.truncate(certain.trim_end_matches(' ').len());
+        }
+        certain.push_str(&word.start);
+        return certain.starts_with(start) || start.starts_with(&certain);
+    }
+    false
+}
