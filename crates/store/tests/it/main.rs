@@ -27,4 +27,5 @@ mod transfer;
 mod unwritable;
 mod versions;
 mod walk;
+mod whole;
 mod worker;
