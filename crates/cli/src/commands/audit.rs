@@ -12,7 +12,7 @@ use toolhost_store::{Filter, Reader, Role, Row};
 
 use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::settings::Settings;
-use crate::wire;
+use crate::wire::{self, Need};
 
 /// Rows read at once for an export.
 const EXPORT_PAGE_ROWS: i64 = 1000;
@@ -62,7 +62,7 @@ struct Show {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
     wire::need_role(&store, &project, &user, Role::Viewer).await?;
     let reader = store.reader();
     let code = match args.command {
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Command::Verify => verify(&reader, project.id, settings.json).await,
         Command::Export { output } => export(&reader, project.id, output).await,
     };
-    store.close().await?;
+    wire::close_reading(store).await?;
     code
 }
 

@@ -13,7 +13,8 @@ use toolhost_store::foreign;
 use toolhost_store::records::{Desk, Extent, Imported, RecordError};
 
 use crate::settings::Settings;
-use crate::{Usage, print, wire};
+use crate::wire::{self, Need};
+use crate::{Usage, print};
 
 /// Longest line of an export, bytes: a record and what JSON makes of its characters.
 const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -55,7 +56,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     }
     let extent = if args.partial { Extent::Partial } else { Extent::Whole };
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
     wire::need_role(&store, &project, &user, Role::Editor).await?;
     let who = wire::who(&project, &user);
     let desk = store.records().desk(who.clone())?;

@@ -42,6 +42,8 @@ mod people_reviews;
 mod profiles;
 mod room;
 mod seeds_bugs;
+mod state_folder;
 mod tenants;
 mod undo;
+mod unwritable_state;
 mod vocabulary;

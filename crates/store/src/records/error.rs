@@ -169,10 +169,10 @@ impl RecordError {
 
 impl From<RecordError> for ToolError {
     fn from(error: RecordError) -> Self {
-        let kind = error.kind();
-        if kind == ErrorKind::Internal {
-            return Self::internal(error);
+        if let RecordError::Store(error) = error {
+            return error.into();
         }
+        let kind = error.kind();
         let (hint, details) = (error.hint(), error.details());
         let mut said = Self::new(kind, error.to_string());
         said.hint = hint;

@@ -81,7 +81,7 @@ impl Tool for SessionResult {
         };
         let session = scope.session_id.as_deref().ok_or_else(missing)?;
         let found = self.0.get(scope.project_id, scope.user_id, session, &input.handle).await;
-        let step = found.map_err(ToolError::internal)?.ok_or_else(missing)?;
+        let step = found.map_err(ToolError::from)?.ok_or_else(missing)?;
         let text = |field: &str| step.body.get(field).and_then(Value::as_str).unwrap_or_default();
         let whole = text("content");
         let content: String = whole.chars().skip(input.offset).take(input.limit).collect();
