@@ -9,6 +9,7 @@ mod agent_crash;
 mod agent_loop;
 mod agent_resume;
 mod agent_room;
+mod audit_against;
 mod bad_input;
 mod bad_records;
 mod beads;
