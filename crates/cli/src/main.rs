@@ -3,6 +3,7 @@
 mod commands;
 mod editor;
 mod keys;
+mod known;
 mod model;
 mod print;
 mod settings;

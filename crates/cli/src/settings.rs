@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::keys::{KeyPlace, Vault};
+use crate::known::Known;
 use crate::model::{ModelTable, Models};
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use toolhost_contract::{Clock, SystemClock};
 use toolhost_host::{Asking, Unattended};
 use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans};
 
@@ -45,6 +47,8 @@ const TOOLCHAIN_VARIABLES: &[&str] =
 const EXPIRE_SECONDS_MAX: u64 = 30 * 24 * 3600;
 /// What seals the journals of deploys.
 const DEPLOY_KEY_FILE: &str = "deploy.key";
+/// What signs checkpoints of the audit.
+const AUDIT_KEY_FILE: &str = "audit.key";
 /// The machine's user, who needs no name.
 const USER_DEFAULT: &str = "local";
 /// `PATH` of commands where the operator has none.
@@ -86,6 +90,9 @@ pub(crate) struct Settings {
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// A place made for once, which nobody will miss.
+    #[arg(skip)]
+    passing: bool,
 }
 
 /// A size in bytes: `500M`, `8G`, or a number of bytes.
@@ -249,6 +256,8 @@ pub(crate) struct Resolved {
     pub(crate) state: PathBuf,
     /// Where what git obeys is kept while commands run: the same for all hosts of a user.
     pub(crate) guard: PathBuf,
+    /// `None` where a missing database is nothing to wonder about.
+    pub(crate) known: Option<Known>,
     pub(crate) database: Option<String>,
     pub(crate) project: Option<String>,
     pub(crate) user: String,
@@ -257,6 +266,8 @@ pub(crate) struct Resolved {
     pub(crate) limits: Limits,
     pub(crate) asking: Asking,
     pub(crate) deploy: Option<(PathBuf, DeployRules, DeployKey)>,
+    /// Beside the configuration: what signs checkpoints of the audit.
+    pub(crate) audit_key: PathBuf,
     pub(crate) home: PathBuf,
     pub(crate) path: String,
     pub(crate) toolchains: Vec<PathBuf>,
@@ -280,6 +291,7 @@ impl Settings {
             sandbox: self.sandbox,
             command_memory: self.command_memory,
             json: self.json,
+            passing: self.passing,
         }
     }
 
@@ -297,6 +309,7 @@ impl Settings {
             sandbox: self.sandbox,
             command_memory: self.command_memory,
             json: self.json,
+            passing: true,
         }
     }
 
@@ -320,6 +333,7 @@ impl Settings {
     }
 
     pub(crate) fn resolve(&self) -> anyhow::Result<Resolved> {
+        is_set(&SystemClock::default())?;
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
         let root = match &self.root {
             Some(root) => root.clone(),
@@ -336,9 +350,12 @@ impl Settings {
             None => folders.data_dir().join("toolhost/projects").join(folder_name(&root)),
         };
         keep_apart(&root, &state, &config_file)?;
+        let data = folders.data_dir().join("toolhost");
         // One for all hosts of a user; where that would be in the workspace, beside the state.
-        let guard = folders.data_dir().join("toolhost/guard");
-        let guard = if guard.starts_with(&root) { state.join("guard") } else { guard };
+        let guard = if data.starts_with(&root) { state.join("guard") } else { data.join("guard") };
+        // What stands in the workspace, an agent could change.
+        let known =
+            (!self.passing && !data.starts_with(&root)).then(|| Known::new(&data, &state, &folder_name(&state)));
         // A home that is the whole file system (`docker -u`) cannot be replaced by an empty one.
         let home = folders.home_dir().to_owned();
         let home = if home.parent().is_none() { PathBuf::from("/home/agent") } else { home };
@@ -361,7 +378,8 @@ impl Settings {
             fence: choice(self.sandbox.or(file.sandbox)),
             limits: file.commands.limits(self.command_memory),
             asking: asking(self.unattended, &file.approvals)?,
-            deploy: deploy(self.deploy_to.clone(), file.deploy, &folders.data_dir().join("toolhost"), &root)?,
+            deploy: deploy(self.deploy_to.clone(), file.deploy, &data, &root)?,
+            known,
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),
             project: self.project.clone().or(file.project),
@@ -369,12 +387,21 @@ impl Settings {
             guard,
             root,
             state,
+            audit_key: config_file.with_file_name(AUDIT_KEY_FILE),
             config_file,
             home,
             toolchains,
             env,
         })
     }
+}
+
+/// A clock that stands before 1970 is not set: what is written by it could not be sorted, and nothing would end in time.
+fn is_set(clock: &dyn Clock) -> anyhow::Result<()> {
+    if clock.unix_ms() <= 0 {
+        bail!("this machine's clock says a time before 1970: set it, then try again");
+    }
+    Ok(())
 }
 
 fn deploy(

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
@@ -11,15 +12,27 @@ use toolhost_sandbox::{
     Deployment, Error as SandboxError, Executor, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
 };
 use toolhost_store::records::Who;
-use toolhost_store::{Entry, Event, Project, Records, Role, Store};
+use toolhost_store::{Entry, Event, Outage, Project, Records, Role, Store};
 
+use crate::known::Known;
 use crate::settings::{Resolved, Settings};
-use crate::{Denied, Usage};
+use crate::{Denied, Usage, print};
 
 /// Longest name of a project.
 const PROJECT_CHARS_MAX: usize = 200;
 /// Longest policy file of a project, bytes.
 const TIGHTENING_BYTES_MAX: u64 = 256 * 1024;
+
+/// How long a command that has read waits until its row is written.
+const READ_ROW_WAIT: Duration = Duration::from_secs(5);
+
+/// What a command does with the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Writing,
+    /// It only reads, or what it is for may be reading: a database that cannot be written will do.
+    Reading,
+}
 
 /// A host, open.
 pub(crate) struct Host {
@@ -76,11 +89,16 @@ async fn kit_with(resolved: Resolved, registry: Registry) -> anyhow::Result<Kit>
 
 /// Opens everything.
 pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Host> {
+    open_for(settings, Need::Writing).await
+}
+
+/// Opens everything for a command.
+pub(crate) async fn open_for(settings: &Settings, need: Need) -> anyhow::Result<Host> {
     let resolved = settings.resolve()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     // Beside the disk, not after it: an agent waits for this.
     let facts = tokio::task::spawn_blocking(facts);
-    let (store, project, user) = open_store(&resolved, Arc::clone(&clock)).await?;
+    let (store, project, user) = open_store(&resolved, Arc::clone(&clock), need).await?;
     let registry = Registry::with_facts(toolhost_tools::all(&store.records()), facts.await?)?;
     let Kit { registry, profiles, executor, resolved } = kit_with(resolved, registry).await?;
     let probing = Arc::clone(&executor);
@@ -127,7 +145,8 @@ pub(crate) struct Answers {
 }
 
 pub(crate) async fn open_answers(settings: &Settings) -> anyhow::Result<Answers> {
-    let (store, project, user) = open_store(&settings.resolve()?, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) =
+        open_store(&settings.resolve()?, Arc::new(SystemClock::default()), Need::Reading).await?;
     need_role(&store, &project, &user, Role::Viewer).await?;
     let queue = Queue::new(store.asks(), store.audit(), store.people(), Arc::new(redactor()));
     let person = Person { user_id: user.id, project_id: project.id, name: user.name };
@@ -135,10 +154,21 @@ pub(crate) async fn open_answers(settings: &Settings) -> anyhow::Result<Answers>
 }
 
 /// Opens the database, finds the project in it, and the user in whose name things are done.
-pub(crate) async fn open_store(resolved: &Resolved, clock: Arc<dyn Clock>) -> anyhow::Result<(Store, Project, User)> {
+pub(crate) async fn open_store(
+    resolved: &Resolved,
+    clock: Arc<dyn Clock>,
+    need: Need,
+) -> anyhow::Result<(Store, Project, User)> {
     let store = match &resolved.database {
-        Some(url) => Store::connect(url, clock).await?,
-        None => Store::open(&resolved.state, clock).await?,
+        Some(url) => match Store::connect(url, Arc::clone(&clock)).await {
+            Err(error) if need == Need::Reading && is_unwritable(&error) => {
+                let store = Store::connect_reading(url, clock).await?;
+                unrecorded(&error);
+                store
+            }
+            connected => connected?,
+        },
+        None => open_folder(resolved, clock, need).await?,
     };
     // Folders of different machines may have one path; a name says which are one project.
     let (key, name) = match &resolved.project {
@@ -162,6 +192,60 @@ pub(crate) async fn open_store(resolved: &Resolved, clock: Arc<dyn Clock>) -> an
         )));
     };
     Ok((store, project, User { id, name: resolved.user.clone() }))
+}
+
+/// Opens the database of the state folder, or makes it where none has ever been.
+async fn open_folder(resolved: &Resolved, clock: Arc<dyn Clock>, need: Need) -> anyhow::Result<Store> {
+    let had_one = resolved.known.as_ref().is_some_and(Known::had_database);
+    let opened = if had_one {
+        Store::open_known(&resolved.state, Arc::clone(&clock)).await
+    } else {
+        Store::open(&resolved.state, Arc::clone(&clock)).await
+    };
+    match opened {
+        Ok(store) => {
+            if let Some(known) = &resolved.known {
+                known.has_database();
+            }
+            Ok(store)
+        }
+        Err(error) if need == Need::Reading && is_unwritable(&error) => {
+            // What keeps it from being read, too, is the better thing to say.
+            let store = Store::open_reading(&resolved.state, clock).await?;
+            unrecorded(&error);
+            Ok(store)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether what failed is the writing, and reading may still work.
+pub(crate) fn is_unwritable(error: &toolhost_store::Error) -> bool {
+    matches!(error.outage(), Some(Outage::DiskFull | Outage::ReadOnly | Outage::Disk))
+}
+
+/// Says that something is done without its rows in the audit.
+pub(crate) fn unrecorded(why: &toolhost_store::Error) {
+    print::note(format_args!("{} not recorded in the audit: {why}", print::paint(print::WARN, "note:")));
+}
+
+/// Ends with what only read. Its row in the audit is written if that is possible soon.
+pub(crate) async fn close_reading(store: Store) -> anyhow::Result<()> {
+    match tokio::time::timeout(READ_ROW_WAIT, store.close()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) if is_unwritable(&error) => {
+            unrecorded(&error);
+            Ok(())
+        }
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => {
+            print::note(format_args!(
+                "{} not recorded in the audit: another process holds the database",
+                print::paint(print::WARN, "note:")
+            ));
+            Ok(())
+        }
+    }
 }
 
 fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
@@ -220,6 +304,19 @@ pub(crate) async fn deed<T>(
     arguments: serde_json::Value,
     work: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<T> {
+    deed_recorded(store, who, what, arguments, work, true).await
+}
+
+/// As [`deed`]. What only reads may be `insisted` on less: whoever owns a project gets it out of a database that cannot be
+/// written, before it is lost.
+pub(crate) async fn deed_recorded<T>(
+    store: &Store,
+    who: &Who,
+    what: &str,
+    arguments: serde_json::Value,
+    work: impl Future<Output = anyhow::Result<T>>,
+    insisted: bool,
+) -> anyhow::Result<T> {
     let row = |event, outcome| Entry {
         event,
         call_id: CallId::new(who.call_id.clone()),
@@ -236,7 +333,14 @@ pub(crate) async fn deed<T>(
         duration_ms: None,
         fence: String::new(),
     };
-    store.audit().append(row(Event::Started, None)).await?;
+    let started = store.audit().append(row(Event::Started, None)).await;
+    match started {
+        Err(error) if !insisted && is_unwritable(&error) => {
+            unrecorded(&error);
+            return work.await;
+        }
+        started => started?,
+    }
     let done = work.await;
     let outcome = match &done {
         Ok(_) => serde_json::json!({ "ok": true }),

@@ -8,6 +8,11 @@ pub trait Clock: Send + Sync {
 
     /// Time since some fixed moment; never goes back.
     fn monotonic(&self) -> Duration;
+
+    /// Whether it goes as the machine's own, which may be set wrong, and not as a test says.
+    fn is_the_machines(&self) -> bool {
+        false
+    }
 }
 
 /// The machine's clock.
@@ -33,5 +38,9 @@ impl Clock for SystemClock {
 
     fn monotonic(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    fn is_the_machines(&self) -> bool {
+        true
     }
 }

@@ -96,6 +96,8 @@ pub enum ErrorKind {
     Io,
     Timeout,
     Cancelled,
+    /// Whether it has happened is not known: look before it is repeated.
+    Unknown,
     Internal,
 }
 
@@ -165,6 +167,7 @@ impl ErrorKind {
             Self::Io => "io",
             Self::Timeout => "timeout",
             Self::Cancelled => "cancelled",
+            Self::Unknown => "unknown",
             Self::Internal => "internal",
         }
     }
@@ -247,8 +250,10 @@ impl From<toolhost_sandbox::Error> for ToolError {
         let mut tool_error = Self::new(kind, error.to_string());
         tool_error.hint = hint.map(str::to_owned);
         if let E::Io { path, source } = &error {
-            // The operating system's words may hold host paths; its error kind does not.
-            tool_error.message = format!("`{path}`: {}", source.kind());
+            // Another program's words may hold host paths; the kernel's number and the kind of an error do not.
+            let why = source.raw_os_error().map(std::io::Error::from_raw_os_error);
+            let why = why.map_or_else(|| source.kind().to_string(), |error| error.to_string());
+            tool_error.message = format!("`{path}`: {why}");
         }
         tool_error.source = Some(Box::new(error));
         tool_error

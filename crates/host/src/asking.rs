@@ -581,7 +581,7 @@ impl Counter<'_> {
     async fn put(&self, question: &Question) -> Result<Asked, ToolError> {
         let (queue, scope) = (&self.gate.config.queue, &self.call.scope);
         let subject = subject_key(&question.subject);
-        let earlier = queue.asks().rounds(scope.project_id, &subject).await.map_err(ToolError::internal)?;
+        let earlier = queue.asks().rounds(scope.project_id, &subject).await.map_err(ToolError::from)?;
         let round = round(&earlier);
         let kind = match question.wanted {
             Wanted::PassOrEdit | Wanted::PassEditOrFeedback => AskKind::Review,
@@ -625,7 +625,7 @@ impl Counter<'_> {
         let (queue, project) = (&self.gate.config.queue, self.call.scope.project_id);
         let unknown = || ToolError::new(ErrorKind::NotFound, format!("there is no `{approval_id}` of yours"));
         let number = ask_number(approval_id).ok_or_else(unknown)?;
-        let found = queue.asks().get(project, number).await.map_err(ToolError::internal)?.ok_or_else(unknown)?;
+        let found = queue.asks().get(project, number).await.map_err(ToolError::from)?.ok_or_else(unknown)?;
         let stored: Call = serde_json::from_value(found.call.clone()).map_err(ToolError::internal)?;
         // What others wait for is as if it were not there.
         let mine = stored.scope.user_id == self.call.scope.user_id
@@ -670,7 +670,7 @@ impl Counter<'_> {
             && stored.scope.ticket_id == self.call.scope.ticket_id;
         let alive = match &ask.host {
             _ if same => false,
-            Some(host) => self.gate.config.audit.is_alive(host).await.map_err(ToolError::internal)?,
+            Some(host) => self.gate.config.audit.is_alive(host).await.map_err(ToolError::from)?,
             None => false,
         };
         if !alive {
@@ -685,9 +685,9 @@ impl Counter<'_> {
         let (asks, project) = (self.gate.config.queue.asks(), self.call.scope.project_id);
         let by = ask.used_by.as_deref().unwrap_or_default();
         loop {
-            let running = asks.is_running(project, by).await.map_err(ToolError::internal)?;
+            let running = asks.is_running(project, by).await.map_err(ToolError::from)?;
             // Looked at after that: its outcome is kept before it is known to have ended.
-            let now = asks.get(project, ask.number).await.map_err(ToolError::internal)?;
+            let now = asks.get(project, ask.number).await.map_err(ToolError::from)?;
             if let Some(outcome) = now.and_then(|ask| ask.outcome) {
                 return Ok(Waited::Finished { outcome });
             }
@@ -698,7 +698,7 @@ impl Counter<'_> {
                 return Ok(Waited::Running);
             }
             // Its host may have died since this one looked; else nobody would ever say so.
-            self.gate.config.audit.close_orphans().await.map_err(ToolError::internal)?;
+            self.gate.config.audit.close_orphans().await.map_err(ToolError::from)?;
             tokio::select! {
                 () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)) => {}
                 () = self.hooks.cancel.cancelled() => return Err(cancelled()),

@@ -303,7 +303,7 @@ impl Gate {
                     continue;
                 }
             } else if tool.facts.effect.may_change() {
-                self.config.audit.append(record.started(call, fence)).await.map_err(ToolError::internal)?;
+                self.config.audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
                 record.started = true;
             }
             return Ok(Begun::Runs { arguments, approved, slot });
@@ -456,6 +456,9 @@ impl Gate {
         if error.kind == ErrorKind::Internal {
             let cause = error.source.as_ref().map_or_else(|| error.message.clone(), |source| describe(&**source));
             tracing::error!(call = %call.id, tool = %meta.tool, cause, "a call failed inside the host");
+        } else if let Some(cause) = error.source.as_deref().and_then(database_cause) {
+            // The caller is told what kind of failure it is; the folder and the server are the operator's.
+            tracing::error!(call = %call.id, tool = %meta.tool, cause, "the database could not be used");
         }
         let message = match error.kind {
             // The cause is the operator's; the caller gets a number to ask about.
@@ -482,6 +485,18 @@ impl Gate {
     async fn fence(&self) -> &str {
         self.fence.get_or_init(|| async { self.config.executor.report().await.word().to_owned() }).await
     }
+}
+
+/// What the store says where it is the database that failed.
+fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> Option<String> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(source);
+    while let Some(error) = cause {
+        if error.is::<toolhost_store::Error>() {
+            return Some(describe(error));
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// The tools of one profile, for the tools that tell of them.

@@ -41,7 +41,7 @@ impl Members {
         {
             return Ok(*role);
         }
-        let role = self.people.role(project, user).await.map_err(ToolError::internal)?;
+        let role = self.people.role(project, user).await.map_err(ToolError::from)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ROLES_MAX {
             known.clear();

@@ -132,10 +132,10 @@ impl Queue {
 
     /// An ask of the project, with what a person is shown of it.
     pub async fn get(&self, project: i64, number: i64) -> Result<(Ask, Shown), ToolError> {
-        let ask = self.asks.get(project, number).await.map_err(ToolError::internal)?.ok_or_else(|| no_ask(number))?;
+        let ask = self.asks.get(project, number).await.map_err(ToolError::from)?.ok_or_else(|| no_ask(number))?;
         if ask.state == AskState::Expired {
             // Whoever is told so must not see it live again when a clock goes back.
-            self.asks.expire(project, number).await.map_err(ToolError::internal)?;
+            self.asks.expire(project, number).await.map_err(ToolError::from)?;
         }
         let shown = shown(&ask)?;
         Ok((ask, shown))
@@ -278,7 +278,7 @@ impl Queue {
         arguments: &Value,
     ) -> Result<Option<Permit>, ToolError> {
         let permits = self.asks.permits_for(call.scope.project_id, tool, &call.caller.profile).await;
-        let permits = permits.map_err(ToolError::internal)?;
+        let permits = permits.map_err(ToolError::from)?;
         let looked = Looked::new(tool, arguments);
         Ok(permits.into_iter().find(|permit| {
             let conditions = serde_json::from_value(permit.conditions.clone()).unwrap_or_default();
@@ -291,7 +291,7 @@ impl Queue {
     }
 
     async fn need_editor(&self, person: &Person) -> Result<(), ToolError> {
-        let role = self.people.role(person.project_id, person.user_id).await.map_err(ToolError::internal)?;
+        let role = self.people.role(person.project_id, person.user_id).await.map_err(ToolError::from)?;
         if role.is_some_and(|role| role <= Role::Editor) {
             return Ok(());
         }
@@ -385,6 +385,6 @@ pub(crate) fn refusal(error: toolhost_store::Error) -> ToolError {
             let hint = "wait with `approval.wait` for those that are asked already";
             ToolError::new(ErrorKind::Limit, error.to_string()).hint(hint)
         }
-        error => ToolError::internal(error),
+        error => error.into(),
     }
 }

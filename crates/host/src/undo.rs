@@ -22,6 +22,9 @@ const UNKEPT: &str = "unkept";
 /// Stands for the hash of a folder that was made on the way.
 const FOLDER: &str = "folder";
 
+/// What a caller hears of a failure that is the operator's alone.
+const UNTOLD: &str = "the host's database failed; the operator finds the cause in the log";
+
 /// Writes the changes of one call down.
 pub(crate) struct Logged {
     log: FileLog,
@@ -57,8 +60,8 @@ impl ChangeLog for Logged {
                 after_sha256: if change.folder { Some(FOLDER.to_owned()) } else { change.after_sha256 },
             };
             self.log.before(&new).await.map_err(|error| {
-                let source = std::io::Error::other(error);
-                SandboxError::Io { path: change.path.to_string(), source }
+                let why = error.outage().map_or(UNTOLD, |outage| outage.told().0).to_owned();
+                SandboxError::Unkept { path: change.path.to_string(), why, source: Box::new(error) }
             })
         })
     }
@@ -118,7 +121,7 @@ struct Real {
 impl Undo {
     /// Plays the changes back, the newest first.
     pub async fn plan(log: &FileLog, project: i64, workspace: &Workspace, which: &Changes) -> Result<Self, ToolError> {
-        let changes = log.changes(project, which).await.map_err(ToolError::internal)?;
+        let changes = log.changes(project, which).await.map_err(ToolError::from)?;
         let mut undo = Self { steps: Vec::new(), conflicts: Vec::new(), folders: Vec::new(), calls: Vec::new() };
         let mut real: BTreeMap<String, Real> = BTreeMap::new();
         let mut play: BTreeMap<String, Held> = BTreeMap::new();
@@ -158,7 +161,7 @@ impl Undo {
             }
             let then = match &held.sha256 {
                 None => Vec::new(),
-                Some(sha256) => match log.content(project, sha256).await.map_err(ToolError::internal)? {
+                Some(sha256) => match log.content(project, sha256).await.map_err(ToolError::from)? {
                     Some(content) => content,
                     None => {
                         let why = "its former content is no longer kept".to_owned();
@@ -202,7 +205,7 @@ impl Undo {
                 workspace.remove(&path, step.now.as_deref()).await.map_err(|error| meanwhile(&step.path, error))?;
                 continue;
             };
-            let content = log.content(project, then).await.map_err(ToolError::internal)?;
+            let content = log.content(project, then).await.map_err(ToolError::from)?;
             let content = content.ok_or_else(|| changed(&step.path))?;
             let guard = WriteGuard {
                 expected_sha256: step.now.clone(),

@@ -67,6 +67,9 @@ pub enum Error {
     DeployState { path: String, why: String },
     #[error("cancelled")]
     Cancelled,
+    /// Its former content could not be kept; `why` is for the caller, the source for the log.
+    #[error("`{path}` was not changed, because what is there could not be kept for an undo: {why}")]
+    Unkept { path: String, why: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("`{path}`: {source}")]
     Io { path: String, source: std::io::Error },
 }
@@ -111,7 +114,7 @@ impl Error {
                 ErrorKind::Validation
             }
             Self::Limit { .. } => ErrorKind::Limit,
-            Self::Io { .. } => ErrorKind::Io,
+            Self::Io { .. } | Self::Unkept { .. } => ErrorKind::Io,
             Self::Cancelled => ErrorKind::Cancelled,
             Self::FenceBuild { .. } => ErrorKind::Internal,
         }

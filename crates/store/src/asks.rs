@@ -12,6 +12,7 @@ use toolhost_contract::Clock;
 
 use crate::db::{Db, Row, Tx, sql, sql_of};
 use crate::error::{Error, Result};
+use crate::presence::HostName;
 
 /// The counter that numbers asks and permits; no kind of record.
 const COUNTER: &str = "ask";
@@ -206,7 +207,7 @@ pub enum AskChange {
 pub struct Asks {
     db: Db,
     clock: Arc<dyn Clock>,
-    host: Arc<str>,
+    host: HostName,
 }
 
 macro_rules! columns {
@@ -217,7 +218,7 @@ macro_rules! columns {
 }
 
 impl Asks {
-    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>, host: Arc<str>) -> Self {
+    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>, host: HostName) -> Self {
         Self { db, clock, host }
     }
 
@@ -230,7 +231,7 @@ impl Asks {
         if let Some(number) = waiting.same {
             return must_get(&mut tx, new.project_id, number, now).await;
         }
-        let (call, shown) = (text_of(&from_host(&new.call, &self.host)), text_of(&new.shown));
+        let (call, shown) = (text_of(&from_host(&new.call, &self.host.get())), text_of(&new.shown));
         waiting.check(new.limits, call.len() + shown.len())?;
         let number = tx.next_number(new.project_id, COUNTER).await?;
         let expires = now.saturating_add(i64::try_from(new.lives_ms).unwrap_or(i64::MAX));
@@ -277,7 +278,7 @@ impl Asks {
             session_id: new.session_id.clone(),
             tool: new.tool.clone(),
             call: new.call.clone(),
-            host: Some(self.host.to_string()),
+            host: Some(self.host.get().to_string()),
             shown: new.shown.clone(),
             answer: None,
             answered_by: None,

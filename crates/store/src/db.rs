@@ -6,17 +6,17 @@
 //! its row first ([`Tx::lock_project`]), so that a transaction sees what the one before it did.
 
 use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgRow};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{
-    AssertSqlSafe, ConnectOptions, Decode, PgConnection, Postgres, Row as _, SqlSafeStr, SqlStr, Sqlite, Transaction,
-    Type,
-};
+use sqlx::{AssertSqlSafe, ConnectOptions, Decode, PgConnection, Postgres, Row as _, SqlSafeStr, SqlStr, Sqlite, Type};
 
 use crate::error::{Error, Result};
 use crate::lanes::{Lane, Lanes};
+use crate::server::{Mark, Server, ServerTx};
 
 /// How long a connection waits for another process's write. SQLite looks again after 100 ms at most.
 /// Longer than the longest import: who waits for it is not to be told that the database is locked.
@@ -26,6 +26,14 @@ const FULL_PAUSE: Duration = Duration::from_millis(100);
 /// How long a task waits for a connection of its process.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1800);
 
+/// How long a change may stand still before the server ends it.
+const IDLE_CHANGE_MAX: Duration = Duration::from_secs(60);
+/// How soon, how often and how many times a server asks whether a silent client is still there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+const KEEPALIVE_COUNT: u32 = 3;
+/// How long what a server has sent may stay without an answer.
+const UNANSWERED_MAX: Duration = Duration::from_secs(30);
 /// A server that has not answered for so long is asked whether it is there at all.
 const PROBE_AFTER: Duration = Duration::from_secs(2);
 /// How long a server may take to accept a connection.
@@ -50,14 +58,22 @@ macro_rules! bound {
 /// The connections of one process.
 #[derive(Clone)]
 pub(crate) enum Db {
-    Sqlite { readers: Lanes, writer: Lanes },
-    Postgres(PgPool),
+    Sqlite {
+        readers: Lanes,
+        writer: Lanes,
+    },
+    Postgres(Server),
+    /// A file that cannot be written.
+    Reading {
+        readers: Lanes,
+        folder: Arc<Path>,
+    },
 }
 
 /// A transaction. Dropped without [`Tx::commit`], it has not happened.
 pub(crate) enum Tx {
     Sqlite(Lane),
-    Postgres(Transaction<'static, Postgres>),
+    Postgres(ServerTx),
 }
 
 /// A query and what is bound to it.
@@ -109,22 +125,16 @@ impl Db {
     pub(crate) async fn write(&self) -> Result<Tx> {
         Ok(match self {
             Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin("BEGIN IMMEDIATE").await?),
-            Self::Postgres(pool) => {
-                // Whatever the server's default: behind the project's lock, each query must see what was committed last.
-                let begin = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
-                Tx::Postgres(reached(pool, begin).await?)
-            }
+            Self::Postgres(server) => Tx::Postgres(server.write().await?),
+            Self::Reading { folder, .. } => return Err(Error::OnlyReading { folder: folder.to_path_buf() }),
         })
     }
 
     /// Begins to read: all queries see one moment.
     pub(crate) async fn snapshot(&self) -> Result<Tx> {
         Ok(match self {
-            Self::Sqlite { readers, .. } => Tx::Sqlite(readers.begin("BEGIN").await?),
-            Self::Postgres(pool) => {
-                let begin = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-                Tx::Postgres(reached(pool, begin).await?)
-            }
+            Self::Sqlite { readers, .. } | Self::Reading { readers, .. } => Tx::Sqlite(readers.begin("BEGIN").await?),
+            Self::Postgres(server) => Tx::Postgres(server.snapshot().await?),
         })
     }
 
@@ -133,8 +143,16 @@ impl Db {
         // PostgreSQL finds no field of a JSON that has a zero character anywhere.
         let column = format!(r"replace({column}, '\u0000', '\ufffd')");
         match self {
-            Self::Sqlite { .. } => format!("json_extract({column}, '$.{field}')"),
+            Self::Sqlite { .. } | Self::Reading { .. } => format!("json_extract({column}, '$.{field}')"),
             Self::Postgres(_) => format!("(CAST({column} AS json) ->> '{field}')"),
+        }
+    }
+
+    /// Whether a transaction has happened that ended without an answer; `None` where that cannot be learnt now.
+    pub(crate) async fn happened(&self, mark: &Mark) -> Option<bool> {
+        match self {
+            Self::Sqlite { .. } | Self::Reading { .. } => None,
+            Self::Postgres(server) => server.happened(mark).await,
         }
     }
 
@@ -144,7 +162,8 @@ impl Db {
                 readers.close().await;
                 writer.close().await;
             }
-            Self::Postgres(pool) => pool.close().await,
+            Self::Reading { readers, .. } => readers.close().await,
+            Self::Postgres(server) => server.pool.close().await,
         }
     }
 }
@@ -220,7 +239,7 @@ impl Sql {
                 tx.looked_at(rows)?.into_iter().map(Row::Sqlite).collect()
             }
             Tx::Postgres(tx) => {
-                let rows = bound!(self, Postgres).fetch_all(&mut **tx).await?;
+                let rows = bound!(self, Postgres).fetch_all(&mut *tx.transaction).await?;
                 rows.into_iter().map(Row::Postgres).collect()
             }
         })
@@ -232,7 +251,7 @@ impl Sql {
                 let row = bound!(self, Sqlite).fetch_optional(tx.connection()?).await;
                 tx.looked_at(row)?.map(Row::Sqlite)
             }
-            Tx::Postgres(tx) => bound!(self, Postgres).fetch_optional(&mut **tx).await?.map(Row::Postgres),
+            Tx::Postgres(tx) => bound!(self, Postgres).fetch_optional(&mut *tx.transaction).await?.map(Row::Postgres),
         })
     }
 
@@ -247,24 +266,44 @@ impl Sql {
                 let done = bound!(self, Sqlite).execute(tx.connection()?).await;
                 tx.looked_at(done)?.rows_affected()
             }
-            Tx::Postgres(tx) => bound!(self, Postgres).execute(&mut **tx).await?.rows_affected(),
+            Tx::Postgres(tx) => bound!(self, Postgres).execute(&mut *tx.transaction).await?.rows_affected(),
         })
     }
 
     /// A single query by itself, which sees what is committed.
     pub(crate) async fn read(self, db: &Db) -> Result<Vec<Row>> {
         Ok(match db {
-            Db::Sqlite { readers, .. } => {
+            Db::Sqlite { readers, .. } | Db::Reading { readers, .. } => {
                 let mut lane = readers.take().await?;
                 let rows = bound!(self, Sqlite).fetch_all(lane.connection()?).await;
                 lane.looked_at(rows)?.into_iter().map(Row::Sqlite).collect()
             }
-            Db::Postgres(pool) => {
+            Db::Postgres(Server { pool, .. }) => {
                 let rows = reached(pool, bound!(self, Postgres).fetch_all(pool)).await?;
                 rows.into_iter().map(Row::Postgres).collect()
             }
         })
     }
+}
+
+/// How this host's connections to a server behave.
+pub(crate) async fn prepare(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let settings = [
+        // A host that hangs in the middle of a change must not stop all others for good.
+        ("lock_timeout", BUSY_TIMEOUT.as_millis().to_string()),
+        ("idle_in_transaction_session_timeout", IDLE_CHANGE_MAX.as_millis().to_string()),
+        // Every query walks an index made for it, whatever is bound; planning each call anew costs more than the walk.
+        ("plan_cache_mode", "force_generic_plan".to_owned()),
+        // A machine that is gone without a word is noticed by its server within the minute, and not after two hours.
+        ("tcp_keepalives_idle", KEEPALIVE_IDLE.as_secs().to_string()),
+        ("tcp_keepalives_interval", KEEPALIVE_EVERY.as_secs().to_string()),
+        ("tcp_keepalives_count", KEEPALIVE_COUNT.to_string()),
+        ("tcp_user_timeout", UNANSWERED_MAX.as_millis().to_string()),
+    ];
+    let (names, values): (Vec<&str>, Vec<String>) = settings.into_iter().unzip();
+    let text = "SELECT set_config(name, value, false) FROM unnest($1, $2) AS setting (name, value)";
+    sqlx::query(text).bind(names).bind(values).execute(connection).await?;
+    Ok(())
 }
 
 /// The server for people to read: what identifies it without a password.
@@ -301,7 +340,7 @@ fn is_full(error: &sqlx::Error) -> bool {
 
 /// Waits for what a server does. The pool takes one that is gone for one that is about to start, and would let everybody
 /// wait as long as for one that is busy.
-async fn reached<T>(pool: &PgPool, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+pub(crate) async fn reached<T>(pool: &PgPool, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
     let mut work = std::pin::pin!(work);
     loop {
         match tokio::time::timeout(PROBE_AFTER, &mut work).await {

@@ -1,8 +1,13 @@
 //! What can go wrong with a project's database. These messages are the operator's and may name files.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use sqlx::migrate::MigrateError;
 
 use crate::asks::AskState;
+use crate::outage::Outage;
+use crate::server::Mark;
 use crate::sessions::SessionState;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -17,6 +22,38 @@ pub enum Error {
         path = .path.display()
     )]
     Damaged { path: PathBuf, source: sqlx::Error },
+    /// The file at the path is another one than this process has open.
+    #[error(
+        "the state folder {folder} was moved or deleted while this host ran; nothing was written. Move it back; or end \
+         this host, then restore a copy, or begin a new database with `toolhost init --new`",
+        folder = .folder.display()
+    )]
+    Moved { folder: PathBuf },
+    #[error(
+        "the state folder {folder} has no database any more, and there was one. Move the folder back or restore a copy; \
+         `toolhost init --new` begins a new, empty database",
+        folder = .folder.display()
+    )]
+    Missing { folder: PathBuf },
+    #[error("the state folder {folder} cannot be written, so it is only read", folder = .folder.display())]
+    OnlyReading { folder: PathBuf },
+    #[error(
+        "{path} was made by an older toolhost, and it cannot be brought up to date where it cannot be written; copy its \
+         folder to a place that can be written, and name that with --state",
+        path = .path.display()
+    )]
+    Older { path: PathBuf },
+    #[error("the connection to the database was lost; nothing was written: {source}")]
+    NotWritten { source: sqlx::Error },
+    /// The connection ended during COMMIT, and what became of it cannot be learnt.
+    #[error(
+        "the connection to the database was lost while something was written; whether it was is not known: {source}"
+    )]
+    InDoubt { source: sqlx::Error, mark: Arc<Mark> },
+    #[error("another host took this one for dead, so it writes nothing more in the name that it had")]
+    TakenOver,
+    #[error("the server keeps the lock of this host for a connection that has ended; nothing is started without it")]
+    NotPresent,
     #[error("{path} was made by a newer toolhost; nothing was changed. Update toolhost to use it", path = .path.display())]
     Newer { path: PathBuf },
     #[error("the database's address is not a PostgreSQL URL: {source}; it looks like postgres://USER@HOST:5432/NAME")]
@@ -54,14 +91,48 @@ pub enum Error {
     #[error("no database is open")]
     Closed,
     #[error("the database's tables could not be brought up to date: {0}")]
-    Migrate(#[source] sqlx::migrate::MigrateError),
+    Migrate(#[source] MigrateError),
     #[error("the database: {0}")]
     Sql(#[from] sqlx::Error),
-    #[error("the audit could not be written: {0}")]
-    Audit(String),
+    #[error("the audit could not be written: {why}")]
+    Audit { why: String, outage: Option<Outage> },
 }
 
 impl Error {
+    pub(crate) fn audit(why: impl Into<String>) -> Self {
+        Self::Audit { why: why.into(), outage: None }
+    }
+
+    /// The same as something that happened to the audit, for each of those who wait for it.
+    pub(crate) fn of_audit(&self) -> Self {
+        match self {
+            Self::Audit { why, outage } => Self::Audit { why: why.clone(), outage: *outage },
+            error => Self::Audit { why: error.to_string(), outage: error.outage() },
+        }
+    }
+
+    /// What keeps the database from working, where the cause lies outside of what was asked for.
+    #[must_use]
+    pub fn outage(&self) -> Option<Outage> {
+        match self {
+            Self::Moved { .. } => Some(Outage::Moved),
+            Self::Missing { .. } => Some(Outage::Missing),
+            Self::Unreachable { .. } => Some(Outage::Unreachable),
+            Self::Full { .. } => Some(Outage::Busy),
+            Self::OnlyReading { .. } => Some(Outage::ReadOnly),
+            Self::NotWritten { .. } => Some(Outage::Lost),
+            Self::InDoubt { .. } => Some(Outage::InDoubt),
+            Self::TakenOver | Self::NotPresent => Some(Outage::TakenOver),
+            Self::Folder { source, .. } => Outage::of_io(source),
+            Self::Audit { outage, .. } => *outage,
+            Self::Sql(source) => Outage::of_sql(source),
+            Self::Migrate(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)) => {
+                Outage::of_sql(source)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it is the caller who asks for what cannot be, and not the database that fails.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(

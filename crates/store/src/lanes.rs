@@ -5,6 +5,7 @@
 //! nothing to be asked. It goes back as it is, at once, unless it has failed.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, Database, SqlSafeStr, Sqlite, SqliteConnection};
@@ -12,6 +13,11 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::db::ACQUIRE_TIMEOUT;
+use crate::error::Result;
+use crate::file::DatabaseFile;
+
+/// How long it is waited without a word.
+const NOTICE_AFTER: Duration = Duration::from_secs(2);
 
 type Transactions = <Sqlite as Database>::TransactionManager;
 
@@ -19,6 +25,7 @@ type Transactions = <Sqlite as Database>::TransactionManager;
 #[derive(Clone)]
 pub(crate) struct Lanes {
     options: Arc<SqliteConnectOptions>,
+    file: Arc<DatabaseFile>,
     idle: Arc<Mutex<Vec<SqliteConnection>>>,
     /// One for each connection that may be lent, first come, first served.
     permits: Arc<Semaphore>,
@@ -29,6 +36,7 @@ pub(crate) struct Lanes {
 pub(crate) struct Lane {
     /// `None` once it has failed, and while it is dropped.
     connection: Option<SqliteConnection>,
+    file: Arc<DatabaseFile>,
     idle: Arc<Mutex<Vec<SqliteConnection>>>,
     in_transaction: bool,
     /// Given back after the connection: fields go after [`Drop::drop`].
@@ -36,37 +44,47 @@ pub(crate) struct Lane {
 }
 
 impl Lanes {
-    pub(crate) fn new(options: SqliteConnectOptions, count: u32) -> Self {
+    /// `first`: a connection that is there already.
+    pub(crate) fn new(
+        options: SqliteConnectOptions,
+        count: u32,
+        file: Arc<DatabaseFile>,
+        first: Option<SqliteConnection>,
+    ) -> Self {
         let permits = Arc::new(Semaphore::new(count as usize));
-        Self { options: Arc::new(options), idle: Arc::default(), permits, count }
+        let idle = Arc::new(Mutex::new(first.into_iter().collect()));
+        // One that is opened later finds the same file, or none.
+        Self { options: Arc::new(options.create_if_missing(false)), file, idle, permits, count }
     }
 
-    /// Waits for a connection.
-    pub(crate) async fn take(&self) -> sqlx::Result<Lane> {
+    /// Waits for a connection. Refused where the database is no longer at its path.
+    pub(crate) async fn take(&self) -> Result<Lane> {
         let permit = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await;
         let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
+        self.file.is_there()?;
         // The one used last has what it read still in its cache.
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
             None => self.options.connect().await?,
         };
-        let idle = Arc::clone(&self.idle);
-        Ok(Lane { connection: Some(connection), idle, in_transaction: false, _permit: permit })
+        let (file, idle) = (Arc::clone(&self.file), Arc::clone(&self.idle));
+        Ok(Lane { connection: Some(connection), file, idle, in_transaction: false, _permit: permit })
     }
 
     /// Waits for a connection and begins a transaction on it.
-    pub(crate) async fn begin(&self, statement: &'static str) -> sqlx::Result<Lane> {
+    pub(crate) async fn begin(&self, statement: &'static str) -> Result<Lane> {
         let mut lane = self.take().await?;
         match lane.begin(statement).await {
             Ok(()) => return Ok(lane),
             // SQLite ended a transaction by itself, such as on a full disk, and the driver has not noticed. That connection
             // is gone; the next one knows nothing of it.
             Err(sqlx::Error::InvalidSavePointStatement) => drop(lane),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
         let mut lane = self.take().await?;
-        lane.begin(statement).await.map(|()| lane)
+        lane.begin(statement).await?;
+        Ok(lane)
     }
 
     /// Waits until all are back, and closes them.
@@ -88,7 +106,16 @@ impl Lane {
     async fn begin(&mut self, statement: &'static str) -> sqlx::Result<()> {
         // Before it begins: who stops waiting meanwhile leaves nothing begun.
         self.in_transaction = true;
-        let begun = Transactions::begin(self.connection()?, Some(statement.into_sql_str())).await;
+        let begun = {
+            let mut beginning = Box::pin(Transactions::begin(self.connection()?, Some(statement.into_sql_str())));
+            match tokio::time::timeout(NOTICE_AFTER, &mut beginning).await {
+                Ok(begun) => begun,
+                Err(_) => {
+                    tracing::warn!("another process holds the database; this one waits until it is free");
+                    beginning.await
+                }
+            }
+        };
         if begun.is_err() {
             // Whatever is in the way would be in everybody's way.
             self.connection = None;
@@ -96,7 +123,9 @@ impl Lane {
         begun
     }
 
-    pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
+    /// Nothing has happened if the database is no longer at its path.
+    pub(crate) async fn commit(mut self) -> Result<()> {
+        self.file.is_there()?;
         Transactions::commit(self.connection()?).await?;
         self.in_transaction = false;
         Ok(())

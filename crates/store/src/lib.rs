@@ -10,15 +10,18 @@ mod chain;
 mod db;
 mod dialect;
 mod error;
+mod file;
 mod file_log;
 pub mod foreign;
 mod lanes;
 mod open;
+mod outage;
 pub mod packages;
 mod people;
 mod presence;
 mod reader;
 pub mod records;
+mod server;
 pub mod sessions;
 
 pub use asks::{
@@ -29,6 +32,7 @@ pub use audit::{Audit, Entry, Event};
 pub use error::{Error, Result};
 pub use file_log::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, FileLog, NewChange};
 pub use open::{Project, Store};
+pub use outage::Outage;
 pub use packages::Packages;
 pub use people::{Member, People, Role};
 pub use reader::{Filter, Problem, Reader, Row, Verdict};

@@ -1,14 +1,14 @@
 //! Opening the database: a file of this machine, or a server that many hosts share.
 
+use std::cmp::Ordering;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, SqlSafeStr, SqlStr};
+use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr, SqliteConnection};
 use toolhost_contract::Clock;
 
 use crate::asks::Asks;
@@ -16,20 +16,22 @@ use crate::audit::Audit;
 use crate::db::{self, ACQUIRE_TIMEOUT, BUSY_TIMEOUT, Db, sql};
 use crate::dialect;
 use crate::error::{Error, Result};
+use crate::file::DatabaseFile;
 use crate::file_log::FileLog;
 use crate::lanes::Lanes;
 use crate::people::{self, People};
 use crate::presence::Presence;
 use crate::reader::Reader;
 use crate::records::Records;
+use crate::server::{Server, ServerClock};
 use crate::sessions::Sessions;
 
 const READERS_MAX: u32 = 4;
 /// Connections of one host to a PostgreSQL server.
 const SERVER_CONNECTIONS_MAX: u32 = 8;
 const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
-/// How long a change may stand still before the server ends it.
-const IDLE_CHANGE_MAX: Duration = Duration::from_secs(60);
+/// The last of the steps that a database has seen.
+const VERSION_HERE: &str = "SELECT COALESCE(max(version), 0) FROM _sqlx_migrations";
 const DATABASE_FILE: &str = "toolhost.db";
 const MIGRATION_LOCK_FILE: &str = "migrate.lock";
 /// SQLite's result codes for "somebody else is at it"; the upper bits tell more.
@@ -47,6 +49,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (7, "file_change", include_str!("../migrations/0007_file_change.sql")),
     (8, "package", include_str!("../migrations/0008_package.sql")),
     (9, "session", include_str!("../migrations/0009_session.sql")),
+    (10, "host", include_str!("../migrations/0010_host.sql")),
 ];
 
 /// A database, open.
@@ -70,6 +73,69 @@ impl Store {
     /// host left open as `unknown`.
     pub async fn open(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         make_private(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+        Self::open_file(folder, clock).await
+    }
+
+    /// As [`Store::open`], where a database is known to have been: one that is not there is an error.
+    pub async fn open_known(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        if !Self::is_in(folder) {
+            return Err(Error::Missing { folder: folder.to_owned() });
+        }
+        Self::open_file(folder, clock).await
+    }
+
+    /// Opens the database in `folder` to read it and nothing else, where it cannot be written: the disk is full, or the
+    /// folder is read-only. No call is recorded.
+    pub async fn open_reading(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        if !Self::is_in(folder) {
+            return Err(Error::Missing { folder: folder.to_owned() });
+        }
+        let file = folder.join(DATABASE_FILE);
+        let options = SqliteConnectOptions::new().filename(&file).read_only(true).disable_statement_logging();
+        let (options, mut first) = match reading(&options).await {
+            Ok(first) => (options, first),
+            // Beside a database with nothing in its log, SQLite wants to make files that cannot be made. Nobody can change
+            // it meanwhile: whoever writes makes the same files first.
+            Err(_) if log_is_empty(&file) => {
+                let options = options.immutable(true);
+                let first = reading(&options).await.map_err(|source| unusable(&file, source))?;
+                (options, first)
+            }
+            Err(source) => return Err(unusable(&file, source)),
+        };
+        let opened = DatabaseFile::opened(folder, &file);
+        let opened = Arc::new(opened.map_err(|source| Error::Folder { path: folder.to_owned(), source })?);
+        is_this_version(sqlx::query_scalar(VERSION_HERE).fetch_one(&mut first).await?, &file)?;
+        let readers = Lanes::new(options, READERS_MAX, opened, Some(first));
+        let db = Db::Reading { readers, folder: folder.into() };
+        let audit = Audit::reading(db.clone(), Presence::nowhere(Some(folder)), Arc::clone(&clock));
+        let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
+        Ok(Self { db, audit, sessions, clock, place: file.display().to_string() })
+    }
+
+    /// As [`Store::open_reading`], for a database on a server that takes no changes.
+    pub async fn connect_reading(url: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+        let (place, options) = server_options(url)?;
+        let mut first = db::connect(&options).await?;
+        let clock = if clock.is_the_machines() { ServerClock::of(&mut first, clock).await? } else { clock };
+        let here: i64 = sqlx::query_scalar(VERSION_HERE).fetch_one(&mut first).await?;
+        is_this_version(here, Path::new(&place))?;
+        let presence = Presence::nowhere(None);
+        // A transaction that would write has no slots, and is refused before it has done anything.
+        let db = Db::Postgres(Server::new(server_pool(options), presence.host()));
+        let audit = Audit::reading(db.clone(), presence, Arc::clone(&clock));
+        let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
+        Ok(Self { db, audit, sessions, clock, place })
+    }
+
+    /// Whether there is a database in a state folder. SQLite takes an empty file for one that is about to be made.
+    #[must_use]
+    pub fn is_in(folder: &Path) -> bool {
+        std::fs::metadata(folder.join(DATABASE_FILE)).is_ok_and(|there| there.len() > 0)
+    }
+
+    async fn open_file(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        let unusable_folder = |source| Error::Folder { path: folder.to_owned(), source };
         let file = folder.join(DATABASE_FILE);
         let options = SqliteConnectOptions::new()
             .filename(&file)
@@ -80,38 +146,28 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();
-        let lock = lock(folder).await.map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
-        let writer = Lanes::new(options.clone(), 1);
-        let mut first = writer.take().await.map_err(|source| unusable(&file, source))?;
-        let migrated = migrate(first.connection()?, |sql| sql.into_sql_str()).await;
-        drop(first);
+        let lock = lock(folder).await.map_err(unusable_folder)?;
+        let mut first = options.connect().await.map_err(|source| unusable(&file, source))?;
+        let opened = Arc::new(DatabaseFile::opened(folder, &file).map_err(unusable_folder)?);
+        let migrated = migrate(&mut first, |sql| sql.into_sql_str()).await;
         migrated.map_err(|error| migration_failed(error, &file, unusable))?;
-        let presence = Presence::file(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+        let presence = Presence::file(folder).map_err(unusable_folder)?;
         drop(lock);
-        let readers = Lanes::new(options.read_only(true), READERS_MAX);
+        let writer = Lanes::new(options.clone(), 1, Arc::clone(&opened), Some(first));
+        let readers = Lanes::new(options.read_only(true), READERS_MAX, opened, None);
         Self::with(Db::Sqlite { readers, writer }, presence, clock, file.display().to_string()).await
     }
 
     /// Connects to a PostgreSQL database, `postgres://USER@HOST:PORT/NAME`, and brings its tables up to date.
     pub async fn connect(url: &str, clock: Arc<dyn Clock>) -> Result<Self> {
-        if !SERVER_SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
-            // The driver takes any, and what it then takes for the name of the database may be a password.
-            let source = sqlx::Error::Configuration("it does not begin with postgres://".into());
-            return Err(Error::Url { source });
-        }
-        let options = PgConnectOptions::from_str(url).map_err(|source| Error::Url { source })?;
-        let place = db::place(&options);
-        let options = options.application_name("toolhost").disable_statement_logging();
+        let (place, options) = server_options(url)?;
         let mut first = db::connect(&options).await?;
+        let clock = if clock.is_the_machines() { ServerClock::of(&mut first, clock).await? } else { clock };
         let migrated = migrate(&mut first, |sql| AssertSqlSafe(dialect::postgres(sql)).into_sql_str()).await;
         migrated.map_err(|error| migration_failed(error, Path::new(&place), |_, source| Error::Sql(source)))?;
         let presence = Presence::session(first, &options).await?;
-        let pool = PgPoolOptions::new()
-            .max_connections(SERVER_CONNECTIONS_MAX)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .after_connect(|connection, _| Box::pin(async move { prepare(connection).await }));
-        let pool = pool.connect_lazy_with(options);
-        Self::with(Db::Postgres(pool), presence, clock, place).await
+        let server = Server::new(server_pool(options), presence.host());
+        Self::with(Db::Postgres(server), presence, clock, place).await
     }
 
     async fn with(db: Db, presence: Presence, clock: Arc<dyn Clock>, place: String) -> Result<Self> {
@@ -161,7 +217,7 @@ impl Store {
     }
 
     pub fn asks(&self) -> Asks {
-        Asks::new(self.db.clone(), Arc::clone(&self.clock), self.audit.host())
+        Asks::new(self.db.clone(), Arc::clone(&self.clock), self.audit.host_name())
     }
 
     pub fn file_log(&self) -> FileLog {
@@ -186,25 +242,53 @@ impl Store {
 
     /// Commits what is still queued. Dropping the store without it loses what a crash would lose.
     pub async fn close(self) -> Result<()> {
-        self.audit.flush().await?;
+        self.audit.leave().await?;
         self.db.close().await;
         Ok(())
     }
 }
 
-/// How this host's connections to a server behave.
-async fn prepare(connection: &mut PgConnection) -> std::result::Result<(), sqlx::Error> {
-    let settings = [
-        // A host that hangs in the middle of a change must not stop all others for good.
-        ("lock_timeout", BUSY_TIMEOUT.as_millis().to_string()),
-        ("idle_in_transaction_session_timeout", IDLE_CHANGE_MAX.as_millis().to_string()),
-        // Every query walks an index made for it, whatever is bound; planning each call anew costs more than the walk.
-        ("plan_cache_mode", "force_generic_plan".to_owned()),
-    ];
-    for (setting, value) in settings {
-        sqlx::query("SELECT set_config($1, $2, false)").bind(setting).bind(value).execute(&mut *connection).await?;
+fn server_options(url: &str) -> Result<(String, PgConnectOptions)> {
+    if !SERVER_SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
+        // The driver takes any, and what it then takes for the name of the database may be a password.
+        let source = sqlx::Error::Configuration("it does not begin with postgres://".into());
+        return Err(Error::Url { source });
     }
-    Ok(())
+    let options = PgConnectOptions::from_str(url).map_err(|source| Error::Url { source })?;
+    let place = db::place(&options);
+    Ok((place, options.application_name("toolhost").disable_statement_logging()))
+}
+
+fn server_pool(options: PgConnectOptions) -> PgPool {
+    let pool = PgPoolOptions::new()
+        .max_connections(SERVER_CONNECTIONS_MAX)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .after_connect(|connection, _| Box::pin(async move { db::prepare(connection).await }));
+    pool.connect_lazy_with(options)
+}
+
+/// A connection that has read something.
+async fn reading(options: &SqliteConnectOptions) -> std::result::Result<SqliteConnection, sqlx::Error> {
+    let mut connection = options.connect().await?;
+    sqlx::query("SELECT count(*) FROM sqlite_master").execute(&mut connection).await?;
+    Ok(connection)
+}
+
+/// Whether all of a database is in its file.
+fn log_is_empty(file: &Path) -> bool {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).map_or(true, |log| log.len() == 0)
+}
+
+/// Tables of another version cannot be brought up to date without writing.
+fn is_this_version(here: i64, place: &Path) -> Result<()> {
+    let newest = MIGRATIONS.last().map_or(0, |(version, _, _)| *version);
+    match here.cmp(&newest) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(Error::Newer { path: place.to_owned() }),
+        Ordering::Less => Err(Error::Older { path: place.to_owned() }),
+    }
 }
 
 /// Other users have no business in the state.

@@ -1,31 +1,75 @@
 //! Which hosts are alive: each holds a lock that goes when its process dies, on a file of its own or, where hosts share a
 //! server, one of the server's.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::db::{self, Db, sql};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::server;
+
+/// How long a server may take to say that a connection is well.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the lock is tried for while a former connection of ours still has it, and how long to wait in between.
+const TAKE_TRIES: u32 = 50;
+const TAKE_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a host is called, everywhere in its process. One that was taken for dead goes on under another name.
+#[derive(Clone)]
+pub(crate) struct HostName(Arc<RwLock<Arc<str>>>);
+
+impl HostName {
+    fn new() -> Self {
+        Self(Arc::new(RwLock::new(fresh())))
+    }
+
+    pub(crate) fn get(&self) -> Arc<str> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change(&self, name: Arc<str>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = name;
+    }
+}
+
+fn fresh() -> Arc<str> {
+    // Random throughout: a name does not depend on what the clock says.
+    uuid::Uuid::new_v4().to_string().into()
+}
 
 /// This host's lock, held until it is dropped.
 pub(crate) struct Presence {
-    host: String,
+    host: HostName,
     lock: Lock,
 }
 
 enum Lock {
     File {
         folder: PathBuf,
+        name: Arc<str>,
         _lock: File,
     },
-    /// The server lets go of the lock when the connection ends, however it ends.
-    Session {
-        connection: PgConnection,
-        options: Box<PgConnectOptions>,
+    Session(Box<Session>),
+    /// A host that writes nothing needs no lock.
+    Nowhere {
+        folder: Option<PathBuf>,
     },
+}
+
+/// The server lets go of a lock when it notices that its connection has ended, however it ends.
+struct Session {
+    connection: PgConnection,
+    options: PgConnectOptions,
+    /// Whether this very connection has the lock.
+    held: bool,
+    /// The server's process behind the connection that had it last.
+    process: i32,
 }
 
 impl Presence {
@@ -34,46 +78,78 @@ impl Presence {
         let folder = state.join("hosts");
         std::fs::create_dir_all(&folder)?;
         sweep(&folder);
-        let host = uuid::Uuid::now_v7().to_string();
-        let lock = File::create(folder.join(&host))?;
+        let host = HostName::new();
+        let name = host.get();
+        let lock = File::create(folder.join(&*name))?;
         lock.try_lock().map_err(std::io::Error::other)?;
-        Ok(Self { host, lock: Lock::File { folder, _lock: lock } })
+        Ok(Self { host, lock: Lock::File { folder, name, _lock: lock } })
     }
 
-    /// A lock of this connection at the server.
+    /// No lock: for who only reads.
+    pub(crate) fn nowhere(state: Option<&Path>) -> Self {
+        let folder = state.map(|state| state.join("hosts"));
+        Self { host: HostName::new(), lock: Lock::Nowhere { folder } }
+    }
+
+    pub(crate) fn is_nowhere(&self) -> bool {
+        matches!(self.lock, Lock::Nowhere { .. })
+    }
+
+    /// A lock of this connection at the server, and the slots without which this host writes nothing.
     pub(crate) async fn session(mut connection: PgConnection, options: &PgConnectOptions) -> Result<Self> {
-        let host = uuid::Uuid::now_v7().to_string();
-        take(&mut connection, &host).await?;
-        Ok(Self { host, lock: Lock::Session { connection, options: Box::new(options.clone()) } })
+        let host = HostName::new();
+        db::prepare(&mut connection).await?;
+        let process = process_of(&mut connection).await?;
+        let held = take(&mut connection, &host.get()).await?;
+        server::make_slots(&mut connection, &host.get()).await?;
+        let session = Session { connection, options: options.clone(), held, process };
+        Ok(Self { host, lock: Lock::Session(Box::new(session)) })
     }
 
-    /// Takes the lock again if its connection has ended: a server that was started anew has forgotten it, and the next
-    /// host that opens would take this one for dead.
+    /// Makes sure that this host has its lock; without it, the next host that opens takes this one for dead. An error if
+    /// it cannot be had, or if that has happened.
     pub(crate) async fn hold(&mut self) -> Result<()> {
-        let Lock::Session { connection, options } = &mut self.lock else { return Ok(()) };
-        if connection.ping().await.is_err() {
-            let mut anew = db::connect(options).await?;
-            take(&mut anew, &self.host).await?;
-            *connection = anew;
-        }
+        let Lock::Session(session) = &mut self.lock else { return Ok(()) };
+        session.hold(&self.host.get()).await
+    }
+
+    /// Goes on as another host. Whatever the former one had begun must have ended.
+    pub(crate) async fn begin_anew(&mut self) -> Result<()> {
+        let Lock::Session(session) = &mut self.lock else { return Ok(()) };
+        let (former, name) = (self.host.get(), fresh());
+        session.connect_if_gone().await?;
+        session.held = take(&mut session.connection, &name).await?;
+        session.process = process_of(&mut session.connection).await?;
+        server::make_slots(&mut session.connection, &name).await?;
+        tracing::warn!(%former, now = %name, "this host was taken for dead and goes on under another name");
+        // Only now: whoever writes in a name needs its slots.
+        self.host.change(name);
         Ok(())
     }
 
-    pub(crate) fn host(&self) -> &str {
-        &self.host
+    pub(crate) fn host(&self) -> HostName {
+        self.host.clone()
+    }
+
+    /// Lets go of what is kept for this host in the database.
+    pub(crate) async fn leave(&mut self) {
+        if let Lock::Session(session) = &mut self.lock {
+            let text = "DELETE FROM host_slot WHERE host = $1";
+            let left = sqlx::query(text).bind(&*self.host.get()).execute(&mut session.connection).await;
+            if let Err(error) = left {
+                // Whoever opens next removes them.
+                tracing::debug!(%error, "the slots of this host could not be removed");
+            }
+        }
     }
 
     /// Whether the process behind `host` still runs. A dead one's file is removed.
     pub(crate) async fn is_alive(&self, host: &str, db: &Db) -> Result<bool> {
-        if host == self.host {
+        if host == &*self.host.get() {
             return Ok(true);
         }
-        let Lock::File { folder, .. } = &self.lock else {
-            let free = sql("SELECT pg_try_advisory_xact_lock($1) AS free").bind(key(host)).read(db).await?;
-            return Ok(match free.first() {
-                Some(row) => !row.get::<bool>("free")?,
-                None => true,
-            });
+        let (Lock::File { folder, .. } | Lock::Nowhere { folder: Some(folder) }) = &self.lock else {
+            return Ok(held_locks(db).await?.contains(&key(host)));
         };
         let path = folder.join(host);
         let Ok(file) = File::open(&path) else { return Ok(false) };
@@ -84,12 +160,89 @@ impl Presence {
         let _ = std::fs::remove_file(path);
         Ok(false)
     }
+
+    /// The hosts that share a server, have slots there, and are dead.
+    pub(crate) async fn dead_with_slots(&self, db: &Db) -> Result<Vec<String>> {
+        let Lock::Session(_) = &self.lock else { return Ok(Vec::new()) };
+        // The slots first: a host takes its lock before it makes them.
+        let rows = sql("SELECT DISTINCT host FROM host_slot ORDER BY host").read(db).await?;
+        let held = held_locks(db).await?;
+        let me = self.host.get();
+        let hosts = rows.iter().map(|row| row.get("host")).collect::<Result<Vec<String>>>()?;
+        Ok(hosts.into_iter().filter(|host| **host != *me && !held.contains(&key(host))).collect())
+    }
 }
 
-/// Says whether it has the lock: a former connection of ours may hold it until the server notices its end.
+impl Session {
+    /// Makes sure of a connection that answers. A new one does not have the lock.
+    async fn connect_if_gone(&mut self) -> Result<()> {
+        let answers = tokio::time::timeout(PING_TIMEOUT, self.connection.ping()).await;
+        if answers.is_ok_and(|ping| ping.is_ok()) {
+            return Ok(());
+        }
+        self.held = false;
+        let mut anew = db::connect(&self.options).await?;
+        db::prepare(&mut anew).await?;
+        self.connection = anew;
+        Ok(())
+    }
+
+    async fn hold(&mut self, host: &str) -> Result<()> {
+        self.connect_if_gone().await?;
+        if self.held {
+            return Ok(());
+        }
+        let process = process_of(&mut self.connection).await?;
+        for _ in 0..TAKE_TRIES {
+            if take(&mut self.connection, host).await? {
+                (self.held, self.process) = (true, process);
+                break;
+            }
+            // A server that has not noticed the end of our former connection keeps the lock for it.
+            if self.process != process {
+                end_former(&mut self.connection, self.process, key(host)).await?;
+            }
+            tokio::time::sleep(TAKE_PAUSE).await;
+        }
+        if !self.held {
+            return Err(Error::NotPresent);
+        }
+        // Somebody may have looked meanwhile, and found nobody.
+        if server::has_slots(&mut self.connection, host).await? { Ok(()) } else { Err(Error::TakenOver) }
+    }
+}
+
+/// Says whether it has the lock.
 async fn take(connection: &mut PgConnection, host: &str) -> Result<bool> {
     let taken = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(key(host)).fetch_one(connection).await?;
     Ok(taken)
+}
+
+async fn process_of(connection: &mut PgConnection) -> Result<i32> {
+    Ok(sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(connection).await?)
+}
+
+/// The key of an advisory lock, of which the server shows both halves.
+const HELD_KEY: &str = "((CAST(classid AS BIGINT) << 32) | CAST(objid AS BIGINT))";
+
+/// Ends our former connection at the server's end, if that is who holds the lock.
+async fn end_former(connection: &mut PgConnection, process: i32, key: i64) -> Result<()> {
+    let text = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+             AND pid = $1 AND {HELD_KEY} = $2"
+    );
+    sqlx::query(AssertSqlSafe(text)).bind(process).bind(key).execute(connection).await?;
+    Ok(())
+}
+
+/// The keys of all hosts that are there. Trying for their locks would say the same, and take them for a moment from those
+/// they belong to.
+async fn held_locks(db: &Db) -> Result<BTreeSet<i64>> {
+    let text = format!(
+        "SELECT {HELD_KEY} AS key FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    );
+    db::sql_of(text).read(db).await?.iter().map(|row| row.get("key")).collect()
 }
 
 /// The number of a host's lock: the random half of its id.
@@ -111,9 +264,9 @@ fn sweep(folder: &Path) {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        if let Lock::File { folder, .. } = &self.lock {
+        if let Lock::File { folder, name, .. } = &self.lock {
             // Left behind, it is removed by the next host that looks.
-            let _ = std::fs::remove_file(folder.join(&self.host));
+            let _ = std::fs::remove_file(folder.join(&**name));
         }
     }
 }

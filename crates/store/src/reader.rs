@@ -1,9 +1,11 @@
 //! Reading the audit: pages of rows, and whether the chain holds.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::chain;
-use crate::db::{self, Db, sql, sql_of};
+use crate::db::{self, Db, Tx, sql, sql_of};
 use crate::error::Result;
 
 /// Read-only access to the database.
@@ -44,6 +46,9 @@ pub struct Filter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub rows: u64,
+    /// The last row, and its hash.
+    pub seq: i64,
+    pub hash: String,
     pub problems: Vec<Problem>,
 }
 
@@ -56,6 +61,9 @@ pub struct Problem {
 
 /// Problems listed at most; the first is what matters.
 const PROBLEMS_MAX: usize = 100;
+
+/// Calls without a row listed at most, of each kind.
+const UNRECORDED_MAX: i64 = 20;
 
 /// Rows of the chain read at once.
 const VERIFY_PAGE_ROWS: i64 = 5000;
@@ -121,8 +129,64 @@ impl Reader {
             }
         }
         chain.end(head);
-        Ok(Verdict { rows: chain.rows, problems: chain.problems })
+        for told in unrecorded(&mut snapshot, project, chain.at_ms).await? {
+            chain.problem(chain.seq + 1, &told);
+        }
+        Ok(Verdict { rows: chain.rows, seq: chain.seq, hash: chain.hash, problems: chain.problems })
     }
+
+    /// Whether rows that were there once are there still, the very same: those of an earlier export, or the last row that
+    /// a checkpoint names.
+    pub async fn compare_audit(&self, project: i64, former: &BTreeMap<i64, String>) -> Result<Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut wanted = former.iter().peekable();
+        while let Some((first, _)) = wanted.peek() {
+            let filter = Filter { after_seq: **first - 1, limit: VERIFY_PAGE_ROWS, ..Filter::default() };
+            let page = self.audit(project, &filter).await?;
+            let last = page.last().map_or(i64::MAX, |row| row.seq);
+            let here: BTreeMap<i64, String> = page.into_iter().map(|row| (row.seq, row.hash)).collect();
+            while let Some((seq, hash)) = wanted.next_if(|(seq, _)| **seq <= last) {
+                let what = match here.get(seq) {
+                    Some(now) if now == hash => continue,
+                    Some(_) => "is another row than it was then",
+                    None => "is missing, and was there then",
+                };
+                if problems.len() < PROBLEMS_MAX {
+                    problems.push(Problem { seq: *seq, what: what.to_owned() });
+                }
+            }
+        }
+        Ok(problems)
+    }
+}
+
+/// Calls that other tables know of and the audit does not, although they are later than its last row: the end of the chain
+/// was cut off, together with what says where it ends.
+///
+/// Only what is later: history that came with an import names calls of where it came from.
+async fn unrecorded(tx: &mut Tx, project: i64, last_ms: i64) -> Result<Vec<String>> {
+    let sources = [
+        ("changed records", "SELECT call_id, at_ms FROM history WHERE project_id = $1 AND at_ms > $2"),
+        ("changed files", "SELECT call_id, at_ms FROM file_change WHERE project_id = $1 AND at_ms > $2"),
+        (
+            "used the answer of a person",
+            "SELECT used_by AS call_id, used_at_ms AS at_ms FROM ask
+                 WHERE project_id = $1 AND used_by IS NOT NULL AND used_at_ms > $2",
+        ),
+        ("is under way", "SELECT call_id, $2 AS at_ms FROM open_call WHERE project_id = $1"),
+    ];
+    let mut told = Vec::new();
+    for (what, rows) in sources {
+        let text = format!(
+            "SELECT DISTINCT found.call_id AS call_id FROM ({rows}) found WHERE NOT EXISTS (SELECT 1 FROM audit a
+                 WHERE a.project_id = $1 AND a.call_id = found.call_id) ORDER BY 1 LIMIT {UNRECORDED_MAX}"
+        );
+        for row in sql_of(text).bind(project).bind(last_ms).all(tx).await? {
+            let call: String = row.get("call_id")?;
+            told.push(format!("is missing: the call {call} {what} after the last row, and no row tells of it"));
+        }
+    }
+    Ok(told)
 }
 
 fn row(raw: &db::Row) -> Result<Row> {
@@ -142,13 +206,15 @@ fn row(raw: &db::Row) -> Result<Row> {
 struct Chain {
     rows: u64,
     seq: i64,
+    /// The latest time of any row: hosts may differ in what time it is.
+    at_ms: i64,
     hash: String,
     problems: Vec<Problem>,
 }
 
 impl Default for Chain {
     fn default() -> Self {
-        Self { rows: 0, seq: 0, hash: chain::GENESIS.to_owned(), problems: Vec::new() }
+        Self { rows: 0, seq: 0, at_ms: i64::MIN, hash: chain::GENESIS.to_owned(), problems: Vec::new() }
     }
 }
 
@@ -167,6 +233,7 @@ impl Chain {
             self.problem(row.seq, "has been changed: its columns do not fit its content");
         }
         self.seq = row.seq;
+        self.at_ms = self.at_ms.max(row.at_ms);
         self.hash.clone_from(&row.hash);
     }
 

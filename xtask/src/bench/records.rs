@@ -89,7 +89,7 @@ impl Shelf {
         shelf.place(|argument| {
             import.arg(argument);
         });
-        let output = import.arg("import").arg(&lines).output().context("cannot start the import")?;
+        let output = import.args(["import", "--partial"]).arg(&lines).output().context("cannot start the import")?;
         ensure!(output.status.success(), "the import failed: {}", String::from_utf8_lossy(&output.stderr));
         println!("imported {} records into {engine:?} in {:.1} s", TASKS + MEMORIES, began.elapsed().as_secs_f64());
         Ok(shelf)

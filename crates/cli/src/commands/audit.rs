@@ -1,5 +1,6 @@
 //! `toolhost audit`
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,11 +9,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde_json::{Value, json};
 use toolhost_contract::SystemClock;
-use toolhost_store::{Filter, Reader, Role, Row};
+use toolhost_store::{Filter, Project, Reader, Role, Row};
+
+use super::checkpoint::{self, Checkpoint};
 
 use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible};
-use crate::settings::Settings;
-use crate::wire;
+use crate::settings::{Resolved, Settings};
+use crate::wire::{self, Need};
 
 /// Rows read at once for an export.
 const EXPORT_PAGE_ROWS: i64 = 1000;
@@ -29,7 +32,17 @@ enum Command {
     /// Show the last rows
     Show(Show),
     /// Follow the hash chain and name every row that was changed or is missing
-    Verify,
+    Verify {
+        /// Compare with what was written earlier, an audit export or a checkpoint
+        #[arg(long, value_name = "FILE")]
+        against: Option<PathBuf>,
+    },
+    /// Print where the chain ends, signed; keep it elsewhere for `verify --against`
+    Checkpoint {
+        /// The file, at whose end it is added; standard output otherwise
+        #[arg(long, short)]
+        output: Option<PathBuf>,
+    },
     /// Write all rows as JSON Lines
     Export {
         /// The file; standard output otherwise
@@ -62,15 +75,22 @@ struct Show {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
     wire::need_role(&store, &project, &user, Role::Viewer).await?;
     let reader = store.reader();
     let code = match args.command {
         Command::Show(show) => self::show(&reader, project.id, show, settings.json).await,
-        Command::Verify => verify(&reader, project.id, settings.json).await,
+        Command::Verify { against } => {
+            let former = against.map(|path| checkpoint::former(&path, &project.name, &resolved.audit_key)).transpose();
+            match former {
+                Ok(former) => verify(&reader, project.id, former, settings.json).await,
+                Err(error) => Err(error),
+            }
+        }
+        Command::Checkpoint { output } => checkpoint(&reader, &project, &resolved, output).await,
         Command::Export { output } => export(&reader, project.id, output).await,
     };
-    store.close().await?;
+    wire::close_reading(store).await?;
     code
 }
 
@@ -144,20 +164,62 @@ fn one_line(row: &Row) -> String {
     format!("{:>6}  {}  {:<16} {state}{took}{arguments}", row.seq, print::time(row.at_ms), visible(&row.tool))
 }
 
-async fn verify(reader: &Reader, project: i64, json: bool) -> anyhow::Result<ExitCode> {
-    let verdict = reader.verify_audit(project).await?;
+async fn verify(
+    reader: &Reader,
+    project: i64,
+    former: Option<BTreeMap<i64, String>>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let mut verdict = reader.verify_audit(project).await?;
+    let compared = former.as_ref().map(BTreeMap::len);
+    if let Some(former) = former {
+        verdict.problems.extend(reader.compare_audit(project, &former).await?);
+    }
     let holds = verdict.problems.is_empty();
     if json {
         let problems: Vec<Value> = verdict.problems.iter().map(|p| json!({ "seq": p.seq, "what": p.what })).collect();
-        print::json(&json!({ "ok": holds, "rows": verdict.rows, "problems": problems }))?;
+        print::json(&json!({ "ok": holds, "rows": verdict.rows, "compared": compared, "problems": problems }))?;
     } else if holds {
-        print::line(format_args!("{} the chain of {} rows holds", paint(GOOD, "ok"), verdict.rows));
+        let compared = match compared {
+            None => String::new(),
+            Some(1) => ", and the row of then is in it".to_owned(),
+            Some(count) => format!(", and the {count} rows of then are in it"),
+        };
+        print::line(format_args!("{} the chain of {} rows holds{compared}", paint(GOOD, "ok"), verdict.rows));
     } else {
         for problem in &verdict.problems {
             print::line(format_args!("{} row {} {}", paint(BAD, "FAIL"), problem.seq, problem.what));
         }
     }
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Only of a chain that holds: a checkpoint of another one would make it look as if it did.
+async fn checkpoint(
+    reader: &Reader,
+    project: &Project,
+    resolved: &Resolved,
+    output: Option<PathBuf>,
+) -> anyhow::Result<ExitCode> {
+    let verdict = reader.verify_audit(project.id).await?;
+    if let Some(first) = verdict.problems.first() {
+        anyhow::bail!("the chain does not hold: row {} {}; `toolhost audit verify` shows all", first.seq, first.what);
+    }
+    let now = toolhost_contract::Clock::unix_ms(&SystemClock::default());
+    let made = Checkpoint::sign(&project.name, verdict.seq, verdict.hash, now, &resolved.audit_key)?;
+    match output {
+        None => print::json_line(&made)?,
+        Some(path) => {
+            let unwritable = || format!("{} cannot be written", path.display());
+            let mut file = std::fs::OpenOptions::new();
+            let mut file = file.create(true).append(true).open(&path).with_context(unwritable)?;
+            // In one piece: two that are added at once are two lines.
+            file.write_all(format!("{}\n", serde_json::to_string(&made)?).as_bytes()).with_context(unwritable)?;
+            file.sync_all().with_context(unwritable)?;
+            print::note(format_args!("a checkpoint of {} rows is at the end of {}", made.rows, path.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyhow::Result<ExitCode> {

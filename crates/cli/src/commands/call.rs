@@ -9,11 +9,12 @@ use anyhow::Context;
 use serde_json::Value;
 use toolhost_contract::{ErrorKind, Outcome};
 use toolhost_host::Hooks;
+use toolhost_store::Store;
 
 use crate::print;
 use crate::settings::Settings;
 use crate::terminal::{self, Terminal};
-use crate::wire;
+use crate::wire::{self, Need};
 use crate::{EXIT_DENIED, Usage};
 
 /// Longest arguments read from standard input, bytes.
@@ -37,9 +38,27 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref())?;
-    let outcome = make(settings, &args.tool, arguments, &args.profile, args.wait).await?;
-    show(&outcome, settings.json)?;
-    Ok(exit_code(&outcome))
+    let made = make(settings, &args.tool, arguments, &args.profile, args.wait).await?;
+    show(&made.outcome, settings.json)?;
+    made.end().await
+}
+
+/// A call that was made, its row perhaps still on the way into the database.
+pub(super) struct Made {
+    pub(super) outcome: Outcome,
+    store: Store,
+}
+
+impl Made {
+    /// Ends as the call did. A person who only reads has the answer before, and does not wait long for the row.
+    pub(super) async fn end(self) -> anyhow::Result<ExitCode> {
+        if self.outcome.meta.allow_write {
+            self.store.close().await?;
+        } else {
+            wire::close_reading(self.store).await?;
+        }
+        Ok(exit_code(&self.outcome))
+    }
 }
 
 /// Makes one call as the person at the keyboard.
@@ -49,8 +68,8 @@ pub(super) async fn make(
     arguments: Value,
     profile: &str,
     wait: bool,
-) -> anyhow::Result<Outcome> {
-    let host = wire::open(settings).await?;
+) -> anyhow::Result<Made> {
+    let host = wire::open_for(settings, Need::Reading).await?;
     host.gate.profile(profile)?;
     let mut hooks = Hooks::default();
     let watched = std::io::stderr().is_terminal();
@@ -66,8 +85,7 @@ pub(super) async fn make(
     if watched {
         print::clear_line();
     }
-    host.store.close().await?;
-    Ok(outcome)
+    Ok(Made { outcome, store: host.store })
 }
 
 fn arguments(text: Option<&str>) -> anyhow::Result<Value> {

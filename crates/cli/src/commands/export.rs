@@ -11,8 +11,12 @@ use toolhost_contract::SystemClock;
 use toolhost_store::Role;
 use toolhost_store::records::Desk;
 
+use crate::print;
 use crate::settings::Settings;
-use crate::{print, wire};
+use crate::wire::{self, Need};
+
+/// How the name of an export begins while it is written.
+const PART_PREFIX: &str = ".export-";
 
 /// Write all records and their history as JSON Lines, which `import` reads back
 #[derive(clap::Args)]
@@ -24,14 +28,16 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
     wire::need_role(&store, &project, &user, Role::Viewer).await?;
     let who = wire::who(&project, &user);
     let desk = store.records().desk(who.clone())?;
     let arguments =
         json!({ "to": args.output.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy()) });
-    let lines = wire::deed(&store, &who, "export", arguments, write(&desk, args.output.as_deref())).await?;
-    store.close().await?;
+    let owns = store.people().role(project.id, user.id).await? == Some(Role::Owner);
+    let work = write(&desk, args.output.as_deref());
+    let lines = wire::deed_recorded(&store, &who, "export", arguments, work, !owns).await?;
+    wire::close_reading(store).await?;
     if let Some(path) = args.output {
         if settings.json {
             print::json(&json!({ "file": path, "lines": lines }))?;
@@ -40,6 +46,21 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes what exports that were killed left in a folder.
+fn sweep(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_part = entry.file_name().to_string_lossy().starts_with(PART_PREFIX);
+        // Only plain files are opened: a FIFO of that name would keep us waiting.
+        if !is_part || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
+        if std::fs::File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            // Somebody else's may stay: it is only in the way.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Writes the lines and says how many.
@@ -64,9 +85,12 @@ async fn write(desk: &Desk, output: Option<&Path>) -> anyhow::Result<u64> {
             }
             // Beside its place first, under a name that nobody could prepare: an export that stops half-way is not taken
             // for a whole one.
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let part = tempfile::Builder::new().prefix(".export-").tempfile_in(folder.unwrap_or(Path::new(".")));
-            let mut out = std::io::BufWriter::new(part.with_context(unwritable)?);
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            sweep(folder);
+            let part = tempfile::Builder::new().prefix(PART_PREFIX).tempfile_in(folder).with_context(unwritable)?;
+            // Held as long as this process lives: who sweeps leaves it alone.
+            let _ = part.as_file().try_lock();
+            let mut out = std::io::BufWriter::new(part);
             let lines = desk.export(&mut |line| Ok(writeln!(out, "{line}")?)).await?;
             let part = out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(unwritable)?;
             part.as_file().sync_all().with_context(unwritable)?;

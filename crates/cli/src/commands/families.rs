@@ -233,13 +233,14 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
     let registry = wire::registry(&toolhost_store::Records::nowhere())?;
     let facts = &registry.get(&tool).context("the command belongs to no tool")?.facts;
     let arguments = arguments(facts, matches)?;
-    let outcome = call::make(&settings, &tool, arguments, "all", false).await?;
+    let made = call::make(&settings, &tool, arguments, "all", false).await?;
+    let outcome = &made.outcome;
     if settings.json || !outcome.ok {
-        call::show(&outcome, settings.json)?;
+        call::show(outcome, settings.json)?;
     } else if !tables(family, &outcome.data) {
-        call::show(&outcome, false)?;
+        call::show(outcome, false)?;
     }
-    Ok(call::exit_code(&outcome))
+    made.end().await
 }
 
 /// What was typed, as the tool wants it.

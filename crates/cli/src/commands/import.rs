@@ -10,10 +10,11 @@ use serde_json::json;
 use toolhost_contract::SystemClock;
 use toolhost_store::Role;
 use toolhost_store::foreign;
-use toolhost_store::records::{Again, Desk, Imported, RecordError};
+use toolhost_store::records::{Again, Desk, Extent, Imported, RecordError};
 
 use crate::settings::Settings;
-use crate::{Usage, print, wire};
+use crate::wire::{self, Need};
+use crate::{Usage, print};
 
 /// Longest line of an export, bytes: a record and what JSON makes of its characters.
 const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -35,6 +36,11 @@ pub(crate) struct Args {
     /// `cowork DIR`, `beads FILE`, or the FILE of an export
     #[arg(required = true, num_args = 1..=2, value_names = ["FORMAT", "PATH"])]
     what: Vec<PathBuf>,
+    /// Import what is there of an export that is cut off or changed
+    ///
+    /// Needed for exports of earlier versions, too: they have no last line that says what was in them.
+    #[arg(long)]
+    partial: bool,
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -46,14 +52,18 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         },
         _ => return Err(Usage::error("which file?")),
     };
+    if args.partial && format != "export" {
+        return Err(Usage::error("--partial is for exports of toolhost: other formats do not say what is missing"));
+    }
+    let extent = if args.partial { Extent::Partial } else { Extent::Whole };
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
     wire::need_role(&store, &project, &user, Role::Editor).await?;
     let who = wire::who(&project, &user);
     let desk = store.records().desk(who.clone())?;
-    let arguments = json!({ "format": format, "from": path.file_name().map(|name| name.to_string_lossy()) });
+    let arguments = json!({ "format": format, "partial": args.partial, "from": path.file_name().map(|name| name.to_string_lossy()) });
     let work = async {
-        read(&desk, format, path).await.with_context(|| format!("nothing was imported from {}", path.display()))
+        read(&desk, format, path, extent).await.with_context(|| format!("nothing was imported from {}", path.display()))
     };
     let (imported, notes) = wire::deed(&store, &who, "import", arguments, work).await?;
     store.close().await?;
@@ -76,7 +86,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-async fn read(desk: &Desk, format: &str, path: &Path) -> anyhow::Result<(Imported, Vec<String>)> {
+async fn read(desk: &Desk, format: &str, path: &Path, extent: Extent) -> anyhow::Result<(Imported, Vec<String>)> {
     let bundle = match format {
         "export" => {
             let file = std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -85,7 +95,9 @@ async fn read(desk: &Desk, format: &str, path: &Path) -> anyhow::Result<(Importe
                 lines(std::io::BufReader::new(file.take(EXPORT_BYTES_MAX))).collect();
             let bytes: usize = lines.iter().flatten().map(String::len).sum();
             anyhow::ensure!((bytes as u64) < EXPORT_BYTES_MAX, "it is longer than {EXPORT_BYTES_MAX} bytes");
-            return Ok((desk.import(lines.into_iter()).await?, Vec::new()));
+            let mut imported = desk.import(lines.into_iter(), extent).await?;
+            let notes = std::mem::take(&mut imported.notes);
+            return Ok((imported, notes));
         }
         "cowork" => foreign::cowork(&cowork(path)?)?,
         _ => foreign::beads(&text(path)?)?,

@@ -6,22 +6,40 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolhost_contract::SystemClock;
+use toolhost_store::Store;
 
 use crate::print;
 use crate::settings::Settings;
-use crate::wire;
+use crate::wire::{self, Need};
 
 /// Register a project and make its state folder (other commands do it on first use)
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The project's folder
     dir: Option<PathBuf>,
+    /// Create a new database where the former one is missing
+    #[arg(long)]
+    new: bool,
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let settings = settings.with_root(args.dir);
     let resolved = settings.resolve()?;
-    let (store, project, _) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    if args.new {
+        anyhow::ensure!(
+            resolved.database.is_none(),
+            "--new is for a state folder: create a database on the server, and name it with --database"
+        );
+        anyhow::ensure!(
+            !Store::is_in(&resolved.state),
+            "{} has a database: move the folder away first to begin a new one",
+            resolved.state.display()
+        );
+        if let Some(known) = &resolved.known {
+            known.forget()?;
+        }
+    }
+    let (store, project, _) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
     if settings.json {
         print::json(
             &json!({ "project": project.id, "name": project.name, "root": resolved.root, "state": resolved.state, "database": store.place() }),

@@ -8,7 +8,8 @@ use toolhost_contract::SystemClock;
 use toolhost_store::Role;
 
 use crate::settings::Settings;
-use crate::{Usage, print, wire};
+use crate::wire::{self, Need};
+use crate::{Usage, print};
 
 /// Who may do what in the project
 #[derive(clap::Args)]
@@ -43,7 +44,7 @@ enum RoleName {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
     let people = store.people();
     match args.command {
         Command::List => {

@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod call;
 mod change;
+mod checkpoint;
 mod completions;
 mod demo;
 mod deploy;

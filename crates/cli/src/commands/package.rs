@@ -14,7 +14,8 @@ use toolhost_store::Role;
 use toolhost_store::packages::{Brought, PackageError};
 
 use crate::settings::Settings;
-use crate::{EXIT_FAILED, print, wire};
+use crate::wire::{self, Need};
+use crate::{EXIT_FAILED, print};
 
 /// Workflows asked for at once.
 const LIST_PAGE: i64 = 1000;
@@ -96,7 +97,7 @@ async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) 
     };
     let package = Package::read(files);
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
     wire::need_role(&store, &project, &user, Role::Owner).await?;
     let who = wire::who(&project, &user);
     let shelf = store.records().packages().shelf(who.clone())?;
@@ -127,7 +128,7 @@ async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) 
 
 async fn export(path: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
     wire::need_role(&store, &project, &user, Role::Viewer).await?;
     let files = store.records().packages().shelf(wire::who(&project, &user))?.export().await?;
     store.close().await?;
@@ -161,7 +162,7 @@ fn write_folder(path: &Path, files: &Files) -> anyhow::Result<()> {
 
 async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default())).await?;
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
     wire::need_role(&store, &project, &user, Role::Viewer).await?;
     let shelf = store.records().packages().shelf(wire::who(&project, &user))?;
     let mut lines = Vec::new();

@@ -95,7 +95,7 @@ struct Place {
 
 async fn place(settings: &Settings, role: Role) -> anyhow::Result<Place> {
     let clock = Arc::new(toolhost_contract::SystemClock::default());
-    let (store, project, user) = wire::open_store(&settings.resolve()?, clock).await?;
+    let (store, project, user) = wire::open_store(&settings.resolve()?, clock, wire::Need::Reading).await?;
     wire::need_role(&store, &project, &user, role).await?;
     let sessions = store.sessions();
     Ok(Place { store, project, user, sessions })

@@ -392,7 +392,14 @@ async fn a_circle_of_tasks_is_told_as_a_chain() {
             name: "x".to_owned(),
             call_id: "c".to_owned(),
         };
-        house.store.records().desk(who).unwrap().import(circle.collect::<Vec<_>>().into_iter()).await.unwrap();
+        house
+            .store
+            .records()
+            .desk(who)
+            .unwrap()
+            .import(circle.collect::<Vec<_>>().into_iter(), toolhost_store::records::Extent::Partial)
+            .await
+            .unwrap();
         let mut call = house.request("check_task_dependencies", json!({}));
         call.scope.project_id = other;
         let checked = house.run(call).await.data;

@@ -154,10 +154,10 @@ impl PackageError {
 
 impl From<PackageError> for ToolError {
     fn from(error: PackageError) -> Self {
-        let kind = error.kind();
-        if kind == ErrorKind::Internal {
-            return Self::internal(error);
+        if let PackageError::Store(error) = error {
+            return error.into();
         }
+        let kind = error.kind();
         let mut said = Self::new(kind, error.to_string());
         if let Some(code) = error.code() {
             said.code = code;

@@ -36,6 +36,8 @@ pub enum RecordError {
     Held { id: RecordId, holder: String, left_ms: i64 },
     #[error("{id} waits for {}", ids_text(on))]
     Waits { id: RecordId, on: Vec<RecordId> },
+    #[error("the export is not whole: {what}. `--partial` imports what is there")]
+    NotWhole { what: String },
     #[error("{what} is {bytes} bytes long; {max} is the most")]
     TooLarge { what: String, bytes: usize, max: usize },
     #[error("more than {max} records depend on {id}")]
@@ -90,6 +92,14 @@ pub fn chain_text(chain: &[RecordId]) -> String {
 }
 
 impl RecordError {
+    /// What is wrong with an export, without the way out.
+    pub(crate) fn what(&self) -> String {
+        match self {
+            Self::NotWhole { what } => what.clone(),
+            error => error.to_string(),
+        }
+    }
+
     pub(crate) fn in_field(self, field: &str) -> Self {
         Self::Field { field: field.to_owned(), problem: self.to_string() }
     }
@@ -102,6 +112,7 @@ impl RecordError {
             | Self::Reference { .. }
             | Self::Start { .. }
             | Self::Content { .. }
+            | Self::NotWhole { .. }
             | Self::Cycle { .. } => ErrorKind::Validation,
             Self::Stale { .. }
             | Self::NotInState { .. }
@@ -158,10 +169,10 @@ impl RecordError {
 
 impl From<RecordError> for ToolError {
     fn from(error: RecordError) -> Self {
-        let kind = error.kind();
-        if kind == ErrorKind::Internal {
-            return Self::internal(error);
+        if let RecordError::Store(error) = error {
+            return error.into();
         }
+        let kind = error.kind();
         let (hint, details) = (error.hint(), error.details());
         let mut said = Self::new(kind, error.to_string());
         said.hint = hint;

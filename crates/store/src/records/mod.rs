@@ -19,6 +19,7 @@ mod row;
 mod search;
 mod ticket;
 mod transfer;
+mod whole;
 mod words;
 mod work;
 mod write;
@@ -45,6 +46,7 @@ pub use search::{Found, Search, SearchScope};
 pub use ticket::{AuthorKind, Comment, Criterion, Document, DocumentType, Ticket, TicketState, TicketType, loses_most};
 pub(crate) use transfer::TIME_MS_MAX;
 pub use transfer::{Again, Draft, Imported};
+pub use whole::Extent;
 pub use work::{Claim, Claimant, Graph, Node};
 pub use write::{Edit, Removed};
 

@@ -3,7 +3,7 @@
 //! What comes in is written in two passes, all rows before all references, so that the order does not matter. It is one
 //! transaction: an import has happened, or it has not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,12 +13,15 @@ use super::error::{RecordError, Result};
 use super::kind::{Kind, NUMBER_MAX, RecordId};
 use super::read::{Query, find, select};
 use super::row::stored;
+use super::whole::{End, Extent, Tally};
 use super::write::{Rules, Write, check_content, check_text, count_all_waits, put_row, remember};
 use super::{Desk, PAGE_RECORDS_MAX, search};
 use crate::db::{Tx, sql};
 
-/// The format of the lines; a reader refuses a newer one.
-const FORMAT_VERSION: i64 = 1;
+/// The format of the lines; a reader refuses a newer one. Version 1 had no last line `end`.
+const FORMAT_VERSION: i64 = 2;
+/// Records whose history has gaps that are named; more are counted.
+const GAPS_SHOWN: usize = 20;
 /// Who holds a task that was in progress where it came from.
 const FORMER_HOLDER: &str = "somebody before";
 /// The end of the year 9999, milliseconds since 1970.
@@ -55,6 +58,9 @@ pub struct Imported {
     /// Records of another system that were there already and have changed there.
     #[serde(skip_serializing_if = "is_zero")]
     pub updated: usize,
+    /// What somebody may miss.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 fn is_zero(count: &usize) -> bool {
@@ -78,6 +84,9 @@ pub(super) const CHANGE_IMPORT: &str = "import";
 struct Progress {
     imported: Imported,
     arrived: Vec<RecordId>,
+    tally: Tally,
+    /// Whatever the lines name.
+    seen: BTreeSet<RecordId>,
     /// The highest number given to each kind.
     numbers: BTreeMap<Kind, i64>,
     growth: Growth,
@@ -156,6 +165,8 @@ enum Line {
     Current {
         iteration: Option<i64>,
     },
+    /// The last one.
+    End(End),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -171,20 +182,22 @@ impl Desk {
     pub async fn export(&self, sink: &mut (dyn FnMut(String) -> Result<()> + Send)) -> Result<u64> {
         let mut tx = self.db.snapshot().await?;
         tx.may_pause().await?;
-        let mut lines = 0;
-        let mut write = |line: &Line| -> Result<()> {
+        let (mut lines, mut tally) = (0, Tally::default());
+        let mut write = |line: &Line, tally: &mut Tally| -> Result<()> {
             lines += 1;
-            sink(serde_json::to_string(line)?)
+            let text = serde_json::to_string(line)?;
+            tally.line(&text);
+            sink(text)
         };
         let project = self.who.project_id;
-        write(&Line::Toolhost { version: FORMAT_VERSION })?;
+        write(&Line::Toolhost { version: FORMAT_VERSION }, &mut tally)?;
         let counters = sql("SELECT kind, value FROM counter WHERE project_id = $1 ORDER BY kind");
         for row in counters.bind(project).all(&mut tx).await? {
             // What numbers something else than records stays here.
             if Kind::parse(&row.get::<String>("kind")?).is_none() {
                 continue;
             }
-            write(&Line::Counter { kind: row.get("kind")?, value: row.get("value")? })?;
+            write(&Line::Counter { kind: row.get("kind")?, value: row.get("value")? }, &mut tally)?;
         }
         for kind in Kind::ALL {
             let mut query = Query::default();
@@ -199,7 +212,8 @@ impl Desk {
                         name: holder.name,
                         lease_until_ms: holder.lease_until_ms,
                     });
-                    write(&Line::Record {
+                    tally.record(kind);
+                    let line = Line::Record {
                         id: record.id.to_string(),
                         version: record.version,
                         iteration: record.iteration,
@@ -207,7 +221,8 @@ impl Desk {
                         updated_at_ms: record.updated_at_ms,
                         holder,
                         content: record.body,
-                    })?;
+                    };
+                    write(&line, &mut tally)?;
                 }
             }
             let (mut number, mut version) = (0, 0);
@@ -223,7 +238,8 @@ impl Desk {
                 for row in &rows {
                     (number, version) = (row.get("number")?, row.get("version")?);
                     let body: String = row.get("body")?;
-                    write(&Line::History {
+                    tally.version(kind);
+                    let line = Line::History {
                         id: kind.id(number).to_string(),
                         version,
                         iteration: row.get("iteration")?,
@@ -234,18 +250,24 @@ impl Desk {
                         change: row.get("change")?,
                         why: row.get("why")?,
                         content: serde_json::from_str(&body)?,
-                    })?;
+                    };
+                    write(&line, &mut tally)?;
                 }
             }
         }
         let current = sql("SELECT current_iteration FROM project WHERE id = $1").bind(project).one(&mut tx).await?;
-        write(&Line::Current { iteration: current.get("current_iteration")? })?;
+        write(&Line::Current { iteration: current.get("current_iteration")? }, &mut tally)?;
+        let end = Line::End(tally.end());
+        write(&end, &mut tally)?;
         Ok(lines)
     }
 
     /// Reads the lines of an export. What is here already, the same in all, is passed over; anything else of the same id
     /// stops the import, and nothing has happened.
-    pub async fn import(&self, lines: impl Iterator<Item = Result<String>> + Send) -> Result<Imported> {
+    ///
+    /// An export that does not end with its last line, or whose last line does not fit the others, is refused unless a part
+    /// of one is wanted.
+    pub async fn import(&self, lines: impl Iterator<Item = Result<String>> + Send, extent: Extent) -> Result<Imported> {
         let mut tx = self.begin().await?;
         let mut progress = Progress::default();
         for (n, text) in lines.enumerate() {
@@ -256,14 +278,26 @@ impl Desk {
             }
             let line: Line = serde_json::from_str(&text)
                 .map_err(|error| RecordError::Field { field: at.clone(), problem: error.to_string() })?;
+            if let Line::End(end) = line {
+                progress.tally.ended(end);
+                continue;
+            }
+            progress.tally.line(&text);
             let took = self.take_line(&mut tx, line, &mut progress).await;
             took.map_err(|error| if let RecordError::Store(_) = error { error } else { error.in_field(&at) })?;
         }
-        for (kind, number) in progress.numbers {
+        if let Err(unfit) = progress.tally.check() {
+            match extent {
+                Extent::Whole => return Err(unfit),
+                Extent::Partial => progress.imported.notes.push(format!("the export is not whole: {}", unfit.what())),
+            }
+        }
+        for (kind, number) in std::mem::take(&mut progress.numbers) {
             raise_counter(&mut tx, self.who.project_id, kind, number).await?;
         }
         self.link_arrivals(&mut tx, &progress.arrived).await?;
         self.end_histories(&mut tx).await?;
+        self.note_gaps(&mut tx, &mut progress).await?;
         self.current_exists(&mut tx).await?;
         self.iterations_exist(&mut tx).await?;
         tx.commit().await?;
@@ -277,7 +311,7 @@ impl Desk {
                 field: "version".to_owned(),
                 problem: format!("{version} is newer than this toolhost can read ({FORMAT_VERSION}): update toolhost"),
             }),
-            Line::Toolhost { .. } => Ok(()),
+            Line::Toolhost { .. } | Line::End(_) => Ok(()),
             Line::Counter { kind, value } => {
                 let kind = Kind::parse(&kind).ok_or_else(|| unknown_kind(&kind))?;
                 within("value", value, 0)?;
@@ -296,6 +330,8 @@ impl Desk {
                 within("version", version, 1)?;
                 within("iteration", iteration, 0)?;
                 progress.given(id.kind, id.number);
+                progress.tally.version(id.kind);
+                progress.seen.insert(id);
                 let there = sql("SELECT body FROM history
                      WHERE project_id = $1 AND kind = $2 AND number = $3 AND version = $4");
                 let there = there.bind(project).bind(id.kind.as_str()).bind(id.number).bind(version);
@@ -314,6 +350,8 @@ impl Desk {
                 let id = RecordId::parse(&id).ok_or_else(|| unknown_kind(&id))?;
                 within("version", version, 1)?;
                 within("iteration", iteration, 0)?;
+                progress.tally.record(id.kind);
+                progress.seen.insert(id);
                 if let Some(there) = find(tx, project, id).await? {
                     if there.body == content && there.version == version {
                         progress.imported.unchanged += 1;
@@ -374,6 +412,29 @@ impl Desk {
             let record = self.must_find(tx, id).await?;
             let (version, iteration, now) = (record.version, record.iteration, self.now_ms());
             remember(tx, &self.who, now, id, version, iteration, "import", None, &record.body).await?;
+        }
+        Ok(())
+    }
+
+    /// Names the records of this import whose versions are not 1, 2, 3 and so on to the last: they cannot be restored to
+    /// what is not there.
+    async fn note_gaps(&self, tx: &mut Tx, progress: &mut Progress) -> Result<()> {
+        let text = "SELECT kind, number, count(*) AS kept, max(version) AS newest FROM history WHERE project_id = $1
+             GROUP BY kind, number HAVING count(*) <> max(version) ORDER BY kind, number";
+        let mut gaps = Vec::new();
+        for row in sql(text).bind(self.who.project_id).all(tx).await? {
+            let (kind, number): (String, i64) = (row.get("kind")?, row.get("number")?);
+            let id = Kind::parse(&kind).ok_or_else(|| unknown_kind(&kind))?.id(number);
+            if progress.seen.contains(&id) {
+                gaps.push((id, row.get::<i64>("kept")?, row.get::<i64>("newest")?));
+            }
+        }
+        let notes = &mut progress.imported.notes;
+        for (id, kept, newest) in gaps.iter().take(GAPS_SHOWN) {
+            notes.push(format!("{id} came with {kept} of its {newest} versions"));
+        }
+        if let Some(more) = gaps.len().checked_sub(GAPS_SHOWN).filter(|more| *more > 0) {
+            notes.push(format!("{more} more records came without some of their versions"));
         }
         Ok(())
     }

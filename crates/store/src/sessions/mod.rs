@@ -18,6 +18,7 @@ use toolhost_contract::{Clock, Signal};
 use crate::audit::Audit;
 use crate::db::{Db, Row, Tx, sql};
 use crate::error::{Error, Result};
+use crate::server;
 
 pub use held::Held;
 use writer::Job;
@@ -246,6 +247,11 @@ impl Sessions {
         // The calls of a host that died are given their last rows before anybody asks what became of them.
         self.inner.audit.close_orphans().await?;
         let mut tx = self.inner.db.write().await?;
+        if let Some(host) = found.host.as_deref().filter(|host| **host != *me)
+            && !server::fence_off(&mut tx, host).await?
+        {
+            return Err(Error::SessionRuns { id: id.to_owned() });
+        }
         tx.lock_project(project).await?;
         if end_cancelled(&mut tx, project, &found, self.inner.clock.unix_ms()).await? {
             tx.commit().await?;

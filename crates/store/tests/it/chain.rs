@@ -1,7 +1,9 @@
 //! Whatever is done to a written row, verification says which one.
 
-use crate::both::engines;
+use crate::both::{Place, engines};
+use crate::file_log::change;
 use crate::shelf::entry;
+use crate::things::requirement;
 use toolhost_store::{Event, Filter};
 
 /// After `sql` on a chain of ten rows, the first problem is this one.
@@ -169,5 +171,67 @@ async fn a_row_that_cannot_be_written_keeps_no_other_from_it() {
         let calls: Vec<&str> = rows.iter().map(|row| row.call_id.as_str()).collect();
         assert_eq!(calls, ["odd\u{fffd}", "fine", "fine", "fine"], "{place}");
         assert!(place.verify().await.problems.is_empty(), "{place}");
+    }
+}
+
+/// Cuts off the end of the chain, and says so where its end is recorded.
+async fn cut(place: &Place, rows: i64) {
+    let head = format!(
+        "UPDATE audit_head SET seq = {rows}, hash = COALESCE((SELECT hash FROM audit WHERE seq = {rows}),
+             '0000000000000000000000000000000000000000000000000000000000000000')"
+    );
+    place.tamper(&format!("DELETE FROM audit WHERE seq > {rows}; {head};")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_was_cut_off_together_with_its_record_is_found_by_what_calls_left_elsewhere() {
+    for left in [0, 2] {
+        for place in engines() {
+            let here = place.room().await;
+            let audit = here.store.audit();
+            for (n, call) in ["first", "changes records", "changes files"].into_iter().enumerate() {
+                place.clock.advance(std::time::Duration::from_secs(1));
+                audit.append(entry(here.project, Event::Started, call)).await.unwrap();
+                place.clock.advance(std::time::Duration::from_millis(1));
+                match n {
+                    1 => drop(here.desk_of("ann", call).create(requirement("r"), 0, None).await.unwrap()),
+                    2 => here.store.file_log().before(&change(&here, call, "a.txt", None)).await.unwrap(),
+                    _ => {}
+                }
+                audit.append(entry(here.project, Event::Finished, call)).await.unwrap();
+            }
+            here.store.close().await.unwrap();
+            assert!(place.verify().await.problems.is_empty(), "{place}");
+            cut(&place, left).await;
+            let problems = place.verify().await.problems;
+            let told: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
+            assert_eq!(told.len(), 2, "{place}, {left} left: {told:?}");
+            assert!(told[0].contains("the call changes records changed records after the last row"), "{told:?}");
+            assert!(told[1].contains("the call changes files changed files after the last row"), "{told:?}");
+            assert!(problems.iter().all(|problem| problem.seq == left + 1), "{problems:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_an_earlier_export_that_are_gone_or_others_are_named() {
+    for place in engines() {
+        place.filled(4).await;
+        let here = place.room().await;
+        let rows = here.store.reader().audit(here.project, &Filter { limit: 100, ..Filter::default() }).await.unwrap();
+        let former: std::collections::BTreeMap<i64, String> = rows.into_iter().map(|row| (row.seq, row.hash)).collect();
+        assert!(here.store.reader().compare_audit(here.project, &former).await.unwrap().is_empty());
+        here.store.close().await.unwrap();
+        cut(&place, 6).await;
+        let here = place.room().await;
+        assert!(here.store.reader().verify_audit(here.project).await.unwrap().problems.is_empty(), "{place}");
+        let problems = here.store.reader().compare_audit(here.project, &former).await.unwrap();
+        let told: Vec<(i64, &str)> = problems.iter().map(|problem| (problem.seq, problem.what.as_str())).collect();
+        assert_eq!(told, [(7, "is missing, and was there then"), (8, "is missing, and was there then")], "{place}");
+        // The chain goes on over the gap.
+        here.store.audit().append(entry(here.project, Event::Started, "new")).await.unwrap();
+        let problems = here.store.reader().compare_audit(here.project, &former).await.unwrap();
+        assert_eq!(problems[0].what, "is another row than it was then", "{place}");
+        here.store.audit().append(entry(here.project, Event::Finished, "new")).await.unwrap();
     }
 }

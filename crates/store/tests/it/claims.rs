@@ -1,12 +1,13 @@
 //! Claims: a task has one holder, for as long as its lease runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_contract::{Clock, ErrorKind, ToolError};
 use toolhost_store::records::{Claim, Claimant, Desk, Edit, Kind, RecordError, RecordId, Status, Task};
 
-use crate::both::{Room, engines, said};
+use crate::both::{Place, Room, engines, said};
 use crate::checkup::checkup;
 use crate::things::{requirement, task};
 
@@ -254,4 +255,44 @@ async fn what_is_held_may_be_rewritten_but_not_deleted() {
         assert_eq!(holder(&desk, 1).await, None, "{place}: a lease does not outlive its task");
         checkup(&desk).await;
     }
+}
+
+/// A machine whose clock is set wrong.
+struct Wrong(i64);
+
+impl Clock for Wrong {
+    fn unix_ms(&self) -> i64 {
+        self.0
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn is_the_machines(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_that_share_a_server_go_by_its_clock_and_not_by_their_own() {
+    // On SQLite they share a machine, and its clock.
+    let Some(place) = Place::postgres() else { return };
+    let hour = 3_600_000;
+    let mut hosts = Vec::new();
+    for clock in [Wrong(1), Wrong(i64::MAX / 2), Wrong(1_767_225_600_000 - 2 * hour)] {
+        let store = place.address.open(Arc::new(clock)).await.unwrap();
+        hosts.push(crate::both::room(store, &place.workspace()).await);
+    }
+    with_tasks(&hosts[0], 3).await;
+    for (n, host) in hosts.iter().enumerate() {
+        let number = n as i64 + 1;
+        assert!(claim(&host.desk(), Some(number), &format!("of {n}")).await.unwrap().is_some());
+        for other in hosts.iter().filter(|other| !std::ptr::eq(*other, host)) {
+            let refused = said(claim(&other.desk(), Some(number), "another").await);
+            assert!(refused.contains(&format!("is held by of {n}")), "{refused}");
+        }
+    }
+    let until: Vec<i64> = hosts.iter().map(|host| host.desk().now_ms()).collect();
+    assert!(until.iter().all(|now| (now - until[0]).abs() < 5 * MINUTE_MS), "{until:?}");
 }

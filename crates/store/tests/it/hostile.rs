@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_store::records::{
-    Edit, Kind, Learning, Query, RECORD_BYTES_MAX, RecordError, RecordId, Requirement, Task,
+    Edit, Extent, Kind, Learning, Query, RECORD_BYTES_MAX, RecordError, RecordId, Requirement, Task,
 };
 
 use crate::both::{engines, exported, said};
@@ -187,7 +187,7 @@ fn broken_lines() -> Vec<(String, &'static str)> {
         ("null".to_owned(), "invalid"),
         (r#"{"line":"record"}"#.to_owned(), "missing field"),
         (r#"{"line":"secrets"}"#.to_owned(), "unknown variant `secrets`"),
-        (r#"{"line":"toolhost","version":2}"#.to_owned(), "newer than this toolhost can read"),
+        (r#"{"line":"toolhost","version":3}"#.to_owned(), "newer than this toolhost can read"),
         (r#"{"line":"counter","kind":"dragon","value":1}"#.to_owned(), "`dragon` is of no kind"),
         (r#"{"line":"counter","kind":"task","value":9223372036854775807}"#.to_owned(), "value: "),
         (r#"{"line":"counter","kind":"task","value":-1}"#.to_owned(), "value: "),
@@ -230,7 +230,7 @@ async fn a_broken_line_is_named_and_stops_the_whole_import() {
         for (broken, expected) in broken_lines() {
             let broken = broken.replace("REQ-001", "REQ-007");
             let lines = [good.to_string(), String::new(), broken.clone()].map(Ok);
-            let error = desk.import(lines.into_iter()).await.unwrap_err();
+            let error = desk.import(lines.into_iter(), Extent::Partial).await.unwrap_err();
             let shown: String = broken.chars().take(120).collect();
             assert!(!matches!(error, RecordError::Store(_)), "{place}: {shown}: {error}");
             let told = error.to_string();
@@ -240,7 +240,7 @@ async fn a_broken_line_is_named_and_stops_the_whole_import() {
             assert!(exported(&desk).await == before, "{place}: {shown}: nothing was changed");
         }
         // All the same, it goes on.
-        desk.import(std::iter::once(Ok(good.to_string()))).await.unwrap();
+        desk.import(std::iter::once(Ok(good.to_string())), Extent::Partial).await.unwrap();
         assert_eq!(desk.create(requirement("next"), 0, None).await.unwrap().id, "REQ-006", "{place}");
         checkup(&desk).await;
     }

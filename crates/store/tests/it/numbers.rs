@@ -1,6 +1,6 @@
 //! Ids: no number is ever given twice, and each project counts for itself.
 
-use toolhost_store::records::{Edit, Kind, RecordId, Requirement};
+use toolhost_store::records::{Edit, Extent, Kind, RecordId, Requirement};
 
 use crate::both::{engines, exported};
 use crate::checkup::checkup;
@@ -46,14 +46,14 @@ async fn numbers_go_on_where_an_import_ended() {
             desk.create(requirement(&format!("r{n}")), 0, None).await.unwrap();
         }
         desk.delete(id("REQ-005"), &Edit::default(), false).await.unwrap();
-        next.import(exported(&desk).await.into_iter().map(Ok)).await.unwrap();
+        next.import(exported(&desk).await.into_iter().map(Ok), Extent::Whole).await.unwrap();
         assert_eq!(next.create(requirement("after"), 0, None).await.unwrap().id, "REQ-006", "not the deleted one's");
-        next.import(exported(&desk).await.into_iter().map(Ok)).await.unwrap();
+        next.import(exported(&desk).await.into_iter().map(Ok), Extent::Whole).await.unwrap();
         assert_eq!(next.create(requirement("after"), 0, None).await.unwrap().id, "REQ-007", "nor lower than it was");
         // A record whose counter was left out has its number taken all the same.
         let lone: Vec<String> = exported(&desk).await.into_iter().filter(|line| !line.contains("counter")).collect();
         let third = here.next_door(&place.workspace().join("third")).await;
-        third.import(lone.into_iter().map(Ok)).await.unwrap();
+        third.import(lone.into_iter().map(Ok), Extent::Partial).await.unwrap();
         assert_eq!(third.create(requirement("after"), 0, None).await.unwrap().id, "REQ-006");
         checkup(&next).await;
         checkup(&third).await;
@@ -86,7 +86,7 @@ async fn each_kind_counts_for_itself_and_past_three_digits() {
         assert_eq!(desk.create(task("t", &[]), 0, None).await.unwrap().id, "TASK-001");
         assert_eq!(desk.create(ticket("t"), 0, None).await.unwrap().id, "TKT-001");
         let counter = r#"{"line":"counter","kind":"requirement","value":999}"#;
-        desk.import(std::iter::once(Ok(counter.to_owned()))).await.unwrap();
+        desk.import(std::iter::once(Ok(counter.to_owned())), Extent::Partial).await.unwrap();
         assert_eq!(desk.create(requirement("r"), 0, None).await.unwrap().id, "REQ-1000", "{place}");
         assert_eq!(desk.get::<Requirement>("req-1000").await.unwrap().id, "REQ-1000");
         assert_eq!(id("REQ-0001000"), RecordId { kind: Kind::Requirement, number: 1000 });

@@ -46,7 +46,8 @@ async fn a_server_that_died_and_came_back_is_used_again() {
         let operators = error.to_string();
         assert!(operators.contains("cannot be reached") || operators.contains("the database: "), "{operators}");
         let told = ToolError::from(error);
-        assert_eq!(told.kind, ErrorKind::Internal);
+        assert_eq!(told.kind, ErrorKind::Io);
+        assert!(told.message.contains("cannot be reached") && told.message.contains("nothing was changed"), "{told:?}");
         assert!(!format!("{} {:?}", told.message, told.hint).contains("127.0.0.1"), "callers hear nothing of servers");
     }
     let refused = appended.unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolhost_store::records::{
-    Again, ArtifactKind, Claimant, Desk, DocumentType, Draft, Edit, Importance, Inheritance, Issue, Iteration,
+    Again, ArtifactKind, Claimant, Desk, DocumentType, Draft, Edit, Extent, Importance, Inheritance, Issue, Iteration,
     IterationStatus, Kind, NewIteration, RecordError, RecordId, Requirement, Status, Task,
 };
 use toolhost_testkit::Seed;
@@ -70,7 +70,12 @@ async fn lived_in(place: &Place, desk: &Desk) {
 }
 
 async fn import(desk: &Desk, lines: &[String]) -> Result<toolhost_store::records::Imported, RecordError> {
-    desk.import(lines.iter().cloned().map(Ok)).await
+    desk.import(lines.iter().cloned().map(Ok), Extent::Whole).await
+}
+
+/// Lines that are no whole export.
+async fn import_part(desk: &Desk, lines: &[String]) -> Result<toolhost_store::records::Imported, RecordError> {
+    desk.import(lines.iter().cloned().map(Ok), Extent::Partial).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,7 +122,7 @@ async fn lines_may_come_in_any_order() {
         let expected = lines.clone();
         lines.reverse();
         lines.insert(3, " \t ".to_owned());
-        import(&there, &lines).await.unwrap();
+        import_part(&there, &lines).await.unwrap();
         assert!(exported(&there).await == expected, "{place}");
         checkup(&there).await;
     }
@@ -133,7 +138,7 @@ async fn what_differs_from_what_is_here_stops_the_whole_import() {
         }
         let lines = exported(&desk).await;
         let there = here.next_door(&place.workspace().join("next")).await;
-        import(&there, &lines[..3]).await.unwrap();
+        import_part(&there, &lines[..3]).await.unwrap();
         let rename = |requirement: &mut Requirement| {
             requirement.title = "otherwise".to_owned();
             Ok(())
@@ -149,7 +154,7 @@ async fn what_differs_from_what_is_here_stops_the_whole_import() {
         third.delete(id("REQ-001"), &Edit::default(), false).await.unwrap();
         let before = exported(&third).await;
         let histories: Vec<String> = lines.iter().filter(|line| line.contains("history")).cloned().collect();
-        assert!(said(import(&third, &histories).await).ends_with("there is already REQ-001"), "{place}");
+        assert!(said(import_part(&third, &histories).await).ends_with("there is already REQ-001"), "{place}");
         assert!(import(&third, &lines).await.is_err(), "{place}");
         assert!(exported(&third).await == before, "{place}");
     }
@@ -184,7 +189,7 @@ async fn a_record_without_its_history_begins_one() {
             "line": "record", "id": "REQ-004", "version": 7, "iteration": 0, "createdAtMs": 1, "updatedAtMs": 2,
             "content": serde_json::to_value(requirement("alone")).unwrap(),
         });
-        import(&desk, &[line.to_string()]).await.unwrap();
+        import_part(&desk, &[line.to_string()]).await.unwrap();
         checkup(&desk).await;
         let rename = |requirement: &mut Requirement| {
             requirement.title = "otherwise".to_owned();

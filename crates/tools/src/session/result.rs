@@ -93,7 +93,7 @@ impl Tool for SessionResult {
         let session = scope.session_id.as_deref().ok_or_else(missing)?;
         let step = async |name: &str| {
             let found = self.0.get(scope.project_id, scope.user_id, session, name).await;
-            found.map_err(ToolError::internal)?.ok_or_else(missing)
+            found.map_err(ToolError::from)?.ok_or_else(missing)
         };
         let called = step(&input.handle).await?;
         let text = |field: &str| called.body.get(field).and_then(Value::as_str).unwrap_or_default();

@@ -1,0 +1,42 @@
+//! A chain compared with what was kept of it elsewhere.
+
+use serde_json::json;
+use toolhost_testkit::TempWorkspace;
+
+use crate::room::program;
+
+#[test]
+fn a_chain_is_compared_with_what_it_was() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    assert_eq!(program.run(&["ticket", "create", "t"]).code, Some(0));
+    let (export, checkpoint) = (workspace.beside("audit.jsonl"), workspace.beside("checkpoints"));
+    let (export, checkpoint) = (export.to_str().unwrap(), checkpoint.to_str().unwrap());
+    assert_eq!(program.run(&["audit", "checkpoint", "-o", checkpoint]).code, Some(0));
+    assert_eq!(program.run(&["ticket", "create", "u"]).code, Some(0));
+    assert_eq!(program.run(&["audit", "checkpoint", "-o", checkpoint]).code, Some(0));
+    assert_eq!(program.run(&["audit", "export", "-o", export]).code, Some(0));
+    assert_eq!(program.run(&["ticket", "create", "v"]).code, Some(0));
+    for file in [export, checkpoint] {
+        let verified = program.run(&["audit", "verify", "--against", file]);
+        assert!(verified.code == Some(0) && verified.stdout.contains("of then are in it"), "{verified:?}");
+    }
+    // Another chain of as many rows, which holds in itself.
+    std::fs::rename(workspace.state(), workspace.beside("former")).unwrap();
+    assert_eq!(program.run(&["init", "--new"]).code, Some(0));
+    for title in ["t", "u", "v"] {
+        assert_eq!(program.run(&["ticket", "create", title]).code, Some(0));
+    }
+    assert_eq!(program.run(&["audit", "verify"]).code, Some(0));
+    for file in [export, checkpoint] {
+        let verified = program.run(&["--json", "audit", "verify", "--against", file]);
+        assert_eq!(verified.code, Some(1), "{verified:?}");
+        assert_eq!(verified.json()["ok"], json!(false), "{verified:?}");
+        assert!(verified.stdout.contains("is another row than it was then"), "{verified:?}");
+    }
+    // A checkpoint that somebody has changed is none.
+    let text = std::fs::read_to_string(checkpoint).unwrap();
+    std::fs::write(checkpoint, text.replace("\"rows\":", "\"rows\":1")).unwrap();
+    let refused = program.run(&["audit", "verify", "--against", checkpoint]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("its signature is not by the key"), "{refused:?}");
+}

@@ -1,0 +1,54 @@
+//! A state folder that is deleted or moved: nobody is told that all is well.
+
+use serde_json::json;
+use toolhost_testkit::{Era, McpProcess, TempWorkspace};
+
+use crate::room::program;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_state_folder_was_deleted_refuses_every_call_and_says_why() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
+    let ticket = json!({ "title": "t" });
+    let made = host.call("ticket_create", ticket.clone()).await;
+    assert_eq!(made["isError"], false, "{made}");
+    std::fs::remove_dir_all(workspace.state()).unwrap();
+    let write = json!({ "path": "a.txt", "content": "a" });
+    for (tool, arguments) in [("ticket_create", ticket), ("file_write", write), ("ticket_list", json!({}))] {
+        let refused = host.call(tool, arguments).await;
+        assert_eq!(refused["isError"], true, "{tool}: {refused}");
+        let text = refused["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("state folder") && text.contains("moved or deleted"), "{tool}: {text}");
+        assert!(text.contains("nothing was changed") && text.contains("hint: "), "{tool}: {text}");
+    }
+    assert!(!workspace.root().join("a.txt").exists());
+    assert!(!workspace.state().exists(), "and nothing is made in its place");
+}
+
+#[test]
+fn a_known_projects_missing_database_is_an_error_until_somebody_wants_a_new_one() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let create = ["ticket", "create", "t"];
+    assert_eq!(program.run(&create).code, Some(0));
+    let early = program.run(&["init", "--new"]);
+    assert_eq!(early.code, Some(1), "{early:?}");
+    assert!(early.stderr.contains("has a database") && early.stderr.contains("move the folder away"), "{early:?}");
+    let elsewhere = workspace.beside("elsewhere");
+    std::fs::rename(workspace.state(), &elsewhere).unwrap();
+    for arguments in [&["ticket", "list"][..], &create, &["audit", "verify"], &["init"]] {
+        let refused = program.run(arguments);
+        assert_eq!(refused.code, Some(1), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains(workspace.state().to_str().unwrap()), "{refused:?}");
+        assert!(refused.stderr.contains("toolhost init --new"), "{refused:?}");
+        assert!(!workspace.state().exists(), "nothing is made in its place");
+    }
+    // Back in its place, all is as it was.
+    std::fs::rename(&elsewhere, workspace.state()).unwrap();
+    assert!(program.run(&["ticket", "list"]).stdout.contains("TKT-001"));
+    std::fs::rename(workspace.state(), &elsewhere).unwrap();
+    assert_eq!(program.run(&["init", "--new"]).code, Some(0));
+    let list = program.run(&["ticket", "list"]);
+    assert!(list.code == Some(0) && !list.stdout.contains("TKT-001"), "{list:?}");
+}

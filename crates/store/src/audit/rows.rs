@@ -1,0 +1,98 @@
+//! A row of the audit on its way into the database.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Entry, Event, Item};
+use crate::chain;
+use crate::db::{Tx, sql};
+use crate::error::{Error, Result};
+
+/// The row's canonical JSON (RFC 8785): its number and time, then all that the entry says.
+pub(super) fn body(row: &Entry, seq: i64, at_ms: i64) -> Result<String> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Body<'a> {
+        seq: i64,
+        at_ms: i64,
+        #[serde(flatten)]
+        entry: &'a Entry,
+    }
+    serde_json_canonicalizer::to_string(&Body { seq, at_ms, entry: row })
+        .map_err(|error| Error::audit(error.to_string()))
+}
+
+/// The end of a project's chain.
+pub(super) struct Head {
+    pub(super) project: i64,
+    pub(super) seq: i64,
+    pub(super) hash: String,
+}
+
+/// The end of each chain that the rows belong to, kept for this transaction.
+pub(super) async fn heads(tx: &mut Tx, rows: &[Item]) -> Result<Vec<Head>> {
+    let projects: BTreeSet<i64> = rows.iter().map(|row| row.entry.project_id).collect();
+    let mut heads = Vec::new();
+    // In one order everywhere, so that no two transactions wait for each other.
+    for project in projects {
+        let head = match tx.lock_chain(project).await? {
+            Some(head) => head,
+            None => {
+                let begin = "INSERT INTO audit_head (project_id, seq, hash) VALUES ($1, 0, $2)
+                     ON CONFLICT (project_id) DO NOTHING";
+                sql(begin).bind(project).bind(chain::GENESIS).run(tx).await?;
+                tx.lock_chain(project).await?.ok_or(Error::Sql(sqlx::Error::RowNotFound))?
+            }
+        };
+        heads.push(Head { project, seq: head.get("seq")?, hash: head.get("hash")? });
+    }
+    Ok(heads)
+}
+
+pub(super) async fn insert(
+    tx: &mut Tx,
+    row: &Entry,
+    seq: i64,
+    at_ms: i64,
+    body: &str,
+    prev_hash: &str,
+    hash: &str,
+) -> Result<()> {
+    let event = serde_json::to_value(row.event).map_err(|error| Error::audit(error.to_string()))?;
+    let ok = row.outcome.as_ref().and_then(|outcome| outcome.get("ok")).and_then(Value::as_bool);
+    sql("INSERT INTO audit (project_id, seq, at_ms, call_id, session_id, event, tool, ok, body, prev_hash, hash)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)")
+    .bind(row.project_id)
+    .bind(seq)
+    .bind(at_ms)
+    .bind(row.call_id.as_str())
+    .bind(&row.session_id)
+    .bind(event.as_str().unwrap_or_default())
+    .bind(&row.tool)
+    .bind(ok)
+    .bind(body)
+    .bind(prev_hash)
+    .bind(hash)
+    .run(tx)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn track_open(tx: &mut Tx, row: &Entry, host: &str) -> Result<()> {
+    let query = match row.event {
+        Event::Started => sql("INSERT INTO open_call (project_id, call_id, host, tool) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (project_id, call_id) DO UPDATE SET host = excluded.host, tool = excluded.tool")
+        .bind(row.project_id)
+        .bind(row.call_id.as_str())
+        .bind(host)
+        .bind(&row.tool),
+        Event::Finished | Event::Unknown => sql("DELETE FROM open_call WHERE project_id = $1 AND call_id = $2")
+            .bind(row.project_id)
+            .bind(row.call_id.as_str()),
+        Event::Decision => return Ok(()),
+    };
+    query.run(tx).await?;
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! A PostgreSQL server as one host sees it: in whose name it writes, and what became of a commit that was not answered.
+//!
+//! Two problems have one answer. A host that lost its connection may have been taken for dead, and must then write
+//! nothing; and a connection that ends during COMMIT does not say whether the commit happened. So each host has a few
+//! slots, rows of its own, and every transaction that writes puts a number of its own into one of them first. Whoever
+//! takes a host for dead deletes its slots, and its next transaction finds none. And whoever does not know whether a
+//! transaction has happened looks for its number: the slot has it, or it has not.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sqlx::postgres::PgPool;
+use sqlx::{Connection, PgConnection, Postgres, Row as _, Transaction};
+
+use toolhost_contract::Clock;
+
+use crate::db::{self, Tx, reached, sql};
+use crate::error::{Error, Result};
+use crate::presence::HostName;
+
+/// Transactions of one host that may write at once, those included that ended without an answer.
+pub(crate) const SLOTS: i64 = 32;
+/// How long it is tried to learn what became of a commit.
+const DOUBT_MAX: Duration = Duration::from_secs(5);
+/// How long to wait before looking again.
+const DOUBT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a look waits for a transaction that may still be under way.
+const LOOK_MS: &str = "500";
+/// What the server calls a lock that was waited for too long.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// The connections of one host to its server.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) pool: PgPool,
+    host: HostName,
+    slots: Arc<Slots>,
+}
+
+/// Which slots no transaction uses, the one used longest ago first.
+struct Slots {
+    free: Mutex<VecDeque<i64>>,
+    next: AtomicI64,
+}
+
+/// A transaction. Dropped without a commit, it has not happened.
+pub(crate) struct ServerTx {
+    pub(crate) transaction: Transaction<'static, Postgres>,
+    server: Server,
+    /// `None`: it only reads.
+    mark: Option<Mark>,
+}
+
+/// What tells one transaction of a host from all others. Its slot is free again when this is dropped.
+pub struct Mark {
+    host: Arc<str>,
+    slot: i64,
+    number: i64,
+    /// The server's process that runs it.
+    process: i32,
+    slots: Arc<Slots>,
+}
+
+impl std::fmt::Debug for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.host, self.slot, self.number)
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.slots.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.slot);
+    }
+}
+
+impl Server {
+    pub(crate) fn new(pool: PgPool, host: HostName) -> Self {
+        let free = Mutex::new((0..SLOTS).collect());
+        Self { pool, host, slots: Arc::new(Slots { free, next: AtomicI64::new(1) }) }
+    }
+
+    /// Begins to write, in the name of this host. Refused once another host has taken it for dead.
+    pub(crate) async fn write(&self) -> Result<ServerTx> {
+        // Whatever the server's default: behind the project's lock, each query must see what was committed last.
+        let begin = self.pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
+        let mut transaction = reached(&self.pool, begin).await?;
+        let slot = self.slots.free.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let slot = slot.ok_or_else(|| Error::Full { place: db::place(&self.pool.connect_options()) })?;
+        let number = self.slots.next.fetch_add(1, Ordering::Relaxed);
+        let mut mark = Mark { host: self.host.get(), slot, number, process: 0, slots: Arc::clone(&self.slots) };
+        let text =
+            "UPDATE host_slot SET number = $3 WHERE host = $1 AND slot = $2 RETURNING pg_backend_pid() AS process";
+        let marked = sqlx::query(text).bind(&*mark.host).bind(slot).bind(number);
+        let Some(marked) = marked.fetch_optional(&mut *transaction).await? else {
+            return Err(Error::TakenOver);
+        };
+        mark.process = marked.try_get("process")?;
+        Ok(ServerTx { transaction, server: self.clone(), mark: Some(mark) })
+    }
+
+    pub(crate) async fn snapshot(&self) -> Result<ServerTx> {
+        let begin = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        let transaction = reached(&self.pool, begin).await?;
+        Ok(ServerTx { transaction, server: self.clone(), mark: None })
+    }
+
+    /// What became of a transaction: `None` where that cannot be learnt now.
+    pub(crate) async fn happened(&self, mark: &Mark) -> Option<bool> {
+        tokio::time::timeout(DOUBT_MAX, async {
+            loop {
+                match self.look(mark).await {
+                    Ok(told) => return told,
+                    Err(error) => tracing::debug!(%error, ?mark, "what became of a commit cannot be learnt yet"),
+                }
+                tokio::time::sleep(DOUBT_PAUSE).await;
+            }
+        })
+        .await
+        .ok()
+        .flatten()
+    }
+
+    /// One look, on a connection of its own. It waits for the transaction's end, and brings it about if it hangs.
+    async fn look(&self, mark: &Mark) -> Result<Option<bool>> {
+        let mut anew = db::connect(&self.pool.connect_options()).await?;
+        sqlx::query("SELECT set_config('lock_timeout', $1, false)").bind(LOOK_MS).execute(&mut anew).await?;
+        let text = "SELECT number FROM host_slot WHERE host = $1 AND slot = $2 FOR UPDATE";
+        let found = sqlx::query(text).bind(&*mark.host).bind(mark.slot).fetch_optional(&mut anew).await;
+        let told = match found {
+            Ok(Some(row)) => Some(row.try_get::<i64, _>("number")? == mark.number),
+            // The slots of a host that was taken for dead are gone, and with them what they said.
+            Ok(None) => None,
+            Err(error) => {
+                let code = error.as_database_error().and_then(|error| error.code());
+                if code.as_deref() == Some(LOCK_NOT_AVAILABLE) {
+                    end_process(&mut anew, mark.process).await?;
+                }
+                return Err(error.into());
+            }
+        };
+        // Nothing is lost with a connection that cannot say good-bye.
+        let _ = anew.close().await;
+        Ok(told)
+    }
+}
+
+impl ServerTx {
+    /// When it returns, the transaction has happened. An error says whether it has not, or that nobody knows.
+    pub(crate) async fn commit(self) -> Result<()> {
+        let Self { transaction, server, mark } = self;
+        let Err(error) = transaction.commit().await else { return Ok(()) };
+        let Some(mark) = mark else { return Err(error.into()) };
+        match server.happened(&mark).await {
+            Some(true) => Ok(()),
+            Some(false) => Err(Error::NotWritten { source: error }),
+            None => Err(Error::InDoubt { source: error, mark: Arc::new(mark) }),
+        }
+    }
+}
+
+/// The time of the server that hosts share: leases and deadlines are read by all of them, and their own clocks differ.
+pub(crate) struct ServerClock {
+    host: Arc<dyn Clock>,
+    /// The server's time when it was asked, and this host's own reckoning at that moment.
+    unix_ms: i64,
+    at: Duration,
+}
+
+impl ServerClock {
+    pub(crate) async fn of(connection: &mut PgConnection, host: Arc<dyn Clock>) -> Result<Arc<dyn Clock>> {
+        let text = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+        let unix_ms = sqlx::query_scalar(text).fetch_one(connection).await?;
+        let at = host.monotonic();
+        Ok(Arc::new(Self { host, unix_ms, at }))
+    }
+}
+
+impl Clock for ServerClock {
+    fn unix_ms(&self) -> i64 {
+        let since = self.host.monotonic().saturating_sub(self.at);
+        self.unix_ms.saturating_add(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.host.monotonic()
+    }
+}
+
+/// Ends a process of the server that runs a transaction whose client has gone.
+async fn end_process(connection: &mut PgConnection, process: i32) -> Result<()> {
+    let text = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE pid = $1 AND datname = current_database() AND application_name = 'toolhost'";
+    sqlx::query(text).bind(process).execute(connection).await?;
+    Ok(())
+}
+
+/// Gives a host its slots.
+pub(crate) async fn make_slots(connection: &mut PgConnection, host: &str) -> Result<()> {
+    let text = "INSERT INTO host_slot (host, slot, number) SELECT $1, slot, 0 FROM generate_series(0, $2 - 1) AS slot";
+    sqlx::query(text).bind(host).bind(SLOTS).execute(connection).await?;
+    Ok(())
+}
+
+/// Whether a host has its slots, or was taken for dead.
+pub(crate) async fn has_slots(connection: &mut PgConnection, host: &str) -> Result<bool> {
+    let text = "SELECT EXISTS (SELECT 1 FROM host_slot WHERE host = $1)";
+    Ok(sqlx::query_scalar(text).bind(host).fetch_one(connection).await?)
+}
+
+/// Makes sure that a host which seems dead writes nothing any more. False where it is writing this very moment, and so is
+/// not dead.
+pub(crate) async fn fence_off(tx: &mut Tx, host: &str) -> Result<bool> {
+    if let Tx::Sqlite(_) = tx {
+        // Its lock is the process's own: while one runs, the other is held.
+        return Ok(true);
+    }
+    let all = "SELECT count(*) AS slots FROM host_slot WHERE host = $1";
+    let all: i64 = sql(all).bind(host).one(tx).await?.get("slots")?;
+    let free = "SELECT slot FROM host_slot WHERE host = $1 FOR UPDATE SKIP LOCKED";
+    let free = sql(free).bind(host).all(tx).await?.len() as i64;
+    if free < all {
+        return Ok(false);
+    }
+    sql("DELETE FROM host_slot WHERE host = $1").bind(host).run(tx).await?;
+    Ok(true)
+}
