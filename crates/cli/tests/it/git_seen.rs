@@ -141,6 +141,7 @@ async fn what_is_committed_is_the_tree_that_was_seen_onto_what_was_seen() {
         helper: TOOLHOST.into(),
         fence: FenceChoice::Auto,
         path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
+        guard: house.workspace.state().join("guard"),
         home: "/home/agent".into(),
         temp: std::env::temp_dir(),
         env: Vec::new(),
