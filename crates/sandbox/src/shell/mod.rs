@@ -105,10 +105,7 @@ fn could_begin<'w>(words: impl Iterator<Item = &'w Word>, start: &str) -> bool {
             certain.push(' ');
             continue;
         }
-        if word.start.is_empty() {
-            // It may come to nothing at all, with the blank in front of it.
-            certain.truncate(certain.trim_end_matches(' ').len());
-        }
+        // Where the word comes to nothing, so does the blank in front of it: what matches that is shorter still.
         certain.push_str(&word.start);
         return certain.starts_with(start) || start.starts_with(&certain);
     }

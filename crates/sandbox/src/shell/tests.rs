@@ -1,3 +1,5 @@
+//! What is read of a command, what is not, and the limits of both.
+
 #![expect(clippy::panic, reason = "tests")]
 
 use std::time::{Duration, Instant};
