@@ -12,7 +12,7 @@ use toolhost_sandbox::{
     Deployment, Error as SandboxError, Executor, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
 };
 use toolhost_store::records::Who;
-use toolhost_store::{Entry, Event, Outage, Project, Records, Role, Store};
+use toolhost_store::{Entry, Error, Event, Outage, Project, Records, Role, Store};
 
 use crate::known::Known;
 use crate::settings::{Resolved, Settings};
@@ -210,10 +210,16 @@ async fn open_folder(resolved: &Resolved, clock: Arc<dyn Clock>, need: Need) -> 
             Ok(store)
         }
         Err(error) if need == Need::Reading && is_unwritable(&error) => {
-            // What keeps it from being read, too, is the better thing to say.
-            let store = Store::open_reading(&resolved.state, clock).await?;
-            unrecorded(&error);
-            Ok(store)
+            match Store::open_reading(&resolved.state, clock).await {
+                Ok(store) => {
+                    unrecorded(&error);
+                    Ok(store)
+                }
+                // Nothing can be read there either, and why is the first thing that went wrong.
+                Err(Error::Missing { .. }) => Err(error.into()),
+                // What keeps it from being read, too, is the better thing to say.
+                Err(error) => Err(error.into()),
+            }
         }
         Err(error) => Err(error.into()),
     }

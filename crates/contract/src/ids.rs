@@ -37,11 +37,8 @@ pub struct RandomIds;
 impl IdSource for RandomIds {
     #[expect(clippy::disallowed_methods, reason = "ids are sorted by the machine's time, whatever it is")]
     fn call_id(&self) -> CallId {
-        // A clock before 1970 makes ids that are not sorted, and not a host that falls over.
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let random = uuid::Uuid::new_v4();
-        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let bytes: [u8; 10] = std::array::from_fn(|n| random.as_bytes()[n + usize::from(n >= 6) + usize::from(n >= 7)]);
-        CallId(uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid().to_string())
+        // Before 1970 there is no time to sort by, and what makes such ids falls over.
+        let is_set = std::time::SystemTime::now() >= std::time::UNIX_EPOCH;
+        CallId(if is_set { uuid::Uuid::now_v7() } else { uuid::Uuid::new_v4() }.to_string())
     }
 }

@@ -61,7 +61,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     wire::need_role(&store, &project, &user, Role::Editor).await?;
     let who = wire::who(&project, &user);
     let desk = store.records().desk(who.clone())?;
-    let arguments = json!({ "format": format, "partial": args.partial, "from": path.file_name().map(|name| name.to_string_lossy()) });
+    let mut arguments = json!({ "format": format, "from": path.file_name().map(|name| name.to_string_lossy()) });
+    if args.partial {
+        arguments["partial"] = true.into();
+    }
     let work = async {
         read(&desk, format, path, extent).await.with_context(|| format!("nothing was imported from {}", path.display()))
     };

@@ -306,7 +306,7 @@ fn an_export_that_is_damaged_is_named_with_its_line_and_nothing_is_read() {
             );
             assert_eq!(ok(&target, &["export"]), before, "{from}: nothing was read");
         }
-        let newer = whole.replacen("\"version\":1", "\"version\":99", 1);
+        let newer = whole.replacen("\"version\":2", "\"version\":99", 1);
         empty.write_beside("export.jsonl", &newer);
         assert!(target.run(&["import", &file]).stderr.contains("update toolhost"));
     }

@@ -13,6 +13,7 @@ use crate::room::program;
 struct Mount(PathBuf);
 
 impl Drop for Mount {
+    #[expect(clippy::disallowed_methods, reason = "a full disk is mounted, which is no business of a workspace")]
     fn drop(&mut self) {
         // What is left mounted ends with the machine's namespace; nobody is left to hear of it.
         let _ = Command::new("umount").arg(&self.0).status();
@@ -20,6 +21,7 @@ impl Drop for Mount {
 }
 
 /// Mounts as `mount` is told; `None` where this user or this machine does not let it.
+#[expect(clippy::disallowed_methods, reason = "a full disk is mounted, which is no business of a workspace")]
 fn mount(arguments: &[&str], folder: &Path) -> Option<Mount> {
     let done = Command::new("mount").args(arguments).arg(folder).output().ok()?;
     if done.status.success() {

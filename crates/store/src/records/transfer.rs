@@ -257,8 +257,7 @@ impl Desk {
         }
         let current = sql("SELECT current_iteration FROM project WHERE id = $1").bind(project).one(&mut tx).await?;
         write(&Line::Current { iteration: current.get("current_iteration")? }, &mut tally)?;
-        let end = Line::End(tally.end());
-        write(&end, &mut tally)?;
+        write(&Line::End(tally.end()), &mut tally)?;
         Ok(lines)
     }
 

@@ -125,10 +125,16 @@ async fn a_host_whose_connections_are_half_open_keeps_its_place() {
     let Some((place, proxy, here)) = behind_a_network().await else { return };
     let audit = here.store.audit();
     audit.append(entry(here.project, Event::Started, "long")).await.unwrap();
+    let server = Postgres::shared().unwrap();
+    let first = "SELECT string_agg(CAST(pid AS TEXT), ',') FROM pg_stat_activity
+         WHERE application_name = 'toolhost' AND datname = current_database()";
+    let first = server.psql(url_of(&place), first);
     proxy.cut();
     audit.append(entry(here.project, Event::Started, "next")).await.unwrap();
     // The server notices late that the first connections are gone.
     proxy.notice();
+    let left = format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({first})");
+    until("the server notices", || server.psql(url_of(&place), &left) == "0").await;
     for _ in 0..3 {
         let other = place.room().await;
         assert_eq!(events(&other).await, pairs(&[("long", "started"), ("next", "started")]), "it lives");
