@@ -126,6 +126,15 @@ struct Approvals {
     session_open_max: Option<i64>,
     /// What they may keep in all: their calls, and what people are shown of them.
     session_bytes_max: Option<i64>,
+    /// As `--client-approvals`.
+    #[serde(default)]
+    client: bool,
+}
+
+/// What the configuration says of clients.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientSettings {
+    pub(crate) approvals: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
@@ -182,6 +191,7 @@ pub(crate) struct Resolved {
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
     pub(crate) asking: Asking,
+    pub(crate) client: ClientSettings,
     pub(crate) deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     pub(crate) home: PathBuf,
     pub(crate) path: String,
@@ -281,6 +291,7 @@ impl Settings {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
             asking: asking(self.unattended, &file.approvals)?,
+            client: ClientSettings { approvals: file.approvals.client },
             deploy: deploy(self.deploy_to.clone(), file.deploy, &folders.data_dir().join("toolhost"), &root)?,
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),

@@ -13,7 +13,7 @@ use toolhost_sandbox::{
 use toolhost_store::records::Who;
 use toolhost_store::{Entry, Event, Project, Records, Role, Store};
 
-use crate::settings::{Resolved, Settings};
+use crate::settings::{ClientSettings, Resolved, Settings};
 use crate::{Denied, Usage};
 
 /// Longest name of a project.
@@ -33,6 +33,7 @@ pub(crate) struct Host {
     pub(crate) ticket: Option<String>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) asking: Asking,
+    pub(crate) client: ClientSettings,
 }
 
 /// In whose name everything is done.
@@ -111,6 +112,7 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Host> {
         ticket: None,
         ids: Arc::new(RandomIds),
         asking: resolved.asking,
+        client: resolved.client,
     })
 }
 

@@ -22,7 +22,10 @@ pub(crate) struct Args {
     /// The agent's name: the author of its commits
     #[arg(long, default_value = "agent", env = "TOOLHOST_PERSONA")]
     persona: String,
-    /// Do not ask people in the client: only `toolhost review` decides
+    /// Let forms in the client answer approvals: whoever writes this program's input can then approve
+    #[arg(long, env = "TOOLHOST_CLIENT_APPROVALS")]
+    client_approvals: bool,
+    /// Ignore `approvals.client = true`: only terminals and `toolhost review` approve
     #[arg(long, env = "TOOLHOST_NO_CLIENT_APPROVALS")]
     no_client_approvals: bool,
     /// The ticket the work is about: tools for tickets take it where none is named
@@ -59,7 +62,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         profile: args.profile,
         persona: args.persona,
         user: host.user.name.clone(),
-        ask_in_client: !args.no_client_approvals,
+        ask_in_client: (args.client_approvals || host.client.approvals) && !args.no_client_approvals,
         names: if args.dotted_names { Names::Dotted } else { Names::Wire },
         instructions,
         version: env!("CARGO_PKG_VERSION").to_owned(),

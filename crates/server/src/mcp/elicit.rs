@@ -5,18 +5,20 @@
 //! names an ask by its id, which is looked up and must be this caller's: nothing in it is believed.
 
 use rmcp::model::{
-    CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    InputRequest, InputRequests, InputRequiredResult, ProtocolVersion,
+    CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    ElicitationSchema, InputRequest, InputRequests, InputRequiredResult, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
-use toolhost_contract::{Answer, BoxFuture, Outcome, visible};
+use toolhost_contract::{Answer, BoxFuture, Outcome, visible, visible_line};
 use toolhost_host::{Decision, Person, Presented, Presenter, Shown, ask_number};
 use toolhost_store::{Ask, AskKind};
 
 use super::service::Door;
 
+/// Longest name of a client that is kept, characters.
+const CLIENT_CHARS_MAX: usize = 60;
 /// The one form of a call.
 const FORM: &str = "decision";
 /// Where an answer given in a client comes from, for the audit.
@@ -35,18 +37,35 @@ pub(crate) enum Forms {
 }
 
 impl Forms {
+    /// What the client declared where its era has it declared: in `initialize` for as long as that session lasts, or else in
+    /// the very request. A session does not gain by what a request of it says.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
-        let able = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-        let Some(able) = able else { return Self::None };
-        // A client that names no kind of elicitation means forms.
-        if able.form.is_none() && able.url.is_some() {
-            return Self::None;
+        if let Some(session) = context.peer.peer_info() {
+            return if shows_forms(session.capabilities.elicitation.as_ref()) { Self::Asked } else { Self::None };
         }
-        match context.protocol_version() {
-            Some(version) if version >= ProtocolVersion::V_2026_07_28 => Self::Returned,
-            _ => Self::Asked,
+        let stateless = context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        let declared = context.meta.client_capabilities();
+        if stateless && shows_forms(declared.as_ref().and_then(|declared| declared.elicitation.as_ref())) {
+            Self::Returned
+        } else {
+            Self::None
         }
     }
+}
+
+/// A client that names no kind of elicitation means forms.
+fn shows_forms(able: Option<&ElicitationCapability>) -> bool {
+    able.is_some_and(|able| able.form.is_some() || able.url.is_none())
+}
+
+/// Whoever answers in a client is known by what the client says of itself, and acts for the user of the session.
+pub(crate) fn approver(context: &RequestContext<RoleServer>, user: &str) -> String {
+    let client = match context.peer.peer_info() {
+        Some(session) => Some(session.client_info.name.clone()),
+        None => context.meta.client_info().map(|client| client.name),
+    };
+    let name: String = visible_line(&client.unwrap_or_default()).chars().take(CLIENT_CHARS_MAX).collect();
+    format!("the client {} for {user}", if name.trim().is_empty() { "without a name" } else { name.trim() })
 }
 
 /// Asks by a request of the server's.

@@ -38,7 +38,7 @@ pub struct Door {
     pub persona: String,
     /// The user in whose name the agent works; who answers in the client is taken for them.
     pub user: String,
-    /// Whether people may be asked in the client, where it can.
+    /// Whether people may be asked in the client, where it can: then whoever speaks for the client decides.
     pub ask_in_client: bool,
     pub names: Names,
     pub instructions: String,
@@ -130,7 +130,7 @@ impl ServerHandler for McpService {
         let person = || Person {
             user_id: self.door.scope.user_id,
             project_id: self.door.scope.project_id,
-            name: self.door.user.clone(),
+            name: elicit::approver(&context, &self.door.user),
         };
         let mut answered = false;
         match forms {
