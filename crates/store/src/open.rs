@@ -47,6 +47,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (7, "file_change", include_str!("../migrations/0007_file_change.sql")),
     (8, "package", include_str!("../migrations/0008_package.sql")),
     (9, "session", include_str!("../migrations/0009_session.sql")),
+    (11, "ask_seen", include_str!("../migrations/0011_ask_seen.sql")),
 ];
 
 /// A database, open.

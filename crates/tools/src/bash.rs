@@ -140,7 +140,8 @@ impl Tool for Bash {
             visible_line(&input.cwd)
         );
         let summary = format!("run {}", input.command.lines().next().unwrap_or_default());
-        Ok(Some(Preview { summary, detail, rests_on: json!({ "workspace": access, "network": network }) }))
+        let rests_on = json!({ "workspace": access, "network": network });
+        Ok(Some(Preview { summary, detail, left_out: 0, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

@@ -39,6 +39,7 @@ mod people_commands;
 mod people_crash;
 mod people_mcp;
 mod people_reviews;
+mod people_sight;
 mod profiles;
 mod room;
 mod seeds_bugs;

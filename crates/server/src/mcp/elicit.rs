@@ -11,8 +11,8 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
-use toolhost_contract::{Answer, BoxFuture, Outcome, visible, visible_line};
-use toolhost_host::{Decision, Person, Presented, Presenter, Shown, ask_number};
+use toolhost_contract::{Answer, BoxFuture, Outcome, quoted, visible_line};
+use toolhost_host::{Decision, PAGE_BYTES_MAX, Person, Presented, Presenter, Queue, Shown, ask_id, ask_number};
 use toolhost_store::{Ask, AskKind};
 
 use super::service::Door;
@@ -23,8 +23,6 @@ const CLIENT_CHARS_MAX: usize = 60;
 const FORM: &str = "decision";
 /// Where an answer given in a client comes from, for the audit.
 const PLACE: &str = "mcp-client";
-/// Longest text of a form's message, characters: clients show it in a dialog.
-const MESSAGE_CHARS_MAX: usize = 8000;
 
 /// How this client can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +68,7 @@ pub(crate) fn approver(context: &RequestContext<RoleServer>, user: &str) -> Stri
 
 /// Asks by a request of the server's.
 pub(crate) struct Elicitation {
+    pub(crate) queue: Queue,
     pub(crate) peer: Peer<RoleServer>,
     pub(crate) person: Person,
 }
@@ -83,9 +82,9 @@ impl Presenter for Elicitation {
         self.person.clone()
     }
 
-    fn present<'a>(&'a self, _: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
+    fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
         Box::pin(async move {
-            let Some(form) = form(shown) else { return Presented::Gone };
+            let Some(form) = form(&self.queue, &self.person, ask, shown).await else { return Presented::Gone };
             match self.peer.create_elicitation(form).await {
                 Ok(result) => decision(shown, result).map_or(Presented::Gone, Presented::Decided),
                 Err(error) => {
@@ -120,32 +119,45 @@ pub(crate) async fn answer(door: &Door, person: &Person, request: &CallToolReque
 }
 
 /// What to return for a call that waits for a person, to a client that can ask.
-pub(crate) async fn required(door: &Door, outcome: &Outcome) -> Option<InputRequiredResult> {
+pub(crate) async fn required(door: &Door, person: &Person, outcome: &Outcome) -> Option<InputRequiredResult> {
     let status = outcome.data.get("status").and_then(Value::as_str)?;
     if !status.starts_with("pending_") {
         return None;
     }
     let id = outcome.data.get("approvalId").and_then(Value::as_str)?;
-    let (_, shown) = door.gate.queue().get(door.scope.project_id, ask_number(id)?).await.ok()?;
-    let request = InputRequest::Elicitation(ElicitRequest::new(form(&shown)?));
+    let queue = door.gate.queue();
+    let (ask, shown) = queue.get(door.scope.project_id, ask_number(id)?).await.ok()?;
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(queue, person, &ask, &shown).await?));
     Some(InputRequiredResult::new(Some(InputRequests::from([(FORM.to_owned(), request)])), Some(id.to_owned())))
 }
 
-fn form(shown: &Shown) -> Option<ElicitRequestParams> {
+/// The first page, with the answers that its person may give: the queue takes no others.
+async fn form(queue: &Queue, person: &Person, ask: &Ask, shown: &Shown) -> Option<ElicitRequestParams> {
     let text = match (shown.kind, shown.wanted) {
         (AskKind::Approval, _) => "Why not, or for `edit` the arguments as JSON",
         _ => "The text of an edit, of feedback or of an answer",
     };
-    let mut message = shown.render();
-    if shown.kind == AskKind::Approval {
-        message.push_str(&format!("\n\narguments: {}", visible(&shown.arguments.to_string())));
-    }
+    let pages = shown.pages();
     let mut answers = shown.answers().to_vec();
-    if let Some((cut, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
-        message.truncate(cut);
-        message.push_str("\n… this is not all of it: `toolhost review` shows the rest, and is where to allow it");
-        // What was not seen whole is not allowed.
-        answers.retain(|answer| shown.kind != AskKind::Approval || *answer == "deny");
+    if shown.is_long() {
+        // Any answer that agrees stands for all of them here.
+        let may_agree = queue.check_seen(person, ask, shown).await.is_ok();
+        answers.retain(|answer| may_agree || !shown.agrees(answer));
+    }
+    let mut message = pages.first().cloned().unwrap_or_default();
+    if pages.len() > 1 {
+        message.push_str(&format!(
+            "\n\nNOT ALL OF IT: this is page 1 of {}. `toolhost review show {} --all` shows the rest; until then it \
+             cannot be agreed to",
+            pages.len(),
+            ask_id(ask.number)
+        ));
+    } else if shown.kind == AskKind::Approval {
+        let arguments = format!("\n\narguments:\n{}", quoted(&shown.arguments.to_string()));
+        // They are beside the effect, which is there whole.
+        if message.len() + arguments.len() <= PAGE_BYTES_MAX {
+            message.push_str(&arguments);
+        }
     }
     let schema = json!({
         "type": "object",
@@ -170,9 +182,7 @@ fn decision(shown: &Shown, result: ElicitResult) -> Option<Decision> {
             let content = result.content.unwrap_or_default();
             let text = content.get("text").and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
             let word = content.get("decision").and_then(Value::as_str).unwrap_or_default();
-            let said = shown.answer(word, text).unwrap_or_else(|_| no());
-            let whole = shown.render().chars().count() <= MESSAGE_CHARS_MAX;
-            if shown.kind == AskKind::Approval && !whole { no() } else { said }
+            shown.answer(word, text).unwrap_or_else(|_| no())
         }
         ElicitationAction::Decline => no(),
         _ => return None,

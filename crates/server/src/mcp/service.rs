@@ -135,7 +135,9 @@ impl ServerHandler for McpService {
         let mut answered = false;
         match forms {
             elicit::Forms::Asked => {
-                hooks.presenter = Some(Arc::new(elicit::Elicitation { peer: context.peer.clone(), person: person() }));
+                let queue = self.door.gate.queue().clone();
+                let peer = context.peer.clone();
+                hooks.presenter = Some(Arc::new(elicit::Elicitation { queue, peer, person: person() }));
             }
             elicit::Forms::Returned => {
                 hooks.hold = Some(Duration::ZERO);
@@ -157,7 +159,7 @@ impl ServerHandler for McpService {
         // Who has just been asked and did not say is not asked again at once.
         if forms == elicit::Forms::Returned
             && !answered
-            && let Some(required) = elicit::required(&self.door, &outcome).await
+            && let Some(required) = elicit::required(&self.door, &person(), &outcome).await
         {
             return Ok(required.into());
         }
