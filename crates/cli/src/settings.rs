@@ -41,6 +41,8 @@ const HOME_TOOLCHAINS: &[&str] = &[
 /// Variables that say where a toolchain is; handed to commands as they are.
 const TOOLCHAIN_VARIABLES: &[&str] =
     &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "GOROOT"];
+/// Requests of one client that may be served at once.
+pub(crate) const CALLS_MAX: std::ops::RangeInclusive<usize> = 1..=1024;
 /// Longest time that a person is waited for: thirty days.
 const EXPIRE_SECONDS_MAX: u64 = 30 * 24 * 3600;
 /// What seals the journals of deploys.
@@ -131,10 +133,19 @@ struct Approvals {
     client: bool,
 }
 
+/// How a client is served.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mcp {
+    /// As `--calls-max`.
+    calls_max: Option<usize>,
+}
+
 /// What the configuration says of clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientSettings {
     pub(crate) approvals: bool,
+    pub(crate) calls_max: Option<usize>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
@@ -153,6 +164,8 @@ struct File {
     sandbox: Option<Sandbox>,
     #[serde(default)]
     approvals: Approvals,
+    #[serde(default)]
+    mcp: Mcp,
     #[serde(default)]
     deploy: Deploy,
     /// As `--database`.
@@ -291,7 +304,7 @@ impl Settings {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
             asking: asking(self.unattended, &file.approvals)?,
-            client: ClientSettings { approvals: file.approvals.client },
+            client: client(&file.approvals, &file.mcp)?,
             deploy: deploy(self.deploy_to.clone(), file.deploy, &folders.data_dir().join("toolhost"), &root)?,
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),
@@ -376,6 +389,14 @@ fn asking(flag: Option<UnattendedFlag>, file: &Approvals) -> anyhow::Result<Aski
         }
     }
     Ok(asking)
+}
+
+fn client(approvals: &Approvals, mcp: &Mcp) -> anyhow::Result<ClientSettings> {
+    if let Some(calls_max) = mcp.calls_max.filter(|calls_max| !CALLS_MAX.contains(calls_max)) {
+        let (least, most) = (CALLS_MAX.start(), CALLS_MAX.end());
+        bail!("the configuration's mcp.calls_max is {calls_max}; it goes from {least} to {most}");
+    }
+    Ok(ClientSettings { approvals: approvals.client, calls_max: mcp.calls_max })
 }
 
 fn choice(sandbox: Option<Sandbox>) -> FenceChoice {

@@ -17,6 +17,7 @@ mod files;
 mod git_guard;
 pub mod helper;
 mod local;
+mod memory;
 mod output;
 mod path;
 mod proxy;
@@ -40,6 +41,7 @@ pub use executor::{
 };
 pub use fence::{FenceChoice, FenceReport, Probe, Tier};
 pub use local::{Limits, LocalConfig, LocalExecutor};
+pub use memory::give_memory_back;
 pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, is_git_internal};
 pub use shell::{Parsed, SimpleCommand, parse_command};

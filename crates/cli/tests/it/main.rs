@@ -34,6 +34,7 @@ mod keys;
 mod laws;
 mod machines_by_tool;
 mod mcp;
+mod mcp_bounds;
 mod newcomer;
 mod people_commands;
 mod people_crash;

@@ -16,6 +16,7 @@ use toolhost_host::{Decision, PAGE_BYTES_MAX, Person, Presented, Presenter, Queu
 use toolhost_store::{Ask, AskKind};
 
 use super::service::Door;
+use super::slots::Slot;
 
 /// Longest name of a client that is kept, characters.
 const CLIENT_CHARS_MAX: usize = 60;
@@ -70,6 +71,8 @@ pub(crate) fn approver(context: &RequestContext<RoleServer>, user: &str) -> Stri
 pub(crate) struct Elicitation {
     pub(crate) queue: Queue,
     pub(crate) peer: Peer<RoleServer>,
+    /// Of the call that asks.
+    pub(crate) slot: Option<Slot>,
     pub(crate) person: Person,
 }
 
@@ -85,6 +88,7 @@ impl Presenter for Elicitation {
     fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
         Box::pin(async move {
             let Some(form) = form(&self.queue, &self.person, ask, shown).await else { return Presented::Gone };
+            let _waiting = self.slot.as_ref().map(Slot::wait_for_the_client);
             match self.peer.create_elicitation(form).await {
                 Ok(result) => decision(shown, result).map_or(Presented::Gone, Presented::Decided),
                 Err(error) => {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
 use toolhost_host::{Gate, Hooks, Person, Registered};
 
+use super::slots::Slot;
 use super::{elicit, render};
 
 /// Tools of one page of `tools/list`.
@@ -40,6 +41,10 @@ pub struct Door {
     pub user: String,
     /// Whether people may be asked in the client, where it can: then whoever speaks for the client decides.
     pub ask_in_client: bool,
+    /// Calls of the client that are served at once; further ones wait.
+    pub calls_max: usize,
+    /// Called when the client has asked nothing for a moment: the time to give memory back.
+    pub when_idle: fn(),
     pub names: Names,
     pub instructions: String,
     pub version: String,
@@ -137,7 +142,8 @@ impl ServerHandler for McpService {
             elicit::Forms::Asked => {
                 let queue = self.door.gate.queue().clone();
                 let peer = context.peer.clone();
-                hooks.presenter = Some(Arc::new(elicit::Elicitation { queue, peer, person: person() }));
+                let slot = context.extensions.get::<Slot>().cloned();
+                hooks.presenter = Some(Arc::new(elicit::Elicitation { queue, peer, slot, person: person() }));
             }
             elicit::Forms::Returned => {
                 hooks.hold = Some(Duration::ZERO);
