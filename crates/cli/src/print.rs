@@ -5,7 +5,7 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 pub(crate) use toolhost_contract::visible;
-use toolhost_contract::visible_json;
+use toolhost_contract::{QUOTE_CONTINUED, QUOTE_MARK, visible_json};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -17,6 +17,13 @@ pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 pub(crate) fn line(text: impl std::fmt::Display) {
     // A closed pipe is the reader's choice.
     let _ = writeln!(anstream::stdout(), "{text}");
+}
+
+/// As [`line`], for what must have been printed for something else to happen.
+pub(crate) fn whole(text: impl std::fmt::Display) -> std::io::Result<()> {
+    let mut out = anstream::stdout();
+    writeln!(out, "{text}")?;
+    out.flush()
 }
 
 /// Prints a line for people beside the output.
@@ -65,6 +72,59 @@ pub(crate) fn diff_line(line: &str) -> String {
         Some(b'-') => paint(BAD, line),
         _ => line.to_owned(),
     }
+}
+
+/// Columns that a terminal has at the least.
+const COLUMNS: usize = 78;
+
+/// What a person is shown of an ask, in colour. On a terminal marked lines are broken before it breaks them: the rest of
+/// a long one would otherwise begin a line without its mark.
+pub(crate) fn asked(text: &str, on_terminal: bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for line in text.split('\n') {
+        if !shown.is_empty() {
+            shown.push('\n');
+        }
+        let Some(quoted) = line.strip_prefix(QUOTE_MARK) else {
+            let is_warning = line.starts_with("NOT ALL OF IT");
+            shown.push_str(&if is_warning { paint(BAD.bold(), line) } else { line.to_owned() });
+            continue;
+        };
+        let style = match quoted.as_bytes().first() {
+            Some(b'+') => GOOD,
+            Some(b'-') => BAD,
+            _ => Style::new(),
+        };
+        let mut rest = quoted;
+        let mut mark = QUOTE_MARK;
+        loop {
+            let cut = if on_terminal { fitting(rest, COLUMNS - QUOTE_CONTINUED.chars().count()) } else { rest.len() };
+            shown.push_str(&format!("{DIM}{mark}{DIM:#}{style}{}{style:#}", &rest[..cut]));
+            rest = &rest[cut..];
+            if rest.is_empty() {
+                break;
+            }
+            shown.push('\n');
+            mark = QUOTE_CONTINUED;
+        }
+    }
+    shown
+}
+
+/// How many bytes of a line fit into so many columns: a tab takes up to eight, and so does whatever may be wide two.
+fn fitting(line: &str, columns: usize) -> usize {
+    let mut taken = 0;
+    for (at, c) in line.char_indices() {
+        taken += match c {
+            '\t' => 8,
+            '\u{1100}'.. => 2,
+            _ => 1,
+        };
+        if taken > columns {
+            return at;
+        }
+    }
+    line.len()
 }
 
 /// Longest cell of a table, characters.

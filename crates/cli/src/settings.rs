@@ -43,6 +43,8 @@ const HOME_TOOLCHAINS: &[&str] = &[
 /// Variables that say where a toolchain is; handed to commands as they are.
 const TOOLCHAIN_VARIABLES: &[&str] =
     &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "NVM_DIR", "JAVA_HOME", "GOROOT"];
+/// Requests of one client that may be served at once.
+pub(crate) const CALLS_MAX: std::ops::RangeInclusive<usize> = 1..=1024;
 /// Longest time that a person is waited for: thirty days.
 const EXPIRE_SECONDS_MAX: u64 = 30 * 24 * 3600;
 /// What seals the journals of deploys.
@@ -202,6 +204,24 @@ struct Approvals {
     session_open_max: Option<i64>,
     /// What they may keep in all: their calls, and what people are shown of them.
     session_bytes_max: Option<i64>,
+    /// As `--client-approvals`.
+    #[serde(default)]
+    client: bool,
+}
+
+/// How a client is served.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mcp {
+    /// As `--calls-max`.
+    calls_max: Option<usize>,
+}
+
+/// What the configuration says of clients.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientSettings {
+    pub(crate) approvals: bool,
+    pub(crate) calls_max: Option<usize>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
@@ -220,6 +240,8 @@ struct File {
     sandbox: Option<Sandbox>,
     #[serde(default)]
     approvals: Approvals,
+    #[serde(default)]
+    mcp: Mcp,
     #[serde(default)]
     deploy: Deploy,
     #[serde(default)]
@@ -265,6 +287,7 @@ pub(crate) struct Resolved {
     pub(crate) fence: FenceChoice,
     pub(crate) limits: Limits,
     pub(crate) asking: Asking,
+    pub(crate) client: ClientSettings,
     pub(crate) deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     /// Beside the configuration: what signs checkpoints of the audit.
     pub(crate) audit_key: PathBuf,
@@ -380,6 +403,7 @@ impl Settings {
             asking: asking(self.unattended, &file.approvals)?,
             deploy: deploy(self.deploy_to.clone(), file.deploy, &data, &root)?,
             known,
+            client: client(&file.approvals, &file.mcp)?,
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),
             project: self.project.clone().or(file.project),
@@ -473,6 +497,14 @@ fn asking(flag: Option<UnattendedFlag>, file: &Approvals) -> anyhow::Result<Aski
         }
     }
     Ok(asking)
+}
+
+fn client(approvals: &Approvals, mcp: &Mcp) -> anyhow::Result<ClientSettings> {
+    if let Some(calls_max) = mcp.calls_max.filter(|calls_max| !CALLS_MAX.contains(calls_max)) {
+        let (least, most) = (CALLS_MAX.start(), CALLS_MAX.end());
+        bail!("the configuration's mcp.calls_max is {calls_max}; it goes from {least} to {most}");
+    }
+    Ok(ClientSettings { approvals: approvals.client, calls_max: mcp.calls_max })
 }
 
 fn choice(sandbox: Option<Sandbox>) -> FenceChoice {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
-use toolhost_contract::{Answer, BoxFuture, ToolError};
+use toolhost_contract::{Answer, BoxFuture, ToolError, quoted};
 use toolhost_host::{
-    Decision, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Registry, Shown, Standing, ask_id,
+    Decision, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Queue, Registry, Shown, Standing, ask_id,
 };
 use toolhost_store::{Ask, AskKind, AskState};
 
 use crate::Usage;
 use crate::editor;
-use crate::print::{self, BAD, BOLD, DIM, WARN, paint, visible};
+use crate::print::{self, BAD, DIM, WARN, paint, visible};
 
 /// Lines typed ahead that wait for a question.
 const LINES_MAX: usize = 16;
@@ -24,6 +24,7 @@ const LINES_MAX: usize = 16;
 /// The terminal, if a person is at it.
 pub(crate) struct Terminal {
     person: Person,
+    queue: Queue,
     registry: Option<Arc<Registry>>,
     /// Read by one thread of its own for as long as the process lives: a read cannot be taken back.
     lines: tokio::sync::Mutex<Option<mpsc::Receiver<String>>>,
@@ -46,8 +47,8 @@ pub(crate) fn agreed(question: &str, instead: &str) -> anyhow::Result<bool> {
 }
 
 impl Terminal {
-    pub(crate) fn new(person: Person, registry: Option<Arc<Registry>>) -> Self {
-        Self { person, registry, lines: tokio::sync::Mutex::new(None) }
+    pub(crate) fn new(person: Person, queue: Queue, registry: Option<Arc<Registry>>) -> Self {
+        Self { person, queue, registry, lines: tokio::sync::Mutex::new(None) }
     }
 
     /// The next line; `None` when the terminal has gone.
@@ -65,9 +66,13 @@ impl Terminal {
     /// Shows the ask and asks until something is understood. Nothing but a clear yes is a yes.
     pub(crate) async fn ask(&self, ask: &Ask, shown: &Shown) -> Presented {
         self.forget_typed().await;
-        show(ask, shown);
+        let mut pages = Pages::of(shown);
+        show_first(ask, &mut pages);
         loop {
-            print::note(menu(shown));
+            if let Err(error) = self.tell_seen(ask, shown, &pages).await {
+                print::note(format_args!("{} {}", paint(BAD, "not written down:"), visible(&error.message)));
+            }
+            print::note(menu(shown, &pages));
             let Some(line) = self.line().await else { return Presented::Gone };
             let line = line.trim();
             let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
@@ -75,15 +80,19 @@ impl Terminal {
             let word = whole_word(shown, word);
             let said = match word {
                 "later" => return Presented::Gone,
+                "more" if pages.are_left() => {
+                    pages.show_next();
+                    continue;
+                }
                 "rule" => self.by_rule(shown).await,
                 "" => continue,
                 "answer" if shown.kind == AskKind::Question => shown.answer("answer", Some(line.to_owned())).map(plain),
                 _ => self.with_text(shown, word, rest).await,
             };
-            let said = said.and_then(|said| match said {
-                Some(decision) => self.check(shown, &decision.answer).map(|()| Some(decision)),
-                None => Ok(None),
-            });
+            let said = match said {
+                Ok(Some(decision)) => self.check(ask, shown, &decision).await.map(|()| Some(decision)),
+                said => said,
+            };
             match said {
                 Ok(Some(decision)) => return Presented::Decided(decision),
                 Ok(None) => {}
@@ -93,12 +102,12 @@ impl Terminal {
     }
 
     async fn by_rule(&self, shown: &Shown) -> Result<Option<Decision>, ToolError> {
-        let Some(rule) = shown.rule_text() else {
+        let Some(rule) = shown.rule_text().map(|rule| print::asked(&quoted(&rule), true)) else {
             print::note(paint(WARN, "this is allowed one call at a time, never by a rule"));
             return Ok(None);
         };
         let hours = PERMIT_LIVES_MS_DEFAULT / 3_600_000;
-        print::note(format_args!("allow {} for {hours} hours? y = yes, anything else = no", paint(BOLD, &rule)));
+        print::note(format_args!("{rule}\nallow this for {hours} hours? y = yes, anything else = no"));
         let yes = self.line().await.is_some_and(|line| is_yes(&line));
         let conditions = shown.rule.clone().filter(|_| yes);
         let standing = conditions.map(|conditions| Standing { conditions, lives_ms: PERMIT_LIVES_MS_DEFAULT });
@@ -128,8 +137,16 @@ impl Terminal {
         shown.answer(word, text).map(plain)
     }
 
-    /// Edited arguments must be such that the tool takes them.
-    pub(crate) fn check(&self, shown: &Shown, answer: &Answer) -> Result<(), ToolError> {
+    /// Somebody who has been shown the last page has been shown all of them.
+    async fn tell_seen(&self, ask: &Ask, shown: &Shown, pages: &Pages) -> Result<(), ToolError> {
+        if pages.are_left() { Ok(()) } else { self.queue.saw(&self.person, ask, shown, self.place()).await }
+    }
+
+    /// What the queue will say of it, said while it can be said otherwise; and edited arguments must be such that the tool
+    /// takes them.
+    pub(crate) async fn check(&self, ask: &Ask, shown: &Shown, decision: &Decision) -> Result<(), ToolError> {
+        let answer = &decision.answer;
+        self.queue.check(&self.person, ask, shown, answer).await?;
         if let (Answer::AllowEdited { arguments }, Some(registry)) = (answer, &self.registry)
             && let Some(tool) = registry.get(&shown.tool)
         {
@@ -183,35 +200,67 @@ fn read_lines() -> mpsc::Receiver<String> {
     received
 }
 
-/// All there is to see of an ask.
-pub(crate) fn show(ask: &Ask, shown: &Shown) {
+/// What an ask shows, and how much of it has been on the screen.
+struct Pages {
+    pages: Vec<String>,
+    shown: usize,
+    rule: Option<String>,
+}
+
+impl Pages {
+    fn of(shown: &Shown) -> Self {
+        // A question has no commands that could not be its answer, and is never long.
+        let pages = if shown.kind == AskKind::Question { vec![shown.render()] } else { shown.pages() };
+        Self { pages, shown: 0, rule: shown.rule_text() }
+    }
+
+    fn are_left(&self) -> bool {
+        self.shown < self.pages.len()
+    }
+
+    fn show_next(&mut self) {
+        let Some(page) = self.pages.get(self.shown) else { return };
+        self.shown += 1;
+        print::note(print::asked(page, true));
+        if self.are_left() {
+            let note = format_args!("NOT ALL OF IT: page {} of {}", self.shown, self.pages.len());
+            print::note(paint(BAD.bold(), note));
+        } else if let Some(rule) = &self.rule {
+            print::note(format_args!("{}\n{}", paint(DIM, "its rule would be:"), print::asked(&quoted(rule), true)));
+        }
+    }
+}
+
+/// The first page of an ask, or all of a short one.
+fn show_first(ask: &Ask, pages: &mut Pages) {
     let what = match ask.kind {
         AskKind::Approval => "approval needed",
         AskKind::Review => "review wanted",
         AskKind::Question => "question",
     };
     print::note(format_args!("\n{} {}", paint(WARN, what), paint(DIM, ask_id(ask.number))));
-    for line in shown.render().lines() {
-        print::note(print::diff_line(line));
-    }
-    if let Some(rule) = shown.rule_text() {
-        print::note(paint(DIM, format_args!("its rule would be: {rule}")));
-    }
+    pages.show_next();
 }
 
-fn menu(shown: &Shown) -> String {
+fn menu(shown: &Shown, pages: &Pages) -> String {
+    let left = pages.are_left();
     let mut words = match shown.kind {
+        AskKind::Approval if left || shown.left_out > 0 => vec!["[d]eny COMMENT"],
         AskKind::Approval if !shown.editable => vec!["[a]llow", "[d]eny COMMENT"],
         AskKind::Approval => vec!["[a]llow", "[e]dit", "[d]eny COMMENT"],
         AskKind::Question if shown.answers().contains(&"yes") => vec!["[y]es", "[n]o", "[c]ancel"],
         AskKind::Question => vec!["the answer in one line", "[c]ancel"],
+        AskKind::Review if left => vec!["[e]dit", "[c]ancel"],
         AskKind::Review if shown.answers().contains(&"feedback") => {
             vec!["[p]ass", "[e]dit", "[f]eedback TEXT", "[c]ancel"]
         }
         AskKind::Review => vec!["[p]ass", "[e]dit", "[c]ancel"],
     };
-    if shown.rule.is_some() {
+    if shown.rule.is_some() && !left {
         words.insert(1, "allow by [r]ule");
+    }
+    if left {
+        words.insert(0, "[m]ore");
     }
     words.push("[l]ater");
     words.join("  ")
@@ -226,6 +275,7 @@ fn whole_word<'a>(shown: &Shown, typed: &'a str) -> &'a str {
         "d" | "deny" | "n" | "no" if approval => "deny",
         "r" | "rule" if shown.rule.is_some() => "rule",
         "e" | "edit" if shown.kind != AskKind::Question => "edit",
+        "m" | "more" if shown.kind != AskKind::Question => "more",
         "l" | "later" => "later",
         "p" | "pass" if shown.kind == AskKind::Review => "pass",
         "f" | "feedback" if shown.kind == AskKind::Review => "feedback",

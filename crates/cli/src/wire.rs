@@ -15,7 +15,7 @@ use toolhost_store::records::Who;
 use toolhost_store::{Entry, Error, Event, Outage, Project, Records, Role, Store};
 
 use crate::known::Known;
-use crate::settings::{Resolved, Settings};
+use crate::settings::{ClientSettings, Resolved, Settings};
 use crate::{Denied, Usage, print};
 
 /// Longest name of a project.
@@ -46,6 +46,7 @@ pub(crate) struct Host {
     pub(crate) ticket: Option<String>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) asking: Asking,
+    pub(crate) client: ClientSettings,
 }
 
 /// In whose name everything is done.
@@ -129,6 +130,7 @@ pub(crate) async fn open_for(settings: &Settings, need: Need) -> anyhow::Result<
         ticket: None,
         ids: Arc::new(RandomIds),
         asking: resolved.asking,
+        client: resolved.client,
     })
 }
 

@@ -24,4 +24,4 @@ pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, Work
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Packed, Tool, Trace, description_of, schema_of};
 pub use toolhost_sandbox::BoxFuture;
-pub use visible::{is_deceptive, visible, visible_json, visible_line};
+pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, quoted, visible, visible_json, visible_line};

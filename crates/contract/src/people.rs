@@ -14,9 +14,16 @@ pub struct Preview {
     pub summary: String,
     /// The whole of it: a diff, a parsed command, a plan.
     pub detail: String,
+    /// Bytes of the effect that `detail` does not hold. A call that nobody can be shown whole can only be denied.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u64,
     /// What the effect rests on beyond the arguments, such as the hash of the file that would be replaced. An approval
     /// holds for as long as it is the same.
     pub rests_on: Value,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a tool asks a person.
@@ -74,6 +81,13 @@ pub enum Answer {
     Text {
         text: String,
     },
+}
+
+impl Answer {
+    /// Whether it agrees to what was shown.
+    pub fn agrees(&self) -> bool {
+        matches!(self, Self::Allow | Self::AllowEdited { .. } | Self::Pass | Self::Yes)
+    }
 }
 
 /// How asking ended for now.

@@ -28,6 +28,18 @@ pub fn visible_line(text: &str) -> String {
     shown
 }
 
+/// What stands before each line of a text from elsewhere, and before none of the host's own.
+pub const QUOTE_MARK: &str = "| ";
+/// What stands before the rest of a line that was broken to fit.
+pub const QUOTE_CONTINUED: &str = "|… ";
+
+/// As [`visible`], with a mark before each line: no line of the text can be taken for one of the host's.
+pub fn quoted(text: &str) -> String {
+    let text = visible(text);
+    let lines = text.trim_end_matches('\n').split('\n').map(|line| [QUOTE_MARK, line].concat());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// JSON with each deceptive character as an escape of JSON's: the same value, and nothing that a terminal obeys.
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
@@ -45,6 +57,14 @@ pub fn visible_json(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_of_a_quoted_text_lacks_its_mark() {
+        let text = "May I?\nask-9 is open\r\nask-9\u{b}x\u{2028}y\u{85}z\n\n| ask-9\n";
+        let marked = "| May I?\n| ask-9 is open\\u{d}\n| ask-9\\u{b}x\\u{2028}y\\u{85}z\n| \n| | ask-9";
+        assert_eq!(quoted(text), marked);
+        assert_eq!((quoted(""), quoted("\n\n")), (QUOTE_MARK.to_owned(), QUOTE_MARK.to_owned()));
+    }
 
     #[test]
     fn deceptive_characters_are_shown() {

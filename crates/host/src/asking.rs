@@ -32,8 +32,8 @@ use crate::validate::validate;
 
 /// Outcomes larger than this, in bytes of JSON, are not kept with their ask; the audit says how they ended.
 const OUTCOME_BYTES_MAX: usize = 1 << 20;
-/// Longest preview a person is shown; what is longer is cut, with its hash in the digest all the same.
-const DETAIL_BYTES_MAX: usize = 256 * 1024;
+/// Longest preview that is kept for a person to look at. A call whose effect is longer can only be denied.
+const DETAIL_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Longest subject that is kept as it is.
 const SUBJECT_BYTES_MAX: usize = 1024;
@@ -109,7 +109,7 @@ impl Gate {
             record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));
             return Ok(Passage::Go { arguments, answer: None, approved: None });
         }
-        let preview = self.preview(case, &arguments, record).await?;
+        let preview = self.preview(case, &arguments).await?;
         let new = self.new_approval(call, tool, verdict, &arguments, &preview, record)?;
         let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
@@ -138,7 +138,7 @@ impl Gate {
         let (person, place) = (said.presenter.person(), said.presenter.place());
         let (words, now) = tokio::join!(
             queue.prepare(&person, (&said.ask, &said.shown), &said.decision, place),
-            self.preview(case, &arguments, record),
+            self.preview(case, &arguments),
         );
         let words = words?;
         match now {
@@ -253,7 +253,7 @@ impl Gate {
         // A person may have looked long ago: what they allowed must still be what would happen.
         let now = match seen {
             Some(seen) => seen?,
-            None => self.preview(case, &arguments, record).await?,
+            None => self.preview(case, &arguments).await?,
         };
         if effect_digest(&now) != ask.effect_digest {
             self.told(call, ask.number, record).await?;
@@ -273,7 +273,7 @@ impl Gate {
     }
 
     /// What a person is shown: what the tool says the call would do, or else its arguments.
-    async fn preview(&self, case: Case<'_>, arguments: &Value, record: &Record) -> Result<Preview, ToolError> {
+    async fn preview(&self, case: Case<'_>, arguments: &Value) -> Result<Preview, ToolError> {
         let Case { call, tool, profile, hooks, .. } = case;
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
         let shelf = Shelf { gate: self, profile };
@@ -282,9 +282,17 @@ impl Gate {
         let made = tool.tool.preview(&ctx, arguments.clone()).await?;
         Ok(made.unwrap_or_else(|| Preview {
             summary: format!("{}: {}", tool.facts.name, tool.facts.title),
-            detail: serde_json::to_string_pretty(&record.arguments).unwrap_or_default(),
+            // Not as the audit keeps them, which shortens them.
+            detail: serde_json::to_string_pretty(&self.without_secrets(arguments)).unwrap_or_default(),
+            left_out: 0,
             rests_on: Value::Null,
         }))
+    }
+
+    fn without_secrets(&self, arguments: &Value) -> Value {
+        let mut shown = arguments.clone();
+        self.config.redactor.redact_json(&mut shown);
+        shown
     }
 
     fn new_approval(
@@ -298,9 +306,17 @@ impl Gate {
     ) -> Result<NewAsk, ToolError> {
         let mut detail = preview.detail.clone();
         self.config.redactor.redact(&mut detail);
+        let mut left_out = preview.left_out;
         if detail.len() > DETAIL_BYTES_MAX {
-            let cut = crate::record::clip(&detail, DETAIL_BYTES_MAX);
-            detail = format!("{cut}\n… {} bytes more", detail.len() - cut.len());
+            let kept = detail.floor_char_boundary(DETAIL_BYTES_MAX);
+            left_out = left_out.saturating_add((detail.len() - kept) as u64);
+            detail.truncate(kept);
+        }
+        let mut shown_arguments = self.without_secrets(arguments);
+        // Whoever edits them begins with all of them, or not at all.
+        let whole = json_bytes(&shown_arguments) <= DETAIL_BYTES_MAX;
+        if !whole {
+            shown_arguments.clone_from(&record.arguments);
         }
         let mut summary = preview.summary.clone();
         self.config.redactor.redact(&mut summary);
@@ -308,15 +324,18 @@ impl Gate {
             kind: AskKind::Approval,
             summary,
             detail,
+            left_out,
             why: verdict.why.clone(),
-            arguments: record.arguments.clone(),
+            arguments: shown_arguments,
+            editable: whole && !tool.facts.always_asks,
             // A rule is shown and kept as it is: one over a secret is not offered.
             rule: suggest(&tool.facts, arguments).filter(|rule| {
-                rule.values().all(|pattern| {
-                    let mut shown = pattern.clone();
-                    self.config.redactor.redact(&mut shown);
-                    shown == *pattern
-                })
+                left_out == 0
+                    && rule.values().all(|pattern| {
+                        let mut shown = pattern.clone();
+                        self.config.redactor.redact(&mut shown);
+                        shown == *pattern
+                    })
             }),
             ..blank(call, tool)
         };
@@ -547,6 +566,7 @@ fn blank(call: &Call, tool: &Registered) -> Shown {
         profile: call.caller.profile.clone(),
         summary: String::new(),
         detail: String::new(),
+        left_out: 0,
         arguments: Value::Null,
         rule: None,
         editable: !tool.facts.always_asks,

@@ -164,10 +164,10 @@ impl Queue {
                 None => {
                     // Listened for before looking, so that an answer in between is not missed.
                     let answered = self.listen();
-                    let (ask, _) = self.get(project, number).await?;
+                    let state = self.asks.state(project, number).await.map_err(ToolError::internal)?;
                     let late = until.is_some_and(|until| tokio::time::Instant::now() >= until);
-                    if ask.state != AskState::Open || late {
-                        return Ok(ask);
+                    if state != Some(AskState::Open) || late {
+                        return Ok(self.get(project, number).await?.0);
                     }
                     answered
                 }
@@ -181,6 +181,44 @@ impl Queue {
         }
     }
 
+    /// Writes down that a person has been shown all of an ask. Who agrees to one of several pages must have been.
+    pub async fn saw(&self, person: &Person, ask: &Ask, shown: &Shown, place: &'static str) -> Result<(), ToolError> {
+        if !shown.is_long() || self.has_seen(person, ask, shown).await? {
+            return Ok(());
+        }
+        let (number, digest) = (ask.number, shown.digest());
+        let kept = json!({ "ask": ask_id(number), "say": "seen", "place": place, "shown": digest });
+        let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
+        let change = AskChange::Seen { number, account_id: person.user_id, digest, place };
+        self.audit.append_with(row, change).await.map_err(refusal)
+    }
+
+    async fn has_seen(&self, person: &Person, ask: &Ask, shown: &Shown) -> Result<bool, ToolError> {
+        let seen = self.asks.was_seen(person.project_id, ask.number, person.user_id, &shown.digest()).await;
+        seen.map_err(ToolError::internal)
+    }
+
+    /// Whether a person may say this: it is an answer to what was asked, and they agree to nothing that they were not shown
+    /// whole. Every way to an answer passes here.
+    pub async fn check(&self, person: &Person, ask: &Ask, shown: &Shown, answer: &Answer) -> Result<(), ToolError> {
+        shown.check(answer)?;
+        if answer.agrees() { self.check_seen(person, ask, shown).await } else { Ok(()) }
+    }
+
+    /// Whether the person has been shown all of it.
+    pub async fn check_seen(&self, person: &Person, ask: &Ask, shown: &Shown) -> Result<(), ToolError> {
+        if !shown.is_long() || self.has_seen(person, ask, shown).await? {
+            return Ok(());
+        }
+        let (id, pages) = (ask_id(ask.number), shown.pages().len());
+        let message = format!(
+            "{} has not been shown all {pages} pages of {id}: `toolhost review show {id} --all` shows them, and then it \
+             can be answered so",
+            visible(&person.name)
+        );
+        Err(ToolError::new(ErrorKind::Validation, message))
+    }
+
     /// Writes down what a person says. The first answer stays.
     pub async fn decide(
         &self,
@@ -191,7 +229,7 @@ impl Queue {
     ) -> Result<Ask, ToolError> {
         self.need_editor(person).await?;
         let (ask, shown) = self.get(person.project_id, number).await?;
-        self.write(self.words(person, &ask, &shown, &decision, place)?).await?;
+        self.write(self.words(person, &ask, &shown, &decision, place).await?).await?;
         Ok(self.get(person.project_id, number).await?.0)
     }
 
@@ -205,10 +243,10 @@ impl Queue {
         place: &'static str,
     ) -> Result<Words, ToolError> {
         self.need_editor(person).await?;
-        self.words(person, ask, shown, decision, place)
+        self.words(person, ask, shown, decision, place).await
     }
 
-    fn words(
+    async fn words(
         &self,
         person: &Person,
         ask: &Ask,
@@ -217,7 +255,7 @@ impl Queue {
         place: &'static str,
     ) -> Result<Words, ToolError> {
         let number = ask.number;
-        shown.check(&decision.answer)?;
+        self.check(person, ask, shown, &decision.answer).await?;
         let permit = match &decision.rule {
             Some(standing) => Some(permit(ask, shown, standing, &decision.answer)?),
             None => None,

@@ -4,11 +4,19 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolhost_contract::{Answer, Effect, ErrorKind, ToolError, Wanted, visible, visible_line};
+use sha2::{Digest, Sha256};
+use toolhost_contract::{
+    Answer, Effect, ErrorKind, QUOTE_CONTINUED, QUOTE_MARK, ToolError, Wanted, quoted, visible, visible_line,
+};
 use toolhost_store::AskKind;
 
 /// Longest text a person may answer with, bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Longest page, bytes: what a person can be expected to look at in one go, and what the form of a client can hold.
+pub const PAGE_BYTES_MAX: usize = 8000;
+/// The same in lines: empty ones, too, push what stands before them out of sight.
+pub const PAGE_LINES_MAX: usize = 200;
 
 /// What a person is shown. Rendered, nothing in it can deceive them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +34,9 @@ pub struct Shown {
     pub summary: String,
     /// The real effect, or the text to look at.
     pub detail: String,
+    /// Bytes of the effect that `detail` does not hold: then nobody can be shown all of it, and it can only be denied.
+    #[serde(default)]
+    pub left_out: u64,
     /// Redacted.
     pub arguments: Value,
     /// What a rule that allows this and its like would say; `None`: only a person may.
@@ -43,28 +54,72 @@ fn yes() -> bool {
 }
 
 impl Shown {
-    /// All of it as a text for people, without anything deceptive.
+    /// All of it as a text for people, without anything deceptive: each line that is not the host's own has a mark.
     pub fn render(&self) -> String {
         let persona = visible_line(&self.persona);
         let mut text = match self.kind {
-            AskKind::Approval => {
-                let summary = visible_line(&self.summary);
-                let mut text = format!("{persona} ({}) wants: {summary}", visible_line(&self.profile));
-                if !self.why.is_empty() {
-                    text.push_str(&format!("\nasked because {}", visible_line(&self.why)));
-                }
-                text
-            }
-            AskKind::Review => {
-                format!("{persona} asks for a review of {}, round {}", visible_line(&self.title), self.round)
-            }
-            AskKind::Question => format!("{persona} asks: {}", self.summary),
+            AskKind::Approval => format!("{persona} ({}) wants:\n", visible_line(&self.profile)),
+            AskKind::Review => format!("{persona} asks for a review, round {}:\n", self.round),
+            AskKind::Question => format!("{persona} asks:\n"),
         };
+        text.push_str(&quoted(if self.kind == AskKind::Review { &self.title } else { &self.summary }));
+        if self.kind == AskKind::Approval && !self.why.is_empty() {
+            text.push_str(&format!("\nasked because {}", visible_line(&self.why)));
+        }
+        // First and last: no page in between hides it.
+        let cut = (self.left_out > 0).then(|| {
+            format!(
+                "\nNOT ALL OF IT: {} more bytes of what it would do are too many to keep, so it can only be denied",
+                self.left_out
+            )
+        });
+        text.extend(cut.clone());
         if !self.detail.is_empty() {
             text.push_str("\n\n");
-            text.push_str(self.detail.trim_end_matches('\n'));
+            text.push_str(&quoted(&self.detail));
+            text.extend(cut);
         }
-        visible(&text)
+        text
+    }
+
+    /// What is rendered, in pages of at most [`PAGE_BYTES_MAX`] and [`PAGE_LINES_MAX`]; there is always one.
+    pub fn pages(&self) -> Vec<String> {
+        let text = self.render();
+        let mut pages = vec![String::new()];
+        let mut lines = 0;
+        let mut put = |line: &str| {
+            let page = pages.last().map_or(0, String::len);
+            if page > 0 && (page + 1 + line.len() > PAGE_BYTES_MAX || lines == PAGE_LINES_MAX) {
+                pages.push(String::new());
+                lines = 0;
+            }
+            if let Some(page) = pages.last_mut() {
+                page.push_str(if lines == 0 { "" } else { "\n" });
+                page.push_str(line);
+                lines += 1;
+            }
+        };
+        for line in text.split('\n') {
+            let mark = if line.starts_with(QUOTE_MARK) { QUOTE_CONTINUED } else { "" };
+            let (mut rest, mut before) = (line, "");
+            while before.len() + rest.len() > PAGE_BYTES_MAX {
+                let cut = rest.floor_char_boundary(PAGE_BYTES_MAX - before.len());
+                put(&[before, &rest[..cut]].concat());
+                (rest, before) = (&rest[cut..], mark);
+            }
+            put(&[before, rest].concat());
+        }
+        pages
+    }
+
+    /// Whether it is more than one page: then who agrees to it must have been shown all of them.
+    pub fn is_long(&self) -> bool {
+        self.pages().len() > 1
+    }
+
+    /// Of what is rendered, SHA-256 in hex.
+    pub fn digest(&self) -> String {
+        hex::encode(Sha256::digest(self.render()))
     }
 
     /// A rule as people read it: `bash when command = cargo test *, and no other` argument of a kind that reaches further;
@@ -84,9 +139,15 @@ impl Shown {
         Some(visible_line(&format!("{}{when}{others}; {whom}", self.tool)))
     }
 
+    /// Whether the word agrees to what is shown.
+    pub fn agrees(&self, word: &str) -> bool {
+        matches!((self.kind, word), (AskKind::Approval, "edit") | (_, "allow" | "pass" | "yes"))
+    }
+
     /// The words a person can answer with.
     pub fn answers(&self) -> &'static [&'static str] {
         match (self.kind, self.wanted) {
+            (AskKind::Approval, _) if self.left_out > 0 => &["deny"],
             (AskKind::Approval, _) if !self.editable => &["allow", "deny"],
             (AskKind::Approval, _) => &["allow", "edit", "deny"],
             (_, Some(Wanted::PassOrEdit)) => &["pass", "edit", "cancel"],
@@ -136,6 +197,13 @@ impl Shown {
             Answer::Text { .. } => "answer",
         };
         let of_approvals = matches!(answer, Answer::Allow | Answer::AllowEdited { .. } | Answer::Deny { .. });
+        if self.left_out > 0 && answer.agrees() {
+            let message = format!(
+                "{} bytes of what it would do are too many to keep, so nobody has seen all of it: it can only be denied",
+                self.left_out
+            );
+            return Err(ToolError::new(ErrorKind::Validation, message));
+        }
         let allowed = self.answers();
         if !allowed.contains(&word) || of_approvals != (self.kind == AskKind::Approval) {
             let message = format!("`{word}` is no answer to this: it takes {}", allowed.join(", "));
@@ -178,6 +246,7 @@ mod tests {
             profile: "all".to_owned(),
             summary: trick.to_owned(),
             detail: format!("+{trick}\n second line"),
+            left_out: 0,
             arguments: Value::Null,
             rule: Some([("command".to_owned(), trick.to_owned())].into()),
             editable: true,
@@ -187,6 +256,28 @@ mod tests {
         for text in [shown.render(), shown.rule_text().unwrap()] {
             assert!(text.contains("\\u{202e}gpj.exe\\u{1b}[2K\\u{200b}\\u{d}$ rm"), "{text}");
             assert!(!text.chars().any(|c| toolhost_contract::is_deceptive(c) && c != '\n'), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn pages_hold_all_that_is_rendered_and_no_more_than_a_page_each() {
+        let long_line = "ä".repeat(3 * PAGE_BYTES_MAX);
+        let many_lines = "\n".repeat(5 * PAGE_LINES_MAX) + "end";
+        for detail in [String::new(), "short".to_owned(), long_line, many_lines, "a line\n".repeat(9_999)] {
+            let is_short = detail.len() < 100;
+            let shown: Shown = serde_json::from_value(serde_json::json!({
+                "kind": "approval", "title": "t", "tool": "bash", "effect": "executes", "why": "w", "persona": "p",
+                "profile": "all", "summary": "s", "detail": detail, "arguments": null, "rule": null, "wanted": null,
+                "round": 1,
+            }))
+            .unwrap();
+            let pages = shown.pages();
+            assert_eq!((pages.len() == 1, shown.is_long()), (is_short, !is_short));
+            for page in &pages {
+                assert!(page.len() <= PAGE_BYTES_MAX && page.lines().count() <= PAGE_LINES_MAX, "{}", page.len());
+            }
+            let joined = pages.join("\n").replace(&format!("\n{QUOTE_CONTINUED}"), "");
+            assert_eq!(joined, shown.render());
         }
     }
 

@@ -7,6 +7,7 @@
 //! machine; and the `fence` module, what the kernel is asked to hold around a command. [`Deployer`] carries a finished
 //! workspace into the user's own folder.
 
+mod allocator;
 mod command;
 mod deploy;
 mod deployment;
@@ -44,6 +45,7 @@ pub use executor::{
 pub use fence::{FenceChoice, FenceReport, Probe, Tier};
 pub use glob::{GLOB_BRACES_MAX, GLOB_BYTES_MAX, Glob, GlobStyle};
 pub use local::{Limits, LocalConfig, LocalExecutor};
+pub use allocator::give_memory_back;
 pub use memory::machine_memory_bytes;
 pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, is_git_internal};

@@ -177,6 +177,13 @@ pub struct Permit {
 /// What an audit row brings about, in its own transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AskChange {
+    /// A person has been shown all of it: the text with this digest.
+    Seen {
+        number: i64,
+        account_id: i64,
+        digest: String,
+        place: &'static str,
+    },
     Answer {
         number: i64,
         answer: Value,
@@ -296,6 +303,21 @@ impl Asks {
         rows.first().map(|row| ask(row, self.clock.unix_ms())).transpose()
     }
 
+    /// Where an ask stands, without all that it holds.
+    pub async fn state(&self, project: i64, number: i64) -> Result<Option<AskState>> {
+        let text = "SELECT state, expires_at_ms FROM ask WHERE project_id = $1 AND number = $2";
+        let rows = sql(text).bind(project).bind(number).read(&self.db).await?;
+        rows.first().map(|row| state(row, row.get("expires_at_ms")?, self.clock.unix_ms())).transpose()
+    }
+
+    /// Whether the person has been shown all of the text with this digest.
+    pub async fn was_seen(&self, project: i64, number: i64, account_id: i64, digest: &str) -> Result<bool> {
+        let text =
+            "SELECT number FROM ask_seen WHERE project_id = $1 AND number = $2 AND account_id = $3 AND digest = $4";
+        let query = sql(text).bind(project).bind(number).bind(account_id).bind(digest);
+        Ok(!query.read(&self.db).await?.is_empty())
+    }
+
     /// What a person can still answer, the oldest first: those after a number.
     pub async fn open_after(&self, project: i64, after: i64, limit: i64) -> Result<AskPage> {
         let now = self.clock.unix_ms();
@@ -396,6 +418,15 @@ impl AskChange {
     /// What the row says has to be true, or the row is not written.
     pub(crate) async fn apply(&self, tx: &mut Tx, project: i64, call_id: &str, now: i64) -> Result<()> {
         let (number, done) = match self {
+            Self::Seen { number, account_id, digest, place } => {
+                // Of an ask that is not there, the select below says so.
+                let text = "INSERT INTO ask_seen (project_id, number, account_id, digest, place, seen_at_ms)
+                     SELECT project_id, number, $3, $4, $5, $6 FROM ask WHERE project_id = $1 AND number = $2
+                     ON CONFLICT DO NOTHING";
+                let insert = sql(text).bind(project).bind(*number).bind(*account_id).bind(digest);
+                insert.bind(*place).bind(now).run(tx).await?;
+                return Ok(());
+            }
             Self::Answer { number, answer, by, permit } => {
                 let text = "UPDATE ask SET state = 'answered', answer = $3, answered_by = $4, answered_at_ms = $5
                      WHERE project_id = $1 AND number = $2 AND state = 'open' AND expires_at_ms > $5";

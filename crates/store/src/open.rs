@@ -50,6 +50,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (8, "package", include_str!("../migrations/0008_package.sql")),
     (9, "session", include_str!("../migrations/0009_session.sql")),
     (10, "host", include_str!("../migrations/0010_host.sql")),
+    (11, "ask_seen", include_str!("../migrations/0011_ask_seen.sql")),
 ];
 
 /// A database, open.

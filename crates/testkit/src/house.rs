@@ -251,10 +251,8 @@ impl House {
 
     /// As every call of the house has them.
     pub fn hooks(&self) -> Hooks {
-        let presenter = self
-            .voice
-            .clone()
-            .map(|voice| -> Arc<dyn Presenter> { Arc::new(Speaking { voice, person: self.owner() }) });
+        let speaking = |voice| Speaking { voice, person: self.owner(), queue: self.gate.queue().clone() };
+        let presenter = self.voice.clone().map(|voice| -> Arc<dyn Presenter> { Arc::new(speaking(voice)) });
         Hooks { presenter, ..Hooks::default() }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolhost_contract::{Answer, BoxFuture};
-use toolhost_host::{Decision, Person, Presented, Presenter, Shown};
+use toolhost_host::{Decision, Person, Presented, Presenter, Queue, Shown};
 use toolhost_store::Ask;
 
 /// What a person says to what they are shown.
@@ -44,6 +44,7 @@ pub fn said(answer: Answer) -> Presented {
 pub(crate) struct Speaking {
     pub(crate) voice: Arc<dyn Voice>,
     pub(crate) person: Person,
+    pub(crate) queue: Queue,
 }
 
 impl Presenter for Speaking {
@@ -55,8 +56,12 @@ impl Presenter for Speaking {
         self.person.clone()
     }
 
-    fn present<'a>(&'a self, _: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
-        Box::pin(std::future::ready(self.voice.say(shown)))
+    fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
+        Box::pin(async move {
+            // They look at all of it, however long.
+            self.queue.saw(&self.person, ask, shown, self.place()).await.unwrap();
+            self.voice.say(shown)
+        })
     }
 
     fn ended(&self, _: &Ask) {}

@@ -147,7 +147,8 @@ impl Tool for Bash {
         let first = visible_line(lines.next().unwrap_or_default());
         let more = if lines.next().is_some() { " …" } else { "" };
         let summary = format!("run {first}{more}");
-        Ok(Some(Preview { summary, detail, rests_on: json!({ "workspace": access, "network": network }) }))
+        let rests_on = json!({ "workspace": access, "network": network });
+        Ok(Some(Preview { summary, detail, left_out: 0, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

@@ -21,7 +21,7 @@ const DEPLOYED_FILES: usize = 50_000;
 const DEPLOYS: usize = 3;
 
 /// One rule of difference between the two servers: a person is asked, and this client answers at once.
-const ASKS: &str = "[[profiles.developer.rules]]\ntool = 'file.write'\ndecide = 'ask'\n";
+const ASKS: &str = "[approvals]\nclient = true\n[[profiles.developer.rules]]\ntool = 'file.write'\ndecide = 'ask'\n";
 
 /// A call that is asked about and allowed, beside the same call that policy allows.
 pub(crate) fn approval(stage: &Stage) -> Result<Measured> {

@@ -34,6 +34,10 @@ const WARM_UP: usize = 20;
 /// Long enough for whatever a server still does after it answered.
 const SETTLE: Duration = Duration::from_millis(500);
 
+const BURST: usize = 3_000;
+/// By when the memory of a burst has been given back.
+const BURST_SETTLE: Duration = Duration::from_secs(5);
+
 const FLOOD: &str = "head -c 10G /dev/zero";
 /// As much as a model may ask for, up to this.
 const FLOOD_MS_MAX: u64 = 240_000;
@@ -80,7 +84,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 36] = [
+const PLANS: [Plan; 37] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -154,6 +158,8 @@ const PLANS: [Plan; 36] = [
         budgets: &[Budget::OursMax(100.0)] },
     Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
         budgets: &[Budget::OursMax(25.0)] },
+    Plan { what: "memory 5 s after 3,000 reads at once", unit: Unit::Mebibytes, measure: burst_memory,
+        budgets: &[Budget::RatioMax(1.5)] },
     Plan { what: "memory for 10 GB of output", unit: Unit::Mebibytes, measure: flood_memory,
         budgets: &[Budget::OursMax(16.0)] },
 ];
@@ -307,6 +313,17 @@ fn idle_memory(stage: &Stage) -> Result<Measured> {
     let client = Client::start(&stage.ours(&stage.playground.pages(), FULL))?;
     thread::sleep(SETTLE);
     Ok(Measured { ours: client.memory_kib("VmRSS")? as f64 / KIB_PER_MIB, peer: None })
+}
+
+/// Resident memory a while after a client has sent 3,000 reads without waiting for any, beside what it was before.
+fn burst_memory(stage: &Stage) -> Result<Measured> {
+    let mut reader = Reader::ours(stage)?;
+    thread::sleep(SETTLE);
+    let before = reader.client.memory_kib("VmRSS")? as f64 / KIB_PER_MIB;
+    reader.client.pipeline(reader.tool, &reader.arguments, BURST, BURST)?;
+    thread::sleep(BURST_SETTLE);
+    let after = reader.client.memory_kib("VmRSS")? as f64 / KIB_PER_MIB;
+    Ok(Measured { ours: after, peer: Some(("before the burst", before)) })
 }
 
 /// By how much the highest point ever reached has risen.

@@ -78,7 +78,8 @@ pub(super) async fn make(
     }
     hooks.cancel = wire::ended_by_signal();
     if terminal::is_there() {
-        hooks.presenter = Some(Arc::new(Terminal::new(host.person(), Some(Arc::clone(&host.registry)))));
+        hooks.presenter =
+            Some(Arc::new(Terminal::new(host.person(), host.gate.queue().clone(), Some(Arc::clone(&host.registry)))));
     }
     hooks.hold = Some(if wait { Duration::from_millis(host.asking.lives_ms) } else { Duration::ZERO });
     let outcome = host.gate.call(host.call(tool, arguments, profile), hooks).await;

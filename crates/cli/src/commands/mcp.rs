@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use toolhost_contract::{IdSource, RandomIds};
 use toolhost_sandbox::Access;
-use toolhost_server::mcp::{Door, Names, serve_stdio};
+use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, Names, serve_stdio};
 
-use crate::settings::Settings;
+use crate::settings::{CALLS_MAX, Settings};
 use crate::wire;
 
 /// Serve an agent over MCP on standard input and output
@@ -22,9 +22,15 @@ pub(crate) struct Args {
     /// The agent's name: the author of its commits
     #[arg(long, default_value = "agent", env = "TOOLHOST_PERSONA")]
     persona: String,
-    /// Do not ask people in the client: only `toolhost review` decides
+    /// Let forms in the client answer approvals: whoever writes this program's input can then approve
+    #[arg(long, env = "TOOLHOST_CLIENT_APPROVALS")]
+    client_approvals: bool,
+    /// Ignore `approvals.client = true`: only terminals and `toolhost review` approve
     #[arg(long, env = "TOOLHOST_NO_CLIENT_APPROVALS")]
     no_client_approvals: bool,
+    /// Requests of the client that are served at once; further ones wait [default: 64]
+    #[arg(long, value_name = "COUNT", env = "TOOLHOST_CALLS_MAX", value_parser = calls_max)]
+    calls_max: Option<usize>,
     /// The ticket the work is about: tools for tickets take it where none is named
     #[arg(long, env = "TOOLHOST_TICKET")]
     ticket: Option<String>,
@@ -59,7 +65,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         profile: args.profile,
         persona: args.persona,
         user: host.user.name.clone(),
-        ask_in_client: !args.no_client_approvals,
+        ask_in_client: (args.client_approvals || host.client.approvals) && !args.no_client_approvals,
+        calls_max: args.calls_max.or(host.client.calls_max).unwrap_or(CALLS_MAX_DEFAULT),
+        when_idle: toolhost_sandbox::give_memory_back,
         names: if args.dotted_names { Names::Dotted } else { Names::Wire },
         instructions,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -70,6 +78,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     host.store.close().await?;
     served??;
     Ok(ExitCode::SUCCESS)
+}
+
+fn calls_max(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| CALLS_MAX.contains(count));
+    count.ok_or_else(|| format!("a number from {} to {}", CALLS_MAX.start(), CALLS_MAX.end()))
 }
 
 /// A name that can be told, and that is no number of a call.

@@ -1,12 +1,13 @@
 //! `toolhost review`
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use toolhost_contract::{quoted, visible_json};
 use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standing, ask_id, ask_number};
 use toolhost_store::{Ask, AskState};
 
@@ -39,8 +40,13 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Show one, whole: the real effect, or the text
-    Show { id: String },
+    /// Show one: the real effect, or the text
+    Show {
+        id: String,
+        /// All pages of a long one; then it can be allowed
+        #[arg(long)]
+        all: bool,
+    },
     /// Answer; without an answer on the command line you are asked at the terminal
     Decide(Decide),
     /// Wait for what comes and answer one after the other; without a terminal, print each as a line of JSON
@@ -105,19 +111,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let answers = wire::open_answers(settings).await?;
     let code = match args.command {
         Command::List { all } => list(&answers, all, settings.json).await?,
-        Command::Show { id } => {
-            let (ask, shown) = answers.queue.get(answers.person.project_id, number(&id)?).await?;
-            if settings.json {
-                print::json(&ask)?;
-            } else {
-                print::line(format_args!("{} is {}", ask_id(ask.number), state_of(&ask)));
-                print::line(shown.render());
-                if let Some(rule) = shown.rule_text() {
-                    print::line(format_args!("\nits rule would be: {rule}"));
-                }
-            }
-            ExitCode::SUCCESS
-        }
+        Command::Show { id, all } => show(&answers, number(&id)?, all, settings.json).await?,
         Command::Decide(decide) => decide_all(&answers, &decide, settings).await?,
         Command::Watch => watch(&answers, settings).await?,
         Command::Revoke { id } => {
@@ -128,6 +122,39 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     };
     answers.store.close().await?;
     Ok(code)
+}
+
+async fn show(answers: &Answers, number: i64, all: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let (ask, shown) = answers.queue.get(answers.person.project_id, number).await?;
+    let id = ask_id(ask.number);
+    let pages = shown.pages();
+    let printed = if json {
+        print::whole(visible_json(&serde_json::to_string_pretty(&ask)?))
+    } else {
+        let on_terminal = std::io::stdout().is_terminal();
+        let mut text = format!("{id} is {}\n", state_of(&ask));
+        match pages.first() {
+            Some(first) if !all && pages.len() > 1 => {
+                let rest = format!(
+                    "NOT ALL OF IT: this is page 1 of {}. `toolhost review show {id} --all` shows the rest; until then \
+                     it cannot be agreed to",
+                    pages.len()
+                );
+                text.push_str(&print::asked(&format!("{first}\n\n{rest}"), on_terminal));
+            }
+            _ => text.push_str(&print::asked(&shown.render(), on_terminal)),
+        }
+        if let Some(rule) = shown.rule_text() {
+            let rule = print::asked(&quoted(&rule), on_terminal);
+            text.push_str(&format!("\n\nits rule would be:\n{rule}"));
+        }
+        print::whole(text)
+    };
+    // Whoever looks at its beginning alone, through `head`, has not been shown the rest.
+    if all && printed.is_ok() {
+        answers.queue.saw(&answers.person, &ask, &shown, "cli").await?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCode> {
@@ -182,8 +209,8 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
         decide.ids.iter().map(|id| number(id)).collect::<anyhow::Result<Vec<i64>>>()?
     };
     let said = decide.answer.said()?;
-    let terminal =
-        Terminal::new(answers.person.clone(), Some(std::sync::Arc::new(wire::registry(&answers.store.records())?)));
+    let registry = wire::registry(&answers.store.records())?;
+    let terminal = Terminal::new(answers.person.clone(), answers.queue.clone(), Some(std::sync::Arc::new(registry)));
     let mut code = ExitCode::SUCCESS;
     let mut told = Vec::new();
     for number in numbers {
@@ -216,8 +243,9 @@ async fn decide_one(
     let decision = match said {
         Some((word, text)) => {
             let answer = shown.answer(word, text.clone())?;
-            terminal.check(&shown, &answer)?;
-            Decision { answer, rule: decide.standing(&shown)? }
+            let decision = Decision { answer, rule: decide.standing(&shown)? };
+            terminal.check(&ask, &shown, &decision).await?;
+            decision
         }
         None if !terminal::is_there() => {
             let words: Vec<String> = shown.answers().iter().map(|word| format!("--{word}")).collect();
@@ -236,7 +264,7 @@ async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCod
     let stop = wire::ended_by_signal();
     let ask_here = terminal::is_there() && !settings.json;
     let registry = wire::registry(&answers.store.records())?;
-    let terminal = Terminal::new(answers.person.clone(), Some(std::sync::Arc::new(registry)));
+    let terminal = Terminal::new(answers.person.clone(), answers.queue.clone(), Some(std::sync::Arc::new(registry)));
     // What was shown once and left for later is not shown again.
     let mut last = 0;
     loop {

@@ -83,7 +83,7 @@ async fn an_object_that_stands_for_another_hides_nothing() {
     let (house, seen) = seeing(workspace, || {}).await;
     house.data("git.commit", json!({ "message": "x" })).await;
     let detail = last(&seen).render();
-    assert!(detail.contains("-good\n+evil"), "{detail}");
+    assert!(detail.contains("| -good\n| +evil"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,7 +22,7 @@ fn configured(workspace: &TempWorkspace, config: &str) -> Program {
 
 /// A host whose client can show forms.
 async fn able(program: &Program, era: Era) -> McpProcess {
-    McpProcess::open_with(program, &[], era, serde_json::from_str(FORMS).unwrap()).await
+    McpProcess::open_with(program, &["--client-approvals"], era, serde_json::from_str(FORMS).unwrap()).await
 }
 
 /// Its effect is a line in a file: how often it ran can be counted.
@@ -99,6 +99,11 @@ async fn the_form_shows_the_effect_and_a_yes_runs_the_call_once() {
     assert_eq!(started(&program), [json!("ask-1")]);
     let decision = program.run(&["--json", "audit", "show"]).stdout;
     assert!(decision.contains("mcp-client"), "the audit says where it was said: {decision}");
+    let by = "the client testkit for local";
+    assert!(decision.contains(&format!(r#""persona":"{by}""#)), "and by whom: {decision}");
+    assert_eq!(program.run(&["--json", "review", "show", "ask-1"]).json()["answeredBy"], by);
+    let shown = program.run(&["review", "show", "ask-1"]).stdout;
+    assert!(shown.starts_with(&format!("ask-1 is used: allow, by {by}\n")), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -312,9 +317,12 @@ async fn a_client_that_may_not_or_cannot_ask_decides_nothing() {
     let workspace = TempWorkspace::new();
     let program = asking(&workspace);
     let forms: Value = serde_json::from_str(FORMS).unwrap();
-    for (arguments, capabilities) in
-        [(&["--no-client-approvals"][..], forms), (&[], json!({})), (&[], json!({ "elicitation": { "url": {} } }))]
-    {
+    for (arguments, capabilities) in [
+        (&["--client-approvals", "--no-client-approvals"][..], forms.clone()),
+        (&[], forms),
+        (&["--client-approvals"], json!({})),
+        (&["--client-approvals"], json!({ "elicitation": { "url": {} } })),
+    ] {
         for era in [Era::Session, Era::Stateless] {
             let mut host = McpProcess::open_with(&program, arguments, era, capabilities.clone()).await;
             let id = pending(&host.call("bash", mark("no")).await["structuredContent"]);
@@ -377,4 +385,72 @@ async fn what_nobody_answers_in_time_expires_and_is_never_a_yes() {
     while state(&program, &id) != "expired" {}
     assert_eq!(wait(&mut host, &id).await["status"], "expired", "{said:?}");
     assert!(lines(&workspace).is_empty() && started(&program).is_empty());
+}
+
+/// What a request of the stateless era says of its client.
+fn stateless_meta(capabilities: Value) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        "io.modelcontextprotocol/clientInfo": { "name": "the person", "version": "1" },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_gains_no_forms_by_what_a_request_of_it_declares() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = McpProcess::open_with(&program, &["--client-approvals"], Era::Session, json!({})).await;
+    let id = pending(&host.call("bash", mark("no")).await["structuredContent"]);
+    let forms: Value = serde_json::from_str(FORMS).unwrap();
+    let params = json!({
+        "name": "bash", "arguments": mark("no"), "_meta": stateless_meta(forms), "requestState": id,
+        "inputResponses": { "decision": allow() },
+    });
+    let result = host.request("tools/call", params).await["result"].clone();
+    assert_eq!(pending(&result["structuredContent"]), id, "{result}");
+    assert_eq!((state(&program, &id), lines(&workspace)), (json!("open"), Vec::new()));
+    // Nor does it lose those that it has.
+    let mut host = able(&program, Era::Session).await;
+    let params = json!({ "name": "bash", "arguments": mark("yes"), "_meta": { "progressToken": 1 } });
+    let id = host.begin("tools/call", params).await;
+    let request = host.until_asked().await;
+    host.respond(&request, allow()).await;
+    assert_eq!(host.answer_to(id).await["result"]["structuredContent"]["ok"], true);
+    assert_eq!(lines(&workspace), ["yes"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_its_own_era_declares_for_itself_alone() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Stateless).await;
+    let id = required(&stateless(&mut host, mark("no"), None).await);
+    let params = json!({
+        "name": "bash", "arguments": mark("no"), "_meta": stateless_meta(json!({})), "requestState": id,
+        "inputResponses": { "decision": allow() },
+    });
+    host.send(&json!({ "jsonrpc": "2.0", "id": "bare", "method": "tools/call", "params": params })).await;
+    let answer = host.next_message().await.unwrap();
+    assert_eq!(answer["id"], "bare");
+    assert_eq!(pending(&answer["result"]["structuredContent"]), id, "{answer}");
+    assert_eq!((state(&program, &id), lines(&workspace)), (json!("open"), Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_switches_approvals_in_the_client_on_and_off() {
+    let workspace = TempWorkspace::new();
+    let forms: Value = serde_json::from_str(FORMS).unwrap();
+    let on = ASKING.replace("[approvals]", "[approvals]\nclient = true");
+    for (config, variable, arguments, asks) in [
+        (ASKING, "false", &[][..], false),
+        (&on, "false", &[], true),
+        (&on, "true", &["--no-client-approvals"], false),
+        (ASKING, "true", &[], true),
+    ] {
+        let program = configured(&workspace, config).variable("TOOLHOST_CLIENT_APPROVALS", variable);
+        let mut host = McpProcess::open_with(&program, arguments, Era::Stateless, forms.clone()).await;
+        let result = stateless(&mut host, mark("x"), None).await;
+        assert_eq!(result["resultType"] == "input_required", asks, "{variable:?} {arguments:?}: {result}");
+    }
 }

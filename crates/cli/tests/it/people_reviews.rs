@@ -384,7 +384,10 @@ fn at_the_keyboard_a_review_is_listed_shown_and_answered() {
     let listed = program.run(&["review", "list"]).stdout;
     assert!(listed.contains("ask-1") && listed.contains("Todo List"), "{listed}");
     let shown = program.run(&["review", "show", "ask-1"]).stdout;
-    assert!(shown.contains("asks for a review of Todo List, round 1") && !shown.contains('\u{1b}'), "{shown}");
+    assert!(
+        shown.contains("asks for a review, round 1:\n| Todo List\n\n| # Todo\n| \\u{1b}") && !shown.contains('\u{1b}'),
+        "{shown}"
+    );
     for (arguments, code, why) in [
         (&["ask-1"][..], 2, "say the answer: --pass, --edit, --feedback, --cancel"),
         (&["ask-1", "--allow"], 1, "`allow` is no answer to this"),

@@ -127,7 +127,7 @@ impl Tool for Put {
         let span = toolhost_sandbox::ReadSpan { start: 0, bytes_max: 100 };
         let there = ctx.workspace.read(&WsPath::parse("made.txt")?, span).await.map(|content| content.bytes);
         let rests_on = json!(there.ok());
-        Ok(Some(Preview { summary: "put".to_owned(), detail: String::new(), rests_on }))
+        Ok(Some(Preview { summary: "put".to_owned(), detail: String::new(), left_out: 0, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Text) -> Result<Said, ToolError> {

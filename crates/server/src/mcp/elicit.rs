@@ -5,24 +5,25 @@
 //! names an ask by its id, which is looked up and must be this caller's: nothing in it is believed.
 
 use rmcp::model::{
-    CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    InputRequest, InputRequests, InputRequiredResult, ProtocolVersion,
+    CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    ElicitationSchema, InputRequest, InputRequests, InputRequiredResult, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
-use toolhost_contract::{Answer, BoxFuture, Outcome, visible};
-use toolhost_host::{Decision, Person, Presented, Presenter, Shown, ask_number};
+use toolhost_contract::{Answer, BoxFuture, Outcome, quoted, visible_line};
+use toolhost_host::{Decision, PAGE_BYTES_MAX, Person, Presented, Presenter, Queue, Shown, ask_id, ask_number};
 use toolhost_store::{Ask, AskKind};
 
 use super::service::Door;
+use super::slots::Slot;
 
+/// Longest name of a client that is kept, characters.
+const CLIENT_CHARS_MAX: usize = 60;
 /// The one form of a call.
 const FORM: &str = "decision";
 /// Where an answer given in a client comes from, for the audit.
 const PLACE: &str = "mcp-client";
-/// Longest text of a form's message, characters: clients show it in a dialog.
-const MESSAGE_CHARS_MAX: usize = 8000;
 
 /// How this client can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,23 +36,43 @@ pub(crate) enum Forms {
 }
 
 impl Forms {
+    /// What the client declared where its era has it declared: in `initialize` for as long as that session lasts, or else in
+    /// the very request. A session does not gain by what a request of it says.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
-        let able = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-        let Some(able) = able else { return Self::None };
-        // A client that names no kind of elicitation means forms.
-        if able.form.is_none() && able.url.is_some() {
-            return Self::None;
+        if let Some(session) = context.peer.peer_info() {
+            return if shows_forms(session.capabilities.elicitation.as_ref()) { Self::Asked } else { Self::None };
         }
-        match context.protocol_version() {
-            Some(version) if version >= ProtocolVersion::V_2026_07_28 => Self::Returned,
-            _ => Self::Asked,
+        let stateless = context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        let declared = context.meta.client_capabilities();
+        if stateless && shows_forms(declared.as_ref().and_then(|declared| declared.elicitation.as_ref())) {
+            Self::Returned
+        } else {
+            Self::None
         }
     }
 }
 
+/// A client that names no kind of elicitation means forms.
+fn shows_forms(able: Option<&ElicitationCapability>) -> bool {
+    able.is_some_and(|able| able.form.is_some() || able.url.is_none())
+}
+
+/// Whoever answers in a client is known by what the client says of itself, and acts for the user of the session.
+pub(crate) fn approver(context: &RequestContext<RoleServer>, user: &str) -> String {
+    let client = match context.peer.peer_info() {
+        Some(session) => Some(session.client_info.name.clone()),
+        None => context.meta.client_info().map(|client| client.name),
+    };
+    let name: String = visible_line(&client.unwrap_or_default()).chars().take(CLIENT_CHARS_MAX).collect();
+    format!("the client {} for {user}", if name.trim().is_empty() { "without a name" } else { name.trim() })
+}
+
 /// Asks by a request of the server's.
 pub(crate) struct Elicitation {
+    pub(crate) queue: Queue,
     pub(crate) peer: Peer<RoleServer>,
+    /// Of the call that asks.
+    pub(crate) slot: Option<Slot>,
     pub(crate) person: Person,
 }
 
@@ -64,9 +85,10 @@ impl Presenter for Elicitation {
         self.person.clone()
     }
 
-    fn present<'a>(&'a self, _: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
+    fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
         Box::pin(async move {
-            let Some(form) = form(shown) else { return Presented::Gone };
+            let Some(form) = form(&self.queue, &self.person, ask, shown).await else { return Presented::Gone };
+            let _waiting = self.slot.as_ref().map(Slot::wait_for_the_client);
             match self.peer.create_elicitation(form).await {
                 Ok(result) => decision(shown, result).map_or(Presented::Gone, Presented::Decided),
                 Err(error) => {
@@ -101,32 +123,45 @@ pub(crate) async fn answer(door: &Door, person: &Person, request: &CallToolReque
 }
 
 /// What to return for a call that waits for a person, to a client that can ask.
-pub(crate) async fn required(door: &Door, outcome: &Outcome) -> Option<InputRequiredResult> {
+pub(crate) async fn required(door: &Door, person: &Person, outcome: &Outcome) -> Option<InputRequiredResult> {
     let status = outcome.data.get("status").and_then(Value::as_str)?;
     if !status.starts_with("pending_") {
         return None;
     }
     let id = outcome.data.get("approvalId").and_then(Value::as_str)?;
-    let (_, shown) = door.gate.queue().get(door.scope.project_id, ask_number(id)?).await.ok()?;
-    let request = InputRequest::Elicitation(ElicitRequest::new(form(&shown)?));
+    let queue = door.gate.queue();
+    let (ask, shown) = queue.get(door.scope.project_id, ask_number(id)?).await.ok()?;
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(queue, person, &ask, &shown).await?));
     Some(InputRequiredResult::new(Some(InputRequests::from([(FORM.to_owned(), request)])), Some(id.to_owned())))
 }
 
-fn form(shown: &Shown) -> Option<ElicitRequestParams> {
+/// The first page, with the answers that its person may give: the queue takes no others.
+async fn form(queue: &Queue, person: &Person, ask: &Ask, shown: &Shown) -> Option<ElicitRequestParams> {
     let text = match (shown.kind, shown.wanted) {
         (AskKind::Approval, _) => "Why not, or for `edit` the arguments as JSON",
         _ => "The text of an edit, of feedback or of an answer",
     };
-    let mut message = shown.render();
-    if shown.kind == AskKind::Approval {
-        message.push_str(&format!("\n\narguments: {}", visible(&shown.arguments.to_string())));
-    }
+    let pages = shown.pages();
     let mut answers = shown.answers().to_vec();
-    if let Some((cut, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
-        message.truncate(cut);
-        message.push_str("\n… this is not all of it: `toolhost review` shows the rest, and is where to allow it");
-        // What was not seen whole is not allowed.
-        answers.retain(|answer| shown.kind != AskKind::Approval || *answer == "deny");
+    if shown.is_long() {
+        // Any answer that agrees stands for all of them here.
+        let may_agree = queue.check_seen(person, ask, shown).await.is_ok();
+        answers.retain(|answer| may_agree || !shown.agrees(answer));
+    }
+    let mut message = pages.first().cloned().unwrap_or_default();
+    if pages.len() > 1 {
+        message.push_str(&format!(
+            "\n\nNOT ALL OF IT: this is page 1 of {}. `toolhost review show {} --all` shows the rest; until then it \
+             cannot be agreed to",
+            pages.len(),
+            ask_id(ask.number)
+        ));
+    } else if shown.kind == AskKind::Approval {
+        let arguments = format!("\n\narguments:\n{}", quoted(&shown.arguments.to_string()));
+        // They are beside the effect, which is there whole.
+        if message.len() + arguments.len() <= PAGE_BYTES_MAX {
+            message.push_str(&arguments);
+        }
     }
     let schema = json!({
         "type": "object",
@@ -151,9 +186,7 @@ fn decision(shown: &Shown, result: ElicitResult) -> Option<Decision> {
             let content = result.content.unwrap_or_default();
             let text = content.get("text").and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
             let word = content.get("decision").and_then(Value::as_str).unwrap_or_default();
-            let said = shown.answer(word, text).unwrap_or_else(|_| no());
-            let whole = shown.render().chars().count() <= MESSAGE_CHARS_MAX;
-            if shown.kind == AskKind::Approval && !whole { no() } else { said }
+            shown.answer(word, text).unwrap_or_else(|_| no())
         }
         ElicitationAction::Decline => no(),
         _ => return None,

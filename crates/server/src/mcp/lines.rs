@@ -2,17 +2,25 @@
 //!
 //! rmcp's own line transport drops a message that is too long, nested too deep or not UTF-8 without a word, and the
 //! client waits for its answer forever. Here such a message is answered with an error, if its id can be told.
+//!
+//! This is also where a client is held back. Requests are handed on as slots are free; those that come meanwhile are held,
+//! and while too many are held nothing is read. Notifications and answers pass the requests that are held.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
+use rmcp::model::{ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use super::held::Held;
+use super::slots::{Class, Slot, Slots};
 
 /// Longest message, bytes.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -21,9 +29,13 @@ const HEAD_BYTES: usize = 1024;
 /// What a call may still take once the client has closed its side: short ones of a script that is piped in get their
 /// answer, and a command that nobody waits for any more ends.
 const LEFT_GRACE: Duration = Duration::from_millis(500);
+/// Answers to what is no request that are written at once; while that many wait for the client, nothing is read.
+const REFUSALS_MAX: usize = 16;
 /// JSON-RPC 2.0, section 5.1.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
+/// Of those that a server may define.
+const BUSY: i32 = -32000;
 
 pub(crate) struct Lines<R, W> {
     reader: BufReader<R>,
@@ -32,6 +44,11 @@ pub(crate) struct Lines<R, W> {
     /// Bytes of the line that were too many to keep.
     dropped: usize,
     writer: Arc<Mutex<Option<W>>>,
+    slots: Slots,
+    held: Held,
+    refusals: Arc<Semaphore>,
+    /// Set when the client has closed its side: until when an answer must have been taken.
+    ended: Option<Instant>,
     /// Cancelled a moment after the client has closed its side.
     left: CancellationToken,
 }
@@ -41,12 +58,16 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    pub(crate) fn new(reader: R, writer: W, left: CancellationToken) -> Self {
+    pub(crate) fn new(reader: R, writer: W, slots: Slots, left: CancellationToken) -> Self {
         Self {
             reader: BufReader::with_capacity(64 * 1024, reader),
             line: Vec::new(),
             dropped: 0,
             writer: Arc::new(Mutex::new(Some(writer))),
+            slots,
+            held: Held::default(),
+            refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
+            ended: None,
             left,
         }
     }
@@ -75,20 +96,103 @@ where
     /// The message of the line just read, or an answer to what is none.
     fn take_line(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
         let line = std::mem::take(&mut self.line);
+        let parsed = self.parse(&line);
+        match parsed {
+            Ok(Some(message)) => self.admit(message, line),
+            other => other,
+        }
+    }
+
+    /// A request that has no slot is held, and passed by whatever is none.
+    fn admit(
+        &mut self,
+        message: RxJsonRpcMessage<RoleServer>,
+        line: Vec<u8>,
+    ) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let class = class_of(&request.request);
+                if self.held.is_empty_of(class)
+                    && let Some(slot) = self.slots.take(class, &request.id, line.len())
+                {
+                    return Ok(Some(with_slot(JsonRpcMessage::Request(request), slot)));
+                }
+                if self.held.is_full() {
+                    let why = "every call of this client waits for the client itself, and too many more wait for them";
+                    return Err(error_of(request.id.into_json_value(), BUSY, why));
+                }
+                self.held.push(class, request.id, line);
+                Ok(None)
+            }
+            JsonRpcMessage::Notification(note) => {
+                if let Some(id) = cancelled(&note.notification) {
+                    if self.held.cancel(id) {
+                        return Ok(None);
+                    }
+                    // It gets no answer; its handler has the slot until it has ended.
+                    drop(self.slots.ended(id));
+                }
+                Ok(Some(JsonRpcMessage::Notification(note)))
+            }
+            other => Ok(Some(other)),
+        }
+    }
+
+    /// The oldest request that is held and has a slot now.
+    fn next_held(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        for class in [Class::Other, Class::Call] {
+            let slots = &self.slots;
+            if let Some((slot, line)) = self.held.pop(class, |id, bytes| slots.take(class, id, bytes))
+                && let Ok(message) = serde_json::from_slice(&line)
+            {
+                return Some(with_slot(message, slot));
+            }
+        }
+        None
+    }
+
+    /// Whether the next line may be read now. While every call waits for the client, it is read whatever is held: the answer
+    /// that lets them go on may come next, and further requests are refused.
+    fn may_read(&self) -> bool {
+        self.ended.is_none()
+            && self.refusals.available_permits() > 0
+            && (!self.held.is_full() || self.slots.all_wait_for_the_client())
+    }
+
+    /// No line comes any more. What is held is still served for as long as the client takes answers.
+    async fn drain(&mut self, until: Instant) -> Option<RxJsonRpcMessage<RoleServer>> {
+        while !self.held.is_empty() {
+            if let Some(message) = self.next_held() {
+                self.ended = Some(Instant::now() + LEFT_GRACE);
+                return Some(message);
+            }
+            if tokio::time::timeout_at(until, self.slots.freed()).await.is_err() {
+                self.held = Held::default();
+            }
+        }
+        let left = self.left.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(LEFT_GRACE).await;
+            left.cancel();
+        });
+        None
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
             let length = line.len() + dropped;
             let why = format!("the message is {length} bytes long; {MESSAGE_BYTES_MAX} is the most");
-            return refusal(id_in_head(&line), INVALID_REQUEST, &why).map_or(Ok(None), Err);
+            return refusal(id_in_head(line), INVALID_REQUEST, &why).map_or(Ok(None), Err);
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
-        let error = match serde_json::from_slice(&line) {
+        let error = match serde_json::from_slice(line) {
             Ok(message) => return Ok(Some(message)),
             Err(error) => error,
         };
-        match serde_json::from_slice::<Value>(&line) {
+        match serde_json::from_slice::<Value>(line) {
             // Some notification this version does not know: none is ever answered.
             Ok(Value::Object(message)) if message.contains_key("method") && !message.contains_key("id") => Ok(None),
             Ok(message) => {
@@ -98,18 +202,27 @@ where
             }
             // Without an id an answer would be nobody's; two peers that answer each other's noise never end.
             Err(_) => {
-                refusal(id_in_head(&line), PARSE_ERROR, &format!("the message is not JSON that can be taken: {error}"))
+                refusal(id_in_head(line), PARSE_ERROR, &format!("the message is not JSON that can be taken: {error}"))
                     .map_or(Ok(None), Err)
             }
         }
     }
 
-    fn send_value(&self, value: Value) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
-        let writer = Arc::clone(&self.writer);
-        async move {
-            let mut bytes = serde_json::to_vec(&value)?;
-            write_line(&writer, &mut bytes).await
-        }
+    /// Writes an answer to what is no request that can be handed on. On a task of its own: this reading may be dropped at any
+    /// await, an answer may not be cut in two.
+    fn refuse(&self, answer: Value) {
+        // There is one: it was looked before the line was read.
+        let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
+        let (writer, slots) = (Arc::clone(&self.writer), self.slots.clone());
+        tokio::spawn(async move {
+            if let Ok(mut bytes) = serde_json::to_vec(&answer)
+                && let Err(error) = write_line(&writer, &mut bytes).await
+            {
+                tracing::warn!(%error, "a refusal could not be written");
+            }
+            drop(permit);
+            slots.tell_freed();
+        });
     }
 }
 
@@ -125,27 +238,42 @@ where
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let writer = Arc::clone(&self.writer);
+        let slot = answered(&message).and_then(|id| self.slots.ended(id));
         async move {
             let mut bytes = serde_json::to_vec(&message)?;
-            write_line(&writer, &mut bytes).await
+            drop(message);
+            let written = write_line(&writer, &mut bytes).await;
+            // Not before: what is not written costs memory.
+            drop(slot);
+            written
         }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            if !self.fill_line().await {
-                let left = self.left.clone();
-                tokio::spawn(async move {
-                    tokio::time::sleep(LEFT_GRACE).await;
-                    left.cancel();
-                });
-                return None;
+            if let Some(until) = self.ended {
+                return self.drain(until).await;
+            }
+            if let Some(message) = self.next_held() {
+                return Some(message);
+            }
+            if !self.may_read() {
+                self.slots.freed().await;
+                continue;
+            }
+            let slots = self.slots.clone();
+            let read = tokio::select! {
+                read = self.fill_line() => read,
+                () = slots.freed() => continue,
+            };
+            if !read {
+                self.ended = Some(Instant::now() + LEFT_GRACE);
+                continue;
             }
             match self.take_line() {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                // On a task of its own: this reading may be dropped at any await, an answer may not be cut in two.
-                Err(answer) => drop(tokio::spawn(self.send_value(answer))),
+                Err(answer) => self.refuse(answer),
             }
         }
     }
@@ -163,6 +291,38 @@ async fn write_line<W: AsyncWrite + Unpin>(writer: &Mutex<Option<W>>, bytes: &mu
     let writer = writer.as_mut().ok_or_else(closed)?;
     writer.write_all(bytes).await?;
     writer.flush().await
+}
+
+fn class_of(request: &ClientRequest) -> Class {
+    match request {
+        ClientRequest::CallToolRequest(_) => Class::Call,
+        _ => Class::Other,
+    }
+}
+
+/// The request with its slot, which its handler is handed among its extensions.
+fn with_slot(mut message: RxJsonRpcMessage<RoleServer>, slot: Slot) -> RxJsonRpcMessage<RoleServer> {
+    if let JsonRpcMessage::Request(request) = &mut message {
+        request.request.extensions_mut().insert(slot);
+    }
+    message
+}
+
+/// The request that a message answers.
+fn answered(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
+    }
+}
+
+/// The request that a notification takes back.
+fn cancelled(notification: &ClientNotification) -> Option<&RequestId> {
+    match notification {
+        ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.as_ref(),
+        _ => None,
+    }
 }
 
 fn refusal(id: Option<Value>, code: i32, why: &str) -> Option<Value> {

@@ -1,10 +1,13 @@
 //! The Model Context Protocol, both eras (2025-11-25 with sessions, 2026-07-28 stateless) from one service.
 
 mod elicit;
+mod held;
 mod lines;
 mod render;
 mod service;
+mod slots;
 mod stdio;
 
 pub use service::{Door, Names};
+pub use slots::CALLS_MAX_DEFAULT;
 pub use stdio::{StdioError, serve_stdio};

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
 use toolhost_host::{Gate, Hooks, Person, Registered};
 
+use super::slots::Slot;
 use super::{elicit, render};
 
 /// Tools of one page of `tools/list`.
@@ -38,8 +39,12 @@ pub struct Door {
     pub persona: String,
     /// The user in whose name the agent works; who answers in the client is taken for them.
     pub user: String,
-    /// Whether people may be asked in the client, where it can.
+    /// Whether people may be asked in the client, where it can: then whoever speaks for the client decides.
     pub ask_in_client: bool,
+    /// Calls of the client that are served at once; further ones wait.
+    pub calls_max: usize,
+    /// Called when the client has asked nothing for a moment: the time to give memory back.
+    pub when_idle: fn(),
     pub names: Names,
     pub instructions: String,
     pub version: String,
@@ -130,12 +135,15 @@ impl ServerHandler for McpService {
         let person = || Person {
             user_id: self.door.scope.user_id,
             project_id: self.door.scope.project_id,
-            name: self.door.user.clone(),
+            name: elicit::approver(&context, &self.door.user),
         };
         let mut answered = false;
         match forms {
             elicit::Forms::Asked => {
-                hooks.presenter = Some(Arc::new(elicit::Elicitation { peer: context.peer.clone(), person: person() }));
+                let queue = self.door.gate.queue().clone();
+                let peer = context.peer.clone();
+                let slot = context.extensions.get::<Slot>().cloned();
+                hooks.presenter = Some(Arc::new(elicit::Elicitation { queue, peer, slot, person: person() }));
             }
             elicit::Forms::Returned => {
                 hooks.hold = Some(Duration::ZERO);
@@ -157,7 +165,7 @@ impl ServerHandler for McpService {
         // Who has just been asked and did not say is not asked again at once.
         if forms == elicit::Forms::Returned
             && !answered
-            && let Some(required) = elicit::required(&self.door, &outcome).await
+            && let Some(required) = elicit::required(&self.door, &person(), &outcome).await
         {
             return Ok(required.into());
         }

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lines::Lines;
 use super::service::{Door, McpService};
+use super::slots::Slots;
 
 /// How long calls under way may take to end after the client has gone.
 const CLOSING_GRACE: Duration = Duration::from_secs(10);
@@ -26,15 +27,17 @@ pub enum StdioError {
 ///
 /// `stop` ends it from this side, as a signal does.
 pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), StdioError> {
+    let (slots, when_idle) = (Slots::new(door.calls_max), door.when_idle);
     let service = McpService::new(door)?;
     let (closing, gate) = (service.closing.clone(), service.gate());
     let (reader, writer) = rmcp::transport::stdio_pipes();
-    let running = match service.serve(Lines::new(reader, writer, closing.clone())).await {
+    let running = match service.serve(Lines::new(reader, writer, slots.clone(), closing.clone())).await {
         Ok(running) => running,
         // A client that connects and leaves has done nothing wrong.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(StdioError::Handshake(error.to_string())),
     };
+    let tidying = tokio::spawn(slots.when_idle(when_idle));
     let hang_up = running.cancellation_token();
     let waiting = running.waiting();
     tokio::pin!(waiting);
@@ -46,6 +49,7 @@ pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), Stdi
             waiting.await
         }
     };
+    tidying.abort();
     closing.cancel();
     // Past the grace the audit closes them as unknown at the next start.
     let _ = tokio::time::timeout(CLOSING_GRACE, gate.settle()).await;

@@ -317,6 +317,8 @@ async fn ended_asks_go_when_there_are_too_many_and_open_ones_stay() {
         for (number, state) in [(1, "open"), (2, "answered"), (3, "withdrawn")] {
             place.run(&format!("UPDATE ask SET state = '{state}' WHERE number = {number}")).await.unwrap();
         }
+        // What was seen of them goes with them.
+        assert!(see(&here, 3, here.user, "text").await.is_ok(), "{place}");
         let newest = open(&here, "newest").await;
         assert_eq!(newest.number, KEPT + 6, "{place}");
         let here = &here;
@@ -324,6 +326,36 @@ async fn ended_asks_go_when_there_are_too_many_and_open_ones_stay() {
         for (number, kept) in [(1, true), (2, true), (3, false), (4, false), (6, false), (7, true), (KEPT, true)] {
             assert_eq!(is_kept(number).await, kept, "{place}: {number}");
         }
+    }
+}
+
+async fn see(here: &Room, number: i64, account_id: i64, digest: &str) -> Result<(), Error> {
+    let row = entry(here.project, Event::Decision, "seen");
+    let seen = AskChange::Seen { number, account_id, digest: digest.to_owned(), place: "test" };
+    here.store.audit().append_with(row, seen).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_seen_was_seen_by_one_person_of_one_ask_and_one_text() {
+    for place in engines() {
+        let here = place.room().await;
+        let (first, second) = (open(&here, "first").await.number, open(&here, "second").await.number);
+        for _ in 0..2 {
+            see(&here, first, here.user, "text").await.unwrap();
+        }
+        assert!(see(&here, 99, here.user, "text").await.is_ok(), "{place}: of nothing, nothing is kept");
+        for (number, user, digest, expected) in [
+            (first, here.user, "text", true),
+            (first, here.user, "another", false),
+            (first, here.user + 1, "text", false),
+            (second, here.user, "text", false),
+            (99, here.user, "text", false),
+        ] {
+            let seen = here.store.asks().was_seen(here.project, number, user, digest).await.unwrap();
+            assert_eq!(seen, expected, "{place}: {number} {user} {digest}");
+        }
+        assert_eq!(here.store.asks().state(here.project, first).await.unwrap(), Some(AskState::Open), "{place}");
+        assert_eq!(here.store.asks().state(here.project, 99).await.unwrap(), None, "{place}");
     }
 }
 

@@ -10,7 +10,7 @@ use toolhost_contract::{
 };
 use toolhost_sandbox::{DeployMark, DeployPlan, Deployed, Deployment, Reason};
 
-/// Paths of one list that are shown; the others are counted.
+/// Paths of one list in an answer; the others are counted. A person who has to allow the deploy is shown all of them.
 const SHOWN_MAX: usize = 200;
 
 pub(crate) struct Copy;
@@ -123,15 +123,15 @@ impl Tool for Copy {
             plan.orphans.len()
         );
         let rests_on = json!({ "digest": plan.digest() });
-        let detail = self.render(&output(&plan, None));
-        Ok(Some(Preview { summary, detail, rests_on }))
+        let detail = self.render(&output(&plan, None, usize::MAX));
+        Ok(Some(Preview { summary, detail, left_out: 0, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let deployment = deployment(ctx)?;
         let plan = deployment.plan(&ctx.cancel).await?;
         if input.dry_run {
-            return Ok(output(&plan, None));
+            return Ok(output(&plan, None, SHOWN_MAX));
         }
         // What runs is the plan that a person has seen, and no other.
         let approved = ctx.approved.as_ref().and_then(|rests_on| rests_on.get("digest")).and_then(Value::as_str);
@@ -149,7 +149,7 @@ impl Tool for Copy {
             sink.report(Progress { done: done as f64, total: Some(total as f64), message: doing.to_owned() });
         };
         let deployed = deployment.run(plan.clone(), mark, Arc::new(tell), &ctx.cancel).await?;
-        Ok(output(&plan, Some(deployed)))
+        Ok(output(&plan, Some(deployed), SHOWN_MAX))
     }
 }
 
@@ -160,14 +160,14 @@ fn deployment<'a>(ctx: &Ctx<'a>) -> Result<&'a Deployment, ToolError> {
     })
 }
 
-fn output(plan: &DeployPlan, deployed: Option<Deployed>) -> Output {
+fn output(plan: &DeployPlan, deployed: Option<Deployed>, shown_max: usize) -> Output {
     let paths = |all: &mut dyn Iterator<Item = &String>| {
         let all: Vec<&String> = all.collect();
-        Paths { total: all.len(), paths: all.into_iter().take(SHOWN_MAX).cloned().collect() }
+        Paths { total: all.len(), paths: all.into_iter().take(shown_max).cloned().collect() }
     };
     let reasons = |all: &[Reason]| Reasons {
         total: all.len(),
-        files: all.iter().take(SHOWN_MAX).map(|one| Why { path: one.path.clone(), why: one.why.clone() }).collect(),
+        files: all.iter().take(shown_max).map(|one| Why { path: one.path.clone(), why: one.why.clone() }).collect(),
     };
     Output {
         new: paths(&mut plan.new.iter().map(|file| &file.path)),

@@ -71,7 +71,7 @@ impl Tool for Delete {
             }
         };
         let rests_on = json!({ "place": spot.path.as_str(), "is": what, "link": spot.link });
-        Ok(Some(Preview { summary: format!("delete {what} {place}"), detail, rests_on }))
+        Ok(Some(Preview { summary: format!("delete {what} {place}"), detail, left_out: 0, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

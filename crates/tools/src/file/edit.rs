@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
 use toolhost_sandbox::{WriteGuard, WsPath, encode};
 
-use super::{Approved, WHOLE_BYTES_MAX, as_text, check_marks, diff_of, named, read_whole};
+use super::{Approved, WHOLE_BYTES_MAX, as_text, check_marks, diff_of, named, read_whole, shortened};
 
 /// Lines shown when a text was not found.
 const NEAREST_LINES_MAX: usize = 3;
@@ -109,7 +109,7 @@ impl Tool for Edit {
         let made = prepare(ctx, place.clone(), input).await?;
         let summary = format!("edit {}, {} places", named(&path, &place), made.replacements);
         let rests_on = json!({ "place": place.as_str(), "sha256": made.before_sha256 });
-        Ok(Some(Preview { summary, detail: made.diff, rests_on }))
+        Ok(Some(Preview { summary, detail: made.diff, left_out: 0, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
@@ -129,6 +129,7 @@ impl Tool for Edit {
             let guard = WriteGuard { expected_sha256: Some(before_sha256), ..WriteGuard::default() };
             approved.workspace.write(&approved.path, bytes, guard).await?;
         }
+        let diff = shortened(diff);
         Ok(Output { path: path.to_string(), diff, replacements, written: !dry_run, sha256 })
     }
 }
@@ -138,6 +139,7 @@ struct Prepared {
     bytes: Vec<u8>,
     before_sha256: String,
     sha256: String,
+    /// Whole.
     diff: String,
     replacements: usize,
 }

@@ -19,7 +19,7 @@ use toolhost_sandbox::{Content, Decoded, ReadSpan, Spot, Workspace, WriteGuard, 
 const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Lines of context in a diff.
 const DIFF_CONTEXT_LINES: usize = 3;
-/// Longest diff shown, bytes.
+/// Longest diff in an answer, bytes. A person who has to allow the change is shown all of it.
 const DIFF_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> {
@@ -109,21 +109,28 @@ async fn preview_of(ctx: &Ctx<'_>, spot: &Spot, after: Option<&str>, summary: St
         (None, Some(after)) => diff_of(path.as_str(), "", after),
         (Some(bytes), after) => match text(bytes) {
             Some(before) => diff_of(path.as_str(), &before, after.unwrap_or("")),
-            None => format!("`{path}` is binary ({}, {} bytes)", kind_of(bytes), bytes.len()),
+            None => {
+                let was = format!("`{path}` is binary ({}, {} bytes)", kind_of(bytes), bytes.len());
+                // What takes its place is text, and is shown as of a new file.
+                after.map_or(was.clone(), |after| format!("{was}\n{}", diff_of(path.as_str(), "", after)))
+            }
         },
     };
     let sha256 = before.map(|bytes| hex::encode(Sha256::digest(bytes)));
     let rests_on = json!({ "place": path.as_str(), "sha256": sha256 });
-    Ok(Preview { summary, detail, rests_on })
+    Ok(Preview { summary, detail, left_out: 0, rests_on })
 }
 
 fn diff_of(path: &str, before: &str, after: &str) -> String {
     let (diff, path) = (TextDiff::from_lines(before, after), visible_line(path));
-    let mut text = diff
-        .unified_diff()
+    diff.unified_diff()
         .context_radius(DIFF_CONTEXT_LINES)
         .header(&format!("a/{path}"), &format!("b/{path}"))
-        .to_string();
+        .to_string()
+}
+
+/// A diff as an answer holds it.
+fn shortened(mut text: String) -> String {
     if text.len() > DIFF_BYTES_MAX {
         let length = text.len();
         text.truncate(text.floor_char_boundary(DIFF_BYTES_MAX));

@@ -68,7 +68,7 @@ impl Tool for Move {
         };
         let summary = format!("move {what} {} to {}", named(&from, &source.path), named(&to, &target.path));
         let rests_on = json!({ "from": source.path.as_str(), "to": target.path.as_str(), "link": source.link });
-        Ok(Some(Preview { summary, detail, rests_on }))
+        Ok(Some(Preview { summary, detail, left_out: 0, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

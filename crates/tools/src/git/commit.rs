@@ -154,8 +154,8 @@ impl Tool for Commit {
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
         let order = order(&input)?;
-        let result =
-            super::run(ctx, Mode::Read, &[WORK, ASIDE, STAGE, PREVIEW].concat(), &order.of(""), "", &[]).await?;
+        let script = [WORK, ASIDE, STAGE, PREVIEW].concat();
+        let (result, left_out) = super::preview(ctx, &script, &order.of("")).await?;
         if result.exit_code != 0 {
             return Err(failed(&result));
         }
@@ -166,7 +166,7 @@ impl Tool for Commit {
         // Set in, no line of the message looks like one of what follows.
         let message: String = order.message.lines().map(|line| format!("    {line}\n")).collect();
         let detail = format!("{message}\nonto {}\n{changes}", onto.trim_end());
-        Ok(Some(Preview { summary, detail, rests_on: json!({ "tree": tree, "onto": onto }) }))
+        Ok(Some(Preview { summary, detail, left_out, rests_on: json!({ "tree": tree, "onto": onto }) }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

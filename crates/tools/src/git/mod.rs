@@ -19,6 +19,8 @@ use toolhost_sandbox::{Command, CommandResult, WsPath};
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes kept of each end of git's output.
 const CAPTURE_BYTES: usize = 256 * 1024;
+/// The same for what a person is shown before they allow something. Longer effects are known to be cut, and denied.
+const PREVIEW_BYTES: usize = 4 * 1024 * 1024;
 
 /// Configuration that holds over the repository's own.
 const CONFIG: &[(&str, &str)] = &[
@@ -125,10 +127,32 @@ pub(crate) async fn run(
     stdin: &str,
     extra: &[(&str, &str)],
 ) -> Result<CommandResult, ToolError> {
+    run_keeping(ctx, mode, script, arguments, (stdin, extra, CAPTURE_BYTES)).await
+}
+
+/// What a person is shown of an effect, and how many bytes of it were left out.
+pub(crate) async fn preview(
+    ctx: &Ctx<'_>,
+    script: &str,
+    arguments: &[&str],
+) -> Result<(CommandResult, u64), ToolError> {
+    let result = run_keeping(ctx, Mode::Read, script, arguments, ("", &[], PREVIEW_BYTES)).await?;
+    let kept = if result.stdout.truncated { 2 * PREVIEW_BYTES as u64 } else { result.stdout.bytes };
+    let left_out = result.stdout.bytes.saturating_sub(kept);
+    Ok((result, left_out))
+}
+
+async fn run_keeping(
+    ctx: &Ctx<'_>,
+    mode: Mode,
+    script: &str,
+    arguments: &[&str],
+    (stdin, extra, capture_bytes): (&str, &[(&str, &str)], usize),
+) -> Result<CommandResult, ToolError> {
     let program = format!("{PRELUDE}{script}");
     let argv = ["bash", "-c", &program, "git"].into_iter().chain(arguments.iter().copied());
     let mut command = Command::new(argv, GIT_TIMEOUT);
-    command.capture_bytes = CAPTURE_BYTES;
+    command.capture_bytes = capture_bytes;
     command.toolchains = false;
     command.stdin = stdin.as_bytes().to_vec();
     command.env = environment(ctx, extra);

@@ -53,7 +53,7 @@ git rev-parse --verify "refs/heads/$branch" || exit
 git remote get-url --push --all -- "$remote" | tr '\n' ' ' || exit
 echo
 echo "$(git rev-list --count "refs/heads/$branch" --not --remotes="$remote") commits, as far as this repository knows:"
-git log --oneline --no-decorate --max-count=50 "refs/heads/$branch" --not --remotes="$remote"
+git log --oneline --no-decorate "refs/heads/$branch" --not --remotes="$remote"
 "#;
 
 /// Transports a push may use. What a fence without network cannot reach stays unreached.
@@ -83,7 +83,7 @@ impl Tool for Push {
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
         let (remote, branch) = names(&input)?;
-        let result = super::run(ctx, Mode::Read, &format!("{RESOLVE}{PREVIEW}"), &[&remote, &branch], "", &[]).await?;
+        let (result, left_out) = super::preview(ctx, &format!("{RESOLVE}{PREVIEW}"), &[&remote, &branch]).await?;
         if result.exit_code != 0 {
             return Err(super::refused("nothing can be pushed", &result));
         }
@@ -93,7 +93,7 @@ impl Tool for Push {
         let summary = format!("push {branch} to {remote}, {}", without_password(address));
         let detail = format!("{branch} is at {commit}; what {remote} is not known to have:\n{commits}");
         let rests_on = json!({ "remote": remote, "branch": branch, "commit": commit, "address": address });
-        Ok(Some(Preview { summary, detail, rests_on }))
+        Ok(Some(Preview { summary, detail, left_out, rests_on }))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

@@ -31,7 +31,11 @@ impl Running {
         let scope = host.scope(Some(id.to_owned()));
         let tools = ToolHost::new(Arc::clone(&host.gate), catalog, scope, persona.to_owned(), Arc::clone(&host.ids));
         let tools = if terminal::is_there() {
-            tools.presenter(Arc::new(Terminal::new(host.person(), Some(Arc::clone(&host.registry)))))
+            tools.presenter(Arc::new(Terminal::new(
+                host.person(),
+                host.gate.queue().clone(),
+                Some(Arc::clone(&host.registry)),
+            )))
         } else {
             tools
         };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolhost_agent::model::Usage;
 use toolhost_agent::session::{Answer, Event, LoopResult, Status, Watch};
 
-use toolhost_contract::visible_line;
+use toolhost_contract::{QUOTE_MARK, quoted, visible_line};
 
 use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible};
 
@@ -91,7 +91,7 @@ impl Watch for Live {
                 ));
             }
             Event::Repair { findings, .. } => {
-                print::note(paint(WARN, format_args!("sent back: {}", visible(findings))));
+                print::note(paint(WARN, format_args!("sent back:\n{}", quoted(findings))));
             }
             Event::Aged { results, tokens_before, tokens_after } => {
                 print::note(paint(
@@ -109,7 +109,11 @@ impl Watch for Live {
 
 impl Inner {
     fn stream(&mut self, text: &str) {
-        let text = visible(text);
+        let mut text = visible(text);
+        // Where a person reads it beside what the host says, its lines have a mark; a program is given the text alone.
+        if std::io::stdout().is_terminal() {
+            text = marked(&text, self.open);
+        }
         let mut out = anstream::stdout();
         // A closed pipe is the reader's choice.
         let _ = write!(out, "{text}");
@@ -162,6 +166,19 @@ fn brief(arguments: &Value) -> String {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text,
     }
+}
+
+/// The next piece of a text with a mark before each line that begins in it.
+fn marked(piece: &str, mut open: bool) -> String {
+    let mut shown = String::with_capacity(piece.len());
+    for line in piece.split_inclusive('\n') {
+        if !open {
+            shown.push_str(QUOTE_MARK);
+        }
+        shown.push_str(line);
+        open = !line.ends_with('\n');
+    }
+    shown
 }
 
 fn conclude(result: &LoopResult) {

@@ -1,0 +1,246 @@
+//! What a client may cost: calls at once, what waits behind them, and memory once it is quiet again.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace, until};
+
+use crate::room::program;
+
+const ASKING: &str = "[approvals]\nclient = true\n[[profiles.developer.rules]]\ntool = 'bash'\ndecide = 'ask'\n";
+/// What a client may cost that reads nothing.
+const COST_KIB_MAX: u64 = 64 * 1024;
+
+fn asking(workspace: &TempWorkspace) -> Program {
+    workspace.write_beside("operator.toml", ASKING);
+    program(workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"))
+}
+
+async fn able(program: &Program, calls_max: &str) -> McpProcess {
+    let arguments = ["--calls-max", calls_max];
+    McpProcess::open_with(program, &arguments, Era::Session, json!({ "elicitation": {} })).await
+}
+
+fn mark(line: &str) -> Value {
+    json!({ "command": format!("echo {line} >> ran.txt") })
+}
+
+fn allow() -> Value {
+    json!({ "action": "accept", "content": { "decision": "allow" } })
+}
+
+/// Memory of a process in use, KiB.
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// A host that was opened, has answered one read, and its two pipes.
+async fn raw(
+    program: &Program,
+) -> (tokio::process::Child, tokio::process::ChildStdin, BufReader<tokio::process::ChildStdout>) {
+    let mut command = tokio::process::Command::from(program.command(&["mcp"]));
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    command.stderr(std::process::Stdio::null()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut stdout = BufReader::new(stdout);
+    let open = json!({ "jsonrpc": "2.0", "id": "open", "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "raw", "version": "1" } } });
+    stdin.write_all(format!("{open}\n{}\n", read(0)).as_bytes()).await.unwrap();
+    for _ in 0..2 {
+        stdout.read_line(&mut String::new()).await.unwrap();
+    }
+    (child, stdin, stdout)
+}
+
+fn read(id: usize) -> Value {
+    let params = json!({ "name": "file_read", "arguments": { "path": "big.txt" } });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+/// Sends so many reads beside whatever else happens.
+fn send(mut stdin: tokio::process::ChildStdin, count: usize) -> tokio::task::JoinHandle<tokio::process::ChildStdin> {
+    tokio::spawn(async move {
+        for id in 1..=count {
+            stdin.write_all(format!("{}\n", read(id)).as_bytes()).await.unwrap();
+        }
+        stdin.flush().await.unwrap();
+        stdin
+    })
+}
+
+/// Reads so many answers, each once.
+async fn take(stdout: &mut BufReader<tokio::process::ChildStdout>, count: usize) {
+    let mut seen = vec![false; count + 1];
+    let mut line = Vec::new();
+    for _ in 0..count {
+        line.clear();
+        let read = tokio::time::timeout(Duration::from_secs(60), stdout.read_until(b'\n', &mut line));
+        assert!(read.await.is_ok_and(|read| read.unwrap() > 0), "the host fell silent");
+        let head = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+        let id = head.split("\"id\":").nth(1).and_then(|rest| rest.split([',', '}']).next()?.parse::<usize>().ok());
+        let id = id.or_else(|| {
+            let tail = String::from_utf8_lossy(&line[line.len().saturating_sub(200)..]).into_owned();
+            tail.rsplit("\"id\":").next()?.split([',', '}']).next()?.trim().parse().ok()
+        });
+        assert!(!std::mem::replace(&mut seen[id.unwrap()], true), "answered twice: {head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reads_nothing_costs_little_and_then_gets_every_answer() {
+    const READS: usize = 2000;
+    let workspace = TempWorkspace::new();
+    workspace.write("big.txt", "0123456789abcde\n".repeat(3750));
+    let (child, stdin, mut stdout) = raw(&program(&workspace)).await;
+    let pid = child.id().unwrap();
+    let before = resident_kib(pid);
+    let sending = send(stdin, READS);
+    // It has come to rest when it costs no more for a second.
+    let (mut last, mut same, mut most) = (0, 0, 0);
+    until("the host rests", || {
+        let now = resident_kib(pid);
+        same = if now == last { same + 1 } else { 0 };
+        (last, most) = (now, most.max(now));
+        same > 100
+    })
+    .await;
+    assert!(most < before + COST_KIB_MAX, "{before} KiB before, then {most} KiB");
+    take(&mut stdout, READS).await;
+    drop(sending.await.unwrap());
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty(), "no answer came twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_burst_the_memory_goes_back() {
+    const READS: usize = 3000;
+    let workspace = TempWorkspace::new();
+    workspace.write("big.txt", "0123456789abcde\n".repeat(256));
+    let (child, mut stdin, mut stdout) = raw(&program(&workspace)).await;
+    let pid = child.id().unwrap();
+    let before = resident_kib(pid);
+    for _ in 0..3 {
+        let sending = send(stdin, READS);
+        take(&mut stdout, READS).await;
+        stdin = sending.await.unwrap();
+    }
+    // Five seconds.
+    for _ in 0..500 {
+        if resident_kib(pid) * 2 <= before * 3 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(resident_kib(pid) * 2 <= before * 3, "{before} KiB before, {} KiB after", resident_kib(pid));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_call_passes_the_calls_that_are_held() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, "2").await;
+    let first = host.begin_call("bash", mark("first")).await;
+    let first_form = host.until_asked().await;
+    let second = host.begin_call("bash", mark("second")).await;
+    let second_form = host.until_asked().await;
+    // Both slots are taken; neither of these is begun.
+    let third = host.begin_call("bash", mark("third")).await;
+    let fourth = host.begin_call("bash", mark("fourth")).await;
+    assert!(host.request("ping", json!({})).await["result"].is_object());
+    host.notify("notifications/cancelled", json!({ "requestId": fourth })).await;
+    assert!(host.request("tools/list", json!({})).await["result"]["tools"].is_array());
+    let open = program.run(&["--json", "review", "list"]).json();
+    assert_eq!(open.as_array().unwrap().len(), 2, "only those in a slot ask: {open}");
+    // An answer to a form passes as well, and makes room.
+    host.respond(&first_form, allow()).await;
+    assert_eq!(host.answer_to(first).await["result"]["structuredContent"]["ok"], true);
+    let third_form = host.until_asked().await;
+    host.respond(&third_form, allow()).await;
+    assert_eq!(host.answer_to(third).await["result"]["structuredContent"]["ok"], true);
+    host.respond(&second_form, allow()).await;
+    assert_eq!(host.answer_to(second).await["result"]["structuredContent"]["ok"], true);
+    // One that was cancelled while it was held never ran and holds nothing up.
+    let last = host.begin_call("bash", mark("last")).await;
+    let last_form = host.until_asked().await;
+    host.respond(&last_form, allow()).await;
+    assert_eq!(host.answer_to(last).await["result"]["structuredContent"]["ok"], true);
+    assert_eq!(workspace.read("ran.txt"), "first\nthird\nsecond\nlast\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_gives_its_slot_back() {
+    let workspace = TempWorkspace::new();
+    workspace.write("big.txt", "x\n");
+    let program = program(&workspace).variable("TOOLHOST_CALLS_MAX", "1");
+    let mut host = McpProcess::open(&program, &[], Era::Session).await;
+    for n in 0..5 {
+        let command = json!({ "command": format!("touch begun-{n}; sleep 600") });
+        let id = host.begin_call("bash", command).await;
+        until("it has begun", || workspace.has(&format!("begun-{n}"))).await;
+        host.notify("notifications/cancelled", json!({ "requestId": id })).await;
+    }
+    let read = host.call("file_read", json!({ "path": "big.txt" })).await;
+    assert_eq!(read["structuredContent"]["ok"], true, "{read}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_every_call_waits_for_the_client_its_answer_is_read_however_much_comes_first() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, "1").await;
+    let first = host.begin_call("bash", mark("first")).await;
+    let form = host.until_asked().await;
+    // More than is held: what comes after it is refused, and not left unread.
+    let mut held = Vec::new();
+    let sending = async {
+        for n in 0..7 {
+            let content = "x".repeat(1 << 20);
+            held.push(host.begin_call("file_write", json!({ "path": format!("{n}.txt"), "content": content })).await);
+        }
+        host.respond(&form, allow()).await;
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), sending).await.is_ok(), "the host reads no more");
+    assert_eq!(host.answer_to(first).await["result"]["structuredContent"]["ok"], true);
+    let (mut written, mut busy) = (0, 0);
+    for id in held {
+        let answer = host.answer_to(id).await;
+        written += usize::from(answer["result"]["structuredContent"]["ok"] == true);
+        busy += usize::from(answer["error"]["code"] == -32000);
+    }
+    assert_eq!((written, busy), (4, 3));
+    assert_eq!(workspace.read("ran.txt"), "first\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_script_has_sent_is_answered_after_it_closed_its_side() {
+    let workspace = TempWorkspace::new();
+    workspace.write("big.txt", "x\n");
+    let mut host = McpProcess::open(&program(&workspace), &["--calls-max", "1"], Era::Session).await;
+    let mut ids = Vec::new();
+    for _ in 0..200 {
+        ids.push(host.begin_call("file_read", json!({ "path": "big.txt" })).await);
+    }
+    host.close_stdin();
+    for id in ids {
+        assert_eq!(host.answer_to(id).await["result"]["structuredContent"]["ok"], true);
+    }
+    assert!(host.wait().await.success());
+}
+
+#[test]
+fn how_many_calls_at_once_is_the_operator_s_to_say() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    for bad in ["0", "1025", "-1", "many"] {
+        let ran = program.run(&["mcp", &format!("--calls-max={bad}")]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("a number from 1 to 1024"), "{bad}: {ran:?}");
+    }
+    workspace.write_beside("operator.toml", "[mcp]\ncalls_max = 0\n");
+    let ran = program.variable("TOOLHOST_CONFIG", workspace.beside("operator.toml")).run(&["mcp"]);
+    assert!(ran.stderr.contains("mcp.calls_max is 0; it goes from 1 to 1024"), "{ran:?}");
+}

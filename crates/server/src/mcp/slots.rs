@@ -1,0 +1,180 @@
+//! How much of one client is in hand at once.
+//!
+//! A request is handed on with a slot, and the slot is free again when its answer is written, not when it is made: a client
+//! that does not read gets no further requests served, and what it costs stays what it is. Calls and other requests have
+//! slots of their own, so that a `ping` is answered while every call waits for a person.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::RequestId;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// Calls of one client that are served at once, unless the operator says otherwise.
+pub const CALLS_MAX_DEFAULT: usize = 64;
+/// The same for requests that are no calls.
+const OTHERS_MAX: usize = 16;
+/// Bytes of requests that are served at once; a longer one is served alone.
+const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// How long nothing may have been asked before memory is given back.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// What a request takes a slot of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    Call,
+    Other,
+}
+
+/// The slots of one client.
+#[derive(Clone)]
+pub(crate) struct Slots {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    calls_max: usize,
+    calls: Arc<Semaphore>,
+    others: Arc<Semaphore>,
+    /// Of the requests that are served.
+    bytes: AtomicUsize,
+    /// Requests that are handed on and not answered.
+    given: Mutex<HashMap<RequestId, Slot>>,
+    /// Calls that wait for an answer of this very client's.
+    waiting: AtomicUsize,
+    /// Rung when something is free again.
+    freed: Notify,
+    /// Rung when everything is.
+    idle: Notify,
+    last_taken: Mutex<Instant>,
+}
+
+/// Held by the handler of a request and until its answer is written, whichever is longer.
+#[derive(Clone)]
+pub(crate) struct Slot(Arc<Taken>);
+
+struct Taken {
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    bytes: usize,
+    inner: Arc<Inner>,
+}
+
+/// A call that waits for the client.
+pub(crate) struct Waiting(Slot);
+
+impl Slots {
+    pub(crate) fn new(calls_max: usize) -> Self {
+        let inner = Inner {
+            calls_max,
+            calls: Arc::new(Semaphore::new(calls_max)),
+            others: Arc::new(Semaphore::new(OTHERS_MAX)),
+            bytes: AtomicUsize::new(0),
+            given: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            freed: Notify::new(),
+            idle: Notify::new(),
+            last_taken: Mutex::new(Instant::now()),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// A slot for a request of so many bytes, if one is free.
+    pub(crate) fn take(&self, class: Class, id: &RequestId, bytes: usize) -> Option<Slot> {
+        let served = self.inner.bytes.load(Ordering::Acquire);
+        if served > 0 && served.saturating_add(bytes) > REQUEST_BYTES_MAX {
+            return None;
+        }
+        let of_class = match class {
+            Class::Call => &self.inner.calls,
+            Class::Other => &self.inner.others,
+        };
+        let permit = Arc::clone(of_class).try_acquire_owned().ok()?;
+        *lock(&self.inner.last_taken) = Instant::now();
+        self.inner.bytes.fetch_add(bytes, Ordering::AcqRel);
+        let permit = Mutex::new(Some(permit));
+        let slot = Slot(Arc::new(Taken { permit, bytes, inner: Arc::clone(&self.inner) }));
+        // Where a client uses an id twice only one answer is ever written; the other slot is its handler's alone.
+        let before = lock(&self.inner.given).insert(id.clone(), slot.clone());
+        drop(before);
+        Some(slot)
+    }
+
+    /// The slot of a request that is answered, or will not be: whoever has it holds it for as long as the answer is there.
+    pub(crate) fn ended(&self, id: &RequestId) -> Option<Slot> {
+        lock(&self.inner.given).remove(id)
+    }
+
+    /// Returns when something may be free that was not.
+    pub(crate) async fn freed(&self) {
+        self.inner.freed.notified().await;
+    }
+
+    pub(crate) fn tell_freed(&self) {
+        self.inner.freed.notify_one();
+    }
+
+    /// Whether every call that is served waits for the client itself: then nothing goes on until it is heard.
+    pub(crate) fn all_wait_for_the_client(&self) -> bool {
+        let served = self.inner.calls_max - self.inner.calls.available_permits();
+        served > 0 && self.inner.waiting.load(Ordering::Acquire) >= served
+    }
+
+    /// Calls `tidy` on a thread that may wait, each time the client has asked nothing for a moment and everything is answered.
+    pub(crate) async fn when_idle(self, tidy: fn()) {
+        loop {
+            self.inner.idle.notified().await;
+            loop {
+                let quiet_at = *lock(&self.inner.last_taken) + QUIET;
+                if Instant::now() >= quiet_at {
+                    break;
+                }
+                tokio::time::sleep_until(quiet_at).await;
+            }
+            if self.inner.is_idle() {
+                // It fails only where the runtime ends.
+                let _ = tokio::task::spawn_blocking(tidy).await;
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn is_idle(&self) -> bool {
+        self.calls.available_permits() == self.calls_max && self.others.available_permits() == OTHERS_MAX
+    }
+}
+
+impl Slot {
+    /// While this is held, the call waits for the client.
+    pub(crate) fn wait_for_the_client(&self) -> Waiting {
+        self.0.inner.waiting.fetch_add(1, Ordering::AcqRel);
+        // Whoever reads may have to go on reading now.
+        self.0.inner.freed.notify_one();
+        Waiting(self.clone())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.0.inner.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // Free before anybody is told.
+        drop(lock(&self.permit).take());
+        self.inner.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.inner.freed.notify_one();
+        if self.inner.is_idle() {
+            self.inner.idle.notify_one();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
