@@ -29,6 +29,7 @@ mod spawner;
 mod text;
 mod walk;
 
+pub use allocator::give_memory_back;
 pub use command::{Command, CommandResult, Progress, Signal, Watch};
 pub use deploy::{
     DeployKey, DeployMark, DeployPlan, DeployRecord, DeployRules, DeployState, DeployStep, DeployWatch, Deployed,
@@ -45,7 +46,6 @@ pub use executor::{
 pub use fence::{FenceChoice, FenceReport, Probe, Tier};
 pub use glob::{GLOB_BRACES_MAX, GLOB_BYTES_MAX, Glob, GlobStyle};
 pub use local::{Limits, LocalConfig, LocalExecutor};
-pub use allocator::give_memory_back;
 pub use memory::machine_memory_bytes;
 pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, is_git_internal};
