@@ -17,6 +17,7 @@ pub(crate) struct Stash;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
+    /// What to do.
     action: Action,
     /// Which stash, for `show`, `apply`, `pop` and `drop`; 0, the latest, by default.
     #[serde(default)]
