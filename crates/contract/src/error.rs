@@ -231,9 +231,9 @@ impl From<toolhost_sandbox::Error> for ToolError {
             E::Policy { .. } => Some("only a person changes what the project allows"),
             E::GitObeys { .. } => Some("ask the person to change it"),
             E::LinkedGit => Some("ask the person to open the repository where it really is"),
-            E::NotRestored { .. } => {
-                Some("no command runs until it is as it was: tell the person, whom `toolhost doctor` tells what to do")
-            }
+            E::NotRestored { .. } => Some(
+                "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`",
+            ),
             E::CommandUnderWay => Some("wait until it has ended, then try again"),
             E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
             E::NotFound { .. } => Some("`file.list` shows what is there"),

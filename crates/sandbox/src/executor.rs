@@ -50,6 +50,12 @@ pub trait Executor: Send + Sync {
         None
     }
 
+    /// What a person's git obeys in the workspace's own files, and the project's policy: a tool that runs git leaves them
+    /// as they are. Paths relative to the workspace.
+    fn git_obeys(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// Which fence holds here; probed once.
     fn report(&self) -> BoxFuture<'_, FenceReport>;
 }
@@ -402,6 +408,11 @@ impl Workspace {
     /// Where it is deployed to, if the operator has said so.
     pub fn deployment(&self) -> Option<&Deployment> {
         self.executor.deployment()
+    }
+
+    /// The files that a tool which runs git must not change; see [`Executor::git_obeys`].
+    pub async fn git_obeys(&self) -> Result<Vec<String>> {
+        self.executor.git_obeys().await
     }
 
     /// Runs a command in this profile's fence.

@@ -21,7 +21,7 @@ use crate::files::Tree;
 use crate::git::{self, Guard, Held, Placeholder, Places, Seen};
 use crate::memory::{self, WATCH_EVERY, machine_memory_bytes};
 use crate::output::{Capture, Captured};
-use crate::path::WsPath;
+use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
 use crate::proxy::Proxy;
 use crate::spawner::{Spawner, Started};
 use crate::walk::Walk;
@@ -394,6 +394,18 @@ impl Executor for LocalExecutor {
 
     fn deployment(&self) -> Option<&Deployment> {
         self.deployment.as_ref()
+    }
+
+    fn git_obeys(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(async {
+            let mut paths = vec![POLICY_FILE.to_owned(), STATE_FOLDER.to_owned()];
+            if let (Some(method), _) = self.fence().await
+                && method.tier != Tier::Off
+            {
+                paths.extend(self.places(method).await?.named(&self.room.root));
+            }
+            Ok(paths)
+        })
     }
 
     fn report(&self) -> BoxFuture<'_, FenceReport> {

@@ -18,7 +18,7 @@ pub(crate) struct Bash;
 
 /// Runs a bash command in the workspace, in a fence that the kernel holds: no network unless granted, nothing outside the
 /// workspace but a private /tmp, no input unless given. A command that fails is an answer with its exit code. When the
-/// time is over, all its processes are ended.
+/// time is over, all its processes are ended. `.git` is read-only for commands: the git tools commit, switch, restore, stash.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -186,6 +186,14 @@ impl Tool for Bash {
                 result.restored.join(", ")
             ));
         }
+        if result.exit_code != 0
+            && let Some(hint) = of_read_only_git(&input.command, &stderr)
+        {
+            if !stderr.ends_with('\n') {
+                stderr.push('\n');
+            }
+            stderr.push_str(&format!("[toolhost: .git is read-only for commands: {hint}]\n"));
+        }
         Ok(Output {
             exit_code: result.exit_code,
             signal: result.signal.map(|signal| signal.name()),
@@ -196,5 +204,88 @@ impl Tool for Bash {
             duration_ms: u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
             fence: result.tier.as_str().to_owned(),
         })
+    }
+}
+
+/// Which tool does what git could not do, if git says that it met a read-only `.git`.
+fn of_read_only_git(command: &str, stderr: &str) -> Option<String> {
+    // The second is all that `git stash` says of it.
+    let met = |line: &str| {
+        line.contains("Read-only file system") && line.contains(".git") || line == "error: could not write index"
+    };
+    stderr.lines().find(|line| met(line))?;
+    let commands = match parse_command(command) {
+        Parsed::Commands(commands) => commands,
+        Parsed::Unclear => Vec::new(),
+    };
+    let verbs = commands.iter().filter_map(|command| verb_of_git(&command.words));
+    let known = verbs.filter_map(|verb| Some(format!("`git {verb}` is {}", tool_for(verb)?))).collect::<Vec<_>>();
+    Some(match known.as_slice() {
+        [] => {
+            "use git.commit, git.branch, git.switch, git.restore, git.stash or git.init, or ask the person".to_owned()
+        }
+        known => known.join("; "),
+    })
+}
+
+/// What git is asked to do: the first word that is neither an option nor one's value.
+fn verb_of_git(words: &[String]) -> Option<&str> {
+    let mut words = words.iter().map(String::as_str).skip_while(|word| word.contains('='));
+    let program = words.next()?;
+    if program != "git" && !program.ends_with("/git") {
+        return None;
+    }
+    while let Some(word) = words.next() {
+        match word {
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--config-env" => {
+                words.next();
+            }
+            option if option.starts_with('-') => {}
+            verb => return Some(verb),
+        }
+    }
+    None
+}
+
+fn tool_for(verb: &str) -> Option<&'static str> {
+    Some(match verb {
+        "commit" => "git.commit",
+        "add" | "rm" | "mv" => "git.commit, which stages as well; first change the files themselves",
+        "checkout" => "git.switch for a branch, git.restore for files",
+        "switch" => "git.switch",
+        "restore" | "reset" => "git.restore",
+        "branch" => "git.branch",
+        "stash" => "git.stash",
+        "init" => "git.init",
+        "push" => "git.push",
+        "config" | "remote" | "submodule" | "worktree" | "tag" | "merge" | "rebase" | "pull" | "fetch"
+        | "cherry-pick" | "revert" | "am" | "clean" | "gc" | "clone" => "for the person: ask them",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_met_a_read_only_git_is_told_the_tool() {
+        let met = "fatal: Unable to create './.git/index.lock': Read-only file system\n";
+        let check = |command: &str, part: &str| {
+            let hint = of_read_only_git(command, met).unwrap();
+            assert!(hint.contains(part), "{command}: {hint}");
+        };
+        check("git commit -m x", "`git commit` is git.commit");
+        check("cd a && GIT_EDITOR=true git -c user.name=x -C . commit -am x", "`git commit` is git.commit");
+        check("git add -A && git commit -m x", "`git add` is git.commit, which");
+        check("git checkout -b y", "git.switch");
+        check("/usr/bin/git --no-pager init", "git.init");
+        check("git config user.name x", "ask");
+        check("make release", "git.commit, git.branch");
+        check("for f in", "git.commit, git.branch");
+        let stash = of_read_only_git("git stash", "error: could not write index\n").unwrap();
+        assert!(stash.contains("git.stash"), "{stash}");
+        assert_eq!(of_read_only_git("git commit", "touch: /etc/x: Read-only file system"), None);
+        assert_eq!(of_read_only_git("git commit", "fatal: .git is broken"), None);
     }
 }

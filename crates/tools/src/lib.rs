@@ -60,6 +60,12 @@ fn of_the_workspace() -> Vec<Box<dyn AnyTool>> {
         Box::new(git::log::Log),
         Box::new(git::commit::Commit),
         Box::new(git::push::Push),
+        Box::new(git::show::Show),
+        Box::new(git::init::Init),
+        Box::new(git::branch::Branch),
+        Box::new(git::switch::Switch),
+        Box::new(git::restore::Restore),
+        Box::new(git::stash::Stash),
     ]
 }
 

@@ -12,10 +12,27 @@ use toolhost_store::Store;
 
 /// Say which fence holds here, what it does not stop, and where things are kept
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Accept git's files as they are, and let commands run again
+    #[arg(long)]
+    accept_git: bool,
+}
 
-pub(crate) async fn run(_: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+/// What `--accept-git` does.
+const ACCEPTING: &str = "Toolhost forgets what it had kept of git's files in this workspace to put it back: hooks, \
+configuration and what they name stay as they are now. Commands run again. Look at .git before you use git here.";
+
+pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let kit = wire::kit(settings).await?;
+    if args.accept_git {
+        if !settings.json {
+            print::line(ACCEPTING);
+        }
+        kit.executor.accept_git()?;
+        if !settings.json {
+            print::line(format_args!("git's files in {} are accepted\n", kit.resolved.root.display()));
+        }
+    }
     let report = kit.executor.report().await;
     if settings.json {
         print::json(&json!({
@@ -29,6 +46,7 @@ pub(crate) async fn run(_: Args, settings: &Settings) -> anyhow::Result<ExitCode
             "user": kit.resolved.user,
             "config": kit.resolved.config_file,
             "toolchains": kit.resolved.toolchains,
+            "acceptedGit": args.accept_git,
         }))?;
     } else {
         tell(&report, &kit);

@@ -17,8 +17,12 @@ use toolhost_testkit::{House, TempWorkspace, said};
 
 use crate::room::{TOOLHOST, house};
 
-/// Commits are asked about.
-const RULES: &str = "[[profiles.all.rules]]\ntool = 'git.commit'\ndecide = 'ask'\nwhy = 'test'";
+/// What git changes is asked about.
+const RULES: &str = "[[profiles.all.rules]]\ntool = 'git.commit'\ndecide = 'ask'\nwhy = 'test'
+[[profiles.all.rules]]\ntool = 'git.restore'\ndecide = 'ask'\nwhy = 'test'
+[[profiles.all.rules]]\ntool = 'git.switch'\ndecide = 'ask'\nwhy = 'test'
+[[profiles.all.rules]]\ntool = 'git.stash'\ndecide = 'ask'\nwhy = 'test'
+[[profiles.all.rules]]\ntool = 'git.branch'\ndecide = 'ask'\nwhy = 'test'";
 
 type Seen = Arc<Mutex<Vec<Shown>>>;
 
@@ -94,6 +98,10 @@ async fn a_repository_in_the_workspace_is_shown_and_bound_by_its_commit() {
         workspace.git(&["-C", "nested", "commit", "-q", "--allow-empty", "-m", message]);
         workspace.git(&["-C", "nested", "rev-parse", "HEAD"]).trim().to_owned()
     };
+    commit("none");
+    // Only a person makes it a part of theirs.
+    workspace.git(&["add", "nested"]);
+    workspace.git(&["commit", "-q", "-m", "nested"]);
     let (first, second) = (commit("one"), commit("two"));
     let branch = workspace.path("nested/.git/refs/heads/main");
     std::fs::write(&branch, &first).unwrap();
@@ -101,8 +109,45 @@ async fn a_repository_in_the_workspace_is_shown_and_bound_by_its_commit() {
     let outcome = house.call("git.commit", json!({ "message": "x" })).await;
     assert!(last(&seen).render().contains(&first), "{}", last(&seen).render());
     assert_eq!(outcome.error.unwrap().kind, ErrorKind::Conflict, "another commit was in there by then");
-    assert_eq!(house.workspace.git(&["log", "--format=%s"]), "first\n");
+    assert_eq!(house.workspace.git(&["log", "--format=%s"]), "nested\nfirst\n");
     house.data("git.commit", json!({ "message": "x" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_git_discards_is_shown_and_nothing_else_is_discarded() {
+    for (tool, arguments) in
+        [("git.restore", json!({ "paths": ["a.txt"] })), ("git.stash", json!({ "action": "push" }))]
+    {
+        let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+        workspace.write("a.txt", "mine\n");
+        let path = workspace.path("a.txt");
+        let (house, seen) = seeing(workspace, move || std::fs::write(&path, "more of mine\n").unwrap()).await;
+        let outcome = house.call(tool, arguments.clone()).await;
+        assert!(last(&seen).render().contains("-mine\n+1"), "{}", last(&seen).render());
+        assert_eq!(outcome.error.unwrap().kind, ErrorKind::Conflict, "{tool}: it was another change by then");
+        assert_eq!(house.workspace.read("a.txt"), "more of mine\n");
+        house.data(tool, arguments).await;
+        assert_eq!(house.workspace.read("a.txt"), "1\n");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_branch_that_is_shown_is_the_one_that_is_taken() {
+    for (tool, arguments) in
+        [("git.switch", json!({ "branch": "other" })), ("git.branch", json!({ "delete": "other" }))]
+    {
+        let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+        workspace.git(&["commit", "-q", "--allow-empty", "-m", "second"]);
+        workspace.git(&["branch", "other", "HEAD~1"]);
+        let head = workspace.git(&["rev-parse", "HEAD"]);
+        let branch = workspace.path(".git/refs/heads/other");
+        let (house, seen) = seeing(workspace, move || std::fs::write(&branch, &head).unwrap()).await;
+        let outcome = house.call(tool, arguments.clone()).await;
+        assert!(last(&seen).render().contains(" first"), "{}", last(&seen).render());
+        assert_eq!(outcome.error.unwrap().kind, ErrorKind::Conflict, "{tool}: the branch has moved");
+        assert_eq!(house.workspace.git(&["branch", "--show-current"]), "main\n");
+        house.data(tool, arguments).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,6 +189,7 @@ async fn what_is_committed_is_the_tree_that_was_seen_onto_what_was_seen() {
         guard: house.workspace.state().join("guard"),
         home: "/home/agent".into(),
         temp: std::env::temp_dir(),
+        guard: house.workspace.beside("guard"),
         env: Vec::new(),
         toolchains: Vec::new(),
         deploy: None,

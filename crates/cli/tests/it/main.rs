@@ -27,6 +27,8 @@ mod deploys;
 mod engines;
 mod examples;
 mod file_links;
+mod git_changes;
+mod git_held;
 mod git_hostile;
 mod git_seen;
 mod git_tools;

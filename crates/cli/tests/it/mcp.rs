@@ -60,7 +60,10 @@ async fn every_listed_tool_says_what_it_may_do() {
             last,
             "list" | "read" | "get" | "load" | "ready" | "query" | "history" | "describe" | "search" | "find"
         ) || name.starts_with("check_")
-            || matches!(name, "git_status" | "git_diff" | "git_log" | "ticket_read_document" | "session_result");
+            || matches!(
+                name,
+                "git_status" | "git_diff" | "git_log" | "git_show" | "ticket_read_document" | "session_result"
+            );
         // They ask a person, who changes what they like.
         let asks = name.starts_with("review_") || name == "human_ask";
         assert_eq!(reads, should, "{name}");

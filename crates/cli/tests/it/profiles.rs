@@ -31,6 +31,7 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         "file.search",
         "git.diff",
         "git.log",
+        "git.show",
         "git.status",
         "memory.query",
         "session.result",
@@ -46,7 +47,18 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         assert_eq!(profile["fence"], json!({ "workspace": "read", "network": [] }), "{name}");
     }
     let developer = profile(&program, "developer");
-    let changing = ["file.write", "file.edit", "git.commit", "git.push", "ticket.update_state"];
+    let changing = [
+        "file.write",
+        "file.edit",
+        "git.commit",
+        "git.push",
+        "git.init",
+        "git.branch",
+        "git.switch",
+        "git.restore",
+        "git.stash",
+        "ticket.update_state",
+    ];
     let mut expected = [&reading[..], &changing].concat();
     expected.sort_unstable();
     assert_eq!(tools(&developer), expected);

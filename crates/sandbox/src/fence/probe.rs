@@ -118,15 +118,22 @@ fn holes(method: &Method) -> Vec<String> {
     let mut holes =
         vec!["a hard link that already leads from the workspace to an outside file can be written through".to_owned()];
     if method.tier != Tier::Off {
-        holes.push("a repository that a command makes itself, or one nested in the workspace, may run programs when a person uses git in it, or in the repository around it".to_owned());
+        holes.extend(
+            [
+                "git: a repository that a command makes itself in a subfolder is its own, hooks and all, also a bare one in plain folders; `git config --global safe.bareRepository explicit` hardens",
+                "git: programs in the workspace that your own configuration names (filters, aliases, fsmonitor), and build files that you run",
+            ]
+            .map(str::to_owned),
+        );
     }
     match method.tier {
         Tier::Full => {}
         Tier::Landlock => holes.extend(
             [
                 "modes and times of outside files that the command's user owns can be changed",
-                "what a command changes in .git/hooks and .git/config is put back only when it has ended",
-                ".git as a whole can be replaced by another folder",
+                "git: what a command changes in .git is there until the command has ended, and is put back then",
+                "git: a repository that a command makes and adds to the index as a submodule runs its programs when you use git in the repository around it",
+                "git: a repository that a command removes as a whole is not brought back; commands are then refused",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "shared memory and message queues of the same user can be reached",
                 "command lines of other processes can be read in /proc",

@@ -53,8 +53,16 @@ pub(crate) struct Places(pub(crate) Vec<Place>);
 impl Places {
     /// Whether a file tool would change one of them, or what one of them is in, by changing `path` (relative to `top`).
     pub(crate) fn hold(&self, top: &Path, path: &Path) -> bool {
-        let concerns = |place: &&Place| place.top == top && place.path != Path::new(GIT_DIR);
-        self.0.iter().filter(concerns).any(|place| path.starts_with(&place.path) || place.path.starts_with(path))
+        self.besides_git(top).any(|place| path.starts_with(&place.path) || place.path.starts_with(path))
+    }
+
+    /// Those below `top`, without its `.git`, which no tree of git holds.
+    pub(crate) fn named(&self, top: &Path) -> Vec<String> {
+        self.besides_git(top).map(|place| place.path.to_string_lossy().into_owned()).collect()
+    }
+
+    fn besides_git(&self, top: &Path) -> impl Iterator<Item = &Place> {
+        self.0.iter().filter(move |place| place.top == top && place.path != Path::new(GIT_DIR))
     }
 }
 

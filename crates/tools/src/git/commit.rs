@@ -68,6 +68,14 @@ fi
 export GIT_INDEX_FILE=$chosen
 tree=$(git write-tree) || exit 70
 [ "$tree" != "$base" ] || exit 71
+# A repository that a command made must not become one that a person's `git status` enters.
+nested=$(git diff-tree -r --raw -z --no-renames "$base" "$tree" | while IFS= read -r -d '' facts && IFS= read -r -d '' file; do
+    case "$facts" in
+        ':160000 '*) ;;
+        ':'??????' 160000 '*) printf '%s\n' "$file" ;;
+    esac
+done)
+[ -z "$nested" ] || { printf '%s\n' "$nested" >&2; exit 75; }
 filtered=$(git diff --cached --name-only -z --no-ext-diff --diff-filter=d -- "$@" | git check-attr --stdin -z filter \
     | while IFS= read -r -d '' file && IFS= read -r -d '' _ && IFS= read -r -d '' value; do
         case "$value" in unspecified|unset) ;; *) printf '%s uses %s\n' "$file" "$value"; break ;; esac
@@ -218,6 +226,9 @@ fn failed(result: &CommandResult) -> ToolError {
         ),
         74 => ToolError::new(ErrorKind::Conflict, "nothing was committed: what would be is not what a person has seen")
             .hint("look at it anew and ask again"),
+        75 => super::refused("nothing was committed: a repository of its own stands there", result).hint(
+            "only a person adds a submodule; name the other files in `files`, list it in .gitignore, or remove its .git",
+        ),
         _ => super::refused("nothing was committed", result),
     }
 }

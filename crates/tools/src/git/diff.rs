@@ -52,7 +52,14 @@ impl Tool for Diff {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let base = input.base.as_deref().map(|base| super::name("revision", base)).transpose()?;
         let path = input.path.as_deref().map(super::path).transpose()?;
-        let mut arguments = vec!["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short"];
+        let mut arguments = vec![
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--submodule=short",
+            "--ignore-submodules=dirty",
+        ];
         if input.staged {
             arguments.push("--cached");
         }

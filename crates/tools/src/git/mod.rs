@@ -4,11 +4,18 @@
 //! (hooks, fsmonitor, pager, signing, transports), and [`PRELUDE`] looks up and blanks what has not: filter, diff and
 //! merge drivers under names of the repository's choosing. Even if one slipped through, it would run in the fence.
 
+pub(crate) mod branch;
+mod change;
 pub(crate) mod commit;
 pub(crate) mod diff;
+pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod push;
+pub(crate) mod restore;
+pub(crate) mod show;
+pub(crate) mod stash;
 pub(crate) mod status;
+pub(crate) mod switch;
 
 use std::time::Duration;
 
@@ -77,8 +84,10 @@ export GIT_CONFIG_COUNT=$n
 pub(crate) enum Mode {
     /// Read-only, whatever the profile grants.
     Read,
-    /// What the profile grants.
+    /// What the profile grants, and the data of `.git`: no program but git itself runs in it.
     Write,
+    /// What the profile grants, with `.git` read-only as for every command: another repository's hooks may run in it.
+    Reach,
 }
 
 /// Marks of settings that only [`PRELUDE`] can disarm, in lower case. Without any of them git can be run by itself.
@@ -158,7 +167,11 @@ async fn run_keeping(
     command.env = environment(ctx, extra);
     let result = match mode {
         Mode::Read => ctx.workspace.run_reading(command, ctx.watch()).await?,
-        Mode::Write => ctx.workspace.run(command, ctx.watch()).await?,
+        Mode::Reach => ctx.workspace.run(command, ctx.watch()).await?,
+        Mode::Write => {
+            command.is_git = true;
+            ctx.workspace.run(command, ctx.watch()).await?
+        }
     };
     told(result)
 }
@@ -172,8 +185,9 @@ fn told(result: CommandResult) -> Result<CommandResult, ToolError> {
         return Err(ToolError::new(ErrorKind::NotFound, "git is not installed here").hint("tell the person"));
     }
     if result.stderr.text.contains("not a git repository") {
-        return Err(ToolError::new(ErrorKind::NotFound, "the workspace is not a git repository")
-            .hint("`bash` with `git init` makes one, if that is wanted"));
+        return Err(
+            ToolError::new(ErrorKind::NotFound, "the workspace is not a git repository").hint("`git.init` creates one")
+        );
     }
     Ok(result)
 }

@@ -43,8 +43,20 @@ printf '%s\n%s\n' "$remote" "$branch"
 const PUSH: &str = r#"
 [ -z "$4" ] || [ "$4" = "$(git remote get-url --push --all -- "$remote" | tr '\n' ' ')" ] \
     || { echo "the address of $remote has changed since a person saw it" >&2; exit 70; }
-exec git push --porcelain --no-verify --no-recurse-submodules --no-signed --no-follow-tags -- "$remote" \
-    "${3:-refs/heads/$branch}:refs/heads/$branch" 2>&1
+commit=${3:-$(git rev-parse --verify "refs/heads/$branch")} || exit
+printf '%s\n' "$commit"
+# The repository is read-only here: the branch that follows the remote's is moved afterwards.
+said=$(git push --porcelain --no-verify --no-recurse-submodules --no-signed --no-follow-tags -- "$remote" \
+    "$commit:refs/heads/$branch" 2>&1)
+code=$?
+printf '%s\n' "$said" | grep -v "refs/remotes/"
+exit $code
+"#;
+
+/// Where the remote's branch now is, as `git push` would note it. `$1` is the remote, `$2` the branch, `$3` the commit.
+const FOLLOW: &str = r#"
+[ "$(git config --get-all "remote.$1.fetch")" = "+refs/heads/*:refs/remotes/$1/*" ] || exit 0
+exec git update-ref -m "update by push" "refs/remotes/$1/$2" "$3"
 "#;
 
 /// Where the branch stands, where the remote is, and the commits that go there.
@@ -103,14 +115,17 @@ impl Tool for Push {
         let seen = |name: &str| ctx.approved.as_ref().and_then(|rests_on| rests_on.get(name)?.as_str());
         let (commit, address) = (seen("commit").unwrap_or_default(), seen("address").unwrap_or_default());
         let result =
-            super::run(ctx, Mode::Write, &script, &[&remote, &branch, commit, address], "", TRANSPORTS).await?;
+            super::run(ctx, Mode::Reach, &script, &[&remote, &branch, commit, address], "", TRANSPORTS).await?;
         if result.exit_code != 0 {
             return Err(super::refused("nothing was pushed", &result)
                 .hint("the remote must be configured and reached over https without credentials, its host granted by the profile; ssh is not possible from the fence: otherwise ask the person to push"));
         }
-        let mut lines = result.stdout.text.splitn(3, '\n').map(str::to_owned);
-        let (remote, branch) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-        Ok(Output { remote, branch, summary: lines.next().unwrap_or_default().trim().to_owned() })
+        let mut lines = result.stdout.text.splitn(4, '\n').map(str::to_owned);
+        let mut line = || lines.next().unwrap_or_default();
+        let (remote, branch, commit, summary) = (line(), line(), line(), line().trim().to_owned());
+        // The push has happened: a note of it that cannot be made is no failure.
+        let _ = super::run(ctx, Mode::Write, FOLLOW, &[&remote, &branch, &commit], "", &[]).await;
+        Ok(Output { remote, branch, summary })
     }
 }
 

@@ -99,7 +99,10 @@ impl Stage {
             std::fs::set_permissions(&stage.folder, std::fs::Permissions::from_mode(0o755))?;
         }
         std::fs::create_dir(stage.project())?;
-        for (name, text) in story::FILES {
+        for folder in story::GIT_FOLDERS {
+            std::fs::create_dir_all(stage.project().join(folder))?;
+        }
+        for (name, text) in story::GIT_FILES.iter().chain(story::FILES) {
             std::fs::write(stage.project().join(name), text)?;
         }
         std::fs::write(stage.folder.join(story::SECRET_FILE), story::SECRET)?;

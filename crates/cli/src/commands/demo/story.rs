@@ -12,6 +12,16 @@ pub(super) const FILES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The project's repository, as a person's `git init` and `git remote add` leave it: no command of an agent's adds a remote.
+pub(super) const GIT_FOLDERS: &[&str] = &[".git/objects", ".git/refs/heads"];
+pub(super) const GIT_FILES: &[(&str, &str)] = &[
+    (".git/HEAD", "ref: refs/heads/main\n"),
+    (
+        ".git/config",
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = https://git.example.org/greeter.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
+    ),
+];
+
 /// Beside the project; no tool may see it.
 pub(super) const SECRET_FILE: &str = "secret.txt";
 pub(super) const SECRET: &str = "the key under the mat\n";
@@ -48,15 +58,7 @@ const fn chapter(chapter: &'static str, step: Step) -> Step {
 }
 
 pub(super) const STEPS: &[Step] = &[
-    chapter(
-        "The agent finds its way",
-        step(
-            "make it a git repository",
-            "bash",
-            r#"{"command": "git init --quiet --initial-branch main && git remote add origin https://git.example.org/greeter.git"}"#,
-            Wanted::Ok,
-        ),
-    ),
+    chapter("The agent finds its way", step("look at the repository", "git_status", "{}", Wanted::Ok)),
     step("commit what is there", "git_commit", r#"{"message": "greeter: first version"}"#, Wanted::Ok),
     step("list the files", "file_list", "{}", Wanted::Ok),
     step("run the tests: one fails", "bash", r#"{"command": "sh test.sh"}"#, Wanted::Exit(1)),

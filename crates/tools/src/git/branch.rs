@@ -1,0 +1,156 @@
+//! `git.branch`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+
+use super::{Mode, change};
+
+pub(crate) struct Branch;
+
+/// Lists the branches, creates a branch, or deletes a merged branch. Does not switch to it: `git.switch` does.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Create a branch with this name.
+    create: Option<String>,
+    /// The branch or commit that `create` starts at; the current commit by default.
+    from: Option<String>,
+    /// Delete this branch. It must be merged into the current one.
+    delete: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// The branches after the change, by name; at most 1000.
+    branches: Vec<Line>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Line {
+    name: String,
+    commit: String,
+    subject: String,
+    /// Whether it is checked out.
+    current: bool,
+}
+
+const LIST: &str = r#"
+git rev-parse --git-dir >/dev/null || exit
+exec git for-each-ref --count=1000 --format='%(HEAD)%1f%(refname:lstrip=2)%1f%(objectname)%1f%(subject)' refs/heads
+"#;
+
+/// `$1` is the branch, `$2` where it starts or empty. The start is resolved first: an option it cannot be.
+const CREATE: &str = r#"
+git check-ref-format --branch "$1" >/dev/null || exit 70
+at=$(commit_of "${2:-HEAD}") || exit
+git branch --quiet --no-track "$1" "$at" || exit 70
+"#;
+
+/// Not `git branch --delete`, which also writes the configuration.
+const DELETE: &str = r#"
+at=$(git rev-parse --quiet --verify "refs/heads/$1") || { echo "there is no branch $1" >&2; exit 70; }
+git worktree list --porcelain | grep --fixed-strings --line-regexp --quiet "branch refs/heads/$1" \
+    && { echo "$1 is checked out" >&2; exit 70; }
+git merge-base --is-ancestor "$at" HEAD || { echo "$1 is not merged into the current branch" >&2; exit 70; }
+same "$at"
+"#;
+
+const DELETE_IT: &str = r#"
+git update-ref -d "refs/heads/$1" "$at" || exit 70
+"#;
+
+const DELETE_PREVIEW: &str = r#"
+printf '%s\n' "$at"
+git log -1 --format='%h %s' "$at"
+"#;
+
+impl Tool for Branch {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "git.branch";
+    const TITLE: &'static str = "List, create or delete branches";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            Example {
+                says: "a new branch",
+                arguments: json!({"create": "topic"}),
+                files: &[("a.txt", "a")],
+                before: &[("git.init", "{}"), ("git.commit", r#"{"message": "first"}"#)],
+                expect: Expect::Data(&[("/branches/0/name", "\"main\""), ("/branches/1/name", "\"topic\"")]),
+            },
+            Example {
+                says: "the current branch is not deleted",
+                arguments: json!({"delete": "main"}),
+                files: &[("a.txt", "a")],
+                before: &[("git.init", "{}"), ("git.commit", r#"{"message": "first"}"#)],
+                expect: Expect::Fails(ErrorKind::Conflict),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        let line = |b: &Line| {
+            let hash = b.commit.get(..10).unwrap_or(&b.commit);
+            format!("{} {} {hash} {}", if b.current { "*" } else { " " }, b.name, b.subject)
+        };
+        output.branches.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        Ok(match order(&input)? {
+            Order::List => None,
+            Order::Create(name, from) => Some(Preview {
+                summary: format!("create the branch {name}"),
+                detail: format!("at {}", if from.is_empty() { "the current commit" } else { &from }),
+                rests_on: json!({}),
+            }),
+            Order::Delete(name) => {
+                let script = [DELETE, DELETE_PREVIEW].concat();
+                let result = change::run(ctx, Mode::Read, &script, &[&name]).await?;
+                Some(change::preview(format!("delete the branch {name}"), &result.stdout.text))
+            }
+        })
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let result = match order(&input)? {
+            Order::List => super::run(ctx, Mode::Read, LIST, &[], "", &[]).await?,
+            Order::Create(name, from) => {
+                change::run(ctx, Mode::Write, &[CREATE, LIST].concat(), &[&name, &from]).await?
+            }
+            Order::Delete(name) => change::run(ctx, Mode::Write, &[DELETE, DELETE_IT, LIST].concat(), &[&name]).await?,
+        };
+        if result.exit_code != 0 {
+            return Err(super::refused("the branches could not be listed", &result));
+        }
+        Ok(Output { branches: result.stdout.text.lines().filter_map(read).collect() })
+    }
+}
+
+enum Order {
+    List,
+    Create(String, String),
+    Delete(String),
+}
+
+fn order(input: &Input) -> Result<Order, ToolError> {
+    match (&input.create, &input.from, &input.delete) {
+        (None, None, None) => Ok(Order::List),
+        (Some(create), from, None) => {
+            let from = from.as_deref().map_or(Ok(String::new()), |from| super::name("revision", from))?;
+            Ok(Order::Create(super::name("branch", create)?, from))
+        }
+        (None, None, Some(delete)) => Ok(Order::Delete(super::name("branch", delete)?)),
+        _ => Err(ToolError::new(ErrorKind::Validation, "`create` with `from`, or `delete`, or none of them")),
+    }
+}
+
+fn read(line: &str) -> Option<Line> {
+    let mut fields = line.splitn(4, '\x1f').map(str::to_owned);
+    let current = fields.next()? == "*";
+    Some(Line { current, name: fields.next()?, commit: fields.next()?, subject: fields.next()? })
+}
