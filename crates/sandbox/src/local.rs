@@ -268,6 +268,24 @@ impl LocalExecutor {
         Ok(places)
     }
 
+    /// Takes repositories that were added to an index out of it again; answers their folders.
+    async fn forget_repositories(&self, method: &Method, before: &Places) -> Result<Vec<String>> {
+        let new = self.places(method).await?.new_repositories(before);
+        if new.is_empty() {
+            return Ok(new);
+        }
+        let fence = Fence { workspace: Access::Write, network: Vec::new() };
+        let held = git::of_git_itself(&self.room.root, self.room.outer_git.as_deref());
+        let command = git::forget(new.iter().cloned());
+        let result = run_in(&self.spawner, &self.room, method, command, &fence, Watch::unattended(), &held).await?;
+        let left = self.places(method).await?.new_repositories(before);
+        if left.is_empty() {
+            return Ok(new);
+        }
+        tracing::error!(stderr = result.stderr.text, "a repository that a command added is still in an index");
+        Err(Error::NotRestored { names: left.join(", ") })
+    }
+
     /// Refuses a change by a file tool of what git obeys, in the workspace's own files.
     ///
     /// With `follow` what a link at the end of a path leads to is changed, as a write does.
@@ -384,10 +402,16 @@ impl Executor for LocalExecutor {
             if fence.workspace == Access::Read {
                 return run_in(&self.spawner, &self.room, method, command, fence, watch, &Held::default()).await;
             }
+            // Where the index can be written, a repository of the command's own could be added to it.
+            let watched = method.tier == Tier::Landlock && !command.is_git;
+            let before = if watched { Some(self.places(method).await?) } else { None };
             let held = self.hold(method, &command).await?;
             let result = run_in(&self.spawner, &self.room, method, command, fence, watch, &held).await;
             // Before the result: a command that has left git armed has not simply ended.
-            let restored = self.on_files(move |_| held.end()).await?;
+            let mut restored = self.on_files(move |_| held.end()).await?;
+            if let Some(before) = before {
+                restored.extend(self.forget_repositories(method, &before).await?);
+            }
             result.map(|result| CommandResult { restored, ..result })
         })
     }

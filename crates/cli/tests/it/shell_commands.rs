@@ -28,7 +28,7 @@ fn ruled(workspace: &TempWorkspace) -> Program {
 
 async fn open(workspace: &TempWorkspace, profile: &str) -> McpProcess {
     let forms = serde_json::from_str(FORMS).unwrap();
-    McpProcess::open_with(&ruled(workspace), &["--profile", profile], Era::Session, forms).await
+    McpProcess::open_with(&ruled(workspace), &["--profile", profile, "--client-approvals"], Era::Session, forms).await
 }
 
 fn peak_kib(pid: u32) -> u64 {

@@ -302,6 +302,8 @@ fn environment(
         pair("CI", "1"),
         pair("USER", "agent"),
         pair("SHELL", "/bin/bash"),
+        // The machine's is not among what a command may read, and git takes that for a failure.
+        pair("GIT_CONFIG_NOSYSTEM", "1"),
     ];
     if network == NetworkMode::Proxy {
         let url = format!("http://127.0.0.1:{}", proxy::PORT_INSIDE);

@@ -48,7 +48,7 @@ pub(crate) fn hold(guard: &Guard, tier: Tier, root: &Path, places: &Places) -> R
         alone.push("HEAD");
     }
     if tier != Tier::Full {
-        let all: Vec<&Place> = places.0.iter().collect();
+        let all: Vec<&Place> = places.all.iter().collect();
         let lease = guard.enter(&alone, &all)?;
         held.lock = Some(lease.lock().map_err(|source| Error::Io { path: ".git".to_owned(), source })?);
         held.lease = Some(lease);
@@ -58,7 +58,7 @@ pub(crate) fn hold(guard: &Guard, tier: Tier, root: &Path, places: &Places) -> R
     guard.finish()?;
     let mut mounts = BTreeMap::new();
     let mut unmounted = Vec::new();
-    for place in &places.0 {
+    for place in &places.all {
         if !mount(place, &mut mounts, &mut held)? {
             unmounted.push(place);
         }

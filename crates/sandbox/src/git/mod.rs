@@ -19,4 +19,4 @@ mod snapshot;
 pub(crate) use guard::Guard;
 pub(crate) use hold::{Held, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
-pub(crate) use places::{Places, Seen, find, read_places};
+pub(crate) use places::{Places, Seen, find, forget, read_places};

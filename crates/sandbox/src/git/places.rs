@@ -48,9 +48,27 @@ impl Place {
 
 /// Everything that commands leave as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Places(pub(crate) Vec<Place>);
+pub(crate) struct Places {
+    pub(crate) all: Vec<Place>,
+    /// Working trees whose index was read, relative to the workspace.
+    read: BTreeSet<PathBuf>,
+    /// Those indexes, as absolute paths.
+    indexes: BTreeSet<PathBuf>,
+}
 
 impl Places {
+    /// Folders of repositories that were not there `before`, relative to the workspace.
+    pub(crate) fn new_repositories(&self, before: &Self) -> Vec<String> {
+        let new = self.all.iter().filter(|place| place.rule == Rule::Git && !before.all.contains(place));
+        let folders = new.filter_map(|place| place.path.parent()).filter(|folder| !folder.as_os_str().is_empty());
+        // What could not be read before is no addition.
+        let added = folders.filter(|folder| {
+            let around = folder.ancestors().skip(1).find(|above| self.read.contains(*above));
+            around.is_some_and(|above| before.read.contains(above))
+        });
+        added.filter_map(|folder| Some(folder.to_str()?.to_owned())).collect()
+    }
+
     /// Whether a file tool would change one of them, or what one of them is in, by changing `path` (relative to `top`).
     pub(crate) fn hold(&self, top: &Path, path: &Path) -> bool {
         self.besides_git(top).any(|place| path.starts_with(&place.path) || place.path.starts_with(path))
@@ -62,7 +80,7 @@ impl Places {
     }
 
     fn besides_git(&self, top: &Path) -> impl Iterator<Item = &Place> {
-        self.0.iter().filter(move |place| place.top == top && place.path != Path::new(GIT_DIR))
+        self.all.iter().filter(move |place| place.top == top && place.path != Path::new(GIT_DIR))
     }
 }
 
@@ -77,7 +95,7 @@ impl Seen {
         let inner = root.join(GIT_DIR);
         let gits = std::iter::once(inner.as_path()).chain(outer);
         let named = gits.flat_map(|git| NAMES.map(|name| git.join(name)));
-        let found = places.0.iter().map(Place::full);
+        let found = places.all.iter().map(Place::full).chain(places.indexes.iter().cloned());
         Self(named.chain(found).map(|path| stamp(&path)).collect())
     }
 }
@@ -106,11 +124,21 @@ pub(crate) fn find() -> Command {
     command
 }
 
+/// The command that takes what a command has added to an index as a repository of its own out of it again: a person's git would
+/// enter it. Its arguments are the folders.
+pub(crate) fn forget(folders: impl IntoIterator<Item = String>) -> Command {
+    const SCRIPT: &str = r#"for folder; do
+        (cd -- "$(dirname -- "$folder")" && git update-index --force-remove -- "$(basename -- "$folder")") || exit
+    done"#;
+    let argv = ["bash", "-c", SCRIPT, "git"].map(str::to_owned).into_iter().chain(folders);
+    Command { argv: argv.collect(), is_git: true, ..find() }
+}
+
 /// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, and `whole` for the rest.
 const SCRIPT: &str = r#"
 say() { # as it is called, and where it really is
     printf '%s\0' "$1"; realpath -zms -- "$2"
-    if [ -L "$2" ]; then printf 'whole\0'; realpath -zm -- "$2"; fi
+    printf '%s\0' "$1"; realpath -zm -- "$2"
 }
 where_links_lead() {
     find "$@" -maxdepth 1 -type l -print0 2>/dev/null | xargs -0 -r realpath -zm -- | while IFS= read -r -d '' path; do
@@ -148,6 +176,9 @@ n=0
 while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
     at=${todo[n]}
     n=$((n + 1))
+    index=$(git -C "$at" rev-parse --path-format=absolute --git-path index 2>/dev/null) || continue
+    say read "$at"
+    say index "$index"
     while IFS= read -r -d '' entry; do
         inner=$at/${entry#*$'\t'}
         say git "$inner/.git"
@@ -166,6 +197,7 @@ true
 /// More than [`PLACES_MAX`], or a name that is no text.
 pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str) -> Result<Places> {
     let mut found = BTreeSet::new();
+    let (mut read, mut indexes) = (BTreeSet::new(), BTreeSet::new());
     let place = |top: &Path, path: &Path, rule| Place { top: top.to_owned(), path: path.to_owned(), rule };
     found.insert(place(root, Path::new(GIT_DIR), Rule::Git));
     if let Some((top, name)) = outer.and_then(|git| Some((git.parent()?, git.file_name()?))) {
@@ -176,6 +208,17 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str) -> R
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
         // What a command prints of the workspace is said relative to it.
         let Ok(inside) = path.strip_prefix(".").or_else(|_| path.strip_prefix(root)) else { continue };
+        match kind {
+            "read" => {
+                read.insert(inside.to_owned());
+                continue;
+            }
+            "index" => {
+                indexes.insert(root.join(inside));
+                continue;
+            }
+            _ => {}
+        }
         let plain = inside.components().all(|part| matches!(part, Component::Normal(_)));
         let of_git = inside.starts_with(GIT_DIR) && inside != Path::new(GIT_DIR);
         if !plain || inside.as_os_str().is_empty() || of_git {
@@ -196,5 +239,5 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str) -> R
         let what = "the number of submodules, worktrees and files of git's configuration in the workspace".to_owned();
         return Err(Error::Limit { what, actual: places.len() as u64, limit: PLACES_MAX as u64 });
     }
-    Ok(Places(places))
+    Ok(Places { all: places, read, indexes })
 }

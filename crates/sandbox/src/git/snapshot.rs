@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags, Uid, statx};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -74,8 +74,7 @@ enum State {
     },
     Link(PathBuf),
     Folder {
-        device: u64,
-        inode: u64,
+        identity: Identity,
         mode: u32,
     },
     /// Something else, or too large to keep: told apart by identity, left alone while it is the same.
@@ -84,6 +83,27 @@ enum State {
         inode: u64,
         size: i64,
     },
+}
+
+/// Which folder it is. A number alone is soon another's: file systems give it away again at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Identity {
+    device: (u32, u32),
+    inode: u64,
+    /// When it was made, in seconds and nanoseconds; 0 where the file system does not know.
+    born: (i64, u32),
+}
+
+impl Identity {
+    fn of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Self> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
+        let born = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+        let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let device = (found.stx_dev_major, found.stx_dev_minor);
+        Ok(Self { device, inode: found.stx_ino, born: if known { born } else { (0, 0) } })
+    }
 }
 
 /// How a name is looked through.
@@ -264,9 +284,7 @@ impl Node {
         };
         let parent = opened_up(open(&self.top, above)?)?;
         match (&self.was, now) {
-            (State::Folder { device, inode, mode }, State::Folder { device: d, inode: i, .. })
-                if (device, inode) == (d, i) =>
-            {
+            (State::Folder { identity, mode }, State::Folder { identity: now, .. }) if identity == now => {
                 return set_mode(&open(&self.top, &self.path)?, *mode);
             }
             (State::Other { .. }, _) => return Err(Error::other("it was too large to be kept")),
@@ -282,9 +300,9 @@ impl Node {
                 let bytes = hex::decode(bytes).map_err(Error::other)?;
                 self.write(&parent, name, &bytes, mode)
             }
-            State::Folder { device, inode, mode } => {
+            State::Folder { identity, mode } => {
                 let name = name.to_owned();
-                self.fetch_or_make(&parent, &name, (device, inode), mode)
+                self.fetch_or_make(&parent, &name, identity, mode)
             }
         }
     }
@@ -303,7 +321,7 @@ impl Node {
     }
 
     /// The folder that was there, from wherever it was moved to; else, if it is no repository's, a new one.
-    fn fetch_or_make(&mut self, parent: &OwnedFd, name: &OsStr, identity: (u64, u64), mode: u32) -> Result<()> {
+    fn fetch_or_make(&mut self, parent: &OwnedFd, name: &OsStr, identity: Identity, mode: u32) -> Result<()> {
         if let Some((from, old)) = seek(&self.top, identity) {
             let from = opened_up(from)?;
             rustix::fs::renameat_with(&from, &*old, parent, name, RenameFlags::NOREPLACE)?;
@@ -318,8 +336,7 @@ impl Node {
             rustix::fs::openat(&made, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         self.give_back(&readable)?;
         set_mode(&made, mode)?;
-        let stat = rustix::fs::fstat(&made)?;
-        self.was = State::Folder { device: stat.st_dev, inode: stat.st_ino, mode };
+        self.was = State::Folder { identity: Identity::of(parent, name)?, mode };
         Ok(())
     }
 
@@ -358,7 +375,7 @@ impl Node {
 }
 
 /// Looks for a folder by its identity below `top`; answers the folder it is in and its name there.
-fn seek(top: &Path, identity: (u64, u64)) -> Option<(OwnedFd, OsString)> {
+fn seek(top: &Path, identity: Identity) -> Option<(OwnedFd, OsString)> {
     let mut todo = VecDeque::from([PathBuf::new()]);
     let mut left = SOUGHT_MAX;
     while let Some(path) = todo.pop_front() {
@@ -366,10 +383,13 @@ fn seek(top: &Path, identity: (u64, u64)) -> Option<(OwnedFd, OsString)> {
         for name in names(&folder).unwrap_or_default() {
             left = left.checked_sub(1)?;
             let Ok(stat) = rustix::fs::statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            if (stat.st_dev, stat.st_ino) == identity {
+            if !FileType::from_raw_mode(stat.st_mode).is_dir() {
+                continue;
+            }
+            if Identity::of(&folder, &name).is_ok_and(|found| found == identity) {
                 return Some((folder, name));
             }
-            if FileType::from_raw_mode(stat.st_mode).is_dir() {
+            {
                 todo.push_back(path.join(&name));
             }
         }
@@ -405,7 +425,7 @@ fn look(top: &Path, path: &Path) -> Result<(State, (u32, u32))> {
             let target = rustix::fs::readlinkat(&folder, name, Vec::new())?;
             State::Link(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
         }
-        FileType::Directory => State::Folder { device, inode, mode },
+        FileType::Directory => State::Folder { identity: Identity::of(&folder, name)?, mode },
         FileType::RegularFile if stat.st_size.unsigned_abs() <= FILE_BYTES_MAX => {
             // Somebody may put a FIFO there in between.
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

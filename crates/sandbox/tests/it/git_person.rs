@@ -160,6 +160,9 @@ const ATTACKS: &[&str] = &[
     "mv libs/outer libs/o2; mkdir libs/outer; evil libs/outer/.git",
     "mv libs l2; mkdir -p libs/outer; evil libs/outer/.git",
     "mv libs/outer/deep libs/outer/d2; mkdir -p libs/outer/deep/inner; evil libs/outer/deep/inner/.git",
+    // A repository of its own, added to one of the person's.
+    "mkdir lib; git init -q lib; (cd lib; git -c user.name=a -c user.email=a commit -q --allow-empty -m x); git add lib; cd lib; git config core.fsmonitor 'touch MARK; false'",
+    "cd libs/outer; mkdir lib; git init -q lib; (cd lib; git -c user.name=a -c user.email=a commit -q --allow-empty -m x); git add lib; cd lib; git config core.fsmonitor 'touch MARK; false'",
     // Worktrees.
     "rm tree/.git; evil tree/.git",
     "mv tree t3; mkdir tree; evil tree/.git",
@@ -184,7 +187,7 @@ async fn nothing_a_command_does_in_git_runs_when_a_person_uses_git() {
             let now = std::fs::read(room.ws().join(".git/config")).ok();
             assert!(now.as_ref() == Some(&config), "{attack} in {choice:?}: {now:?}");
             assert!(room.ws().join(".git/objects").is_dir(), "{attack} in {choice:?}");
-            let clean = "chmod -fR u+rwx .; rm -rf e m2 c h s2 t2 l2 t3 toolhost-planted-*; true";
+            let clean = "chmod -fR u+rwx .; rm -rf e m2 c h s2 t2 l2 t3 lib libs/outer/lib toolhost-planted-*; true";
             room.bash(clean, Access::Write).await;
             assert!(!room.ws().join("toolhost.toml").exists(), "{attack} in {choice:?}");
         }
@@ -205,7 +208,8 @@ async fn in_the_full_fence_nothing_runs_while_the_command_does_either() {
             ended = running => panic!("`{attack}` ended: {ended:?}"),
             () = person => {}
         }
-        let clean = "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 toolhost-planted-*; true";
+        let clean =
+            "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 lib libs/outer/lib toolhost-planted-*; true";
         room.bash(clean, Access::Write).await;
     }
 }
@@ -265,7 +269,8 @@ async fn a_second_host_does_not_take_what_is_planted_for_the_truth() {
             };
             let (first, ()) = tokio::join!(room.try_bash(&script, Access::Write, Duration::from_secs(60)), overlapping);
             use_git(&room.ws(), &format!("{attack} in {choice:?}: {first:?}"));
-            let clean = "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 toolhost-planted-*; true";
+            let clean =
+                "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 lib libs/outer/lib toolhost-planted-*; true";
             room.bash(clean, Access::Write).await;
         }
     }
@@ -305,7 +310,8 @@ async fn what_a_killed_host_has_left_is_put_back_by_the_next() {
             };
             let next = next().await;
             use_git(&room.ws(), &format!("{attack} in {choice:?}: {next:?}"));
-            let clean = "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 toolhost-planted-*; true";
+            let clean =
+                "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 lib libs/outer/lib toolhost-planted-*; true";
             room.bash(clean, Access::Write).await;
         }
     }

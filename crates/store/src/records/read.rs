@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::error::{RecordError, Result};
 use super::kind::{Body, Kind, RecordId};
 use super::row::{Saved, Stored, columns, stored};
+use super::write::check_text;
 use super::{Desk, PAGE_BYTES_MAX, PAGE_RECORDS_MAX, READ_RECORDS};
 use crate::db::{Sql, Tx, places, sql, sql_of};
 
@@ -79,6 +80,9 @@ impl Desk {
     }
 
     pub async fn list_any(&self, kind: Kind, query: &Query) -> Result<Page<Stored>> {
+        if let Some(id) = &query.external_id {
+            check_text(id, "externalId")?;
+        }
         let limit = query.limit.clamp(1, PAGE_RECORDS_MAX);
         let mut items: Vec<Stored> = Vec::new();
         let (mut query, mut bytes) = (query.clone(), 0);

@@ -23,6 +23,7 @@ pub(crate) struct Input {
     /// Only those that meet this requirement.
     requirement_id: Option<String>,
     /// Only the one with this id in the system it was imported from, such as bd-12.
+    #[schemars(length(min = 1, max = 200))]
     external_id: Option<String>,
     /// The number of an iteration; the current one if left out, 0 for what belongs to none.
     #[schemars(range(min = 0))]
