@@ -18,7 +18,7 @@ use crate::executor::{
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
-use crate::git::{self, Guard, Held, Placeholder, Places, Seen};
+use crate::git::{self, Begun, Guard, Held, Placeholder, Places, Seen};
 use crate::memory::{self, WATCH_EVERY, machine_memory_bytes};
 use crate::output::{Capture, Captured};
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
@@ -305,10 +305,10 @@ impl LocalExecutor {
         Ok(())
     }
 
-    /// Holds what git obeys for a command that may write.
-    async fn hold(&self, method: &Method, command: &Command) -> Result<Held> {
+    /// Holds what git obeys for a command that may write; answers what that is, too, where a command could change it.
+    async fn hold(&self, method: &Method, command: &Command) -> Result<(Held, Option<Arc<Places>>)> {
         if method.tier == Tier::Off {
-            return Ok(Held::default());
+            return Ok((Held::default(), None));
         }
         if command.is_git {
             let (room, in_use) = (Arc::clone(&self.room), self.guard.is_in_use());
@@ -318,13 +318,19 @@ impl LocalExecutor {
                     if git.is_err() && in_use {
                         return Err(Error::CommandUnderWay);
                     }
-                    Ok(git::of_git_itself(&room.root, room.outer_git.as_deref()))
+                    Ok((git::of_git_itself(&room.root, room.outer_git.as_deref()), None))
                 })
                 .await;
         }
-        let places = self.places(method).await?;
-        let (guard, room, tier) = (self.guard.clone(), Arc::clone(&self.room), method.tier);
-        self.on_files(move |_| git::hold(&guard, tier, &room.root, &places)).await
+        let guard = self.guard.clone();
+        let (begun, places) = match self.on_files(move |_| guard.begin()).await? {
+            Begun::Alone(turn) => (git::Started::Alone(turn), self.places(method).await?),
+            Begun::Beside(lease, places) => (git::Started::Beside(lease), Arc::new(places)),
+        };
+        let (room, tier) = (Arc::clone(&self.room), method.tier);
+        let found = Arc::clone(&places);
+        let held = self.on_files(move |_| git::hold(begun, tier, &room.root, &found)).await?;
+        Ok((held, Some(places)))
     }
 }
 
@@ -402,10 +408,9 @@ impl Executor for LocalExecutor {
             if fence.workspace == Access::Read {
                 return run_in(&self.spawner, &self.room, method, command, fence, watch, &Held::default()).await;
             }
+            let (held, before) = self.hold(method, &command).await?;
             // Where the index can be written, a repository of the command's own could be added to it.
-            let watched = method.tier == Tier::Landlock && !command.is_git;
-            let before = if watched { Some(self.places(method).await?) } else { None };
-            let held = self.hold(method, &command).await?;
+            let before = before.filter(|_| method.tier == Tier::Landlock);
             let result = run_in(&self.spawner, &self.room, method, command, fence, watch, &held).await;
             // Before the result: a command that has left git armed has not simply ended.
             let mut restored = self.on_files(move |_| held.end()).await?;

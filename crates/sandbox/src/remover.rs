@@ -24,6 +24,18 @@ pub(crate) fn remove_tree(parent: impl AsFd, name: &str) -> Result<()> {
     remove_some(parent.as_fd(), name, REMOVED_ENTRIES_MAX)
 }
 
+/// Removes a folder with all that is in it, whoever made that and however deep it is.
+///
+/// # Errors
+/// As [`remove_tree`].
+pub fn remove_folder(folder: &Path) -> Result<()> {
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name().and_then(|name| name.to_str())) else {
+        return Err(Error::other("it has no name that is text"));
+    };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    remove_tree(rustix::fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?, name)
+}
+
 /// The same with a limit of its own on files and folders.
 pub(crate) fn remove_some(parent: impl AsFd, name: &str, entries_max: u64) -> Result<()> {
     let name = CString::new(name)?;
@@ -174,6 +186,7 @@ impl Drop for Scratch {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};

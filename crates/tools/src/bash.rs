@@ -214,11 +214,11 @@ fn of_read_only_git(command: &str, stderr: &str) -> Option<String> {
         line.contains("Read-only file system") && line.contains(".git") || line == "error: could not write index"
     };
     stderr.lines().find(|line| met(line))?;
-    let commands = match parse_command(command) {
-        Parsed::Commands(commands) => commands,
-        Parsed::Unclear => Vec::new(),
+    let commands = match analyze(command) {
+        Analyzed::Commands(commands) => commands,
+        Analyzed::NotAnalyzable { .. } => Vec::new(),
     };
-    let verbs = commands.iter().filter_map(|command| verb_of_git(&command.words));
+    let verbs = commands.iter().filter_map(|command| verb_of_git(&command.text));
     let known = verbs.filter_map(|verb| Some(format!("`git {verb}` is {}", tool_for(verb)?))).collect::<Vec<_>>();
     Some(match known.as_slice() {
         [] => {
@@ -229,8 +229,8 @@ fn of_read_only_git(command: &str, stderr: &str) -> Option<String> {
 }
 
 /// What git is asked to do: the first word that is neither an option nor one's value.
-fn verb_of_git(words: &[String]) -> Option<&str> {
-    let mut words = words.iter().map(String::as_str).skip_while(|word| word.contains('='));
+fn verb_of_git(command: &str) -> Option<&str> {
+    let mut words = command.split(' ').skip_while(|word| word.contains('='));
     let program = words.next()?;
     if program != "git" && !program.ends_with("/git") {
         return None;
@@ -265,6 +265,7 @@ fn tool_for(verb: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

@@ -189,7 +189,6 @@ async fn what_is_committed_is_the_tree_that_was_seen_onto_what_was_seen() {
         guard: house.workspace.state().join("guard"),
         home: "/home/agent".into(),
         temp: std::env::temp_dir(),
-        guard: house.workspace.beside("guard"),
         env: Vec::new(),
         toolchains: Vec::new(),
         deploy: None,

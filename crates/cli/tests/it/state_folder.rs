@@ -13,7 +13,7 @@ async fn a_host_whose_state_folder_was_deleted_refuses_every_call_and_says_why()
     let ticket = json!({ "title": "t" });
     let made = host.call("ticket_create", ticket.clone()).await;
     assert_eq!(made["isError"], false, "{made}");
-    std::fs::remove_dir_all(workspace.state()).unwrap();
+    toolhost_sandbox::remove_folder(&workspace.state()).unwrap();
     let write = json!({ "path": "a.txt", "content": "a" });
     for (tool, arguments) in [("ticket_create", ticket), ("file_write", write), ("ticket_list", json!({}))] {
         let refused = host.call(tool, arguments).await;

@@ -131,8 +131,7 @@ fn holes(method: &Method) -> Vec<String> {
         Tier::Landlock => holes.extend(
             [
                 "modes and times of outside files that the command's user owns can be changed",
-                "git: what a command changes in .git is there until the command has ended, and is put back then",
-                "git: a repository that a command makes and adds to the index as a submodule runs its programs when you use git in the repository around it",
+                "git: what a command changes in .git, and a repository that it adds to the index, are there until the command has ended or, if the host was killed, until the next host starts",
                 "git: a repository that a command removes as a whole is not brought back; commands are then refused",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "shared memory and message queues of the same user can be reached",

@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::places::Place;
+use super::places::{Place, Places};
 use super::snapshot::Snapshot;
 use crate::error::Error;
 
@@ -39,6 +39,33 @@ struct Kept {
     device: u64,
     inode: u64,
     snapshot: Snapshot,
+    /// What was found before the first command: later ones cannot tell, for git could be another by then.
+    places: Places,
+}
+
+/// How a command begins.
+pub(crate) enum Begun {
+    /// No other is at work: what is there now is the person's.
+    Alone(Turn),
+    /// Others are; the places were found before them.
+    Beside(Lease, Places),
+}
+
+/// Nobody else begins or ends meanwhile.
+pub(crate) struct Turn {
+    guard: Guard,
+    in_use: File,
+    _turn: File,
+}
+
+impl Turn {
+    /// Keeps what is at the names in `alone` and in `kept`, which are among all the `places`.
+    pub(crate) fn keep(self, alone: &[&str], kept: &[&Place], places: &Places) -> crate::error::Result<Lease> {
+        let snapshot = Snapshot::take(&self.guard.root, alone, kept).map_err(failed)?;
+        self.guard.keep(&snapshot, places).map_err(failed)?;
+        flock(&self.in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
+        Ok(Lease { guard: self.guard, in_use: self.in_use, ended: false })
+    }
 }
 
 /// One command's share in the guard.
@@ -86,19 +113,19 @@ impl Guard {
             && self.lock_file("use").is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
     }
 
-    /// Takes part: keeps a snapshot if nobody does so far.
-    pub(crate) fn enter(&self, alone: &[&str], places: &[&Place]) -> crate::error::Result<Lease> {
+    /// Takes part. What a host that was killed has left is put back first.
+    pub(crate) fn begin(&self) -> crate::error::Result<Begun> {
         let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         make().map_err(failed)?;
-        let _turn = self.turn().map_err(failed)?;
+        let turn = self.turn().map_err(failed)?;
         let in_use = self.lock_file("use").map_err(failed)?;
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_ok() {
             self.restore_kept(true)?;
-            let snapshot = Snapshot::take(&self.root, alone, places).map_err(failed)?;
-            self.keep(&snapshot).map_err(failed)?;
+        } else if let Some(kept) = self.kept().map_err(failed)? {
+            flock(&in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
+            return Ok(Begun::Beside(Lease { guard: self.clone(), in_use, ended: false }, kept.places));
         }
-        flock(&in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
-        Ok(Lease { guard: self.clone(), in_use, ended: false })
+        Ok(Begun::Alone(Turn { guard: self.clone(), in_use, _turn: turn }))
     }
 
     /// Puts the kept snapshot back. The last one to do so forgets it.
@@ -110,7 +137,7 @@ impl Guard {
                     std::fs::remove_file(self.file("kept")).map_err(failed)?;
                 } else if !changed.is_empty() {
                     // A folder that was made anew has another identity.
-                    self.keep(&kept.snapshot).map_err(failed)?;
+                    self.keep(&kept.snapshot, &kept.places).map_err(failed)?;
                 }
                 Ok(changed)
             }
@@ -141,15 +168,16 @@ impl Guard {
     }
 
     /// Written aside and renamed: a host that is killed leaves the former one or this one.
-    fn keep(&self, snapshot: &Snapshot) -> Result<()> {
+    fn keep(&self, snapshot: &Snapshot, places: &Places) -> Result<()> {
         #[derive(Serialize)]
         struct Keeping<'a> {
             device: u64,
             inode: u64,
             snapshot: &'a Snapshot,
+            places: &'a Places,
         }
         let now = std::fs::metadata(&self.root)?;
-        let text = serde_json::to_vec(&Keeping { device: now.dev(), inode: now.ino(), snapshot })?;
+        let text = serde_json::to_vec(&Keeping { device: now.dev(), inode: now.ino(), snapshot, places })?;
         let temp = self.file("new");
         let mut file = File::create(&temp)?;
         file.write_all(&text)?;

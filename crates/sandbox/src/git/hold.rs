@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::guard::{Guard, Lease};
+use super::guard::{Lease, Turn};
 use super::placeholder::Placeholder;
 use super::places::{Place, Places, Rule};
 use crate::error::{Error, Result};
@@ -39,8 +39,23 @@ impl Held {
     }
 }
 
+/// A command's share in the guard, which may still have to be kept.
+pub(crate) enum Started {
+    Alone(Turn),
+    Beside(Lease),
+}
+
+impl Started {
+    fn lease(self, alone: &[&str], kept: &[&Place], places: &Places) -> Result<Lease> {
+        match self {
+            Self::Alone(turn) => turn.keep(alone, kept, places),
+            Self::Beside(lease) => Ok(lease),
+        }
+    }
+}
+
 /// Holds the policy and `places` for a command that may write.
-pub(crate) fn hold(guard: &Guard, tier: Tier, root: &Path, places: &Places) -> Result<Held> {
+pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> Result<Held> {
     let mut held = Held::default();
     let mut alone = vec![POLICY_FILE];
     if look(root, Path::new(".git")).is_none() && !root.join("HEAD").exists() {
@@ -49,13 +64,11 @@ pub(crate) fn hold(guard: &Guard, tier: Tier, root: &Path, places: &Places) -> R
     }
     if tier != Tier::Full {
         let all: Vec<&Place> = places.all.iter().collect();
-        let lease = guard.enter(&alone, &all)?;
+        let lease = begun.lease(&alone, &all, places)?;
         held.lock = Some(lease.lock().map_err(|source| Error::Io { path: ".git".to_owned(), source })?);
         held.lease = Some(lease);
         return Ok(held);
     }
-    // First of all, so that nothing is mounted that a killed host's command has planted.
-    guard.finish()?;
     let mut mounts = BTreeMap::new();
     let mut unmounted = Vec::new();
     for place in &places.all {
@@ -63,7 +76,7 @@ pub(crate) fn hold(guard: &Guard, tier: Tier, root: &Path, places: &Places) -> R
             unmounted.push(place);
         }
     }
-    held.lease = Some(guard.enter(&alone, &unmounted)?);
+    held.lease = Some(begun.lease(&alone, &unmounted, places)?);
     // Its own, and where the workspace is itself what another one is deployed to.
     for name in [POLICY_FILE, STATE_FOLDER] {
         if let Some(at) = look(root, Path::new(name)) {

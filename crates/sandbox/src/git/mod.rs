@@ -16,7 +16,7 @@ mod placeholder;
 mod places;
 mod snapshot;
 
-pub(crate) use guard::Guard;
-pub(crate) use hold::{Held, hold, of_git_itself};
+pub(crate) use guard::{Begun, Guard};
+pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
 pub(crate) use places::{Places, Seen, find, forget, read_places};

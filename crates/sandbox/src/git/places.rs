@@ -11,6 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::command::Command;
 use crate::error::{Error, Result};
 
@@ -21,7 +23,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 const GIT_DIR: &str = ".git";
 
 /// What a place is, and how it is looked after where it cannot be mounted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Rule {
     /// A repository's folder, or the file that says where that is.
     Git,
@@ -32,7 +34,7 @@ pub(crate) enum Rule {
 }
 
 /// One place below `top`, which is the workspace or the parent of a repository outside it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) top: PathBuf,
     /// Plain names only.
@@ -47,7 +49,7 @@ impl Place {
 }
 
 /// Everything that commands leave as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Places {
     pub(crate) all: Vec<Place>,
     /// Working trees whose index was read, relative to the workspace.

@@ -208,7 +208,7 @@ async fn a_workspace_replaced_while_open_leads_nowhere_else() {
         if replace_by_link {
             std::fs::remove_file(&ws).unwrap();
         } else {
-            std::fs::remove_dir_all(&ws).unwrap();
+            toolhost_sandbox::remove_folder(&ws).unwrap();
         }
         std::fs::rename(&moved, &ws).unwrap();
         room.assert_untouched(&said);

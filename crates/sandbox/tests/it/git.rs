@@ -214,7 +214,7 @@ async fn a_link_for_a_git_folder_shows_no_command_what_is_outside() {
             if place.is_file() {
                 std::fs::remove_file(&place).unwrap()
             } else {
-                std::fs::remove_dir_all(&place).unwrap()
+                toolhost_sandbox::remove_folder(&place).unwrap()
             }
             symlink(&target, &place).unwrap();
             let look = format!(
@@ -225,7 +225,11 @@ async fn a_link_for_a_git_folder_shows_no_command_what_is_outside() {
             assert!(!home.path().join("made").exists(), "{name} -> {target}: {result:?}");
             // The next round starts without it; the command may not be able to remove it any more.
             let git = room.ws().join(".git");
-            if git.is_symlink() { std::fs::remove_file(&git).unwrap() } else { std::fs::remove_dir_all(&git).unwrap() }
+            if git.is_symlink() {
+                std::fs::remove_file(&git).unwrap()
+            } else {
+                toolhost_sandbox::remove_folder(&git).unwrap()
+            }
         }
     }
 }

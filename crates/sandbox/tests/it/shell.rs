@@ -367,7 +367,7 @@ async fn whatever_bash_runs_of_an_analyzable_text_is_named() {
             }
         }
         for made in ["log", "cwd"] {
-            std::fs::remove_dir_all(room.ws().join(made)).unwrap();
+            toolhost_sandbox::remove_folder(&room.ws().join(made)).unwrap();
         }
     }
     println!("{made} texts were made, {clear} of them are analyzable, and bash ran {runs} programs of these");

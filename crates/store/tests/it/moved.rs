@@ -48,7 +48,7 @@ async fn a_state_folder_that_was_moved_stops_reads_and_writes_until_it_is_back()
     other.desk().create(requirement("another database"), 0, None).await.unwrap();
     is_refused(&here, &folder).await;
     other.store.close().await.unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
+    remove(&folder);
     std::fs::rename(&elsewhere, &folder).unwrap();
     assert_eq!(here.desk().get::<Requirement>("REQ-001").await.unwrap().content.title, "first");
     assert_eq!(here.desk().create(requirement("second"), 0, None).await.unwrap().id, "REQ-002");
@@ -64,7 +64,7 @@ async fn a_state_folder_that_was_deleted_stops_reads_and_writes() {
     let folder = folder_of(&place);
     let here = place.room().await;
     here.desk().create(requirement("first"), 0, None).await.unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
+    remove(&folder);
     is_refused(&here, &folder).await;
     assert!(!folder.exists(), "and nothing is made in its place");
 }
@@ -103,4 +103,9 @@ async fn a_database_that_is_known_to_have_been_is_not_begun_anew() {
     let refused = missing().await;
     assert!(matches!(refused, Error::Missing { .. }), "{refused}");
     assert!(refused.to_string().contains("init --new"), "{refused}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "a state folder of this test's own, two levels deep")]
+fn remove(folder: &std::path::Path) {
+    std::fs::remove_dir_all(folder).unwrap();
 }

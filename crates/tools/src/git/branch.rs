@@ -106,12 +106,13 @@ impl Tool for Branch {
             Order::Create(name, from) => Some(Preview {
                 summary: format!("create the branch {name}"),
                 detail: format!("at {}", if from.is_empty() { "the current commit" } else { &from }),
+                left_out: 0,
                 rests_on: json!({}),
             }),
             Order::Delete(name) => {
                 let script = [DELETE, DELETE_PREVIEW].concat();
                 let result = change::run(ctx, Mode::Read, &script, &[&name]).await?;
-                Some(change::preview(format!("delete the branch {name}"), &result.stdout.text))
+                Some(change::preview(format!("delete the branch {name}"), &result.stdout))
             }
         })
     }

@@ -5,7 +5,7 @@
 //! a person's hand: once it is listed as a submodule, a person's `git status` enters whatever stands there.
 
 use toolhost_contract::{Ctx, ErrorKind, ToolError};
-use toolhost_sandbox::CommandResult;
+use toolhost_sandbox::{Captured, CommandResult};
 
 use super::Mode;
 
@@ -125,8 +125,9 @@ fn with_kind(kind: ErrorKind, error: ToolError) -> ToolError {
 }
 
 /// A preview of which the first line is what it rests on.
-pub(crate) fn preview(summary: String, text: &str) -> toolhost_contract::Preview {
-    let (state, detail) = text.split_once('\n').unwrap_or((text, ""));
+pub(crate) fn preview(summary: String, shown: &Captured) -> toolhost_contract::Preview {
+    let (state, detail) = shown.text.split_once('\n').unwrap_or((&shown.text, ""));
     let rests_on = serde_json::json!({ "state": state });
-    toolhost_contract::Preview { summary, detail: detail.to_owned(), rests_on }
+    let left_out = if shown.truncated { shown.bytes.saturating_sub(shown.text.len() as u64).max(1) } else { 0 };
+    toolhost_contract::Preview { summary, detail: detail.to_owned(), left_out, rests_on }
 }

@@ -109,7 +109,7 @@ impl Tool for Restore {
         let order = Order::of(&input)?;
         let result = change::run(ctx, Mode::Read, &[SOURCE, PREVIEW].concat(), &order.arguments()).await?;
         let paths: Vec<&str> = order.paths.iter().map(WsPath::as_str).collect();
-        Ok(Some(change::preview(format!("restore {}", paths.join(", ")), &result.stdout.text)))
+        Ok(Some(change::preview(format!("restore {}", paths.join(", ")), &result.stdout)))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

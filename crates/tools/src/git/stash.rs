@@ -185,7 +185,7 @@ impl Tool for Stash {
             return Ok(None);
         }
         let result = change::run(ctx, Mode::Read, &[STASH, "state; show"].concat(), &order.arguments()).await?;
-        Ok(Some(change::preview(format!("git stash {}", order.action), &result.stdout.text)))
+        Ok(Some(change::preview(format!("git stash {}", order.action), &result.stdout)))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

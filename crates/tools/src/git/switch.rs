@@ -119,7 +119,7 @@ impl Tool for Switch {
         let order = order(&input)?;
         let arguments = [order.0, order.1.as_str(), order.2.as_str()];
         let result = change::run(ctx, Mode::Read, &[TARGET, PREVIEW].concat(), &arguments).await?;
-        Ok(Some(change::preview(format!("switch to {}", order.1), &result.stdout.text)))
+        Ok(Some(change::preview(format!("switch to {}", order.1), &result.stdout)))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         conclude(&stage, &session, &played, &audit.verdict, untouched, args.remove);
     }
     if args.remove {
-        std::fs::remove_dir_all(&stage.folder)?;
+        toolhost_sandbox::remove_folder(&stage.folder)?;
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -170,7 +170,7 @@ fn a_journal_that_was_not_written_with_our_key_is_not_believed() {
     }
     assert_eq!(trees.target(), before);
     assert!(work.join("first/commit").exists(), "nothing of what is there is given up");
-    std::fs::remove_dir_all(work.join("planted")).unwrap();
+    toolhost_sandbox::remove_folder(&work.join("planted")).unwrap();
     // And a plan changed by hand is no plan.
     let plan = work.join("first/plan.json");
     let text = std::fs::read_to_string(&plan).unwrap().replace("a.html", ".env");

@@ -149,7 +149,7 @@ fn a_deploy_that_is_killed_leaves_one_tree_or_the_other() {
     let trees = Trees::new(&[], &[(".env", "mine"), ("f1/mine.txt", "mine")]);
     crowd(&trees, "one");
     trees.deploy("first").unwrap();
-    std::fs::remove_dir_all(trees.at("source/one")).unwrap();
+    toolhost_sandbox::remove_folder(&trees.at("source/one")).unwrap();
     crowd(&trees, "two");
     let former = trees.target();
     trees.deploy("whole").unwrap();

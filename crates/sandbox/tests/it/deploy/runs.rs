@@ -322,7 +322,7 @@ fn scribble(dice: &mut Dice, root: &std::path::Path) {
         let path: Vec<_> = (0..depth).map(|_| dice.pick(NAMES)).collect();
         let path = root.join(path.join("/"));
         match dice.below(5) {
-            0 if path.is_dir() => std::fs::remove_dir_all(&path).unwrap(),
+            0 if path.is_dir() => toolhost_sandbox::remove_folder(&path).unwrap(),
             0 if path.exists() => std::fs::remove_file(&path).unwrap(),
             // Where a file is in the way nothing is written.
             _ if std::fs::create_dir_all(path.parent().unwrap()).is_err() || path.is_dir() => {}
