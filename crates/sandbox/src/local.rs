@@ -198,7 +198,7 @@ impl LocalExecutor {
         let deployment = to.map(|(target, rules, key)| Deployment::new(room.root.clone(), target, rules, key));
         let guard = Guard::new(&room.root, &room.config.guard);
         let top = rustix::fs::open(&room.root, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
-        Placeholder::sweep(&top, ".git");
+        ["HEAD", ".git"].iter().for_each(|name| Placeholder::sweep(&top, name));
         // What a killed host has left; where that fails, commands are refused until it does not.
         if let Err(error) = guard.finish() {
             tracing::error!(%error, "a former host's commands");
@@ -263,7 +263,8 @@ impl LocalExecutor {
         } else {
             String::new()
         };
-        let places = Arc::new(git::read_places(root, outer, &printed)?);
+        let global = git::of_the_person(&self.room.config.home, root);
+        let places = Arc::new(git::read_places(root, outer, &printed, &global)?);
         *lock(&self.places) = Some((Seen::now(root, outer, &places), Arc::clone(&places)));
         Ok(places)
     }

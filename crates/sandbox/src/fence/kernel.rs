@@ -20,6 +20,9 @@ const LANDLOCK_ABI_TRUNCATE: i32 = 3;
 /// From this ABI on Landlock holds signals to processes outside.
 pub(crate) const LANDLOCK_ABI_SIGNALS: i32 = 6;
 
+/// Largest piece of shared memory of System V, of which a machine has some thousands; PostgreSQL needs 56 bytes.
+const SYSV_SHARED_BYTES_MAX: u64 = 64 * 1024;
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The kernel's Landlock ABI, 0 if it has none.
@@ -170,6 +173,9 @@ fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>
     };
     rules.insert(libc::SYS_socket, socket_rules);
     rules.extend(set_id_calls()?);
+    // Shared memory of System V is counted for no process, and stays when its maker ends.
+    let large = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Gt, SYSV_SHARED_BYTES_MAX)?;
+    rules.insert(libc::SYS_shmget, vec![rule(large)?]);
     if landlock_abi() < LANDLOCK_ABI_TRUNCATE {
         rules.insert(libc::SYS_truncate, Vec::new());
     }

@@ -120,8 +120,9 @@ fn holes(method: &Method) -> Vec<String> {
     if method.tier != Tier::Off {
         holes.extend(
             [
+                "git: where hooks or configuration are reached through links in the workspace, a link that a command exchanges is put back when the command has ended",
                 "git: a repository that a command makes itself in a subfolder is its own, hooks and all, also a bare one in plain folders; `git config --global safe.bareRepository explicit` hardens",
-                "git: programs in the workspace that your own configuration names (filters, aliases, fsmonitor), and build files that you run",
+                "git: programs in the workspace that your own hooks and configuration start (filters, aliases, fsmonitor), and build files that you run",
             ]
             .map(str::to_owned),
         );

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{Result, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::places::{Place, Places};
-use super::snapshot::Snapshot;
+use super::snapshot::{Identity, Snapshot};
 use crate::error::Error;
 
 /// The guard of one workspace.
@@ -36,8 +36,7 @@ pub(crate) struct Guard {
 #[serde(deny_unknown_fields)]
 struct Kept {
     /// The workspace's folder: another one under its path has nothing to do with this.
-    device: u64,
-    inode: u64,
+    workspace: Identity,
     snapshot: Snapshot,
     /// What was found before the first command: later ones cannot tell, for git could be another by then.
     places: Places,
@@ -156,8 +155,7 @@ impl Guard {
             Err(error) => return Err(error),
         };
         let kept: Kept = serde_json::from_slice(&text).map_err(std::io::Error::other)?;
-        let now = std::fs::metadata(&self.root)?;
-        if (kept.device, kept.inode) != (now.dev(), now.ino()) {
+        if kept.workspace != Identity::of(rustix::fs::CWD, self.root.as_os_str())? {
             tracing::warn!(
                 "another folder has taken the workspace's place: what was kept of the former one is dropped"
             );
@@ -171,13 +169,12 @@ impl Guard {
     fn keep(&self, snapshot: &Snapshot, places: &Places) -> Result<()> {
         #[derive(Serialize)]
         struct Keeping<'a> {
-            device: u64,
-            inode: u64,
+            workspace: Identity,
             snapshot: &'a Snapshot,
             places: &'a Places,
         }
-        let now = std::fs::metadata(&self.root)?;
-        let text = serde_json::to_vec(&Keeping { device: now.dev(), inode: now.ino(), snapshot, places })?;
+        let workspace = Identity::of(rustix::fs::CWD, self.root.as_os_str())?;
+        let text = serde_json::to_vec(&Keeping { workspace, snapshot, places })?;
         let temp = self.file("new");
         let mut file = File::create(&temp)?;
         file.write_all(&text)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::guard::{Lease, Turn};
-use super::placeholder::Placeholder;
+use super::placeholder::{Empty, Placeholder};
 use super::places::{Place, Places, Rule};
 use crate::error::{Error, Result};
 use crate::fence::{Mounted, Tier};
@@ -57,11 +57,7 @@ impl Started {
 /// Holds the policy and `places` for a command that may write.
 pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> Result<Held> {
     let mut held = Held::default();
-    let mut alone = vec![POLICY_FILE];
-    if look(root, Path::new(".git")).is_none() && !root.join("HEAD").exists() {
-        // Without a repository of its own the workspace itself could be made one.
-        alone.push("HEAD");
-    }
+    let alone = [POLICY_FILE];
     if tier != Tier::Full {
         let all: Vec<&Place> = places.all.iter().collect();
         let lease = begun.lease(&alone, &all, places)?;
@@ -94,13 +90,19 @@ fn mount(place: &Place, mounts: &mut Mounts, held: &mut Held) -> Result<bool> {
     let full = place.full();
     let there = look(&place.top, &place.path);
     let empty = || std::fs::read_dir(&full).is_ok_and(|mut entries| entries.next().is_none());
-    if (there.is_none() && full.symlink_metadata().is_err() && place.rule != Rule::Whole)
-        || (there.is_some() && empty())
-    {
+    if (there.is_none() && full.symlink_metadata().is_err()) || (there.is_some() && empty()) {
         let io = |source| Error::Io { path: place.path.to_string_lossy().into_owned(), source };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = rustix::fs::open(&place.top, flags, Mode::empty()).map_err(|error| io(error.into()))?;
-        match Placeholder::hold(&top, &place.path).map_err(io)? {
+        let what = if place.rule == Rule::Whole && there.is_none() { Empty::File } else { Empty::Folder };
+        let placeholder = match Placeholder::hold(&top, &place.path, what) {
+            // The way there is through a file or a link.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP | libc::EXDEV)) => {
+                return Ok(false);
+            }
+            held => held.map_err(io)?,
+        };
+        match placeholder {
             Some(placeholder) => held._placeholders.push(placeholder),
             // Something is there by now, or nothing can be.
             None if look(&place.top, &place.path).is_none() => return Ok(true),

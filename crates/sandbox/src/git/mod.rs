@@ -19,4 +19,4 @@ mod snapshot;
 pub(crate) use guard::{Begun, Guard};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
-pub(crate) use places::{Places, Seen, find, forget, read_places};
+pub(crate) use places::{Places, Seen, find, forget, of_the_person, read_places};

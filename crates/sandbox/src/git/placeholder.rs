@@ -1,7 +1,7 @@
-//! An empty folder where nothing may be made.
+//! An empty folder, or an empty file, where nothing may be made.
 //!
-//! A name that does not exist cannot be mounted over. So an empty folder, which means nothing to git, stands there while a
-//! command runs, and is mounted read-only. Removing it would take the mount of every command away, so each command holds a
+//! A name that does not exist cannot be mounted over. So an empty folder or file, which means nothing to git, stands there
+//! while a command runs, and is mounted read-only. Removing it would take the mount of every command away, so each command holds a
 //! shared lock on it, and only who holds it alone removes it.
 
 use std::io::Result;
@@ -17,6 +17,15 @@ use rustix::io::Errno;
 const TRIES_MAX: usize = 100;
 /// Nobody writes into it; it also tells ours from an empty folder of the person's.
 const MODE: Mode = Mode::from_raw_mode(0o555);
+const FILE_MODE: Mode = Mode::from_raw_mode(0o444);
+
+/// What stands there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Empty {
+    Folder,
+    /// Where a file is read: a configuration, a hook.
+    File,
+}
 
 /// Held for as long as this lives.
 pub(crate) struct Placeholder {
@@ -25,13 +34,14 @@ pub(crate) struct Placeholder {
     parent: OwnedFd,
     name: String,
     folder: OwnedFd,
+    what: Empty,
 }
 
 impl Placeholder {
     /// Makes and locks `path`, relative to the folder `top`, with the folders above it that are missing.
     ///
     /// `None`: something is there by now, or nobody could make anything there.
-    pub(crate) fn hold(top: &OwnedFd, path: &Path) -> Result<Option<Self>> {
+    pub(crate) fn hold(top: &OwnedFd, path: &Path, what: Empty) -> Result<Option<Self>> {
         let names: Vec<&str> = path
             .components()
             .map(|part| match part {
@@ -52,13 +62,20 @@ impl Placeholder {
             parent = open_folder(&parent, folder)?;
         }
         for _ in 0..TRIES_MAX {
-            match mkdirat(&parent, *name, MODE) {
+            let there = match what {
+                Empty::Folder => mkdirat(&parent, *name, MODE),
+                Empty::File => {
+                    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC;
+                    openat(&parent, *name, flags, FILE_MODE).map(drop)
+                }
+            };
+            match there {
                 Ok(()) | Err(Errno::EXIST) => {}
                 // Whom the kernel lets nothing make here, neither can a command.
                 Err(Errno::ACCESS | Errno::ROFS) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
-            let folder = match open_folder(&parent, name) {
+            let folder = match open(&parent, name, what) {
                 Ok(folder) => folder,
                 Err(Errno::NOENT) => continue,
                 // A file by now.
@@ -71,7 +88,7 @@ impl Placeholder {
             }
             // Who held it alone may have removed it before we got it.
             if is_at(&parent, name, &folder) {
-                return Ok(Some(Self { made, parent, name: (*name).to_owned(), folder }));
+                return Ok(Some(Self { made, parent, name: (*name).to_owned(), folder, what }));
             }
         }
         Err(std::io::Error::other("an empty folder could not be held in the workspace"))
@@ -82,7 +99,7 @@ impl Placeholder {
         let Ok(folder) = open_folder(top, path) else { return };
         let ours = fstat(&folder).is_ok_and(|stat| Mode::from_raw_mode(stat.st_mode) == MODE);
         if let (true, Ok(parent)) = (ours, top.try_clone()) {
-            drop(Self { made: Vec::new(), parent, name: path.to_owned(), folder });
+            drop(Self { made: Vec::new(), parent, name: path.to_owned(), folder, what: Empty::Folder });
         }
     }
 }
@@ -94,11 +111,17 @@ impl Drop for Placeholder {
             return;
         }
         // Ours and still empty, or it stays: `rmdir` takes nothing else.
-        let ours = fstat(&self.folder).is_ok_and(|stat| Mode::from_raw_mode(stat.st_mode) == MODE);
+        let (mode, flags) = match self.what {
+            Empty::Folder => (MODE, AtFlags::REMOVEDIR),
+            Empty::File => (FILE_MODE, AtFlags::empty()),
+        };
+        let ours = fstat(&self.folder).is_ok_and(|stat| {
+            Mode::from_raw_mode(stat.st_mode) == mode && (self.what == Empty::Folder || stat.st_size == 0)
+        });
         if !ours || !is_at(&self.parent, &self.name, &self.folder) {
             return;
         }
-        if unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR).is_ok() {
+        if unlinkat(&self.parent, &*self.name, flags).is_ok() {
             for (parent, name) in self.made.iter().rev() {
                 if unlinkat(parent, &**name, AtFlags::REMOVEDIR).is_err() {
                     return;
@@ -114,7 +137,12 @@ fn is_at(parent: &OwnedFd, name: &str, folder: &OwnedFd) -> bool {
 }
 
 fn open_folder(parent: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    open(parent, name, Empty::Folder)
+}
+
+fn open(parent: &OwnedFd, name: &str, what: Empty) -> rustix::io::Result<OwnedFd> {
+    let folder = if what == Empty::Folder { OFlags::DIRECTORY } else { OFlags::NONBLOCK };
+    let flags = OFlags::RDONLY | folder | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(parent, name, flags, Mode::empty(), resolve) {
         Err(Errno::NOSYS) => openat(parent, name, flags, Mode::empty()),

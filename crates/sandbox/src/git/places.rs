@@ -5,8 +5,6 @@
 //! write, and whoever else writes there is a person.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -114,6 +112,8 @@ pub(crate) fn find() -> Command {
     command.toolchains = false;
     command.capture_bytes = 4 << 20;
     let pairs = [
+        // Names are bytes.
+        ("LC_ALL", "C"),
         ("GIT_CONFIG_NOSYSTEM", "1"),
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
         ("GIT_TERMINAL_PROMPT", "0"),
@@ -138,25 +138,30 @@ pub(crate) fn forget(folders: impl IntoIterator<Item = String>) -> Command {
 
 /// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, and `whole` for the rest.
 const SCRIPT: &str = r#"
-say() { # as it is called, and where it really is
-    printf '%s\0' "$1"; realpath -zms -- "$2"
-    printf '%s\0' "$1"; realpath -zm -- "$2"
+say() { # as it is called: where it leads is found outside
+    case "$2" in /*) printf '%s\0%s\0' "$1" "$2" ;; *) printf '%s\0%s/%s\0' "$1" "$PWD" "$2" ;; esac
 }
-where_links_lead() {
-    find "$@" -maxdepth 1 -type l -print0 2>/dev/null | xargs -0 -r realpath -zm -- | while IFS= read -r -d '' path; do
-        printf 'whole\0%s\0' "$path"
-    done
+links_in() {
+    find "$@" -maxdepth 1 -type l -print0 2>/dev/null | while IFS= read -r -d '' link; do say whole "$link"; done
 }
 of_repository() { # at the folder $1
     cd -- "$1" 2>/dev/null || return
     git_dir=$(git rev-parse --absolute-git-dir 2>/dev/null) || return
     common=$(cd -- "$(git rev-parse --git-common-dir)" && pwd -P) || return
+    say git "$git_dir"
+    say git "$common"
+    if [ -f .git ]; then say git "$(sed -n 's/^gitdir: //p' .git)"; fi
+    if [ -f "$git_dir/commondir" ]; then
+        IFS= read -r elsewhere <"$git_dir/commondir"
+        case "$elsewhere" in /*) say git "$elsewhere" ;; *) say git "$git_dir/$elsewhere" ;; esac
+    fi
     last=
     git config --list --show-origin --includes -z 2>/dev/null | while IFS= read -r -d '' origin && IFS= read -r -d '' item; do
         case "$origin" in file:*) ;; *) continue ;; esac
         if [ "$origin" != "$last" ]; then
             last=$origin
-            IFS= read -r -d '' file < <(realpath -zms -- "${origin#file:}")
+            file=${origin#file:}
+            case "$file" in /*) ;; *) file=$PWD/$file ;; esac
             say whole "$file"
         fi
         case "$item" in
@@ -167,7 +172,8 @@ of_repository() { # at the folder $1
     done
     hooks=$(git config --type=path --get core.hooksPath 2>/dev/null) || hooks=$common/hooks
     say hooks "$hooks"
-    where_links_lead "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks"
+    say hooks "$common/hooks"
+    links_in "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks" "$common/hooks/" "$hooks/"
 }
 of_repository .
 git worktree list --porcelain -z 2>/dev/null | while IFS= read -r -d '' line; do
@@ -188,7 +194,7 @@ while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
             todo+=("$inner")
             (of_repository "$inner")
         fi
-    done < <(git -C "$at" ls-files --stage -z 2>/dev/null | grep -z '^160000 ')
+    done < <(git -C "$at" ls-files --stage -z 2>/dev/null | grep -za '^160000 ')
 done
 true
 "#;
@@ -197,7 +203,14 @@ true
 ///
 /// # Errors
 /// More than [`PLACES_MAX`], or a name that is no text.
-pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str) -> Result<Places> {
+///
+/// `global` is what a person's configuration outside names, of the same kinds.
+pub(crate) fn read_places(
+    root: &Path,
+    outer: Option<&Path>,
+    printed: &str,
+    global: &[(String, PathBuf)],
+) -> Result<Places> {
     let mut found = BTreeSet::new();
     let (mut read, mut indexes) = (BTreeSet::new(), BTreeSet::new());
     let place = |top: &Path, path: &Path, rule| Place { top: top.to_owned(), path: path.to_owned(), rule };
@@ -205,33 +218,45 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str) -> R
     if let Some((top, name)) = outer.and_then(|git| Some((git.parent()?, git.file_name()?))) {
         found.insert(place(top, Path::new(name), Rule::Git));
     }
-    let mut words = printed.split('\0');
-    while let (Some(kind), Some(path)) = (words.next(), words.next()) {
-        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
-        // What a command prints of the workspace is said relative to it.
-        let Ok(inside) = path.strip_prefix(".").or_else(|_| path.strip_prefix(root)) else { continue };
-        match kind {
+    if printed.contains(char::REPLACEMENT_CHARACTER) {
+        // It could be told from no other.
+        return Err(Error::Pattern {
+            what: "a name that git obeys",
+            message: "a submodule, worktree, hook or configuration file has a name that is not UTF-8".to_owned(),
+        });
+    }
+    if printed.is_empty() && root.join("HEAD").symlink_metadata().is_err() {
+        // Without a repository of its own the workspace itself could be made one, for which git looks at this name.
+        found.insert(place(root, Path::new("HEAD"), Rule::Hooks));
+    }
+    let said = printed.split('\0').collect::<Vec<_>>();
+    let pairs = said.chunks_exact(2).map(|pair| (pair[0].to_owned(), absolute(root, pair[1])));
+    for (kind, path) in pairs.chain(global.iter().cloned()) {
+        let (links, end) = way(&path);
+        let inside = |path: &Path| {
+            let inside = path.strip_prefix(root).ok()?.to_owned();
+            let of_git = inside.starts_with(GIT_DIR) && inside != Path::new(GIT_DIR);
+            (!inside.as_os_str().is_empty() && !of_git).then_some(inside)
+        };
+        match kind.as_str() {
             "read" => {
-                read.insert(inside.to_owned());
+                read.extend(end.strip_prefix(root).map(Path::to_owned));
                 continue;
             }
             "index" => {
-                indexes.insert(root.join(inside));
+                indexes.insert(end);
                 continue;
             }
             _ => {}
         }
-        let plain = inside.components().all(|part| matches!(part, Component::Normal(_)));
-        let of_git = inside.starts_with(GIT_DIR) && inside != Path::new(GIT_DIR);
-        if !plain || inside.as_os_str().is_empty() || of_git {
-            continue;
-        }
-        let rule = match kind {
+        // Each link on the way, too: who exchanges it leads git elsewhere.
+        found.extend(links.iter().filter_map(|link| Some(place(root, &inside(link)?, Rule::Whole))));
+        let rule = match kind.as_str() {
             "git" => Rule::Git,
             "hooks" => Rule::Hooks,
             _ => Rule::Whole,
         };
-        found.insert(place(root, inside, rule));
+        found.extend(inside(&end).map(|end| place(root, &end, rule)));
     }
     // What lies in another place is held with it.
     let all: Vec<Place> = found.into_iter().collect();
@@ -242,4 +267,67 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str) -> R
         return Err(Error::Limit { what, actual: places.len() as u64, limit: PLACES_MAX as u64 });
     }
     Ok(Places { all: places, read, indexes })
+}
+
+/// Most links followed on one way, as the kernel's own limit.
+const LINKS_MAX: usize = 40;
+
+/// What a command prints of the workspace is said relative to it.
+fn absolute(root: &Path, printed: &str) -> PathBuf {
+    match printed.strip_prefix("./") {
+        Some(inside) => root.join(inside),
+        None if printed == "." => root.to_owned(),
+        None => PathBuf::from(printed),
+    }
+}
+
+/// Every link on the way to an absolute path, and where the way ends.
+fn way(path: &Path) -> (Vec<PathBuf>, PathBuf) {
+    let (mut links, mut here) = (Vec::new(), PathBuf::from("/"));
+    let mut todo: Vec<PathBuf> = path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect();
+    while let Some(part) = todo.pop() {
+        match part.components().next() {
+            Some(Component::ParentDir) => {
+                here.pop();
+                continue;
+            }
+            Some(Component::RootDir) => {
+                here = PathBuf::from("/");
+                continue;
+            }
+            Some(Component::Normal(_)) => {}
+            _ => continue,
+        }
+        let next = here.join(&part);
+        match std::fs::read_link(&next) {
+            Ok(target) if links.len() < LINKS_MAX => {
+                links.push(next);
+                todo.extend(target.components().rev().map(|part| PathBuf::from(part.as_os_str())));
+            }
+            _ => here = next,
+        }
+    }
+    (links, here)
+}
+
+/// What the person's own configuration outside the workspace obeys: itself, where it leads into the workspace, and a folder
+/// of hooks that it names. Kinds as [`find`] prints them.
+pub(crate) fn of_the_person(home: &Path, root: &Path) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    for file in [home.join(".gitconfig"), home.join(".config/git/config")] {
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        found.push(("whole".to_owned(), file));
+        for line in text.lines() {
+            let Some((name, value)) = line.split_once('=') else { continue };
+            if !name.trim().eq_ignore_ascii_case("hookspath") {
+                continue;
+            }
+            let value = value.split(['#', ';']).next().unwrap_or_default().trim().trim_matches('"');
+            if !value.is_empty() && !value.starts_with('~') {
+                // Relative to where git runs.
+                found.push(("hooks".to_owned(), root.join(value)));
+            }
+        }
+    }
+    found
 }

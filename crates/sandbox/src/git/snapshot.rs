@@ -88,7 +88,7 @@ enum State {
 /// Which folder it is. A number alone is soon another's: file systems give it away again at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Identity {
+pub(super) struct Identity {
     device: (u32, u32),
     inode: u64,
     /// When it was made, in seconds and nanoseconds; 0 where the file system does not know.
@@ -96,7 +96,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Self> {
+    pub(super) fn of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Self> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
         let born = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);

@@ -219,6 +219,9 @@ async fn a_workspace_without_a_repository_does_not_become_an_agents() {
     for choice in TIERS {
         let room = Room::with(choice, |_| {}, |_| {});
         for attack in [
+            "evil .",
+            "rmdir HEAD; evil .",
+            "mkdir -p objects refs; CONFIG > config; sleep 0.1; echo 'ref: refs/heads/main' > HEAD",
             "git init -q; git config core.fsmonitor 'touch MARK; false'",
             "evil .git",
             "evil e; echo 'gitdir: e' > .git",
@@ -228,9 +231,116 @@ async fn a_workspace_without_a_repository_does_not_become_an_agents() {
             "mv .git g; evil .git",
         ] {
             let result = room.bash(&fill(attack, &room.ws()), Access::Write).await;
-            assert!(!room.ws().join(".git").exists(), "`{attack}` in {choice:?}: {result:?}");
+            for name in [".git", "HEAD"] {
+                assert!(!room.ws().join(name).exists(), "{name} after `{attack}` in {choice:?}: {result:?}");
+            }
             use_git(&room.ws(), attack);
             room.bash("chmod -fR u+rwx .; rm -rf * 2>/dev/null; true", Access::Write).await;
+        }
+    }
+}
+
+/// How a person's repository leads git through links, what a command does with them, and whether the full fence holds it while
+/// that runs.
+const LINKED: &[(&str, &str, bool)] = &[
+    ("mv .git/config real; ln -s real l1; ln -s ../l1 .git/config", "rm l1; cp real l1; CONFIG >> l1", false),
+    (
+        "mkdir cd; mv .git/config cd/real; ln -s cd dl; ln -s ../dl/real .git/config",
+        "rm dl; mkdir dl; CONFIG > dl/real",
+        false,
+    ),
+    ("mv .git/hooks gh; ln -s gh l1; ln -s ../l1 .git/hooks", "rm l1; evil e; mv e/hooks l1", false),
+    (
+        "mkdir x; mv .git/hooks x/gh; ln -s x y; ln -s ../y/gh .git/hooks",
+        "rm y; mkdir y; evil e; mv e/hooks y/gh",
+        false,
+    ),
+    (
+        "mkdir s; echo > s/h; chmod +x s/h; ln -s s/h l; ln -s ../../l .git/hooks/pre-commit",
+        "rm l; HOOK > l; chmod +x l",
+        false,
+    ),
+    ("mv .git real.git; ln -s real.git lg; echo 'gitdir: lg' > .git", "rm lg; evil lg", false),
+    (
+        "mv .git real.git; echo 'gitdir: real.git' > .git",
+        "CONFIG >> real.git/config; evil e; mv e/hooks/* real.git/hooks",
+        true,
+    ),
+    ("git config include.path ../gc/x", "mkdir -p gc; CONFIG > gc/x", true),
+    ("git config include.path ../inc; printf '[include]\\npath = n2\\n' > inc", "CONFIG > n2", true),
+    ("git config includeIf.onbranch:main.path ../ib", "CONFIG > ib", true),
+    ("rm -r .git/hooks; ln -s ../githooks .git/hooks", "evil e; mv e/hooks githooks", true),
+    ("git config core.hooksPath .husky/_", "mkdir -p .husky; evil e; mv e/hooks .husky/_", true),
+    ("git config core.hooksPath file; echo > file", "rm file; evil e; mv e/hooks file", true),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_and_names_that_are_not_there_yet_lead_no_git_astray() {
+    for choice in TIERS {
+        for (person, attack, held) in LINKED {
+            let furnish = |ws: &Path| {
+                sure(ws, &["init", "-q"]);
+                commit(ws, "file");
+                let prepared = std::process::Command::new("bash").args(["-ec", person]).current_dir(ws).status();
+                assert!(prepared.unwrap().success(), "{person}");
+            };
+            let room = Room::with(choice, furnish, |_| {});
+            use_git(&room.ws(), "nothing");
+            if *held && choice == FenceChoice::Full {
+                let script = planting(attack, &room.ws(), "600");
+                let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
+                let looking = async {
+                    until("it is planted", || planted(&room.ws())).await;
+                    use_git(&room.ws(), &format!("{person}: {attack}, while it runs"));
+                };
+                tokio::select! {
+                    ended = running => panic!("`{attack}` ended: {ended:?}"),
+                    () = looking => {}
+                }
+            }
+            let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+            use_git(&room.ws(), &format!("{person}: {attack} in {choice:?}: {result:?}"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submodule_whose_name_is_no_text_stops_commands() {
+    use std::os::unix::ffi::OsStrExt;
+    let furnish = |ws: &Path| {
+        sure(ws, &["init", "-q"]);
+        let inner = ws.join(std::ffi::OsStr::from_bytes(b"\xffx/s"));
+        std::fs::create_dir_all(&inner).unwrap();
+        sure(&inner, &["init", "-q"]);
+        commit(&inner, "file");
+        commit(ws, "file");
+    };
+    for choice in TIERS {
+        let room = Room::with(choice, furnish, |_| {});
+        let refused = room.try_bash("true", Access::Write, Duration::from_secs(60)).await;
+        assert!(matches!(refused, Err(Error::Pattern { .. })), "{choice:?}: {refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_of_the_persons_own_that_leads_into_the_workspace_is_held() {
+    for choice in TIERS {
+        let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
+        std::fs::write(home.path().join("usual"), "").unwrap();
+        let at = home.path().to_owned();
+        let furnish = |ws: &Path| {
+            sure(ws, &["init", "-q"]);
+            std::fs::create_dir(ws.join("dot")).unwrap();
+            std::fs::write(ws.join("dot/gc"), "[core]\n\thooksPath = .ghooks\n").unwrap();
+            symlink(ws.join("dot/gc"), at.join(".gitconfig")).unwrap();
+        };
+        let room = Room::with(choice, furnish, |config| config.home = at.clone());
+        for attack in ["CONFIG >> dot/gc", "evil e; mv e/hooks .ghooks", "mv dot d2; mkdir dot; CONFIG > dot/gc"] {
+            let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+            let text = std::fs::read_to_string(room.ws().join("dot/gc")).unwrap();
+            assert_eq!(text, "[core]\n\thooksPath = .ghooks\n", "`{attack}` in {choice:?}: {result:?}");
+            assert!(!room.ws().join(".ghooks/pre-commit").exists(), "`{attack}` in {choice:?}: {result:?}");
+            room.bash("rm -rf e d2 toolhost-planted-*", Access::Write).await;
         }
     }
 }

@@ -140,6 +140,22 @@ async fn nothing_a_command_makes_runs_as_its_owner_or_group() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_command_takes_memory_that_outlives_it() {
+    let script = |bytes: u32| {
+        format!(
+            "python3 -c 'import ctypes, sys; c = ctypes.CDLL(None, use_errno=True); sys.exit(c.shmget(0, {bytes}, 0o1600) < 0)'"
+        )
+    };
+    for (tier, room) in rooms().await {
+        let large = room.bash(&script(50 << 20), Access::Read).await;
+        assert_eq!(large.exit_code, 1, "{tier:?}: {large:?}");
+    }
+    // As PostgreSQL needs it; in the tier where it ends with the command.
+    let small = Room::fenced(FenceChoice::Full).bash(&script(56), Access::Read).await;
+    assert_eq!(small.exit_code, 0, "{small:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn shared_memory_has_its_limit() {
     let room = Room::with(FenceChoice::Full, |_| {}, |config| config.limits.shm_bytes = 8 << 20);
     let result = room.bash("head -c 64M /dev/zero > /dev/shm/x; stat -c %s /dev/shm/x", Access::Write).await;
