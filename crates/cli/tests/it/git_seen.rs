@@ -123,7 +123,7 @@ async fn what_git_discards_is_shown_and_nothing_else_is_discarded() {
         let path = workspace.path("a.txt");
         let (house, seen) = seeing(workspace, move || std::fs::write(&path, "more of mine\n").unwrap()).await;
         let outcome = house.call(tool, arguments.clone()).await;
-        assert!(last(&seen).render().contains("-mine\n+1"), "{}", last(&seen).render());
+        assert!(last(&seen).render().contains("| -mine\n| +1"), "{}", last(&seen).render());
         assert_eq!(outcome.error.unwrap().kind, ErrorKind::Conflict, "{tool}: it was another change by then");
         assert_eq!(house.workspace.read("a.txt"), "more of mine\n");
         house.data(tool, arguments).await;
