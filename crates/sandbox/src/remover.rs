@@ -27,7 +27,7 @@ pub(crate) fn remove_tree(parent: impl AsFd, name: &str) -> Result<()> {
 /// Removes a folder with all that is in it, whoever made that and however deep it is.
 ///
 /// # Errors
-/// As [`remove_tree`].
+/// What could not be removed, or more files and folders than are removed at once; then part of it may be gone.
 pub fn remove_folder(folder: &Path) -> Result<()> {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name().and_then(|name| name.to_str())) else {
         return Err(Error::other("it has no name that is text"));

@@ -105,7 +105,7 @@ async fn a_person_is_told_where_it_is_not_known_what_a_command_runs() {
     let mut host = open(&workspace, "asking").await;
     for (command, why, shown) in [
         ("ls a\u{b}# ; touch b", "a control character", "$ ls a\\u{b}# ; touch b"),
-        ("ls a\\\n# ; touch b", "an escaped line end", "$ ls a\\\n> # ; touch b"),
+        ("ls a\\\n# ; touch b", "an escaped line end", "$ ls a\\\n| > # ; touch b"),
         ("cat <<E\n`touch b`\nE", "a here-document with expansions", "> `touch b`"),
     ] {
         let id = host.begin_call("bash", json!({ "command": command })).await;
