@@ -110,6 +110,7 @@ impl Host {
             path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
             home: PathBuf::from("/home/agent"),
             temp: std::env::temp_dir(),
+            guard: state.join("guard"),
             env: Vec::new(),
             toolchains: Vec::new(),
             deploy: None,
