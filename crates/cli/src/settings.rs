@@ -128,6 +128,19 @@ impl TryFrom<String> for Size {
     }
 }
 
+/// With less, the fence itself cannot start.
+const COMMAND_MEMORY_MIN: u64 = 64 << 20;
+
+fn checked(limits: Limits) -> anyhow::Result<Limits> {
+    if limits.memory_bytes < COMMAND_MEMORY_MIN {
+        bail!(
+            "a command's memory is {} bytes, less than the least of 64M: say more with --command-memory",
+            limits.memory_bytes
+        );
+    }
+    Ok(limits)
+}
+
 /// Limits of commands.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -399,7 +412,7 @@ impl Settings {
         Ok(Resolved {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
-            limits: file.commands.limits(self.command_memory),
+            limits: checked(file.commands.limits(self.command_memory))?,
             asking: asking(self.unattended, &file.approvals)?,
             deploy: deploy(self.deploy_to.clone(), file.deploy, &data, &root)?,
             known,

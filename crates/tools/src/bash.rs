@@ -186,9 +186,9 @@ impl Tool for Bash {
                 result.restored.join(", ")
             ));
         }
-        if result.exit_code != 0
-            && let Some(hint) = of_read_only_git(&input.command, &stderr)
-        {
+        // Whatever the last of several commands ended with, and where its words went.
+        let said = [stderr.as_str(), result.stdout.text.as_str()];
+        if let Some(hint) = said.iter().find_map(|said| of_read_only_git(&input.command, said)) {
             if !stderr.ends_with('\n') {
                 stderr.push('\n');
             }

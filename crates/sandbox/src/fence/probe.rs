@@ -120,9 +120,9 @@ fn holes(method: &Method) -> Vec<String> {
     if method.tier != Tier::Off {
         holes.extend(
             [
-                "git: where hooks or configuration are reached through links in the workspace, a link that a command exchanges is put back when the command has ended",
-                "git: a repository that a command makes itself in a subfolder is its own, hooks and all, also a bare one in plain folders; `git config --global safe.bareRepository explicit` hardens",
-                "git: programs in the workspace that your own hooks and configuration start (filters, aliases, fsmonitor), and build files that you run",
+                "git: a repository that a command makes in a subfolder may run its programs when you use git in that folder; look before you do. For bare ones, `git config --global safe.bareRepository explicit` prevents it",
+                "git: programs in the workspace that your own hooks and configuration start (filters, aliases, fsmonitor), and build files that you run; keep them elsewhere, or read the diff first",
+                "git: where your hooks or configuration are reached through a link in the workspace, a command can exchange that link until it ends; then it is put back. Use no links there",
             ]
             .map(str::to_owned),
         );
@@ -132,8 +132,9 @@ fn holes(method: &Method) -> Vec<String> {
         Tier::Landlock => holes.extend(
             [
                 "modes and times of outside files that the command's user owns can be changed",
-                "git: what a command changes in .git, and a repository that it adds to the index, are there until the command has ended or, if the host was killed, until the next host starts",
-                "git: a repository that a command removes as a whole is not brought back; commands are then refused",
+                "git: a command can change hooks and configuration in .git until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
+                "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it",
+                "git: a .git that a command removes is gone; commands are then refused until you say `toolhost doctor --accept-git`",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "shared memory and message queues of the same user can be reached",
                 "command lines of other processes can be read in /proc",
@@ -162,7 +163,7 @@ fn holes(method: &Method) -> Vec<String> {
         );
     }
     holes.push(
-        "memory that a command keeps in files without names (memfd) and maps nowhere is not counted in its limit"
+        "memory: files in the private /tmp, home and /dev/shm are not counted in a command's limit but have limits of their own (`tmp` and `shm` below `[commands]`), and files without names (memfd) that are mapped nowhere are not counted at all"
             .to_owned(),
     );
     holes

@@ -157,7 +157,7 @@ impl Snapshot {
                 differs = true;
                 changed.extend(differences);
                 if let Err(error) = node.put_back() {
-                    tracing::warn!(%error, path = node.name(), "not put back yet");
+                    tracing::debug!(%error, path = node.name(), "not put back yet");
                 }
             }
             if !differs {
