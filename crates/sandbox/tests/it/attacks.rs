@@ -172,7 +172,7 @@ async fn no_variable_of_the_hosts_reaches_a_command() {
         return assert_passes_alone(THIS, (VARIABLE, SECRET));
     }
     assert!(std::env::var_os(VARIABLE).is_some_and(|value| value == SECRET));
-    let known = "CARGO_NET_OFFLINE CI HOME LANG NO_COLOR OLDPWD PAGER PATH PWD SHELL SHLVL TERM TMPDIR USER _";
+    let known = "CARGO_NET_OFFLINE CI GIT_CONFIG_NOSYSTEM HOME LANG NO_COLOR OLDPWD PAGER PATH PWD SHELL SHLVL TERM TMPDIR USER _";
     let known: Vec<_> = known.split(' ').collect();
     for (tier, room) in rooms().await {
         let names = room.bash("compgen -e", Access::Write).await;
