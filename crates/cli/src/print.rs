@@ -19,7 +19,7 @@ pub(crate) fn line(text: impl std::fmt::Display) {
     let _ = writeln!(anstream::stdout(), "{text}");
 }
 
-/// As [`line`], for what must have been printed for something else to happen.
+/// As [`line()`], for what must have been printed for something else to happen.
 pub(crate) fn whole(text: impl std::fmt::Display) -> std::io::Result<()> {
     let mut out = anstream::stdout();
     writeln!(out, "{text}")?;
