@@ -194,7 +194,7 @@ async fn verify(
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Only of a chain that holds: a checkpoint of another one would make it look as if it did.
+/// Makes a checkpoint only if the chain holds: a checkpoint of a broken chain would make it look sound.
 async fn checkpoint(
     reader: &Reader,
     project: &Project,
