@@ -5,7 +5,7 @@
 //! and of its submodules at any depth, and what links, `include.path` and `core.hooksPath` name inside the workspace.
 //!
 //! In the full tier each place is a read-only mount, and what is not there is held by a [`placeholder`]: nothing can be
-//! planted, so nothing has to be put back. Without mounts, in the Landlock tier, a [`snapshot`] is kept on disk before a
+//! planted, so nothing has to be put back. A link cannot be mounted over: it is put back, as in the Landlock tier. Without mounts, in the Landlock tier, a [`snapshot`] is kept on disk before a
 //! command and put back after it by the [`guard`], which is shared by all hosts and finished by the next one.
 //!
 //! Not held: repositories that a command makes itself in subfolders; those are its own.
