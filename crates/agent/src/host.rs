@@ -170,6 +170,7 @@ impl ToolHost {
             presenter: self.presenter.clone(),
             hold: self.hold,
             let_go: ends.let_go.clone(),
+            ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await
     }

@@ -10,8 +10,8 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost_contract::{
-    Call, CallId, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, IdSource, Meta, Outcome, OutcomeError,
-    ProgressSink, Revision, Scope, Silent, Success, ToolError, ToolSummary,
+    BoxFuture, Call, CallId, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, IdSource, Meta, Outcome,
+    OutcomeError, ProgressSink, Revision, Scope, Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Deployment, Executor, Workspace};
 use toolhost_store::{AskLimits, Audit, FileLog};
@@ -101,6 +101,19 @@ pub struct Hooks {
     pub hold: Option<Duration>,
     /// Who waits for a person waits no longer: the call ends as pending, and its ask stays open.
     pub let_go: CancellationToken,
+    /// What holds the call back before it runs; `None`: nothing but the limits of the host.
+    pub pace: Option<Arc<dyn Pace>>,
+}
+
+/// Holds calls back before they run, so that a door can bound what answers its client has in hand.
+///
+/// Calls that run commands or wait for a person are not held back: they take their time, and their answers are short.
+pub trait Pace: Send + Sync {
+    /// Whether the call may run at once; it then counts as running.
+    fn is_ready(&self) -> bool;
+
+    /// Returns when it may run; it then counts as running. May be dropped at any time.
+    fn ready(&self) -> BoxFuture<'_, ()>;
 }
 
 impl Default for Hooks {
@@ -111,7 +124,15 @@ impl Default for Hooks {
             presenter: None,
             hold: None,
             let_go: CancellationToken::new(),
+            pace: None,
         }
+    }
+}
+
+impl Hooks {
+    /// What holds this call back before it runs.
+    fn pace_of(&self, tool: &Registered) -> Option<&dyn Pace> {
+        self.pace.as_deref().filter(|_| tool.facts.effect != Effect::Executes && !waits(tool))
     }
 }
 
@@ -282,7 +303,8 @@ impl Gate {
                 Passage::Pending(success) => return Ok(Begun::Pending(success)),
             };
             // Who waits for a person keeps nobody from running.
-            if slot.is_none() && !waits(tool) {
+            let pace = hooks.pace_of(tool);
+            if slot.is_none() && !waits(tool) && pace.is_none_or(Pace::is_ready) {
                 slot = self.limiter.free_slot();
             }
             if slot.is_none() && !waits(tool) {
@@ -291,8 +313,14 @@ impl Gate {
                     passage = self.settle_answer(case, (arguments, approved), *spoken, record).await?;
                     continue;
                 }
+                let place = async {
+                    if let Some(pace) = pace {
+                        pace.ready().await;
+                    }
+                    self.limiter.slot().await
+                };
                 slot = tokio::select! {
-                    slot = self.limiter.slot() => Some(slot?),
+                    slot = place => Some(slot?),
                     () = hooks.cancel.cancelled() => return Err(cancelled()),
                 };
             }

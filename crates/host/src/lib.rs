@@ -22,7 +22,7 @@ mod undo;
 mod validate;
 
 pub use error::{Error, Result};
-pub use gate::{Asking, Gate, GateConfig, Hooks};
+pub use gate::{Asking, Gate, GateConfig, Hooks, Pace};
 pub use limits::{CallLimits, Limits};
 pub use members::{Members, Membership};
 pub use policy::{Decide, Rule, Verdict};

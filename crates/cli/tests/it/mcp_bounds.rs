@@ -57,15 +57,26 @@ async fn raw(
 }
 
 fn read(id: usize) -> Value {
-    let params = json!({ "name": "file_read", "arguments": { "path": "big.txt" } });
+    request(id, "file_read", &json!({ "path": "big.txt" }))
+}
+
+fn request(id: usize, tool: &str, arguments: &Value) -> Value {
+    let params = json!({ "name": tool, "arguments": arguments });
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
 /// Sends so many reads beside whatever else happens.
-fn send(mut stdin: tokio::process::ChildStdin, count: usize) -> tokio::task::JoinHandle<tokio::process::ChildStdin> {
+fn send(stdin: tokio::process::ChildStdin, count: usize) -> tokio::task::JoinHandle<tokio::process::ChildStdin> {
+    send_all(stdin, (1..=count).map(read).collect())
+}
+
+fn send_all(
+    mut stdin: tokio::process::ChildStdin,
+    requests: Vec<Value>,
+) -> tokio::task::JoinHandle<tokio::process::ChildStdin> {
     tokio::spawn(async move {
-        for id in 1..=count {
-            stdin.write_all(format!("{}\n", read(id)).as_bytes()).await.unwrap();
+        for request in requests {
+            stdin.write_all(format!("{request}\n").as_bytes()).await.unwrap();
         }
         stdin.flush().await.unwrap();
         stdin
@@ -95,10 +106,31 @@ async fn a_client_that_reads_nothing_costs_little_and_then_gets_every_answer() {
     const READS: usize = 2000;
     let workspace = TempWorkspace::new();
     workspace.write("big.txt", "0123456789abcde\n".repeat(3750));
-    let (child, stdin, mut stdout) = raw(&program(&workspace)).await;
+    unread(&workspace, (1..=READS).map(read).collect()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_are_bounded_however_long_each_is() {
+    const CALLS: usize = 200;
+    let workspace = TempWorkspace::new();
+    // The most that a read gives, and the most that JSON makes of a byte.
+    workspace.write("long.txt", "0123456789abcde\n".repeat(65_536));
+    workspace.write("hostile.txt", "\u{1}\u{2}\u{3}\n".repeat(150_000));
+    for (path, bytes) in [("long.txt", 1 << 20), ("hostile.txt", 600_000)] {
+        let read = json!({ "path": path, "maxBytes": bytes, "limit": 100_000 });
+        unread(&workspace, (1..=CALLS).map(|id| request(id, "file_read", &read)).collect()).await;
+    }
+    let print = json!({ "command": "yes 0123456789abcdefghijklmnopqrstuvwxyz | head -c 3000000" });
+    unread(&workspace, (1..=CALLS).map(|id| request(id, "bash", &print)).collect()).await;
+}
+
+/// Sends requests to a host of its own and reads nothing until it costs no more; then every answer comes once.
+async fn unread(workspace: &TempWorkspace, requests: Vec<Value>) {
+    let count = requests.len();
+    let (child, stdin, mut stdout) = raw(&program(workspace)).await;
     let pid = child.id().unwrap();
     let before = resident_kib(pid);
-    let sending = send(stdin, READS);
+    let sending = send_all(stdin, requests);
     // It has come to rest when it costs no more for a second.
     let (mut last, mut same, mut most) = (0, 0, 0);
     until("the host rests", || {
@@ -109,7 +141,7 @@ async fn a_client_that_reads_nothing_costs_little_and_then_gets_every_answer() {
     })
     .await;
     assert!(most < before + COST_KIB_MAX, "{before} KiB before, then {most} KiB");
-    take(&mut stdout, READS).await;
+    take(&mut stdout, count).await;
     drop(sending.await.unwrap());
     let mut rest = Vec::new();
     stdout.read_to_end(&mut rest).await.unwrap();

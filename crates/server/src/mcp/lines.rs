@@ -31,6 +31,8 @@ const HEAD_BYTES: usize = 1024;
 const LEFT_GRACE: Duration = Duration::from_millis(500);
 /// Answers to what is no request that are written at once; while that many wait for the client, nothing is read.
 const REFUSALS_MAX: usize = 16;
+/// Bytes from which on an answer is measured before it is encoded.
+const MEASURED_FROM_BYTES: usize = 256 * 1024;
 /// JSON-RPC 2.0, section 5.1.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
@@ -238,13 +240,21 @@ where
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let writer = Arc::clone(&self.writer);
-        let slot = answered(&message).and_then(|id| self.slots.ended(id));
+        let slots = self.slots.clone();
+        let id = answered(&message);
+        let (is_answer, slot) = (id.is_some(), id.and_then(|id| slots.ended(id)));
         async move {
-            let mut bytes = serde_json::to_vec(&message)?;
+            let encoded = Encoded::start(&message)?;
+            // A form may have to pass the answers that wait.
+            let room = if is_answer { slots.room(encoded.length).await } else { None };
+            let mut bytes = encoded.finish(&message)?;
             drop(message);
+            if let Some(slot) = &slot {
+                slot.ran();
+            }
             let written = write_line(&writer, &mut bytes).await;
             // Not before: what is not written costs memory.
-            drop(slot);
+            drop((room, slot));
             written
         }
     }
@@ -280,6 +290,47 @@ where
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         drop(self.writer.lock().await.take());
+        Ok(())
+    }
+}
+
+/// A message as JSON. One that is long is only measured until there is room for it.
+struct Encoded {
+    /// The whole message; empty if it is longer than [`MEASURED_FROM_BYTES`].
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Encoded {
+    fn start(message: &TxJsonRpcMessage<RoleServer>) -> serde_json::Result<Self> {
+        let mut encoded = Self { bytes: Vec::new(), length: 0 };
+        serde_json::to_writer(&mut encoded, message)?;
+        Ok(encoded)
+    }
+
+    fn finish(self, message: &TxJsonRpcMessage<RoleServer>) -> serde_json::Result<Vec<u8>> {
+        if self.length <= MEASURED_FROM_BYTES {
+            return Ok(self.bytes);
+        }
+        // With its newline.
+        let mut bytes = Vec::with_capacity(self.length + 1);
+        serde_json::to_writer(&mut bytes, message)?;
+        Ok(bytes)
+    }
+}
+
+impl std::io::Write for Encoded {
+    fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
+        self.length += part.len();
+        if self.length <= MEASURED_FROM_BYTES {
+            self.bytes.extend_from_slice(part);
+        } else {
+            self.bytes = Vec::new();
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 }

@@ -72,11 +72,15 @@ fn envelope(data: &Value) -> Value {
 }
 
 /// An outcome as a tool result: the structure and the text are each complete, for clients show a model only one of them.
-pub(crate) fn result(outcome: &Outcome) -> CallToolResult {
-    let text = vec![ContentBlock::text(outcome.text.clone())];
+pub(crate) fn result(mut outcome: Outcome) -> CallToolResult {
+    let text = vec![ContentBlock::text(std::mem::take(&mut outcome.text))];
+    let data = std::mem::take(&mut outcome.data);
     let mut result = if outcome.ok { CallToolResult::success(text) } else { CallToolResult::error(text) };
-    // Plain data always serializes.
-    result.structured_content = serde_json::to_value(outcome).ok();
+    // Plain data always serializes. What the tool said is moved, not copied: it may be long.
+    result.structured_content = serde_json::to_value(&outcome).ok().map(|mut structure| {
+        structure["data"] = data;
+        structure
+    });
     result
 }
 

@@ -12,7 +12,7 @@ use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
-use toolhost_host::{Gate, Hooks, Person, Registered};
+use toolhost_host::{Gate, Hooks, Pace, Person, Registered};
 
 use super::slots::Slot;
 use super::{elicit, render};
@@ -130,7 +130,9 @@ impl ServerHandler for McpService {
             Some(token) => Arc::new(Notifier::new(context.peer.clone(), token)),
             None => Arc::new(toolhost_contract::Silent),
         };
-        let mut hooks = Hooks { cancel: cancel.clone(), progress, ..Hooks::default() };
+        let slot = context.extensions.get::<Slot>().cloned();
+        let pace = slot.clone().map(|slot| Arc::new(slot) as Arc<dyn Pace>);
+        let mut hooks = Hooks { cancel: cancel.clone(), progress, pace, ..Hooks::default() };
         let forms = if self.door.ask_in_client { elicit::Forms::of(&context) } else { elicit::Forms::None };
         let person = || Person {
             user_id: self.door.scope.user_id,
@@ -142,7 +144,6 @@ impl ServerHandler for McpService {
             elicit::Forms::Asked => {
                 let queue = self.door.gate.queue().clone();
                 let peer = context.peer.clone();
-                let slot = context.extensions.get::<Slot>().cloned();
                 hooks.presenter = Some(Arc::new(elicit::Elicitation { queue, peer, slot, person: person() }));
             }
             elicit::Forms::Returned => {
@@ -169,7 +170,7 @@ impl ServerHandler for McpService {
         {
             return Ok(required.into());
         }
-        Ok(render::result(&outcome).into())
+        Ok(render::result(outcome).into())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

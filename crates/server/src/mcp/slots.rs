@@ -3,6 +3,9 @@
 //! A request is handed on with a slot, and the slot is free again when its answer is written, not when it is made: a client
 //! that does not read gets no further requests served, and what it costs stays what it is. Calls and other requests have
 //! slots of their own, so that a `ping` is answered while every call waits for a person.
+//!
+//! Answers are bounded in bytes as well. Few calls run at once, each until its answer is encoded, and encoded answers share a
+//! room until they are written. What a call costs that has a slot and does not run yet is its request.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +15,8 @@ use std::time::Duration;
 use rmcp::model::RequestId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use toolhost_contract::BoxFuture;
+use toolhost_host::Pace;
 
 /// Calls of one client that are served at once, unless the operator says otherwise.
 pub const CALLS_MAX_DEFAULT: usize = 64;
@@ -19,6 +24,11 @@ pub const CALLS_MAX_DEFAULT: usize = 64;
 const OTHERS_MAX: usize = 16;
 /// Bytes of requests that are served at once; a longer one is served alone.
 const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Calls that run at once, commands and those that wait for a person aside. More do not make a machine faster, and each
+/// has a whole answer in memory.
+const RUNS_MAX: usize = 8;
+/// Bytes of answers that are encoded and not written; a longer one is written alone.
+const UNWRITTEN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long nothing may have been asked before memory is given back.
 const QUIET: Duration = Duration::from_secs(1);
 
@@ -39,6 +49,9 @@ struct Inner {
     calls_max: usize,
     calls: Arc<Semaphore>,
     others: Arc<Semaphore>,
+    runs: Arc<Semaphore>,
+    /// A permit for each byte.
+    unwritten: Arc<Semaphore>,
     /// Of the requests that are served.
     bytes: AtomicUsize,
     /// Requests that are handed on and not answered.
@@ -58,6 +71,8 @@ pub(crate) struct Slot(Arc<Taken>);
 
 struct Taken {
     permit: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Its place among the calls that run.
+    run: Mutex<Option<OwnedSemaphorePermit>>,
     bytes: usize,
     inner: Arc<Inner>,
 }
@@ -71,6 +86,8 @@ impl Slots {
             calls_max,
             calls: Arc::new(Semaphore::new(calls_max)),
             others: Arc::new(Semaphore::new(OTHERS_MAX)),
+            runs: Arc::new(Semaphore::new(RUNS_MAX)),
+            unwritten: Arc::new(Semaphore::new(UNWRITTEN_BYTES_MAX)),
             bytes: AtomicUsize::new(0),
             given: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -95,7 +112,8 @@ impl Slots {
         *lock(&self.inner.last_taken) = Instant::now();
         self.inner.bytes.fetch_add(bytes, Ordering::AcqRel);
         let permit = Mutex::new(Some(permit));
-        let slot = Slot(Arc::new(Taken { permit, bytes, inner: Arc::clone(&self.inner) }));
+        let inner = Arc::clone(&self.inner);
+        let slot = Slot(Arc::new(Taken { permit, run: Mutex::default(), bytes, inner }));
         // Where a client uses an id twice only one answer is ever written; the other slot is its handler's alone.
         let before = lock(&self.inner.given).insert(id.clone(), slot.clone());
         drop(before);
@@ -105,6 +123,13 @@ impl Slots {
     /// The slot of a request that is answered, or will not be: whoever has it holds it for as long as the answer is there.
     pub(crate) fn ended(&self, id: &RequestId) -> Option<Slot> {
         lock(&self.inner.given).remove(id)
+    }
+
+    /// Room for an answer of so many bytes, held until it is written.
+    pub(crate) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(bytes.min(UNWRITTEN_BYTES_MAX)).unwrap_or(u32::MAX);
+        // Never closed.
+        Arc::clone(&self.inner.unwritten).acquire_many_owned(bytes).await.ok()
     }
 
     /// Returns when something may be free that was not.
@@ -154,6 +179,33 @@ impl Slot {
         // Whoever reads may have to go on reading now.
         self.0.inner.freed.notify_one();
         Waiting(self.clone())
+    }
+
+    /// The answer is encoded: what the call itself had in memory is gone.
+    pub(crate) fn ran(&self) {
+        drop(lock(&self.0.run).take());
+    }
+}
+
+impl Pace for Slot {
+    fn is_ready(&self) -> bool {
+        let mut run = lock(&self.0.run);
+        if run.is_none() {
+            *run = Arc::clone(&self.0.inner.runs).try_acquire_owned().ok();
+        }
+        run.is_some()
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if self.is_ready() {
+                return;
+            }
+            // Never closed.
+            if let Ok(permit) = Arc::clone(&self.0.inner.runs).acquire_owned().await {
+                *lock(&self.0.run) = Some(permit);
+            }
+        })
     }
 }
 
