@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
@@ -33,7 +33,8 @@ pub(crate) struct Arguments {
 /// Asks the program for every document before it writes the first, so that a failure leaves the old ones as they were.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     let folder = root.join(FOLDER);
-    let texts = DOCUMENTS.iter().map(|document| ask(root, document)).collect::<Result<Vec<_>>>()?;
+    let program = shell::program(root)?;
+    let texts = DOCUMENTS.iter().map(|document| ask(&program, document)).collect::<Result<Vec<_>>>()?;
     let mut stale = 0;
     for (document, text) in DOCUMENTS.iter().zip(texts) {
         let path = folder.join(document.file);
@@ -53,10 +54,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     Ok(if arguments.check && stale > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn ask(root: &Path, document: &Document) -> Result<String> {
-    let mut cargo = shell::cargo(root);
-    cargo.args(["run", "--quiet", "--locked", "--package", "toolhost-cli", "--"]).args(document.ask);
-    let text = with_one_final_newline(&shell::stdout_of(&mut cargo)?);
+fn ask(program: &Path, document: &Document) -> Result<String> {
+    let text = with_one_final_newline(&shell::stdout_of(Command::new(program).args(document.ask))?);
     ensure!(text != "\n", "`toolhost {}` printed nothing", document.ask.join(" "));
     Ok(text)
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::io::{IsTerminal, stdout};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -18,10 +18,29 @@ pub(crate) fn root() -> &'static Path {
     xtask.parent().unwrap_or(xtask)
 }
 
-/// The cargo that runs us, so that a toolchain chosen on the command line holds for the steps too.
+/// The folder that cargo builds into.
+pub(crate) fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
+}
+
+/// `toolhost` as the tests have it, built if it is not up to date. Built for its package alone, the crates of others would get
+/// other features, and all of them be built once more.
+pub(crate) fn program(root: &Path) -> Result<PathBuf> {
+    must_run(cargo(root).args(["build", "--quiet", "--locked", "--workspace", "--bin", "toolhost"]))?;
+    Ok(target(root).join("debug/toolhost"))
+}
+
+/// The cargo that runs us, so that a toolchain chosen on the command line holds for the steps too. What cargo tells a program
+/// of its package is not handed on: build scripts that look at it (ring's) would run again, and half of the crates with them.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    let of_a_package = |name: &OsStr| {
+        name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+    };
+    for (name, _) in env::vars_os().filter(|(name, _)| of_a_package(name)) {
+        command.env_remove(name);
+    }
     command
 }
 

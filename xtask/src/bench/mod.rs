@@ -79,7 +79,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
 
 fn build(root: &Path, what: &[&str], product: &str) -> Result<PathBuf> {
     shell::must_run(shell::cargo(root).args(["build", "--release", "--locked"]).args(what))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
+    let target = shell::target(root);
     Ok(target.join(product))
 }
 

@@ -118,7 +118,7 @@ impl Shelf {
 pub(crate) fn postgres(root: &Path) -> Result<(String, ThrowawayPostgres)> {
     let example = ["--example", "throwaway_postgres", "--package", "toolhost-testkit"];
     shell::must_run(shell::cargo(root).args(["build", "--locked"]).args(example))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
+    let target = shell::target(root);
     let mut child = Command::new(target.join("debug/examples/throwaway_postgres"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -63,10 +63,8 @@ struct Room {
 }
 
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
-    shell::must_run(shell::cargo(root).args(["build", "--locked", "--package", "toolhost-cli"]))?;
-    let target = target(root);
-    let stage =
-        Stage { root: root.to_owned(), program: target.join("debug/toolhost"), target: target.join("examples") };
+    let program = shell::program(root)?;
+    let stage = Stage { root: root.to_owned(), program, target: shell::target(root).join("examples") };
     let mut skipped = Vec::new();
     for example in EXAMPLES.iter().filter(|example| example.name.contains(&arguments.only)) {
         println!("{}", shell::bold(&format!("== example {}", example.name)));
@@ -80,11 +78,6 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     }
     skipped.iter().for_each(|line| eprintln!("{}", shell::bold(line)));
     Ok(ExitCode::SUCCESS)
-}
-
-/// The folder that cargo builds into.
-fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
 }
 
 /// Runs one example in an empty workspace, and looks at what is there afterwards.
