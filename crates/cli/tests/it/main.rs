@@ -17,6 +17,7 @@ mod beads;
 mod builder;
 mod builder_changes;
 mod builder_first_day;
+mod builder_from_nothing;
 mod builder_races;
 mod command_line;
 mod commands;
