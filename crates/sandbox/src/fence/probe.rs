@@ -137,6 +137,7 @@ fn holes(method: &Method) -> Vec<String> {
                 "git: a .git that a command removes is gone; commands are then refused until you say `toolhost doctor --accept-git`",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "shared memory and message queues of the same user can be reached",
+                "files in $TMPDIR are in the host's temporary folder and have no limit together",
                 "command lines of other processes can be read in /proc",
                 "names and sizes of outside files can be seen, though not their contents",
                 "no host can be granted: commands have no network at all",
@@ -163,7 +164,7 @@ fn holes(method: &Method) -> Vec<String> {
         );
     }
     holes.push(
-        "memory: files in the private /tmp, home and /dev/shm are not counted in a command's limit but have limits of their own (`tmp` and `shm` below `[commands]`), and files without names (memfd) that are mapped nowhere are not counted at all"
+        "memory: a file without a name (memfd) is not counted while it is in no process's hands but on its way through a socket, nor one of a process that hides from a host that is not root (PR_SET_DUMPABLE); a limit around the host counts these too: `systemd-run --user --scope -p MemoryMax=8G toolhost mcp`"
             .to_owned(),
     );
     holes
