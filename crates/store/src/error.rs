@@ -24,14 +24,15 @@ pub enum Error {
     Damaged { path: PathBuf, source: sqlx::Error },
     /// The file at the path is another one than this process has open.
     #[error(
-        "the state folder {folder} was moved or deleted while this host ran; nothing was written. Move it back; or end \
-         this host, then restore a copy, or begin a new database with `toolhost init --new`",
+        "the state folder {folder} was moved or deleted while this host ran; nothing was written. Move it back, and \
+         the host continues. If it is lost: stop the host, restore a copy or run `toolhost init --new` for an empty \
+         database, then start the host again",
         folder = .folder.display()
     )]
     Moved { folder: PathBuf },
     #[error(
-        "the state folder {folder} has no database any more, and there was one. Move the folder back or restore a copy; \
-         `toolhost init --new` begins a new, empty database",
+        "the database in the state folder {folder} is missing. Move the folder back or restore a copy, or run \
+         `toolhost init --new` for an empty database",
         folder = .folder.display()
     )]
     Missing { folder: PathBuf },
