@@ -183,7 +183,7 @@ where
         if dropped > 0 {
             let length = line.len() + dropped;
             let why = format!("the message is {length} bytes long; {MESSAGE_BYTES_MAX} is the most");
-            return refusal(id_in_head(line), INVALID_REQUEST, &why).map_or(Ok(None), Err);
+            return Err(error_of(id_in_head(line).unwrap_or_default(), INVALID_REQUEST, &why));
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
@@ -195,15 +195,16 @@ where
         match serde_json::from_slice::<Value>(line) {
             // Some notification this version does not know: none is ever answered.
             Ok(Value::Object(message)) if message.contains_key("method") && !message.contains_key("id") => Ok(None),
+            // No answer is answered, however wrong it is. Our own refusals are such messages, so two peers of this kind cannot
+            // answer each other without end.
+            Ok(Value::Object(message)) if message.contains_key("error") || message.contains_key("result") => Ok(None),
             Ok(message) => {
                 let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
-                Err(refusal(id.clone(), INVALID_REQUEST, "this is no JSON-RPC message")
-                    .unwrap_or_else(|| error_of(Value::Null, INVALID_REQUEST, "this is no JSON-RPC message")))
+                Err(error_of(id.unwrap_or_default(), INVALID_REQUEST, "this is no JSON-RPC message"))
             }
-            // Without an id an answer would be nobody's; two peers that answer each other's noise never end.
             Err(_) => {
-                refusal(id_in_head(line), PARSE_ERROR, &format!("the message is not JSON that can be taken: {error}"))
-                    .map_or(Ok(None), Err)
+                let why = format!("the message is not JSON that can be taken: {error}");
+                Err(error_of(id_in_head(line).unwrap_or_default(), PARSE_ERROR, &why))
             }
         }
     }
@@ -239,6 +240,7 @@ where
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let writer = Arc::clone(&self.writer);
         let slot = answered(&message).and_then(|id| self.slots.ended(id));
+        let message = with_next_step(message);
         async move {
             let mut bytes = serde_json::to_vec(&message)?;
             drop(message);
@@ -308,6 +310,21 @@ fn with_slot(mut message: RxJsonRpcMessage<RoleServer>, slot: Slot) -> RxJsonRpc
     message
 }
 
+/// rmcp names only the fields that it misses where the first request is not `initialize`; most clients mean a session.
+fn with_next_step(mut message: TxJsonRpcMessage<RoleServer>) -> TxJsonRpcMessage<RoleServer> {
+    if let JsonRpcMessage::Error(refused) = &mut message
+        && let Some((_, fields)) =
+            refused.error.message.split_once("_meta is missing or has malformed required fields: ")
+    {
+        let told = format!(
+            "send `initialize` before any other request; a client that keeps no session (protocol 2026-07-28) puts these \
+             fields into `_meta` of each request instead: {fields}"
+        );
+        refused.error.message = told.into();
+    }
+    message
+}
+
 /// The request that a message answers.
 fn answered(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
@@ -323,10 +340,6 @@ fn cancelled(notification: &ClientNotification) -> Option<&RequestId> {
         ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.as_ref(),
         _ => None,
     }
-}
-
-fn refusal(id: Option<Value>, code: i32, why: &str) -> Option<Value> {
-    id.map(|id| error_of(id, code, why))
 }
 
 fn error_of(id: Value, code: i32, why: &str) -> Value {
