@@ -1,5 +1,6 @@
 //! The binary `toolhost`: arguments, environment, output. The only place that wires the crates together.
 
+mod asks;
 mod commands;
 mod editor;
 mod keys;

@@ -226,7 +226,7 @@ impl Pages {
             let note = format_args!("NOT ALL OF IT: page {} of {}", self.shown, self.pages.len());
             print::note(paint(BAD.bold(), note));
         } else if let Some(rule) = &self.rule {
-            print::note(format_args!("{}\n{}", paint(DIM, "its rule would be:"), print::asked(&quoted(rule), true)));
+            print::note(format_args!("{}\n{}", paint(DIM, "[r]ule would allow:"), print::asked(&quoted(rule), true)));
         }
     }
 }

@@ -73,7 +73,7 @@ pub enum Error {
     NoAsk { number: i64 },
     #[error("{}", ended_text(*number, *state, by.as_deref()))]
     AskEnded { number: i64, state: AskState, by: Option<String> },
-    #[error("there is no rule {number} that is in force")]
+    #[error("rule-{number} is not in force: no rule has this id, or it has expired or was revoked")]
     NoPermit { number: i64 },
     #[error("{max} questions wait for a person already: let somebody answer them first")]
     TooManyAsks { max: i64 },
@@ -152,8 +152,8 @@ fn ended_text(number: i64, state: AskState, by: Option<&str>) -> String {
     let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
     match state {
         AskState::Open => format!("ask-{number} has no answer yet"),
-        AskState::Answered => format!("ask-{number} has been answered{by}"),
-        AskState::Used => format!("ask-{number} was answered{by}, and the answer has been used"),
+        AskState::Answered => format!("ask-{number} was answered before{by}"),
+        AskState::Used => format!("ask-{number} was answered before{by}; a call has used the answer"),
         AskState::Withdrawn => format!("ask-{number} was withdrawn"),
         AskState::Expired => format!("ask-{number} has expired"),
     }
