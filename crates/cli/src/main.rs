@@ -2,6 +2,7 @@
 
 mod asks;
 mod commands;
+mod deploy_target;
 mod editor;
 mod keys;
 mod known;

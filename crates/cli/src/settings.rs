@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::deploy_target;
 use crate::keys::{KeyPlace, Vault};
 use crate::known::Known;
 use crate::model::{ModelTable, Models};
@@ -414,7 +415,7 @@ impl Settings {
             fence: choice(self.sandbox.or(file.sandbox)),
             limits: checked(file.commands.limits(self.command_memory))?,
             asking: asking(self.unattended, &file.approvals)?,
-            deploy: deploy(self.deploy_to.clone(), file.deploy, &data, &root)?,
+            deploy: deploy(self.deploy_to.clone(), file.deploy, &data, (&root, folders.home_dir()))?,
             known,
             client: client(&file.approvals, &file.mcp)?,
             profiles: profiles_text(file.profiles)?,
@@ -445,16 +446,18 @@ fn deploy(
     flag: Option<PathBuf>,
     file: Deploy,
     data: &Path,
-    root: &Path,
+    (root, home): (&Path, &Path),
 ) -> anyhow::Result<Option<(PathBuf, DeployRules, DeployKey)>> {
     let Some(to) = flag.or(file.to) else { return Ok(None) };
+    let to = std::path::absolute(to)?;
+    deploy_target::check(&to, home)?;
     let mut rules = DeployRules::default();
     rules.ship = file.ship.unwrap_or(rules.ship);
     rules.ship.extend(file.ship_also);
     rules.protect.extend(file.protect);
     rules.orphans = file.orphans.unwrap_or(rules.orphans);
     rules.files_max = file.files_max.unwrap_or(rules.files_max);
-    Ok(Some((std::path::absolute(to)?, rules, deploy_key(data, root)?)))
+    Ok(Some((to, rules, deploy_key(data, root)?)))
 }
 
 /// One key for all projects of this user: several of them may be deployed to one folder.
