@@ -176,8 +176,12 @@ impl Shown {
         let answer = match word {
             "allow" => Answer::Allow,
             "edit" if self.kind == AskKind::Approval => {
-                let arguments: Value = serde_json::from_str(&needed(text)?)
-                    .map_err(|error| invalid(format!("the edited arguments are not JSON: {error}")))?;
+                let arguments: Value = serde_json::from_str(&needed(text)?).map_err(|error| {
+                    let example = r#"{"path": "a.txt", "content": "Hello"}"#;
+                    invalid(format!(
+                        "`edit` takes all arguments of the call as a JSON object, such as {example}: {error}"
+                    ))
+                })?;
                 Answer::AllowEdited { arguments }
             }
             "edit" => Answer::Edit { text: needed(text)? },
