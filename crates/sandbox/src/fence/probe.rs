@@ -116,10 +116,15 @@ async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), St
 
 fn holes(method: &Method) -> Vec<String> {
     let mut holes =
-        vec!["a hard link that already leads from the workspace to an outside file can be written through".to_owned()];
+        vec![
+        "a hard link that already leads from the workspace to an outside file can be written through; `find -links +1 -type f` lists them"
+            .to_owned(),
+    ];
     if method.tier != Tier::Off {
         holes.extend(
             [
+                "commands read secrets that are in the workspace and rewrite its scripts and build files, which you may run later outside the fence; keep secrets elsewhere, and read the diff first",
+                "a new folder inherits the set-group-id bit of the folder around it; take it off the workspace with `chmod g-s`",
                 "git: a repository that a command makes in a subfolder may run its programs when you use git in that folder; look before you do. For bare ones, `git config --global safe.bareRepository explicit` prevents it",
                 "git: programs in the workspace that your own hooks and configuration start (filters, aliases, fsmonitor), and build files that you run; keep them elsewhere, or read the diff first",
                 "git: where your hooks or configuration are reached through a link in the workspace, a command can exchange that link until it ends; then it is put back. Use no links there",
@@ -154,13 +159,14 @@ fn holes(method: &Method) -> Vec<String> {
     }
     if method.identity == Identity::BareRoot {
         holes.push(
-            "commands run as root without capabilities: root's own files are theirs where nothing else stops them"
+            "commands run as root without capabilities: root's own files are theirs where nothing else stops them; run the host as an ordinary user"
                 .to_owned(),
         );
     }
     if !matches!(method.identity, Identity::Mapped { .. }) {
         holes.push(
-            "the number of processes is not limited, for the limit would count the user's other processes".to_owned(),
+            "the number of processes is not limited, for the limit would count the user's other processes; run the host as root in a container, or with `ulimit -u`"
+                .to_owned(),
         );
     }
     holes.push(
