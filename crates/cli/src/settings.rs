@@ -107,7 +107,7 @@ impl std::str::FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no size: say 500M, 8G, or a number of bytes");
+        let wrong = || format!("`{text}` is not a size: use 500M, 8G or a number of bytes");
         let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
         let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
@@ -374,7 +374,8 @@ impl Settings {
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
         let root = match &self.root {
             Some(root) => root.clone(),
-            None => std::env::current_dir().context("there is no working directory: say --root DIR")?,
+            None => std::env::current_dir()
+                .context("the working directory does not exist: name the workspace with --root DIR")?,
         };
         let root = root.canonicalize().with_context(|| format!("the workspace {} cannot be opened", root.display()))?;
         if !root.is_dir() {
