@@ -69,7 +69,7 @@ pub struct ToolSummary {
     pub effect: Effect,
     pub input_schema: serde_json::Value,
     pub output_schema: serde_json::Value,
-    pub examples: Vec<serde_json::Value>,
+    pub examples: Vec<crate::tool::Example>,
 }
 
 impl Ctx<'_> {

@@ -121,6 +121,16 @@ pub struct Example {
     pub expect: Expect,
 }
 
+impl Example {
+    /// The error that it shows; `None` for a call that works.
+    pub fn fails(&self) -> Option<ErrorKind> {
+        match self.expect {
+            Expect::Data(_) => None,
+            Expect::Fails(kind) => Some(kind),
+        }
+    }
+}
+
 /// What an example must come to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expect {

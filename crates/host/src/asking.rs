@@ -23,7 +23,7 @@ use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
 use crate::queue::{
-    Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal,
+    Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal, rule_id,
 };
 use crate::record::{Record, keepable};
 use crate::registry::Registered;
@@ -106,7 +106,8 @@ impl Gate {
         if tool.facts.by_rule
             && let Some(permit) = queue.permit_for(call, &tool.facts.name, &arguments).await?
         {
-            record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));
+            record.decision =
+                Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));
             return Ok(Passage::Go { arguments, answer: None, approved: None });
         }
         let preview = self.preview(case, &arguments).await?;

@@ -486,7 +486,7 @@ impl Gate {
             tracing::error!(call = %call.id, tool = %meta.tool, cause, "a call failed inside the host");
         } else if let Some(cause) = error.source.as_deref().and_then(database_cause) {
             // The caller is told what kind of failure it is; the folder and the server are the operator's.
-            tracing::error!(call = %call.id, tool = %meta.tool, cause, "the database could not be used");
+            tracing::error!(call = %call.id, tool = %meta.tool, "the database could not be used: {cause}");
         }
         let message = match error.kind {
             // The cause is the operator's; the caller gets a number to ask about.
@@ -520,7 +520,7 @@ fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> O
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(source);
     while let Some(error) = cause {
         if error.is::<toolhost_store::Error>() {
-            return Some(describe(error));
+            return Some(in_words(error));
         }
         cause = error.source();
     }
@@ -593,6 +593,21 @@ fn describe(error: &dyn std::error::Error) -> String {
     while let Some(error) = cause {
         text.push_str(": ");
         text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// For an operator who reads the log: the error's own sentence, and its causes where the sentence leaves them out.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
         cause = error.source();
     }
     text

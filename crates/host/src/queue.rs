@@ -118,7 +118,21 @@ pub fn ask_id(number: i64) -> String {
 
 /// The number in `ask-7`, or in `7`.
 pub fn ask_number(id: &str) -> Option<i64> {
-    id.strip_prefix("ask-").unwrap_or(id).parse().ok().filter(|number| *number > 0)
+    numbered(id, "ask-")
+}
+
+/// `rule-9`
+pub fn rule_id(number: i64) -> String {
+    format!("rule-{number}")
+}
+
+/// The number in `rule-9`, or in `9`.
+pub fn rule_number(id: &str) -> Option<i64> {
+    numbered(id, "rule-")
+}
+
+fn numbered(id: &str, prefix: &str) -> Option<i64> {
+    id.strip_prefix(prefix).unwrap_or(id).parse().ok().filter(|number| *number > 0)
 }
 
 impl Queue {
@@ -302,8 +316,8 @@ impl Queue {
     /// Ends a permission by rule.
     pub async fn revoke(&self, person: &Person, number: i64, place: &'static str) -> Result<(), ToolError> {
         self.need_editor(person).await?;
-        let kept = json!({ "rule": number, "say": "revoke", "place": place });
-        let row = self.row(person, &json!({ "id": format!("rule-{number}") }), "approvals.revoke", None, kept, place);
+        let kept = json!({ "rule": rule_id(number), "say": "revoke", "place": place });
+        let row = self.row(person, &json!({ "id": rule_id(number) }), "approvals.revoke", None, kept, place);
         let change = AskChange::RevokePermit { number, by: person.name.clone() };
         self.audit.append_with(row, change).await.map_err(refusal)
     }

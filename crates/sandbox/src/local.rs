@@ -542,7 +542,7 @@ impl Run {
         tokio::pin!(deadline);
         let mut tick = tokio::time::interval(PROGRESS_EVERY);
         tick.tick().await;
-        let too_large = memory_exceeded(self.started.child.id(), limits.memory_bytes);
+        let too_large = memory_exceeded(self.started.child.id(), limits.memory_bytes, Arc::clone(&self.plan));
         tokio::pin!(too_large);
         let end = loop {
             tokio::select! {
@@ -603,13 +603,15 @@ impl Run {
 }
 
 /// Ends when a command's tree uses more memory than it may; where it has ended, never.
-async fn memory_exceeded(root: Option<u32>, limit: u64) {
+async fn memory_exceeded(root: Option<u32>, limit: u64, plan: Arc<Plan>) {
     let Some(root) = root else { return std::future::pending().await };
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + WATCH_EVERY, WATCH_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        if tokio::task::spawn_blocking(move || memory::is_too_large(root, limit)).await.unwrap_or(false) {
+        let plan = Arc::clone(&plan);
+        let look = tokio::task::spawn_blocking(move || memory::is_too_large(root, limit, &plan.in_memory));
+        if look.await.unwrap_or(false) {
             return;
         }
     }

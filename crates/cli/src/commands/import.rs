@@ -48,7 +48,12 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         [path] => ("export", path),
         [format, path] => match format.to_str() {
             Some(format @ ("cowork" | "beads" | "export")) => (format, path),
-            _ => return Err(Usage::error(format!("`{}` is no format: cowork, beads or export", format.display()))),
+            _ => {
+                return Err(Usage::error(format!(
+                    "`{}` is not a format: use cowork, beads or export",
+                    format.display()
+                )));
+            }
         },
         _ => return Err(Usage::error("which file?")),
     };
@@ -140,7 +145,7 @@ fn cowork(folder: &Path) -> anyhow::Result<foreign::Files> {
     if !is_project && !["iterations", "memory"].iter().any(|part| root.join(part).is_dir()) {
         let inside = if is_folder { "its .cowork-v2 folder has no" } else { "it has no .cowork-v2 folder, and no" };
         return Err(Usage::error(format!(
-            "{} is no project of Cowork Forge: {inside} `project.json`, `iterations/` or `memory/` in it",
+            "{} is not a Cowork Forge project: {inside} `project.json`, `iterations/` or `memory/` in it",
             folder.display()
         )));
     }

@@ -252,7 +252,11 @@ fn read(path: &Path, most: Size) -> anyhow::Result<Result<Files, Vec<Finding>>> 
                 continue;
             }
             // A link may lead anywhere, and a pipe has no end.
-            anyhow::ensure!(kind.is_file(), "{} is no plain file: a package has no links", place.display());
+            anyhow::ensure!(
+                kind.is_file(),
+                "{} is not a regular file: a package cannot contain links",
+                place.display()
+            );
             bytes += usize::try_from(entry.metadata()?.len())?;
             anyhow::ensure!(
                 files.len() < most.files && bytes <= most.bytes,

@@ -47,6 +47,7 @@ mod people_mcp;
 mod people_reviews;
 mod people_sight;
 mod profiles;
+mod readme;
 mod room;
 mod seeds_bugs;
 mod shell_commands;

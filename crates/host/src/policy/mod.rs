@@ -21,13 +21,13 @@ use crate::registry::{Registry, did_you_mean};
 
 /// The tool and argument whose text is a shell command.
 const SHELL_TOOL: &str = "bash";
-const SHELL_ARGUMENT: &str = "command";
+pub(crate) const SHELL_ARGUMENT: &str = "command";
 
 /// What only tells what it would do needs nobody's permission.
 const DRY_RUN_ARGUMENT: &str = "dryRun";
 
 /// Arguments that are paths: a rule sees them as the tools do, `./a//b` as `a/b`.
-const PATH_ARGUMENTS: &[&str] = &["path", "from", "to", "cwd", "files"];
+pub(crate) const PATH_ARGUMENTS: &[&str] = &["path", "from", "to", "cwd", "files"];
 
 /// In order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

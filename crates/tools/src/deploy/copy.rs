@@ -155,8 +155,9 @@ impl Tool for Copy {
 
 fn deployment<'a>(ctx: &Ctx<'a>) -> Result<&'a Deployment, ToolError> {
     ctx.workspace.deployment().ok_or_else(|| {
-        ToolError::new(ErrorKind::NotFound, "this workspace is deployed nowhere")
-            .hint("tell the person: the operator sets the folder with --deploy-to, or `to` below [deploy]")
+        ToolError::new(ErrorKind::NotFound, "no deploy target is set").hint(
+            "ask the person to name the folder with `--deploy-to DIR`, or with `to` below [deploy] in config.toml",
+        )
     })
 }
 
