@@ -359,14 +359,14 @@ impl Desk {
     }
 
     /// Takes away what the tables know of a record besides itself.
-    async fn clear(&self, tx: &mut Tx, id: RecordId) -> Result<()> {
+    pub(super) async fn clear(&self, tx: &mut Tx, id: RecordId) -> Result<()> {
         let links = sql("DELETE FROM link WHERE project_id = $1 AND from_kind = $2 AND from_number = $3");
         links.bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number).run(tx).await?;
         search::forget(tx, self.who.project_id, id).await
     }
 
     /// Deletes the row; history keeps what it was.
-    async fn erase(&self, tx: &mut Tx, record: &Stored, why: Option<&str>) -> Result<()> {
+    pub(super) async fn erase(&self, tx: &mut Tx, record: &Stored, why: Option<&str>) -> Result<()> {
         let (project, kind, number) = (self.who.project_id, record.id.kind.as_str(), record.id.number);
         let delete = sql("DELETE FROM record WHERE project_id = $1 AND kind = $2 AND number = $3");
         delete.bind(project).bind(kind).bind(number).run(tx).await?;
@@ -431,7 +431,7 @@ fn not_held(record: &Stored, now_ms: i64) -> Result<()> {
 }
 
 /// A content without any mention of `gone`.
-fn without(body: &Value, references: &[Reference], gone: RecordId) -> Value {
+pub(super) fn without(body: &Value, references: &[Reference], gone: RecordId) -> Value {
     let mut body = body.clone();
     for reference in references.iter().filter(|reference| reference.to == gone) {
         let names_it = |value: &Value| value.as_str().and_then(RecordId::parse) == Some(gone);
