@@ -114,14 +114,25 @@ impl Desk {
     ) -> Result<Saved<T>> {
         let id = RecordId::of(T::KIND, id)?;
         let mut tx = self.begin().await?;
-        let former = self.expect(&mut tx, id, edit).await?;
+        let saved = self.update_in(&mut tx, id, edit, change).await?;
+        tx.commit().await?;
+        Ok(saved)
+    }
+
+    /// As [`Desk::update`], as a part of something larger.
+    pub(super) async fn update_in<T: Body>(
+        &self,
+        tx: &mut Tx,
+        id: RecordId,
+        edit: &Edit,
+        change: impl FnOnce(&mut T) -> Result<()> + Send,
+    ) -> Result<Saved<T>> {
+        let former = self.expect(tx, id, edit).await?;
         let mut content: T = former.clone().typed()?.content;
         change(&mut content)?;
         let body = serde_json::to_value(&content)?;
         let word = if content.state() == former.state { "update" } else { "state" };
-        let stored = self.rewrite(&mut tx, &former, &body, word, edit.why.as_deref()).await?;
-        tx.commit().await?;
-        stored.typed()
+        self.rewrite(tx, &former, &body, word, edit.why.as_deref()).await?.typed()
     }
 
     /// Changes the one record that fits, or `new` if none does: what a project or an iteration has one of.
