@@ -95,7 +95,7 @@ impl<'a> Looked<'a> {
     /// its analysis counts as not analyzable.
     pub(crate) fn new(tool: &'a str, arguments: &'a Value, command: Option<&'a Analyzed>) -> Self {
         let has_command = command_of(tool, arguments).is_some();
-        Self { tool, arguments, command: has_command.then(|| command.unwrap_or(&NOT_ANALYZED)) }
+        Self { tool, arguments, command: has_command.then(|| command.unwrap_or(NOT_ANALYZED)) }
     }
 
     pub(crate) fn tool(&self) -> &'a str {
@@ -112,7 +112,7 @@ impl<'a> Looked<'a> {
 }
 
 /// A command that was not analyzed.
-static NOT_ANALYZED: Analyzed = Analyzed::NotAnalyzable { why: "it was not analyzed" };
+const NOT_ANALYZED: &Analyzed = &Analyzed::NotAnalyzable { why: "it was not analyzed" };
 
 /// The shell command in the arguments of a call, for the tool that takes one.
 pub(crate) fn command_of<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str> {

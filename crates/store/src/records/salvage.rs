@@ -6,10 +6,12 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::Desk;
 use super::error::Result;
 use super::kind::{Kind, OnDelete, RecordId, Reference};
-use super::write::{Rules, Write, check_content, put_row, remember, without};
+use super::write::{Rules, Write, check_content, put_row, remember};
 use crate::db::{Tx, sql};
 
 /// Omissions that are named; more are counted.
@@ -173,4 +175,20 @@ impl Desk {
         }
         Ok(there)
     }
+}
+
+/// A content without any mention of `gone`.
+pub(super) fn without(body: &Value, references: &[Reference], gone: RecordId) -> Value {
+    let mut body = body.clone();
+    for reference in references.iter().filter(|reference| reference.to == gone) {
+        let names_it = |value: &Value| value.as_str().and_then(RecordId::parse) == Some(gone);
+        let Some(fields) = body.as_object_mut() else { continue };
+        match fields.get_mut(reference.field) {
+            Some(Value::Array(items)) => items.retain(|item| !names_it(item)),
+            _ => {
+                fields.remove(reference.field);
+            }
+        }
+    }
+    body
 }

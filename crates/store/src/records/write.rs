@@ -11,6 +11,7 @@ use super::error::{RecordError, Result};
 use super::kind::{Body, Facts, Kind, NUMBER_MAX, OnDelete, RecordId, Reference};
 use super::read::find;
 use super::row::{Saved, Stored};
+use super::salvage::without;
 use super::{Desk, RECORD_BYTES_MAX, Who, search};
 use crate::db::{Tx, places, sql, sql_of};
 
@@ -439,22 +440,6 @@ fn not_held(record: &Stored, now_ms: i64) -> Result<()> {
         }),
         _ => Ok(()),
     }
-}
-
-/// A content without any mention of `gone`.
-pub(super) fn without(body: &Value, references: &[Reference], gone: RecordId) -> Value {
-    let mut body = body.clone();
-    for reference in references.iter().filter(|reference| reference.to == gone) {
-        let names_it = |value: &Value| value.as_str().and_then(RecordId::parse) == Some(gone);
-        let Some(fields) = body.as_object_mut() else { continue };
-        match fields.get_mut(reference.field) {
-            Some(Value::Array(items)) => items.retain(|item| !names_it(item)),
-            _ => {
-                fields.remove(reference.field);
-            }
-        }
-    }
-    body
 }
 
 /// Writes a record: row, references, history, and what is counted or searched.
