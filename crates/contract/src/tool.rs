@@ -37,9 +37,11 @@ pub enum Trace {
     None,
     /// The call changes files through its workspace and nothing else: each change is logged before it is made.
     Files,
-    /// The call changes records in one transaction, and the history names the call. A call without a row in the history
-    /// may be repeated.
+    /// The call changes records or change sets in one transaction, and the history names the call. A call without a row in
+    /// the history may be repeated: it has not happened, or happening twice comes to the same.
     Records,
+    /// The call deploys the workspace: the journal at the target names the call.
+    Deploy,
 }
 
 /// A tool, typed.

@@ -3,6 +3,7 @@
 //! It refuses to know which tools there are, which model calls, which door it came through, and SQL. Start with
 //! [`Gate::call`].
 
+mod arguments;
 mod asking;
 mod digest;
 mod error;
@@ -21,6 +22,7 @@ mod tighten;
 mod undo;
 mod validate;
 
+pub use arguments::Analyzer;
 pub use error::{Error, Result};
 pub use gate::{Asking, Gate, GateConfig, Hooks, Pace};
 pub use limits::{CallLimits, Limits};

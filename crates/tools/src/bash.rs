@@ -8,7 +8,7 @@ use serde_json::json;
 use toolhost_contract::{
     Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, visible, visible_line,
 };
-use toolhost_sandbox::{Access, Analyzed, Command, WsPath, analyze};
+use toolhost_sandbox::{Access, Analyzed, Command, WsPath};
 
 use crate::interactive;
 
@@ -120,13 +120,12 @@ impl Tool for Bash {
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let programs = match analyze(&input.command) {
-            Analyzed::Commands(commands) => {
+        let programs = match ctx.command {
+            Some(Analyzed::Commands(commands)) => {
                 commands.iter().map(|command| format!("  runs: {}\n", visible_line(&command.shown()))).collect()
             }
-            Analyzed::NotAnalyzable { why } => {
-                format!("  what it runs cannot be told ({why}): read it as it stands\n")
-            }
+            Some(Analyzed::NotAnalyzable { why }) => not_told(why),
+            None => not_told("it was not analyzed"),
         };
         let fence = ctx.workspace.fence();
         let access = match fence.workspace {
@@ -162,7 +161,7 @@ impl Tool for Bash {
             return Err(ToolError::new(ErrorKind::Validation, message)
                 .hint("run less at once, or let the person raise the profile's limit"));
         }
-        interactive::check(&input.command, input.stdin.is_some())?;
+        interactive::check(ctx.command, input.stdin.is_some())?;
         let mut command = Command::new(["bash", "-c", &input.command], Duration::from_millis(timeout_ms));
         command.cwd = WsPath::parse(&input.cwd)?;
         command.stdin = input.stdin.unwrap_or_default().into_bytes();
@@ -188,7 +187,7 @@ impl Tool for Bash {
         }
         // Whatever the last of several commands ended with, and where its words went.
         let said = [stderr.as_str(), result.stdout.text.as_str()];
-        if let Some(hint) = said.iter().find_map(|said| of_read_only_git(&input.command, said)) {
+        if let Some(hint) = said.iter().find_map(|said| of_read_only_git(ctx.command, said)) {
             if !stderr.ends_with('\n') {
                 stderr.push('\n');
             }
@@ -207,16 +206,20 @@ impl Tool for Bash {
     }
 }
 
+fn not_told(why: &str) -> String {
+    format!("  what it runs cannot be told ({why}): read it as it stands\n")
+}
+
 /// Which tool does what git could not do, if git says that it met a read-only `.git`.
-fn of_read_only_git(command: &str, stderr: &str) -> Option<String> {
+fn of_read_only_git(command: Option<&Analyzed>, stderr: &str) -> Option<String> {
     // The second is all that `git stash` says of it.
     let met = |line: &str| {
         line.contains("Read-only file system") && line.contains(".git") || line == "error: could not write index"
     };
     stderr.lines().find(|line| met(line))?;
-    let commands = match analyze(command) {
-        Analyzed::Commands(commands) => commands,
-        Analyzed::NotAnalyzable { .. } => Vec::new(),
+    let commands = match command {
+        Some(Analyzed::Commands(commands)) => commands.as_slice(),
+        Some(Analyzed::NotAnalyzable { .. }) | None => &[],
     };
     let verbs = commands.iter().filter_map(|command| verb_of_git(&command.text));
     let known = verbs.filter_map(|verb| Some(format!("`git {verb}` is {}", tool_for(verb)?))).collect::<Vec<_>>();
@@ -269,11 +272,16 @@ fn tool_for(verb: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "no call is under way")]
+    fn hint(command: &str, stderr: &str) -> Option<String> {
+        of_read_only_git(Some(&toolhost_sandbox::analyze(command)), stderr)
+    }
+
     #[test]
     fn a_command_that_met_a_read_only_git_is_told_the_tool() {
         let met = "fatal: Unable to create './.git/index.lock': Read-only file system\n";
         let check = |command: &str, part: &str| {
-            let hint = of_read_only_git(command, met).unwrap();
+            let hint = hint(command, met).unwrap();
             assert!(hint.contains(part), "{command}: {hint}");
         };
         check("git commit -m x", "`git commit` is git.commit");
@@ -284,9 +292,9 @@ mod tests {
         check("git config user.name x", "ask");
         check("make release", "git.commit, git.branch");
         check("for f in", "git.commit, git.branch");
-        let stash = of_read_only_git("git stash", "error: could not write index\n").unwrap();
+        let stash = hint("git stash", "error: could not write index\n").unwrap();
         assert!(stash.contains("git.stash"), "{stash}");
-        assert_eq!(of_read_only_git("git commit", "touch: /etc/x: Read-only file system"), None);
-        assert_eq!(of_read_only_git("git commit", "fatal: .git is broken"), None);
+        assert_eq!(hint("git commit", "touch: /etc/x: Read-only file system"), None);
+        assert_eq!(hint("git commit", "fatal: .git is broken"), None);
     }
 }

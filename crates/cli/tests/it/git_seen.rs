@@ -203,6 +203,7 @@ async fn what_is_committed_is_the_tree_that_was_seen_onto_what_was_seen() {
         catalog: &Nobody,
         people: &Nobody,
         approved,
+        command: None,
         grants: Grants { command_timeout_ms_max: 60_000 },
         clock: &clock,
         cancel: CancellationToken::new(),
