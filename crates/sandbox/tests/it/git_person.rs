@@ -332,3 +332,73 @@ async fn file_tools_do_not_change_what_the_persons_git_obeys() {
         assert!(written.is_ok(), "{written:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_of_a_workspace_is_not_put_into_another_one_at_its_path() {
+    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
+    let beside = |name: &str| room.ws().with_file_name(name);
+    let running =
+        room.try_bash("touch ready; until [ -e go ]; do sleep 0.05; done", Access::Write, Duration::from_secs(60));
+    let taking = async {
+        until("it runs", || room.ws().join("ready").exists()).await;
+        std::fs::rename(room.ws().join(".git"), beside("away")).unwrap();
+        std::fs::write(room.ws().join("go"), "").unwrap();
+    };
+    let (ended, ()) = tokio::join!(running, taking);
+    assert!(matches!(ended, Err(Error::NotRestored { .. })), "{ended:?}");
+    std::fs::rename(room.ws(), beside("former")).unwrap();
+    std::fs::create_dir(room.ws()).unwrap();
+    sure(&room.ws(), &["init", "-q"]);
+    commit(&room.ws(), "file");
+    let config_of_its_own = std::fs::read(room.ws().join(".git/config")).unwrap();
+    let next = LocalExecutor::open(config(room.ws(), FenceChoice::Landlock)).unwrap();
+    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let ran = next.run(Command::new(["true"], Duration::from_secs(20)), &fence, Watch::unattended()).await;
+    assert!(ran.as_ref().is_ok_and(|ran| ran.restored.is_empty()), "{ran:?}");
+    assert_eq!(std::fs::read(room.ws().join(".git/config")).unwrap(), config_of_its_own);
+    assert!(!room.ws().join("scripts").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_planted_is_put_back_at_once_where_nobody_waits_for_it_any_more() {
+    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
+    let attack = "HOOK > .git/hooks/pre-push; chmod +x .git/hooks/pre-push; CONFIG >> tools/gitconfig";
+    let script = planting(attack, &room.ws(), "sleep 600");
+    let hook = room.ws().join(".git/hooks/pre-push");
+    let planting = async {
+        until("it is planted", || has_text(&room.ws(), "planted")).await;
+        assert!(hook.exists(), "the trap is broken");
+    };
+    tokio::select! {
+        ended = room.try_bash(&script, Access::Write, Duration::from_secs(60)) => panic!("it ended: {ended:?}"),
+        () = planting => {}
+    }
+    assert!(!hook.exists());
+    use_all_of_git(&room.ws(), attack);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_plants_after_the_first_one_has_ended_is_put_back_too() {
+    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
+    let second = LocalExecutor::open(config(room.ws(), FenceChoice::Landlock)).unwrap();
+    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let wait = |begun: &str, go: &str| format!("touch {begun}; until [ -e {go} ]; do sleep 0.05; done");
+    let attack = fill("HOOK > .git/hooks/pre-commit; CONFIG >> .git/config", &room.ws());
+    let script = format!("{}; {attack}", wait("second-begun", "second-go"));
+    let first = async {
+        room.bash(&wait("first-begun", "first-go"), Access::Write).await;
+        std::fs::write(room.ws().join("second-go"), "").unwrap();
+    };
+    let later = async {
+        until("the first runs", || room.ws().join("first-begun").exists()).await;
+        let command = Command::new(["bash", "-c", &script], Duration::from_secs(60));
+        second.run(command, &fence, Watch::unattended()).await.unwrap()
+    };
+    let conducting = async {
+        until("both run", || room.ws().join("second-begun").exists()).await;
+        std::fs::write(room.ws().join("first-go"), "").unwrap();
+    };
+    let ((), ended, ()) = tokio::join!(first, later, conducting);
+    assert!(ended.restored.iter().any(|name| name == ".git/config"), "{ended:?}");
+    use_all_of_git(&room.ws(), &attack);
+}
