@@ -22,7 +22,7 @@ pub(crate) fn for_command(command: &str, result: &CommandResult) -> Option<Strin
 
 fn hint(command: &str, failed: bool, said: &[&str]) -> Option<String> {
     let refused = said.iter().flat_map(|text| text.lines()).find_map(refusal);
-    let Some(why) = refused.or(failed.then_some("git commands that write are tools here")) else { return None };
+    let why = refused.or(failed.then_some("git commands that write are tools here"))?;
     let commands = match analyze(command) {
         Analyzed::Commands(commands) => commands,
         Analyzed::NotAnalyzable { .. } => Vec::new(),
