@@ -18,7 +18,7 @@ use crate::executor::{
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
-use crate::git::{self, Begun, Guard, Held, Placeholder, Places, Seen};
+use crate::git::{self, Begun, Guard, Held, Placeholder, Places, Refs, Seen};
 use crate::memory::{self, WATCH_EVERY, machine_memory_bytes};
 use crate::output::{Capture, Captured};
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
@@ -306,6 +306,11 @@ impl LocalExecutor {
         Ok(())
     }
 
+    async fn refs(&self) -> Result<Refs> {
+        let room = Arc::clone(&self.room);
+        self.on_files(move |_| Ok(Refs::read(&room.root))).await
+    }
+
     /// Holds what git obeys for a command that may write; answers what that is, too, where a command could change it.
     async fn hold(&self, method: &Method, command: &Command) -> Result<(Held, Option<Arc<Places>>)> {
         if method.tier == Tier::Off {
@@ -412,13 +417,21 @@ impl Executor for LocalExecutor {
             let (held, before) = self.hold(method, &command).await?;
             // Where the index can be written, a repository of the command's own could be added to it.
             let before = before.filter(|_| method.tier == Tier::Landlock);
+            let refs = match before {
+                Some(_) => Some(self.refs().await?),
+                None => None,
+            };
             let result = run_in(&self.spawner, &self.room, method, command, fence, watch, &held).await;
             // Before the result: a command that has left git armed has not simply ended.
             let mut restored = self.on_files(move |_| held.end()).await?;
             if let Some(before) = before {
                 restored.extend(self.forget_repositories(method, &before).await?);
             }
-            result.map(|result| CommandResult { restored, ..result })
+            let refs_changed = match refs {
+                Some(refs) => refs.changes(&self.refs().await?),
+                None => Vec::new(),
+            };
+            result.map(|result| CommandResult { restored, refs_changed, ..result })
         })
     }
 
@@ -491,6 +504,7 @@ pub(crate) async fn run_in(
         duration: began.elapsed(),
         tier: method.tier,
         restored: Vec::new(),
+        refs_changed: Vec::new(),
     })
 }
 

@@ -33,6 +33,7 @@ mod git_changes;
 mod git_held;
 mod git_hostile;
 mod git_seen;
+mod git_submodules;
 mod git_tools;
 mod host_paths;
 mod hostile_client;

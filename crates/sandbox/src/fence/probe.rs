@@ -138,7 +138,7 @@ fn holes(method: &Method) -> Vec<String> {
             [
                 "modes and times of outside files that the command's user owns can be changed",
                 "git: a command can change hooks and configuration in .git until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
-                "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it",
+                "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it. The answer and the audit say which branches moved; install bubblewrap, or take `bash` from the profile, to prevent it",
                 "git: a .git that a command removes is gone; commands are then refused until you say `toolhost doctor --accept-git`",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "shared memory and message queues of the same user can be reached",
