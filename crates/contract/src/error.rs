@@ -230,6 +230,9 @@ impl From<toolhost_sandbox::Error> for ToolError {
             E::GitInternal { .. } => Some("use the git tools to change the repository"),
             E::Policy { .. } => Some("only a person changes what the project allows"),
             E::GitObeys { .. } => Some("ask the person to change it"),
+            E::GitUnreadable { .. } => {
+                Some("ask the person to make that file readable for everybody, or to install bubblewrap")
+            }
             E::LinkedGit => Some("ask the person to open the repository where it really is"),
             E::NotRestored { .. } => Some(
                 "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`",

@@ -1,5 +1,6 @@
 //! A command to run in the fence, and what came of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,10 @@ pub struct Command {
     pub toolchains: bool,
     /// It is git as a tool of the host runs it: it may change the data of `.git`, which other commands see read-only.
     pub is_git: bool,
+    /// It looks for what git obeys: it also reads the repositories around the workspace, and prints paths as they are.
+    pub(crate) finds_git: bool,
+    /// Files outside that it reads besides.
+    pub(crate) also_reads: Vec<PathBuf>,
 }
 
 impl Command {
@@ -41,6 +46,8 @@ impl Command {
             capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
             toolchains: true,
             is_git: false,
+            finds_git: false,
+            also_reads: Vec::new(),
         }
     }
 }

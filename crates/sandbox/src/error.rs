@@ -22,6 +22,10 @@ pub enum Error {
     GitObeys { path: String },
     #[error("the workspace's `.git` is a link, which cannot be guarded")]
     LinkedGit,
+    #[error(
+        "git's settings include `{path}`, which cannot be read in the fence, so it is not known what git obeys here"
+    )]
+    GitUnreadable { path: String },
     /// A command changed what git obeys, and that could not be undone; commands are refused until it is.
     #[error("what a command has changed of git's own files could not be put back: {names}")]
     NotRestored { names: String },
@@ -98,6 +102,7 @@ impl Error {
             | Self::State { .. }
             | Self::GitObeys { .. }
             | Self::LinkedGit
+            | Self::GitUnreadable { .. }
             | Self::NotRestored { .. }
             | Self::ReadOnly
             | Self::DeployState { .. }

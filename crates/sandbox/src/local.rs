@@ -18,7 +18,7 @@ use crate::executor::{
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
-use crate::git::{self, Begun, Guard, Held, Placeholder, Places, Refs, Seen};
+use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Refs, Seen};
 use crate::memory::{self, WATCH_EVERY, machine_memory_bytes};
 use crate::output::{Capture, Captured};
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
@@ -91,6 +91,9 @@ impl Default for Limits {
     }
 }
 
+/// Most settings files of git outside the workspace that are given to the look for its places.
+const ALSO_MAX: usize = 32;
+
 /// A workspace folder and what was found about it when it was opened.
 pub(crate) struct Room {
     /// Canonical.
@@ -98,6 +101,8 @@ pub(crate) struct Room {
     pub(crate) config: LocalConfig,
     /// The repository's folder where it is not inside the workspace (a linked worktree).
     outer_git: Option<PathBuf>,
+    /// Repositories that the workspace lies in.
+    around: Vec<Around>,
 }
 
 impl Room {
@@ -110,8 +115,8 @@ impl Room {
                 "its `.git` is a link, which cannot be guarded; open the repository where it is",
             ));
         }
-        let outer_git = outer_git(&root);
-        Ok(Self { root, config, outer_git })
+        let (outer_git, around) = (outer_git(&root), git::around(&root));
+        Ok(Self { root, config, outer_git, around })
     }
 
     pub(crate) fn path_of(&self, path: &WsPath) -> PathBuf {
@@ -129,8 +134,20 @@ impl Room {
     }
 
     /// The workspace, and its repository's folder where that is outside.
-    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+    fn folders(&self) -> Vec<PathBuf> {
         std::iter::once(self.root.clone()).chain(self.outer_git.clone()).collect()
+    }
+
+    /// The folders that commands may see as their own, and those that only the look for what git obeys sees.
+    pub(crate) fn mapped_folders(&self) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> = self.around.iter().flat_map(|around| around.folders.clone()).collect();
+        folders.extend(self.folders());
+        folders
+    }
+
+    /// The folders of the workspace that a command sees, outer ones first.
+    pub(crate) fn readable_folders(&self, command: &Command) -> Vec<PathBuf> {
+        if command.finds_git { self.mapped_folders() } else { self.folders() }
     }
 
     /// The folders that a command of a profile that may write may write.
@@ -250,23 +267,37 @@ impl LocalExecutor {
             return Ok(places);
         }
         let git = root.join(".git");
-        let printed = if git.is_dir() || git.is_file() {
-            let fence = Fence { workspace: Access::Read, network: Vec::new() };
-            let watch = Watch::unattended();
-            let result =
-                run_in(&self.spawner, &self.room, method, git::find(), &fence, watch, &Held::default()).await?;
+        let printed = if git.is_dir() || git.is_file() || !self.room.around.is_empty() {
+            self.ask_git(method).await?
+        } else {
+            String::new()
+        };
+        let places = Arc::new(git::read_places(root, outer, &printed, &self.room.config.home)?);
+        *lock(&self.places) = Some((Seen::now(root, outer, &places), Arc::clone(&places)));
+        Ok(places)
+    }
+
+    /// What git says of its places. Where it must not read one of its files in its fence it says nothing, so it is given those.
+    async fn ask_git(&self, method: &Method) -> Result<String> {
+        let fence = Fence { workspace: Access::Read, network: Vec::new() };
+        let mut also: Vec<PathBuf> = Vec::new();
+        loop {
+            let (find, watch) = (git::find(&self.room.around, &also), Watch::unattended());
+            let result = run_in(&self.spawner, &self.room, method, find, &fence, watch, &Held::default()).await?;
             if result.timed_out || result.stdout.truncated {
                 let what = "the time or the output of git that names its own files".to_owned();
                 return Err(Error::Limit { what, actual: result.stdout.text.len() as u64, limit: 0 });
             }
-            result.stdout.text
-        } else {
-            String::new()
-        };
-        let global = git::of_the_person(&self.room.config.home, root);
-        let places = Arc::new(git::read_places(root, outer, &printed, &global)?);
-        *lock(&self.places) = Some((Seen::now(root, outer, &places), Arc::clone(&places)));
-        Ok(places)
+            let unreadable = git::unreadable(&result.stdout.text);
+            if unreadable.is_empty() {
+                return Ok(result.stdout.text);
+            }
+            let new: Vec<PathBuf> = unreadable.iter().filter(|path| !also.contains(path)).cloned().collect();
+            if new.is_empty() || also.len() >= ALSO_MAX {
+                return Err(Error::GitUnreadable { path: unreadable[0].display().to_string() });
+            }
+            also.extend(new);
+        }
     }
 
     /// Takes repositories that were added to an index out of it again; answers their folders.
@@ -488,7 +519,7 @@ pub(crate) async fn run_in(
     if !fence_stood && matches!(outcome, End::Itself) {
         return Err(Error::FenceBuild { detail: stderr.text.trim().to_owned() });
     }
-    for stream in [&mut stdout, &mut stderr] {
+    for stream in [&mut stdout, &mut stderr].into_iter().filter(|_| !command.finds_git) {
         room.hide_paths(&mut stream.text);
     }
     let exit_code = status.unwrap_or(128 + libc::SIGKILL);

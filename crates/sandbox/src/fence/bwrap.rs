@@ -124,7 +124,7 @@ fn full(
 
     let mut readable = system_readable(config);
     readable.extend(["/run", "/dev"].map(PathBuf::from));
-    readable.extend(room.folders());
+    readable.extend(room.readable_folders(command));
     let mut writable = vec![PathBuf::from("/tmp"), PathBuf::from("/dev"), config.home.clone()];
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders(command));
@@ -177,7 +177,8 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
     std::fs::set_permissions(&tmp, std::fs::Permissions::from_mode(0o700)).map_err(io)?;
 
     let mut readable = system_readable(config);
-    readable.extend(room.folders());
+    readable.extend(room.readable_folders(command));
+    readable.extend(command.also_reads.iter().cloned());
     // Not all of `/dev`: the operator's terminal is in it.
     readable.extend(["/dev/random", "/dev/urandom"].map(PathBuf::from));
     let mut writable = vec![tmp.clone()];
@@ -260,7 +261,7 @@ fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
 
 /// The workspace, and read-only in it what a command may use but not change. Answers the mounts inside it.
 fn workspace_view(args: &mut Args, room: &Room, access: Access, command: &Command, held: &Held) -> Vec<Mounted> {
-    for folder in room.folders() {
+    for folder in room.readable_folders(command) {
         let writable = access == Access::Write && (folder == room.root || command.is_git);
         args.parents_of(&folder);
         args.bind(if writable { "--bind" } else { "--ro-bind" }, &folder, &folder);

@@ -97,7 +97,7 @@ async fn strongest(
 
 fn id_map(room: &Room, identity: Identity) -> Result<Option<Arc<IdMap>>, String> {
     let Identity::Mapped { uid } = identity else { return Ok(None) };
-    let map = IdMap::new(&room.config.helper, uid, &room.folders());
+    let map = IdMap::new(&room.config.helper, uid, &room.mapped_folders());
     map.map(|map| Some(Arc::new(map))).map_err(|error| format!("no mapped mount: {error}"))
 }
 

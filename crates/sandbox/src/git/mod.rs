@@ -2,7 +2,8 @@
 //!
 //! What git obeys (configuration, hooks, attributes, the files that say where a repository is) stays as the person has it,
 //! whatever a command does. [`places`] finds it all, with git's own words: `.git` of the workspace, of its linked worktrees
-//! and of its submodules at any depth, and what links, `include.path` and `core.hooksPath` name inside the workspace.
+//! and of its submodules at any depth, of the repositories that it lies in ([`around`]), and what links, `include.path` and
+//! `core.hooksPath` name inside the workspace, for each working tree and also in settings outside.
 //!
 //! In the full tier each place is a read-only mount, and what is not there is held by a [`placeholder`]: nothing can be
 //! planted, so nothing has to be put back. A link cannot be mounted over: it is put back, as in the Landlock tier. Without mounts, in the Landlock tier, a [`snapshot`] is kept on disk before a
@@ -10,6 +11,7 @@
 //!
 //! Not held: repositories that a command makes itself in subfolders; those are its own.
 
+mod around;
 mod guard;
 mod hold;
 mod placeholder;
@@ -17,9 +19,10 @@ mod places;
 mod refs;
 mod snapshot;
 
+pub(crate) use around::{Around, around};
 pub(crate) use guard::{Begun, Guard};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
-pub(crate) use places::{Places, Seen, find, forget, of_the_person, read_places};
+pub(crate) use places::{Places, Seen, find, forget, read_places, unreadable};
 pub use refs::RefChange;
 pub(crate) use refs::Refs;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::around::Around;
 use crate::command::Command;
 use crate::error::{Error, Result};
 
@@ -107,8 +108,15 @@ fn stamp(path: &Path) -> Option<[i64; 6]> {
 }
 
 /// The command that names the places; it wants a read-only fence.
-pub(crate) fn find() -> Command {
-    let mut command = Command::new(["bash", "-c", SCRIPT], GIT_TIMEOUT);
+///
+/// `also` are files outside that git is to read, too.
+pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Command {
+    let pairs = around.iter().flat_map(|around| [&around.top, &around.git]);
+    let pairs = pairs.map(|path| path.to_string_lossy().into_owned());
+    let script = ["bash", "-c", SCRIPT, "find"].map(str::to_owned);
+    let mut command = Command::new(script.into_iter().chain(pairs), GIT_TIMEOUT);
+    command.finds_git = true;
+    command.also_reads = also.to_vec();
     command.toolchains = false;
     command.capture_bytes = 4 << 20;
     let pairs = [
@@ -133,15 +141,16 @@ pub(crate) fn forget(folders: impl IntoIterator<Item = String>) -> Command {
         (cd -- "$(dirname -- "$folder")" && git update-index --force-remove -- "$(basename -- "$folder")") || exit
     done"#;
     let argv = ["bash", "-c", SCRIPT, "git"].map(str::to_owned).into_iter().chain(folders);
-    Command { argv: argv.collect(), is_git: true, ..find() }
+    Command { argv: argv.collect(), is_git: true, finds_git: false, also_reads: Vec::new(), ..find(&[], &[]) }
 }
 
 /// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, and `whole` for the rest.
 ///
-/// It runs before the first command after each change of a repository, so it starts few processes: four a repository.
+/// Its arguments are the repositories around the workspace, a top folder and its `.git` each. It runs before the first command
+/// after each change of a repository, so it starts few processes: four a repository.
 const SCRIPT: &str = r#"
 shopt -s nullglob dotglob
-top=$PWD
+declare -A known gits
 say() { # as it is called: where it leads is found outside
     case "$2" in /*) printf '%s\0%s\0' "$1" "$2" ;; *) printf '%s\0%s/%s\0' "$1" "$PWD" "$2" ;; esac
 }
@@ -153,31 +162,21 @@ links_in() { # each of these folders, and the links in it
         done
     done
 }
-of_repository() { # at the folder $1; sets the variable index
-    local git_dir hooks elsewhere last origin item file value paths own_hooks=
-    index=
+todo=()
+visit() { # the working tree at the folder $1, later and once
     cd -- "$1" 2>/dev/null || return
-    mapfile -t paths < <(git rev-parse --path-format=absolute --git-dir --git-common-dir --git-path index 2>/dev/null)
-    if [ "${#paths[@]}" != 3 ]; then # no repository, or a name with a line end
-        paths=()
-        for item in --git-dir --git-common-dir '--git-path index'; do
-            value=$(git rev-parse --path-format=absolute $item 2>/dev/null) || return
-            paths+=("$value")
-        done
-    fi
-    git_dir=${paths[0]} common=${paths[1]} index=${paths[2]}
-    say git "$git_dir"
-    say git "$common"
-    if [ -f .git ]; then
-        IFS= read -r elsewhere <.git
-        case "$elsewhere" in 'gitdir: '*) say git "${elsewhere#gitdir: }" ;; esac
-    fi
-    if [ -f "$git_dir/commondir" ]; then
-        IFS= read -r elsewhere <"$git_dir/commondir"
-        case "$elsewhere" in /*) say git "$elsewhere" ;; *) say git "$git_dir/$elsewhere" ;; esac
-    fi
-    last=
+    [ -z "${known[$PWD]-}" ] || return
+    known[$PWD]=1
+    todo+=("$PWD")
+}
+ask() { # git of this working tree
+    if [ -n "$own_git" ]; then GIT_DIR=$own_git git "$@"; else git "$@"; fi
+}
+settings() { # of the repository at hand
+    local origin item file value
+    last= failed=
     while IFS= read -r -d '' origin && IFS= read -r -d '' item; do
+        [ "$origin" != failed ] || failed=1
         case "$item" in core.hookspath|core.hookspath$'\n'*) own_hooks=1 ;; esac
         case "$origin" in file:*) ;; *) continue ;; esac
         if [ "$origin" != "$last" ]; then
@@ -189,37 +188,87 @@ of_repository() { # at the folder $1; sets the variable index
         case "$item" in
             include.path$'\n'*|includeif.*.path$'\n'*)
                 value=${item##*$'\n'}
-                case "$value" in '~'*) ;; /*) say whole "$value" ;; *) say whole "${file%/*}/$value" ;; esac ;;
+                case "$value" in '~'*) say home "$value"; continue ;; /*) ;; *) value=${file%/*}/$value ;; esac
+                if [ "$with" = --includes ]; then say whole "$value"; else say include "$value"; fi ;;
         esac
-    done < <(git config --list --show-origin --includes -z 2>/dev/null)
+    done < <(GIT_DIR=$git_dir git config --list --show-origin $with -z 2>/dev/null || printf 'failed\0\0')
+}
+unreadable() { # what git may not read here, if that is why it says nothing
+    local said
+    said=$(ask rev-parse --git-dir 2>&1 >/dev/null)
+    # A warning before git gives up, or what it gives up for.
+    case "$said" in *": unable to access '"*"': "*)
+        said=${said#*"access '"}
+        say unreadable "${said%%"': "*}" ;;
+    esac
+}
+of_repository() { # at the folder $1; sets common, index and tree
+    local git_dir hooks elsewhere last failed with item value paths own_hooks=
+    common= index= tree=
+    cd -- "$1" 2>/dev/null || return
+    mapfile -t paths < <(ask rev-parse --path-format=absolute --git-dir --git-common-dir --git-path index --show-toplevel 2>/dev/null)
+    if [ "${#paths[@]}" -lt 3 ] || [ "${#paths[@]}" -gt 4 ]; then # no repository, or a name with a line end
+        paths=()
+        for item in --git-dir --git-common-dir '--git-path index'; do
+            value=$(ask rev-parse --path-format=absolute $item 2>/dev/null) || { unreadable; return; }
+            paths+=("$value")
+        done
+        paths+=("$(ask rev-parse --path-format=absolute --show-toplevel 2>/dev/null)")
+    fi
+    git_dir=${paths[0]} common=${paths[1]} index=${paths[2]} tree=${paths[3]-}
+    say git "$git_dir"
+    say git "$common"
+    if [ -f .git ]; then
+        IFS= read -r elsewhere <.git
+        case "$elsewhere" in 'gitdir: '*) say git "${elsewhere#gitdir: }" ;; esac
+    fi
+    if [ -f "$git_dir/commondir" ]; then
+        IFS= read -r elsewhere <"$git_dir/commondir"
+        case "$elsewhere" in /*) say git "$elsewhere" ;; *) say git "$git_dir/$elsewhere" ;; esac
+    fi
+    # What hooks and their folder are relative to; without a working tree, that is the repository.
+    cd -- "${tree:-$git_dir}" 2>/dev/null || tree=
+    say tree "$PWD"
+    with=--includes
+    settings
+    # One of the included files cannot be read from here: they are read outside.
+    [ -z "$failed" ] || { with=--no-includes; settings; }
     hooks=$common/hooks
-    [ -z "$own_hooks" ] || hooks=$(git config --type=path --get core.hooksPath 2>/dev/null) || hooks=$common/hooks
+    [ -z "$own_hooks" ] || hooks=$(GIT_DIR=$git_dir git config $with --type=path --get core.hooksPath 2>/dev/null) || hooks=$common/hooks
     say hooks "$hooks"
     say hooks "$common/hooks"
     links_in "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks"
 }
-common=
-of_repository .
-if [ -d "$common/worktrees" ]; then
-    while IFS= read -r -d '' line; do
-        case "$line" in 'worktree '*) say git "${line#worktree }/.git" ;; esac
-    done < <(git worktree list --porcelain -z 2>/dev/null)
-fi
-todo=(.)
+visit .
+while [ "$#" -gt 1 ]; do # repositories around this folder
+    gits[$1]=$2
+    visit "$1"
+    shift 2
+done
 n=0
 while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
     at=${todo[n]}
     n=$((n + 1))
-    [ "$n" = 1 ] || of_repository "$at"
-    cd -- "$top" || exit
+    own_git=${gits[$at]-}
+    of_repository "$at"
     [ -n "$index" ] || continue
     say read "$at"
     say index "$index"
+    [ -z "$tree" ] || visit "$tree"
+    if [ -d "$common/worktrees" ]; then
+        while IFS= read -r -d '' line; do
+            case "$line" in 'worktree '*)
+                say git "${line#worktree }/.git"
+                visit "${line#worktree }" ;;
+            esac
+        done < <(cd -- "$at" && ask worktree list --porcelain -z 2>/dev/null)
+    fi
+    [ -n "$tree" ] && cd -- "$tree" || continue
     while IFS= read -r -d '' entry; do
-        inner=$at/${entry#*$'\t'}
+        inner=$tree/${entry#*$'\t'}
         say git "$inner/.git"
-        [ ! -e "$inner/.git" ] || todo+=("$inner")
-    done < <(git -C "$at" ls-files --stage -z 2>/dev/null | grep -za '^160000 ')
+        [ ! -e "$inner/.git" ] || visit "$inner"
+    done < <(cd -- "$at" && ask ls-files --full-name --stage -z -- "$tree" 2>/dev/null | grep -za '^160000 ')
 done
 true
 "#;
@@ -229,13 +278,8 @@ true
 /// # Errors
 /// More than [`PLACES_MAX`], or a name that is no text.
 ///
-/// `global` is what a person's configuration outside names, of the same kinds.
-pub(crate) fn read_places(
-    root: &Path,
-    outer: Option<&Path>,
-    printed: &str,
-    global: &[(String, PathBuf)],
-) -> Result<Places> {
+/// `home` is the person's: their own settings may name places in the workspace, too.
+pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home: &Path) -> Result<Places> {
     let mut found = BTreeSet::new();
     let (mut read, mut indexes) = (BTreeSet::new(), BTreeSet::new());
     let place = |top: &Path, path: &Path, rule| Place { top: top.to_owned(), path: path.to_owned(), rule };
@@ -250,13 +294,16 @@ pub(crate) fn read_places(
             message: "a submodule, worktree, hook or configuration file has a name that is not UTF-8".to_owned(),
         });
     }
-    if printed.is_empty() && root.join("HEAD").symlink_metadata().is_err() {
+    let said = printed.split('\0').collect::<Vec<_>>();
+    let mut pairs: Vec<(String, PathBuf)> =
+        said.chunks_exact(2).map(|pair| (pair[0].to_owned(), PathBuf::from(pair[1]))).collect();
+    let is_repository = pairs.iter().any(|(kind, path)| kind == "git" && *path == root.join(GIT_DIR));
+    if !is_repository && !root.join(GIT_DIR).is_file() && root.join("HEAD").symlink_metadata().is_err() {
         // Without a repository of its own the workspace itself could be made one, for which git looks at this name.
         found.insert(place(root, Path::new("HEAD"), Rule::Hooks));
     }
-    let said = printed.split('\0').collect::<Vec<_>>();
-    let pairs = said.chunks_exact(2).map(|pair| (pair[0].to_owned(), absolute(root, pair[1])));
-    for (kind, path) in pairs.chain(global.iter().cloned()) {
+    pairs.extend(outside(home, root, &pairs));
+    for (kind, path) in pairs {
         let (links, end) = way(&path);
         let inside = |path: &Path| {
             let inside = path.strip_prefix(root).ok()?.to_owned();
@@ -272,6 +319,7 @@ pub(crate) fn read_places(
                 indexes.insert(end);
                 continue;
             }
+            "tree" | "home" | "include" | "unreadable" => continue,
             _ => {}
         }
         // Each link on the way, too: who exchanges it leads git elsewhere.
@@ -294,17 +342,15 @@ pub(crate) fn read_places(
     Ok(Places { all: places, read, indexes })
 }
 
+/// What git could not read, and therefore told nothing of its repository.
+pub(crate) fn unreadable(printed: &str) -> Vec<PathBuf> {
+    let said = printed.split('\0').collect::<Vec<_>>();
+    let pairs = said.chunks_exact(2).filter(|pair| pair[0] == "unreadable");
+    pairs.map(|pair| way(Path::new(pair[1])).1).collect()
+}
+
 /// Most links followed on one way, as the kernel's own limit.
 const LINKS_MAX: usize = 40;
-
-/// What a command prints of the workspace is said relative to it.
-fn absolute(root: &Path, printed: &str) -> PathBuf {
-    match printed.strip_prefix("./") {
-        Some(inside) => root.join(inside),
-        None if printed == "." => root.to_owned(),
-        None => PathBuf::from(printed),
-    }
-}
 
 /// Every link on the way to an absolute path, and where the way ends.
 fn way(path: &Path) -> (Vec<PathBuf>, PathBuf) {
@@ -335,22 +381,41 @@ fn way(path: &Path) -> (Vec<PathBuf>, PathBuf) {
     (links, here)
 }
 
-/// What the person's own configuration outside the workspace obeys: itself, where it leads into the workspace, and a folder
-/// of hooks that it names. Kinds as [`find`] prints them.
-pub(crate) fn of_the_person(home: &Path, root: &Path) -> Vec<(String, PathBuf)> {
-    let mut found = Vec::new();
-    for file in [home.join(".gitconfig"), home.join(".config/git/config")] {
+/// Most settings files outside the workspace that are read.
+const OUTSIDE_MAX: usize = 64;
+
+/// What the person's own settings, and settings outside the workspace that a repository includes, name in the workspace: further
+/// files, and folders of hooks, which are relative to each working tree. Kinds as [`find`] prints them.
+///
+/// Git itself does not see these files in its fence. They are read for these two keys whatever section or condition they
+/// stand in: who holds too much holds enough.
+fn outside(home: &Path, root: &Path, printed: &[(String, PathBuf)]) -> Vec<(String, PathBuf)> {
+    let said = |kind: &'static str| printed.iter().filter(move |(one, _)| one == kind).map(|(_, path)| path);
+    let trees: Vec<&Path> = said("tree").map(PathBuf::as_path).chain([root]).collect();
+    let mut todo = vec![home.join(".gitconfig"), home.join(".config/git/config")];
+    todo.extend(said("whole").map(|path| way(path).1).filter(|file| !file.starts_with(root)));
+    todo.extend(said("include").cloned());
+    // As it was written, after the folder in which git stood.
+    let tilde = |path: &PathBuf| Some(home.join(path.to_str()?.split_once("/~/")?.1));
+    todo.extend(said("home").filter_map(tilde));
+    let (mut found, mut read) = (Vec::new(), BTreeSet::new());
+    while let Some(named) = todo.pop() {
+        let (_, file) = way(&named);
+        found.push(("whole".to_owned(), named));
+        if read.len() >= OUTSIDE_MAX || !read.insert(file.clone()) {
+            continue;
+        }
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
-        found.push(("whole".to_owned(), file));
         for line in text.lines() {
             let Some((name, value)) = line.split_once('=') else { continue };
-            if !name.trim().eq_ignore_ascii_case("hookspath") {
-                continue;
-            }
+            let name = name.rsplit(']').next().unwrap_or_default().trim().to_ascii_lowercase();
             let value = value.split(['#', ';']).next().unwrap_or_default().trim().trim_matches('"');
-            if !value.is_empty() && !value.starts_with('~') {
-                // Relative to where git runs.
-                found.push(("hooks".to_owned(), root.join(value)));
+            let path = value.strip_prefix("~/").map_or_else(|| PathBuf::from(value), |inside| home.join(inside));
+            match name.as_str() {
+                _ if value.is_empty() => {}
+                "hookspath" => found.extend(trees.iter().map(|tree| ("hooks".to_owned(), tree.join(&path)))),
+                "path" => todo.extend(file.parent().map(|folder| folder.join(&path))),
+                _ => {}
             }
         }
     }

@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
 
-use self::plant::{ATTACKS, CLEAN, LINKED, Template, commit, fill, has_text, planting, sure, use_all_of_git, use_git};
+use self::plant::{
+    AROUND, ATTACKS, CLEAN, LINKED, Template, commit, fill, git, has_text, mark, planting, prepare, sure,
+    use_all_of_git, use_git,
+};
 use crate::room::{Room, config, rerun_alone, runs_alone, until};
 
 const TIERS: [FenceChoice; 2] = [FenceChoice::Full, FenceChoice::Landlock];
@@ -110,6 +113,24 @@ async fn links_and_names_that_are_not_there_yet_lead_no_git_astray() {
             }
             let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
             use_git(&room.ws(), &format!("{person}: {attack} in {choice:?}: {result:?}"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_repositories_around_the_workspace_and_other_working_trees_obey_is_held() {
+    for choice in TIERS {
+        for (person, folder, attack, places) in AROUND {
+            let room = Room::with(choice, |ws| prepare(ws, person), |config| config.root.push(folder));
+            let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+            for place in *places {
+                let at = room.ws().join(place);
+                for args in [&["status"][..], &["commit", "-q", "--allow-empty", "-m", "x"], &["submodule", "status"]] {
+                    git(&at, args);
+                    let after = format!("{person}: {attack} in {choice:?}: {result:?}");
+                    assert!(!mark(&room.ws()).exists(), "`git {}` in `{place}` after {after}", args.join(" "));
+                }
+            }
         }
     }
 }

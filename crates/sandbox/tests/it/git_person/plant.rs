@@ -248,3 +248,103 @@ pub(super) const LINKED: &[(&str, &str, bool)] = &[
     ("git config core.hooksPath .husky/_", "mkdir -p .husky; evil e; mv e/hooks .husky/_", true),
     ("git config core.hooksPath file; echo > file", "rm file; evil e; mv e/hooks file", true),
 ];
+
+/// How a person's repository reaches into the workspace from around it or by another working tree: what the person has done, the folder
+/// that is the workspace, what a command does there, and where the person then uses git.
+pub(super) const AROUND: &[(&str, &str, &str, &[&str])] = &[
+    // The workspace is a subfolder.
+    ("git config core.hooksPath sub/.husky; mkdir sub", "sub", "evil e; mv e/hooks .husky", &["", "sub"]),
+    ("git config include.path ../sub/inc; mkdir sub", "sub", "CONFIG > inc", &["", "sub"]),
+    (
+        "SUBMODULE pkg/lib; git commit -qm x; git submodule --quiet deinit -f --all; rm -rf .git/modules",
+        "pkg",
+        "evil lib/.git",
+        &["", "pkg"],
+    ),
+    ("SUBMODULE pkg/lib; git commit -qm x", "pkg", "rm lib/.git; evil lib/.git", &["", "pkg/lib"]),
+    ("mkdir pkg; git worktree add -q pkg/wt", "pkg", "rm wt/.git; evil wt/.git", &["", "pkg/wt"]),
+    // It is a submodule itself.
+    ("SUBMODULE s; git commit -qm x; cd s; git config core.hooksPath .hk", "s", "evil e; mv e/hooks .hk", &["s", ""]),
+    ("SUBMODULE s; git commit -qm x; cd s; git config include.path ../../../s/inc", "s", "CONFIG > inc", &["s", ""]),
+    (
+        "SUBMODULE s; git commit -qm x; cd s; SUBMODULE deep; git commit -qm x; git submodule --quiet deinit -f --all;
+         rm -rf ../.git/modules/s/modules",
+        "s",
+        "evil deep/.git",
+        &["s", ""],
+    ),
+    // Another working tree obeys names of its own.
+    ("git config core.hooksPath .husky; git worktree add -q wt", "", "evil e; mv e/hooks wt/.husky", &["wt"]),
+    ("SUBMODULE lib; git commit -qm x; git worktree add -q wt", "", "rmdir wt/lib; mkdir wt/lib; evil wt/lib/.git", &["wt"]),
+    (
+        "SUBMODULE lib; git commit -qm x; git worktree add -q wt; cd wt; git submodule --quiet update --init",
+        "",
+        "rm wt/lib/.git; evil wt/lib/.git",
+        &["wt", "wt/lib"],
+    ),
+    (
+        "SUBMODULE lib; git commit -qm x; cd lib; git worktree add -q ../libwt",
+        "",
+        "rm libwt/.git; evil libwt/.git",
+        &["libwt"],
+    ),
+    (
+        "git worktree add -q wt; git config extensions.worktreeConfig true; cd wt; git config --worktree core.hooksPath .hk",
+        "",
+        "evil e; mv e/hooks wt/.hk",
+        &["wt"],
+    ),
+    (
+        "git worktree add -q wt; git config extensions.worktreeConfig true; cd wt;
+         git config --worktree include.path ../../../wt/inc",
+        "",
+        "CONFIG > wt/inc",
+        &["wt"],
+    ),
+    (
+        "mv .git .bare; git --git-dir .bare config core.bare true; echo 'gitdir: ./.bare' > .git; git worktree add -q feat;
+         git config core.hooksPath .hk",
+        "",
+        "evil e; mv e/hooks feat/.hk",
+        &["feat"],
+    ),
+    // The working tree is elsewhere.
+    ("mkdir src; git config core.worktree ../src; git config core.hooksPath .hk", "", "evil e; mv e/hooks src/.hk", &["src"]),
+    // Settings outside name what is inside.
+    (
+        "printf '[core]\\nhooksPath = th\\n' > ../outside/inc; git config include.path ../../outside/inc",
+        "",
+        "evil e; mv e/hooks th",
+        &[""],
+    ),
+    (
+        "printf '[include]\\npath = inc2\\n' > ../outside/inc; printf '[include]\\npath = ../ws/more\\n' > ../outside/inc2;
+         git config include.path ../../outside/inc",
+        "",
+        "CONFIG > more",
+        &[""],
+    ),
+];
+
+/// The person's part of [`AROUND`], in the folder around the workspace.
+pub(super) fn prepare(ws: &Path, script: &str) {
+    let origin = ws.parent().unwrap().join("outside/origin");
+    std::fs::create_dir_all(&origin).unwrap();
+    sure(&origin, &["init", "-q"]);
+    commit(&origin, "file");
+    sure(ws, &["init", "-q"]);
+    commit(ws, "file");
+    let submodule = format!("git submodule --quiet add {}", origin.display());
+    let script = script.replace("SUBMODULE", &submodule);
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-ec", &script]).current_dir(ws).env("GIT_CONFIG_NOSYSTEM", "1");
+    bash.envs([
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "protocol.file.allow"),
+        ("GIT_CONFIG_VALUE_0", "always"),
+    ]);
+    for (name, value) in [("AUTHOR", "p"), ("COMMITTER", "p")] {
+        bash.env(format!("GIT_{name}_NAME"), value).env(format!("GIT_{name}_EMAIL"), "p@example.org");
+    }
+    assert!(bash.status().unwrap().success(), "{script}");
+}

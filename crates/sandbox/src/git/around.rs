@@ -1,0 +1,44 @@
+//! Repositories that the workspace lies in: whose subfolder, submodule or nested repository it is.
+//!
+//! A person's git, run above the workspace, obeys what such a repository names inside it: hooks, included settings, the
+//! repositories of submodules.
+
+use std::path::{Path, PathBuf};
+
+/// Most folders above the workspace that are looked at.
+const ABOVE_MAX: usize = 64;
+
+/// A repository around the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Around {
+    /// Its top folder.
+    pub(crate) top: PathBuf,
+    /// Its `.git`, or what that file leads to.
+    pub(crate) git: PathBuf,
+    /// What git reads of it: `git`, and what that shares with other worktrees.
+    pub(crate) folders: Vec<PathBuf>,
+}
+
+/// The repositories around a folder, and the folder's own where its `.git` leads out of it; outer ones first.
+pub(crate) fn around(root: &Path) -> Vec<Around> {
+    let mut found: Vec<Around> = root.ancestors().take(ABOVE_MAX).filter_map(|top| repository(root, top)).collect();
+    found.reverse();
+    found
+}
+
+fn repository(root: &Path, top: &Path) -> Option<Around> {
+    let dot_git = top.join(".git");
+    let git = if dot_git.is_dir() {
+        dot_git.canonicalize().ok()?
+    } else {
+        let text = std::fs::read_to_string(&dot_git).ok()?;
+        top.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?
+    };
+    let mut folders = vec![git.clone()];
+    if let Ok(common) = std::fs::read_to_string(git.join("commondir")) {
+        folders.extend(git.join(common.trim()).canonicalize().ok());
+    }
+    // What lies in the workspace is seen anyway, and is not believed to be a person's.
+    folders.retain(|folder| folder.is_dir() && !folder.starts_with(root));
+    (!folders.is_empty()).then(|| Around { top: top.to_owned(), git, folders })
+}
