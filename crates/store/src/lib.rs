@@ -14,6 +14,7 @@ mod file;
 mod file_log;
 pub mod foreign;
 mod lanes;
+mod links;
 mod open;
 mod outage;
 pub mod packages;
