@@ -10,6 +10,7 @@ mod chain;
 mod db;
 mod dialect;
 mod error;
+mod fate;
 mod file;
 mod file_log;
 pub mod foreign;

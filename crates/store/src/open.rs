@@ -56,6 +56,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (11, "ask_seen", include_str!("../migrations/0011_ask_seen.sql")),
     (12, "history_call", include_str!("../migrations/0012_history_call.sql")),
     (13, "discarded_by", include_str!("../migrations/0013_discarded_by.sql")),
+    (14, "open_call_trace", include_str!("../migrations/0014_open_call_trace.sql")),
 ];
 
 /// A database, open.
