@@ -317,7 +317,10 @@ fn unusable(file: &Path, source: sqlx::Error) -> Error {
     let code = source.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<u32>().ok());
     match code.map(|code| code & 0xff) {
         Some(SQLITE_CORRUPT | SQLITE_NOTADB) => Error::Damaged { path: file.to_owned(), source },
-        // Busy, full, unreadable, read-only: nothing is wrong with what is in it.
+        // Nothing is wrong with what is in it.
+        _ if matches!(Outage::of_sql(&source), Some(Outage::DiskFull | Outage::ReadOnly | Outage::Disk)) => {
+            Error::Unwritable { path: file.to_owned(), source }
+        }
         _ => Error::Sql(source),
     }
 }
