@@ -133,6 +133,11 @@ pub(crate) fn whole_command() -> anyhow::Result<clap::Command> {
 
 fn run(typed: Typed) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    // Before anything is written: a limit on the size of files (`ulimit -f`) makes writes fail, as a full disk does, and does
+    // not end the process. A handler, unlike "ignored", is not handed down to the programs that this one starts.
+    let _kept = tokio::signal::unix::signal(toolhost_sandbox::file_limit_signal().into())?;
+    drop(entered);
     // On a worker: what it waits for is mostly another task of the same worker, and this thread would be woken each time.
     let work = runtime.spawn(async move {
         match typed {

@@ -341,6 +341,7 @@ pub(crate) async fn deed_recorded<T>(
         outcome,
         duration_ms: None,
         fence: String::new(),
+        trace: toolhost_contract::Trace::None,
     };
     let started = store.audit().append(row(Event::Started, None)).await;
     match started {

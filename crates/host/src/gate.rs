@@ -250,6 +250,7 @@ impl Gate {
         let tool = resolved.tool;
         record.tool = tool.facts.name.to_string();
         record.effect = Some(tool.facts.effect);
+        record.trace = tool.facts.trace;
         let arguments = with_presets(&call.arguments, resolved.alias);
         record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
 

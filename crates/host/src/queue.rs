@@ -379,6 +379,7 @@ impl Queue {
             outcome: None,
             duration_ms: None,
             fence: String::new(),
+            trace: toolhost_contract::Trace::None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Call, CallId, Effect, Outcome};
+use toolhost_contract::{Call, CallId, Effect, Outcome, Trace};
 use toolhost_sandbox::Recovered;
 use toolhost_store::{Entry, Event};
 
@@ -17,6 +17,8 @@ pub(crate) struct Record {
     pub(crate) arguments: Value,
     pub(crate) digest: Option<String>,
     pub(crate) decision: Option<Value>,
+    /// What the call leaves behind by which its end can be decided.
+    pub(crate) trace: Trace,
     /// The "started" row is committed: the tool may have run.
     pub(crate) started: bool,
     /// The ask whose answer this call used.
@@ -33,7 +35,16 @@ impl Record {
         redactor.redact(&mut tool);
         // PostgreSQL keeps no text with a zero character in it, and a row that cannot be kept is tried for ever.
         let tool = tool.replace('\0', "\u{fffd}");
-        Self { tool, effect: None, arguments: Value::Null, digest: None, decision: None, started: false, answer: None }
+        Self {
+            tool,
+            effect: None,
+            arguments: Value::Null,
+            digest: None,
+            decision: None,
+            trace: Trace::None,
+            started: false,
+            answer: None,
+        }
     }
 
     pub(crate) fn row(&self, event: Event, call: &Call, fence: &str) -> Entry {
@@ -55,6 +66,7 @@ impl Record {
             outcome: None,
             duration_ms: None,
             fence: fence.to_owned(),
+            trace: self.trace,
         }
     }
 
@@ -66,6 +78,7 @@ impl Record {
             arguments: Value::Null,
             digest: None,
             decision: None,
+            trace: Trace::None,
             started: false,
             answer: None,
         };

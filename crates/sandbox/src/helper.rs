@@ -292,7 +292,8 @@ enum Ending {
 /// A host under `nohup` ignores SIGHUP, and what is ignored stays so across `exec`: a command must not depend on how its
 /// host was started.
 fn default_signals() {
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGCHLD] {
+    let all = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGCHLD, libc::SIGXFSZ];
+    for signal in all {
         #[expect(unsafe_code, reason = "dispositions have no safe wrapper")]
         // SAFETY: SIG_DFL is no handler, and this process has one thread.
         unsafe {

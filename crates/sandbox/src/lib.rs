@@ -53,3 +53,9 @@ pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, i
 pub use remover::remove_folder;
 pub use shell::{Analyzed, SimpleCommand, Word, analyze};
 pub use text::{Decoded, Encoding, decode, encode};
+
+/// The signal that comes with a write beyond a limit on the size of files.
+#[must_use]
+pub fn file_limit_signal() -> i32 {
+    libc::SIGXFSZ
+}

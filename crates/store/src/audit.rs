@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use toolhost_contract::{CallId, Clock};
+use toolhost_contract::{CallId, Clock, Trace};
 
 use self::writer::{Waiter, Writer};
 use crate::asks::AskChange;
@@ -69,6 +69,9 @@ pub struct Entry {
     pub outcome: Option<Value>,
     pub duration_ms: Option<u64>,
     pub fence: String,
+    /// What the call leaves behind by which its end can be decided later; no part of the row.
+    #[serde(skip)]
+    pub trace: Trace,
 }
 
 /// A row, and what it brings about: both happen, or neither.

@@ -5,12 +5,11 @@
 //! `BEGIN IMMEDIATE`, where processes wait for each other. PostgreSQL has many: what belongs together takes a lock on
 //! its row first ([`Tx::lock_project`]), so that a transaction sees what the one before it did.
 
-use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgPool, PgRow};
+use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, ConnectOptions, Decode, PgConnection, Postgres, Row as _, SqlSafeStr, SqlStr, Sqlite, Type};
 
@@ -34,10 +33,8 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 3;
 /// How long what a server has sent may stay without an answer.
 const UNANSWERED_MAX: Duration = Duration::from_secs(30);
-/// A server that has not answered for so long is asked whether it is there at all.
-const PROBE_AFTER: Duration = Duration::from_secs(2);
 /// How long a server may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The driver's query with all arguments bound: the same lines for two types.
 macro_rules! bound {
@@ -163,7 +160,7 @@ impl Db {
                 writer.close().await;
             }
             Self::Reading { readers, .. } => readers.close().await,
-            Self::Postgres(server) => server.pool.close().await,
+            Self::Postgres(server) => server.links.close().await,
         }
     }
 }
@@ -184,6 +181,15 @@ impl Tx {
             sql("SELECT id FROM project WHERE id = $1 FOR NO KEY UPDATE").bind(project).all(self).await?;
         }
         Ok(())
+    }
+
+    /// The same without waiting. Says whether it has the lock.
+    pub(crate) async fn try_lock_project(&mut self, project: i64) -> Result<bool> {
+        if let Self::Sqlite(_) = self {
+            return Ok(true);
+        }
+        let text = "SELECT id FROM project WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED";
+        Ok(sql(text).bind(project).optional(self).await?.is_some())
     }
 
     /// A number that this project has never given to this kind of thing.
@@ -239,8 +245,9 @@ impl Sql {
                 tx.looked_at(rows)?.into_iter().map(Row::Sqlite).collect()
             }
             Tx::Postgres(tx) => {
-                let rows = bound!(self, Postgres).fetch_all(&mut *tx.transaction).await?;
-                rows.into_iter().map(Row::Postgres).collect()
+                let (connection, watch) = tx.link.parts()?;
+                let rows = watch.answered(bound!(self, Postgres).fetch_all(connection)).await;
+                tx.link.looked_at(rows)?.into_iter().map(Row::Postgres).collect()
             }
         })
     }
@@ -251,7 +258,11 @@ impl Sql {
                 let row = bound!(self, Sqlite).fetch_optional(tx.connection()?).await;
                 tx.looked_at(row)?.map(Row::Sqlite)
             }
-            Tx::Postgres(tx) => bound!(self, Postgres).fetch_optional(&mut *tx.transaction).await?.map(Row::Postgres),
+            Tx::Postgres(tx) => {
+                let (connection, watch) = tx.link.parts()?;
+                let row = watch.answered(bound!(self, Postgres).fetch_optional(connection)).await;
+                tx.link.looked_at(row)?.map(Row::Postgres)
+            }
         })
     }
 
@@ -266,7 +277,11 @@ impl Sql {
                 let done = bound!(self, Sqlite).execute(tx.connection()?).await;
                 tx.looked_at(done)?.rows_affected()
             }
-            Tx::Postgres(tx) => bound!(self, Postgres).execute(&mut *tx.transaction).await?.rows_affected(),
+            Tx::Postgres(tx) => {
+                let (connection, watch) = tx.link.parts()?;
+                let done = watch.answered(bound!(self, Postgres).execute(connection)).await;
+                tx.link.looked_at(done)?.rows_affected()
+            }
         })
     }
 
@@ -278,8 +293,12 @@ impl Sql {
                 let rows = bound!(self, Sqlite).fetch_all(lane.connection()?).await;
                 lane.looked_at(rows)?.into_iter().map(Row::Sqlite).collect()
             }
-            Db::Postgres(Server { pool, .. }) => {
-                let rows = reached(pool, bound!(self, Postgres).fetch_all(pool)).await?;
+            Db::Postgres(Server { links, .. }) => {
+                let mut link = links.take().await?;
+                let (connection, watch) = link.parts()?;
+                let rows = watch.answered(bound!(self, Postgres).fetch_all(connection)).await;
+                let rows = link.looked_at(rows)?;
+                link.ended();
                 rows.into_iter().map(Row::Postgres).collect()
             }
         })
@@ -338,24 +357,12 @@ fn is_full(error: &sqlx::Error) -> bool {
     matches!(code.as_deref(), Some("53300" | "57P03"))
 }
 
-/// Waits for what a server does. The pool takes one that is gone for one that is about to start, and would let everybody
-/// wait as long as for one that is busy.
-pub(crate) async fn reached<T>(pool: &PgPool, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
-    let mut work = std::pin::pin!(work);
-    loop {
-        match tokio::time::timeout(PROBE_AFTER, &mut work).await {
-            Ok(done) => return Ok(done?),
-            // Being there is all it has to do, even if it has no room for another one.
-            Err(_) => match tokio::time::timeout(CONNECT_TIMEOUT, pool.connect_options().connect()).await {
-                Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {}
-                Ok(Err(source)) => return Err(Error::Unreachable { place: place(&pool.connect_options()), source }),
-                Err(_) => {
-                    let source = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
-                    return Err(Error::Unreachable { place: place(&pool.connect_options()), source });
-                }
-            },
-        }
-    }
+/// Ends a process of the server that runs a transaction whose client has gone.
+pub(crate) async fn end_process(connection: &mut PgConnection, process: i32) -> sqlx::Result<()> {
+    let text = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE pid = $1 AND datname = current_database() AND application_name = 'toolhost'";
+    sqlx::query(text).bind(process).execute(connection).await?;
+    Ok(())
 }
 
 impl Row {

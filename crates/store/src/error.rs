@@ -22,6 +22,13 @@ pub enum Error {
         path = .path.display()
     )]
     Damaged { path: PathBuf, source: sqlx::Error },
+    #[error(
+        "{path} cannot be written, and what serves agents must record what it does: {source}. Look whether its disk is \
+         full, its folder is read-only, or a limit on the size of files (`ulimit -f`) is in force; commands that only \
+         read still work",
+        path = .path.display()
+    )]
+    Unwritable { path: PathBuf, source: sqlx::Error },
     /// The file at the path is another one than this process has open.
     #[error(
         "the state folder {folder} was moved or deleted while this host ran; nothing was written. Move it back, and \
@@ -126,7 +133,7 @@ impl Error {
             Self::TakenOver | Self::NotPresent => Some(Outage::TakenOver),
             Self::Folder { source, .. } => Outage::of_io(source),
             Self::Audit { outage, .. } => *outage,
-            Self::Sql(source) => Outage::of_sql(source),
+            Self::Sql(source) | Self::Unwritable { source, .. } => Outage::of_sql(source),
             Self::Migrate(MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)) => {
                 Outage::of_sql(source)
             }

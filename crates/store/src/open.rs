@@ -4,21 +4,24 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr, SqliteConnection};
 use toolhost_contract::Clock;
 
 use crate::asks::Asks;
 use crate::audit::Audit;
-use crate::db::{self, ACQUIRE_TIMEOUT, BUSY_TIMEOUT, Db, sql};
+use crate::db::{self, BUSY_TIMEOUT, Db, sql};
 use crate::dialect;
 use crate::error::{Error, Result};
 use crate::file::DatabaseFile;
 use crate::file_log::FileLog;
 use crate::lanes::Lanes;
+use crate::links::Links;
+use crate::outage::Outage;
 use crate::people::{self, People};
 use crate::presence::Presence;
 use crate::reader::Reader;
@@ -27,8 +30,8 @@ use crate::server::{Server, ServerClock};
 use crate::sessions::Sessions;
 
 const READERS_MAX: u32 = 4;
-/// Connections of one host to a PostgreSQL server.
-const SERVER_CONNECTIONS_MAX: u32 = 8;
+/// How long a host that ends waits for its server to take the last rows. Without them its calls end as those of a dead one.
+const LEAVE_MAX: Duration = Duration::from_secs(10);
 const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// The last of the steps that a database has seen.
 const VERSION_HERE: &str = "SELECT COALESCE(max(version), 0) FROM _sqlx_migrations";
@@ -53,6 +56,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (11, "ask_seen", include_str!("../migrations/0011_ask_seen.sql")),
     (12, "history_call", include_str!("../migrations/0012_history_call.sql")),
     (13, "discarded_by", include_str!("../migrations/0013_discarded_by.sql")),
+    (14, "open_call_trace", include_str!("../migrations/0014_open_call_trace.sql")),
 ];
 
 /// A database, open.
@@ -125,7 +129,7 @@ impl Store {
         is_this_version(here, Path::new(&place))?;
         let presence = Presence::nowhere(None);
         // A transaction that would write has no slots, and is refused before it has done anything.
-        let db = Db::Postgres(Server::new(server_pool(options), presence.host()));
+        let db = Db::Postgres(Server::new(Links::new(options), presence.host()));
         let audit = Audit::reading(db.clone(), presence, Arc::clone(&clock));
         let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
         Ok(Self { db, audit, sessions, clock, place })
@@ -169,7 +173,7 @@ impl Store {
         let migrated = migrate(&mut first, |sql| AssertSqlSafe(dialect::postgres(sql)).into_sql_str()).await;
         migrated.map_err(|error| migration_failed(error, Path::new(&place), |_, source| Error::Sql(source)))?;
         let presence = Presence::session(first, &options).await?;
-        let server = Server::new(server_pool(options), presence.host());
+        let server = Server::new(Links::new(options), presence.host());
         Self::with(Db::Postgres(server), presence, clock, place).await
     }
 
@@ -245,7 +249,14 @@ impl Store {
 
     /// Commits what is still queued. Dropping the store without it loses what a crash would lose.
     pub async fn close(self) -> Result<()> {
-        self.audit.leave().await?;
+        let left = match &self.db {
+            Db::Postgres(_) => tokio::time::timeout(LEAVE_MAX, self.audit.leave()).await,
+            Db::Sqlite { .. } | Db::Reading { .. } => Ok(self.audit.leave().await),
+        };
+        left.map_err(|_| Error::Audit {
+            why: "the server did not take the last rows in time".to_owned(),
+            outage: Some(Outage::Unreachable),
+        })??;
         self.db.close().await;
         Ok(())
     }
@@ -260,14 +271,6 @@ fn server_options(url: &str) -> Result<(String, PgConnectOptions)> {
     let options = PgConnectOptions::from_str(url).map_err(|source| Error::Url { source })?;
     let place = db::place(&options);
     Ok((place, options.application_name("toolhost").disable_statement_logging()))
-}
-
-fn server_pool(options: PgConnectOptions) -> PgPool {
-    let pool = PgPoolOptions::new()
-        .max_connections(SERVER_CONNECTIONS_MAX)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .after_connect(|connection, _| Box::pin(async move { db::prepare(connection).await }));
-    pool.connect_lazy_with(options)
 }
 
 /// A connection that has read something.
@@ -314,7 +317,10 @@ fn unusable(file: &Path, source: sqlx::Error) -> Error {
     let code = source.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<u32>().ok());
     match code.map(|code| code & 0xff) {
         Some(SQLITE_CORRUPT | SQLITE_NOTADB) => Error::Damaged { path: file.to_owned(), source },
-        // Busy, full, unreadable, read-only: nothing is wrong with what is in it.
+        // Nothing is wrong with what is in it.
+        _ if matches!(Outage::of_sql(&source), Some(Outage::DiskFull | Outage::ReadOnly | Outage::Disk)) => {
+            Error::Unwritable { path: file.to_owned(), source }
+        }
         _ => Error::Sql(source),
     }
 }

@@ -46,7 +46,7 @@ pub enum Outage {
 impl Outage {
     pub(crate) fn of_io(error: &std::io::Error) -> Option<Self> {
         match error.kind() {
-            Io::StorageFull | Io::QuotaExceeded => Some(Self::DiskFull),
+            Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => Some(Self::DiskFull),
             Io::ReadOnlyFilesystem | Io::PermissionDenied => Some(Self::ReadOnly),
             _ => None,
         }
@@ -103,7 +103,8 @@ impl Outage {
             ),
             Self::Disk => (
                 "the disk that holds the database fails; nothing was changed",
-                "a person must look at the disk of the host",
+                "a person must look at the disk of the host: it may be full or broken, or a limit on the size of files \
+                 (`ulimit -f`) is in force",
             ),
             Self::Unreachable => (
                 "the database cannot be reached; nothing was changed",

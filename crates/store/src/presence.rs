@@ -147,10 +147,13 @@ impl Presence {
     pub(crate) async fn leave(&mut self) {
         if let Lock::Session(session) = &mut self.lock {
             let text = "DELETE FROM host_slot WHERE host = $1";
-            let left = sqlx::query(text).bind(&*self.host.get()).execute(&mut session.connection).await;
-            if let Err(error) = left {
-                // Whoever opens next removes them.
-                tracing::debug!(%error, "the slots of this host could not be removed");
+            let host = self.host.get();
+            let left = sqlx::query(text).bind(&*host).execute(&mut session.connection);
+            // Whoever opens next removes what is left.
+            match tokio::time::timeout(PING_TIMEOUT, left).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "the slots of this host could not be removed"),
+                Err(_) => tracing::debug!("the server does not say whether the slots of this host are removed"),
             }
         }
     }
@@ -245,7 +248,7 @@ async fn take(connection: &mut PgConnection, host: &str) -> Result<bool> {
     Ok(taken)
 }
 
-async fn process_of(connection: &mut PgConnection) -> Result<i32> {
+pub(crate) async fn process_of(connection: &mut PgConnection) -> Result<i32> {
     Ok(sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(connection).await?)
 }
 

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::postgres::PgPool;
-use sqlx::{Connection, PgConnection, Postgres, Row as _, Transaction};
+use sqlx::{Connection, PgConnection, Row as _};
 
 use toolhost_contract::Clock;
 
-use crate::db::{self, Tx, reached, sql};
+use crate::db::{self, Tx, sql};
 use crate::error::{Error, Result};
+use crate::links::{Link, Links};
 use crate::presence::HostName;
 
 /// Transactions of one host that may write at once, those included that ended without an answer.
@@ -34,7 +34,7 @@ const LOCK_NOT_AVAILABLE: &str = "55P03";
 /// The connections of one host to its server.
 #[derive(Clone)]
 pub(crate) struct Server {
-    pub(crate) pool: PgPool,
+    pub(crate) links: Links,
     host: HostName,
     slots: Arc<Slots>,
 }
@@ -47,7 +47,7 @@ struct Slots {
 
 /// A transaction. Dropped without a commit, it has not happened.
 pub(crate) struct ServerTx {
-    pub(crate) transaction: Transaction<'static, Postgres>,
+    pub(crate) link: Link,
     server: Server,
     /// `None`: it only reads.
     mark: Option<Mark>,
@@ -76,34 +76,34 @@ impl Drop for Mark {
 }
 
 impl Server {
-    pub(crate) fn new(pool: PgPool, host: HostName) -> Self {
+    pub(crate) fn new(links: Links, host: HostName) -> Self {
         let free = Mutex::new((0..SLOTS).collect());
-        Self { pool, host, slots: Arc::new(Slots { free, next: AtomicI64::new(1) }) }
+        Self { links, host, slots: Arc::new(Slots { free, next: AtomicI64::new(1) }) }
     }
 
     /// Begins to write, in the name of this host. Refused once another host has taken it for dead.
     pub(crate) async fn write(&self) -> Result<ServerTx> {
         // Whatever the server's default: behind the project's lock, each query must see what was committed last.
-        let begin = self.pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
-        let mut transaction = reached(&self.pool, begin).await?;
+        let mut link = self.links.begin("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
         let slot = self.slots.free.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let slot = slot.ok_or_else(|| Error::Full { place: db::place(&self.pool.connect_options()) })?;
+        let slot = slot.ok_or_else(|| Error::Full { place: db::place(self.links.options()) })?;
         let number = self.slots.next.fetch_add(1, Ordering::Relaxed);
         let mut mark = Mark { host: self.host.get(), slot, number, process: 0, slots: Arc::clone(&self.slots) };
         let text =
             "UPDATE host_slot SET number = $3 WHERE host = $1 AND slot = $2 RETURNING pg_backend_pid() AS process";
         let marked = sqlx::query(text).bind(&*mark.host).bind(slot).bind(number);
-        let Some(marked) = marked.fetch_optional(&mut *transaction).await? else {
+        let (connection, watch) = link.parts()?;
+        let marked = watch.answered(marked.fetch_optional(connection)).await;
+        let Some(marked) = link.looked_at(marked)? else {
             return Err(Error::TakenOver);
         };
         mark.process = marked.try_get("process")?;
-        Ok(ServerTx { transaction, server: self.clone(), mark: Some(mark) })
+        Ok(ServerTx { link, server: self.clone(), mark: Some(mark) })
     }
 
     pub(crate) async fn snapshot(&self) -> Result<ServerTx> {
-        let begin = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-        let transaction = reached(&self.pool, begin).await?;
-        Ok(ServerTx { transaction, server: self.clone(), mark: None })
+        let link = self.links.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        Ok(ServerTx { link, server: self.clone(), mark: None })
     }
 
     /// What became of a transaction: `None` where that cannot be learnt now.
@@ -124,7 +124,7 @@ impl Server {
 
     /// One look, on a connection of its own. It waits for the transaction's end, and brings it about if it hangs.
     async fn look(&self, mark: &Mark) -> Result<Option<bool>> {
-        let mut anew = db::connect(&self.pool.connect_options()).await?;
+        let mut anew = db::connect(self.links.options()).await?;
         sqlx::query("SELECT set_config('lock_timeout', $1, false)").bind(LOOK_MS).execute(&mut anew).await?;
         let text = "SELECT number FROM host_slot WHERE host = $1 AND slot = $2 FOR UPDATE";
         let found = sqlx::query(text).bind(&*mark.host).bind(mark.slot).fetch_optional(&mut anew).await;
@@ -135,7 +135,7 @@ impl Server {
             Err(error) => {
                 let code = error.as_database_error().and_then(|error| error.code());
                 if code.as_deref() == Some(LOCK_NOT_AVAILABLE) {
-                    end_process(&mut anew, mark.process).await?;
+                    db::end_process(&mut anew, mark.process).await?;
                 }
                 return Err(error.into());
             }
@@ -149,8 +149,8 @@ impl Server {
 impl ServerTx {
     /// When it returns, the transaction has happened. An error says whether it has not, or that nobody knows.
     pub(crate) async fn commit(self) -> Result<()> {
-        let Self { transaction, server, mark } = self;
-        let Err(error) = transaction.commit().await else { return Ok(()) };
+        let Self { link, server, mark } = self;
+        let Err(error) = link.commit().await else { return Ok(()) };
         let Some(mark) = mark else { return Err(error.into()) };
         match server.happened(&mark).await {
             Some(true) => Ok(()),
@@ -186,14 +186,6 @@ impl Clock for ServerClock {
     fn monotonic(&self) -> Duration {
         self.host.monotonic()
     }
-}
-
-/// Ends a process of the server that runs a transaction whose client has gone.
-async fn end_process(connection: &mut PgConnection, process: i32) -> Result<()> {
-    let text = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE pid = $1 AND datname = current_database() AND application_name = 'toolhost'";
-    sqlx::query(text).bind(process).execute(connection).await?;
-    Ok(())
 }
 
 /// Gives a host its slots.

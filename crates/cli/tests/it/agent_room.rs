@@ -138,6 +138,7 @@ impl<'a> Sitting<'a> {
             outcome,
             duration_ms: None,
             fence: String::new(),
+            trace: toolhost_contract::Trace::None,
         };
         self.house.store.audit().append(row).await.unwrap();
     }

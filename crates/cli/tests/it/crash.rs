@@ -124,3 +124,42 @@ async fn a_killed_host_leaves_no_process() {
         .collect();
     assert_eq!(events, ["started", "unknown"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_killed_call_for_records_the_next_start_says_what_became_of_it() {
+    let mut seed = Seed::of_this_run();
+    let story = format!("TOOLHOST_SEED={}", seed.value());
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let mut sent = 0;
+    for _ in 0..rounds().min(30) {
+        let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
+        for _ in 0..20 {
+            sent += 1;
+            let arguments = json!({
+                "title": format!("try {sent}."), "description": "d", "priority": "high", "acceptanceCriteria": ["a"],
+                "category": "functional",
+            });
+            let call = json!({ "name": "requirement_create", "arguments": arguments });
+            let (_, message) = host.message("tools/call", call);
+            host.send(&message).await;
+        }
+        for _ in 0..seed.below(20) {
+            let message = host.next_message().await.unwrap();
+            assert_eq!(message["result"]["isError"], false, "{story}: {message}");
+        }
+        host.kill().await;
+    }
+    let export = program.run(&["audit", "export"]).stdout;
+    let there = program.run(&["export"]).stdout;
+    let rows: Vec<Value> = export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut decided = 0;
+    for started in rows.iter().filter(|row| row["event"] == "started") {
+        let ended = rows.iter().find(|row| row["callId"] == started["callId"] && row["event"] != "started").unwrap();
+        let title = started["arguments"]["title"].as_str().unwrap();
+        assert_eq!(ended["event"], "finished", "{story}: {title}: {ended}");
+        assert_eq!(ended["outcome"]["ok"], there.contains(title), "{story}: {title}: {ended}");
+        decided += usize::from(ended["outcome"]["decided"] == true);
+    }
+    assert!(decided > 0, "{story}: in so many rounds, some call must have been under way");
+}

@@ -171,3 +171,34 @@ fn a_server_that_takes_no_changes_is_read_and_exported() {
     server.psql(&next_door, &format!("ALTER DATABASE {database} RESET default_transaction_read_only"));
     assert_eq!(program.run(&["ticket", "create", "again"]).code, Some(0));
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a shell sets the limit that the program under test then has")]
+fn a_limit_on_the_size_of_files_is_told_and_ends_nobody() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    assert_eq!(program.run(&["ticket", "create", "first"]).code, Some(0));
+    let limited = |arguments: &[&str]| {
+        let whole = program.command(arguments);
+        let mut command = Command::new("bash");
+        command.args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""]).arg(whole.get_program()).args(whole.get_args());
+        command.env_clear().envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir("/var/tmp").output().unwrap()
+    };
+    let verified = limited(&["audit", "verify"]);
+    assert_eq!(verified.status.code(), Some(0), "{verified:?}");
+    let refused = limited(&["ticket", "create", "no room"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let mcp = limited(&["mcp"]);
+    let said = String::from_utf8_lossy(&mcp.stderr);
+    assert!(mcp.status.code() == Some(1) && said.contains("ulimit -f"), "{mcp:?}");
+    // What is started has the usual disposition: bit 25 is neither ignored nor caught.
+    let inside = program.run(&["call", "bash", r#"{"command":"grep -E 'Sig(Ign|Cgt)' /proc/self/status"}"#]);
+    let masks: Vec<u64> = inside
+        .stdout
+        .split_whitespace()
+        .filter(|word| word.len() == 16)
+        .filter_map(|word| u64::from_str_radix(word, 16).ok())
+        .collect();
+    assert!(!masks.is_empty() && masks.iter().all(|mask| mask & (1 << 24) == 0), "{inside:?}");
+}

@@ -301,6 +301,7 @@ async fn an_unknown_answer_is_a_no() {
         outcome: None,
         duration_ms: None,
         fence: String::new(),
+        trace: toolhost_contract::Trace::None,
     };
     let answer = json!({ "say": "certainly", "allow": true });
     let change = toolhost_store::AskChange::Answer { number: 1, answer, by: "local".to_owned(), permit: None };

@@ -9,6 +9,7 @@ use super::{Entry, Event, Item};
 use crate::chain;
 use crate::db::{Tx, sql};
 use crate::error::{Error, Result};
+use crate::fate::trace_name;
 
 /// The row's canonical JSON (RFC 8785): its number and time, then all that the entry says.
 pub(super) fn body(row: &Entry, seq: i64, at_ms: i64) -> Result<String> {
@@ -82,12 +83,14 @@ pub(super) async fn insert(
 
 pub(super) async fn track_open(tx: &mut Tx, row: &Entry, host: &str) -> Result<()> {
     let query = match row.event {
-        Event::Started => sql("INSERT INTO open_call (project_id, call_id, host, tool) VALUES ($1, $2, $3, $4)
-             ON CONFLICT (project_id, call_id) DO UPDATE SET host = excluded.host, tool = excluded.tool")
+        Event::Started => sql("INSERT INTO open_call (project_id, call_id, host, tool, trace)
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (project_id, call_id)
+             DO UPDATE SET host = excluded.host, tool = excluded.tool, trace = excluded.trace")
         .bind(row.project_id)
         .bind(row.call_id.as_str())
         .bind(host)
-        .bind(&row.tool),
+        .bind(&row.tool)
+        .bind(trace_name(row.trace)),
         Event::Finished | Event::Unknown => sql("DELETE FROM open_call WHERE project_id = $1 AND call_id = $2")
             .bind(row.project_id)
             .bind(row.call_id.as_str()),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::error::DatabaseError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
-use toolhost_contract::{CallId, Clock};
+use toolhost_contract::{CallId, Clock, ErrorKind, Trace};
 
 use super::rows::{Head, body, heads, insert, track_open};
 use super::{Entry, Event, Item, Job, NOTE_DELAY, QUEUE_MAX};
@@ -16,6 +16,7 @@ use crate::asks::AskChange;
 use crate::chain;
 use crate::db::{Db, Tx, sql};
 use crate::error::{Error, Result};
+use crate::fate;
 use crate::outage::Outage;
 use crate::presence::Presence;
 use crate::server::{self, Mark};
@@ -363,7 +364,8 @@ impl Writer {
                     Err(error) => return Err(error),
                 }
             }
-            match self.write_row(tx, head, &item.entry, item.change.as_ref(), now).await {
+            let decided = decided(tx, &item.entry).await?;
+            match self.write_row(tx, head, decided.as_ref().unwrap_or(&item.entry), item.change.as_ref(), now).await {
                 Ok(()) => {}
                 // What went before it is written already, and only the whole transaction can take it back.
                 Err(error) if error.is_refusal() && item.before.is_some() => {
@@ -405,15 +407,16 @@ impl Writer {
     pub(super) async fn close_orphans(&mut self) -> Result<()> {
         let mut dead = Vec::new();
         // In one order everywhere, so that no two transactions wait for each other.
-        let open = sql("SELECT project_id, call_id, host, tool FROM open_call ORDER BY project_id, call_id");
+        let open = sql("SELECT project_id, call_id, host, tool, trace FROM open_call ORDER BY project_id, call_id");
         for row in open.read(&self.db).await? {
             let host: String = row.get("host")?;
             if !self.presence.is_alive(&host, &self.db).await? {
-                dead.push((row.get::<i64>("project_id")?, row.get::<String>("call_id")?, host, row.get("tool")?));
+                let (tool, trace): (String, String) = (row.get("tool")?, row.get("trace")?);
+                dead.push((row.get::<i64>("project_id")?, row.get::<String>("call_id")?, host, tool, trace));
             }
         }
         let mut hosts: BTreeSet<String> = self.presence.dead_with_slots(&self.db).await?.into_iter().collect();
-        hosts.extend(dead.iter().map(|(_, _, host, _)| host.clone()));
+        hosts.extend(dead.iter().map(|(_, _, host, _, _)| host.clone()));
         if hosts.is_empty() {
             return Ok(());
         }
@@ -426,7 +429,7 @@ impl Writer {
             }
         }
         let mut orphans = Vec::new();
-        for (project_id, call_id, host, tool) in dead {
+        for (project_id, call_id, host, tool, trace) in dead {
             if alive.contains(&host) {
                 continue;
             }
@@ -435,8 +438,12 @@ impl Writer {
             if take.bind(project_id).bind(&call_id).bind(&host).run(&mut tx).await? == 0 {
                 continue;
             }
+            // Its host writes nothing more, so what it has written is all.
+            let outcome = fate::outcome(&mut tx, (project_id, &call_id), &tool, &trace).await?;
+            let event = if outcome.is_some() { Event::Finished } else { Event::Unknown };
+            let unknown = || serde_json::json!({ "unknown": "the host ended while the call ran" });
             let entry = Entry {
-                event: Event::Unknown,
+                event,
                 call_id: CallId::new(call_id),
                 session_id: None,
                 user_id: 0,
@@ -447,15 +454,32 @@ impl Writer {
                 arguments: Value::Null,
                 digest: None,
                 decision: None,
-                outcome: Some(serde_json::json!({ "unknown": "the host ended while the call ran" })),
+                outcome: Some(outcome.unwrap_or_else(unknown)),
                 duration_ms: None,
                 fence: String::new(),
+                trace: Trace::None,
             };
             orphans.push(Item::new(entry, None));
         }
         self.write(&mut tx, &orphans).await?;
         tx.commit().await
     }
+}
+
+/// The last row of a call whose commit was in doubt, with what became of that. The row is written when the server answers
+/// again, and then it can be told.
+async fn decided(tx: &mut Tx, row: &Entry) -> Result<Option<Entry>> {
+    let kind = row.outcome.as_ref().and_then(|outcome| outcome.get("kind")).and_then(Value::as_str);
+    if row.event != Event::Finished || row.trace != Trace::Records || kind != Some(ErrorKind::Unknown.as_str()) {
+        return Ok(None);
+    }
+    // Who has the project's lock knows that the call's transaction has ended. Whoever works for long has it now, and the
+    // audit waits for nobody.
+    if !tx.try_lock_project(row.project_id).await? {
+        return Ok(None);
+    }
+    let outcome = fate::outcome(tx, (row.project_id, row.call_id.as_str()), &row.tool, fate::trace_name(row.trace));
+    Ok(outcome.await?.map(|outcome| Entry { outcome: Some(outcome), ..row.clone() }))
 }
 
 /// A row of a project that does not exist, or with a text that the server cannot hold (SQLSTATE 22…): it would be tried

@@ -4,20 +4,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use toolhost_contract::{BoxFuture, CallId, Fate, Journal, JournalError, Signal, Trace};
 
 use super::writer::{self, Job, Keep};
 use super::{Inner, Key, SessionRow, SessionState, StepRow};
-use crate::db::{Row, sql};
+use crate::db::sql;
 use crate::error::{Error, Result};
-use crate::packages::set_id;
-use crate::records::Kind;
-
-/// Records of a committed call that its caller is told of, and the bytes of a content beyond which it is left out.
-const COMMITTED_RECORDS_MAX: i64 = 20;
-const COMMITTED_CONTENT_BYTES_MAX: usize = 16 * 1024;
+use crate::fate;
 
 /// A session that this process runs. [`Held::release`] writes how it ended; dropped, this process may take it again.
 pub struct Held {
@@ -124,28 +119,22 @@ impl Held {
         if let Some(finished) = finished {
             let body: String = finished.get("body")?;
             let body: Value = serde_json::from_str(&body).unwrap_or_default();
-            return Ok(Fate::Ended(body.get("outcome").cloned().unwrap_or_default()));
+            let outcome = body.get("outcome").cloned().unwrap_or_default();
+            // Nobody saw the end of one whose row was decided later: what it left behind tells more than that row.
+            if outcome.get("decided").is_none() {
+                return Ok(Fate::Ended(outcome));
+            }
         }
         match trace {
             Trace::None => Ok(Fate::Unknown),
-            Trace::Files => self.logged(call, started.get("at_ms")?).await,
+            Trace::Files => {
+                let mut tx = self.inner.db.snapshot().await?;
+                let logged = fate::logged(&mut tx, (self.shared.key.0, call.as_str()), started.get("at_ms")?).await?;
+                Ok(logged.map_or(Fate::Unknown, |logged| if logged { Fate::Logged } else { Fate::Undone }))
+            }
             Trace::Records => self.committed(call).await,
             Trace::Deploy => Ok(Fate::Logged),
         }
-    }
-
-    /// Whether a call had come to its first change of a file, which is logged before it is made.
-    async fn logged(&self, call: &CallId, at_ms: i64) -> Result<Fate> {
-        let project = self.shared.key.0;
-        let text = "SELECT number FROM file_change WHERE project_id = $1 AND call_id = $2 LIMIT 1";
-        if !sql(text).bind(project).bind(call.as_str()).read(&self.inner.db).await?.is_empty() {
-            return Ok(Fate::Logged);
-        }
-        // The oldest changes are dropped when there are too many: the call's may be among those.
-        let text = "SELECT number FROM (SELECT min(number) AS number, min(at_ms) AS at_ms FROM file_change
-                 WHERE project_id = $1) oldest WHERE oldest.number > 1 AND oldest.at_ms > $2";
-        let dropped = !sql(text).bind(project).bind(at_ms).read(&self.inner.db).await?.is_empty();
-        Ok(if dropped { Fate::Unknown } else { Fate::Undone })
     }
 
     /// Whether the one transaction of a call was committed, and what it wrote.
@@ -155,22 +144,7 @@ impl Held {
         // that such a transaction has ended.
         let mut tx = self.inner.db.write().await?;
         tx.lock_project(project).await?;
-        let text = "SELECT kind, number, version, change, body FROM history
-             WHERE project_id = $1 AND call_id = $2 ORDER BY kind, number, version LIMIT $3";
-        let query = sql(text).bind(project).bind(call.as_str()).bind(COMMITTED_RECORDS_MAX);
-        let rows = query.all(&mut tx).await?;
-        let text = "SELECT moment, kind FROM package_change WHERE project_id = $1 AND call_id = $2 LIMIT 1";
-        let package = sql(text).bind(project).bind(call.as_str()).all(&mut tx).await?;
-        let mut wrote = rows.iter().map(written).collect::<Result<Vec<Value>>>()?;
-        for row in &package {
-            let (moment, kind): (i64, String) = (row.get("moment")?, row.get("kind")?);
-            wrote.push(json!({ "moment": moment, "change": kind }));
-        }
-        let text = "SELECT number FROM change_set WHERE project_id = $1 AND discarded_by = $2 ORDER BY number LIMIT $3";
-        let query = sql(text).bind(project).bind(call.as_str()).bind(COMMITTED_RECORDS_MAX);
-        for row in &query.all(&mut tx).await? {
-            wrote.push(json!({ "changeSetId": set_id(row.get("number")?), "change": "discard" }));
-        }
+        let wrote = fate::wrote(&mut tx, project, call.as_str()).await?;
         Ok(if wrote.is_empty() { Fate::Undone } else { Fate::Committed(wrote.into()) })
     }
 
@@ -178,20 +152,6 @@ impl Held {
         let writer = writer::of(&self.inner);
         writer.send(job).await.map_err(|_| JournalError::Failed("its writer has ended".to_owned()))
     }
-}
-
-/// A row of the history, as the caller is told of it.
-fn written(row: &Row) -> Result<Value> {
-    let (kind, number): (String, i64) = (row.get("kind")?, row.get("number")?);
-    let kind = Kind::parse(&kind).ok_or_else(|| Error::Row(format!("`{kind}` is no kind of record")))?;
-    let (version, change): (i64, String) = (row.get("version")?, row.get("change")?);
-    let mut told = json!({ "id": kind.id(number).to_string(), "version": version, "change": change });
-    let body: String = row.get("body")?;
-    if body.len() <= COMMITTED_CONTENT_BYTES_MAX {
-        let damaged = |e: serde_json::Error| Error::Row(format!("a content in the history: {e}"));
-        told["content"] = serde_json::from_str(&body).map_err(damaged)?;
-    }
-    Ok(told)
 }
 
 impl Drop for Held {

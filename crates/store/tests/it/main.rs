@@ -8,6 +8,7 @@ mod chain;
 mod checkup;
 mod claims;
 mod crowd;
+mod decided;
 mod file_log;
 mod hostile;
 mod killed;

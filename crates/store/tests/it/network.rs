@@ -11,6 +11,9 @@ use crate::proxy::{Loss, Proxy};
 use crate::shelf::entry;
 use crate::things::requirement;
 
+/// No test waits longer for anything.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// A database, a bad network before it, and a host behind that.
 async fn behind_a_network() -> Option<(Place, Proxy, Room)> {
     let place = Place::postgres()?;
@@ -145,6 +148,52 @@ async fn a_host_whose_connections_are_half_open_keeps_its_place() {
     }
     here.desk().create(requirement("and works"), 0, None).await.unwrap();
     assert!(place.verify().await.problems.is_empty());
+}
+
+/// What nobody waits for any longer than this hangs.
+async fn comes<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.expect("it hangs")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_dead_without_a_word_keep_nobody_waiting() {
+    let Some((place, proxy, here)) = behind_a_network().await else { return };
+    let (desk, audit) = (here.desk(), here.store.audit());
+    desk.create(requirement("first"), 0, None).await.unwrap();
+    audit.append(entry(here.project, Event::Started, "open")).await.unwrap();
+    // In the middle of a change, which holds the project's lock.
+    let runtime = tokio::runtime::Handle::current();
+    let meanwhile = |requirement: &mut Requirement| {
+        requirement.title = "lost".to_owned();
+        proxy.forget();
+        Ok(())
+    };
+    let told = ToolError::from(comes(desk.update("REQ-001", &Edit::default(), meanwhile)).await.unwrap_err());
+    assert!(told.kind == ErrorKind::Io && told.message.contains("nothing was changed"), "{told:?}");
+    assert_eq!(comes(desk.create(requirement("second"), 0, None)).await.unwrap().id, "REQ-002");
+    // While nobody does anything: more calls than there are connections.
+    proxy.forget();
+    let many: Vec<_> = (0..20)
+        .map(|n| {
+            let desk = here.desk();
+            runtime.spawn(async move { desk.create(requirement(&format!("many {n}")), 0, None).await })
+        })
+        .collect();
+    comes(audit.append(entry(here.project, Event::Finished, "open"))).await.unwrap();
+    for one in many {
+        comes(one).await.unwrap().unwrap();
+    }
+    assert_eq!(comes(desk.all::<Requirement>(None)).await.unwrap().len(), 22);
+    for (loss, title) in [(Loss::AnswerSilently, "written"), (Loss::RequestSilently, "not written")] {
+        proxy.lose_next(loss);
+        let created = comes(desk.create(requirement(title), 0, None)).await;
+        assert_eq!(created.is_ok(), loss == Loss::AnswerSilently, "{loss:?}: {created:?}");
+    }
+    assert_eq!(events(&here).await, pairs(&[("open", "started"), ("open", "finished")]));
+    let there = titles(&place).await;
+    assert!(there.contains(&"written".to_owned()) && !there.contains(&"not written".to_owned()), "{there:?}");
+    proxy.forget();
+    comes(here.store.close()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

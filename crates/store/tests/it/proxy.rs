@@ -16,6 +16,10 @@ pub(crate) enum Loss {
     Request,
     /// It never arrives, and the server does not hear that the client has gone.
     RequestUnnoticed,
+    /// The server does it, and nothing is heard of it: neither an answer nor an end of the connection.
+    AnswerSilently,
+    /// It never arrives, and neither end hears anything.
+    RequestSilently,
 }
 
 /// The way to a server, by a port of its own.
@@ -35,6 +39,8 @@ struct Orders {
     cut: watch::Sender<u32>,
     /// The server notices that those are gone.
     noticed: watch::Sender<u32>,
+    /// Nothing that is sent on the connections there are arrives any more, and nobody hears of it.
+    forgotten: watch::Sender<u32>,
 }
 
 impl Proxy {
@@ -44,8 +50,8 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("{head}@{}/{database}", listener.local_addr().unwrap());
         let (refuses, then_refuses) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (cut, noticed) = (watch::Sender::new(0), watch::Sender::new(0));
-        let orders = Arc::new(Orders { next: Mutex::default(), refuses, then_refuses, cut, noticed });
+        let (cut, noticed, forgotten) = (watch::Sender::new(0), watch::Sender::new(0), watch::Sender::new(0));
+        let orders = Arc::new(Orders { next: Mutex::default(), refuses, then_refuses, cut, noticed, forgotten });
         tokio::spawn(accept(listener, to.to_owned(), Arc::clone(&orders)));
         Self { url, orders }
     }
@@ -70,6 +76,11 @@ impl Proxy {
         self.orders.cut.send_modify(|cuts| *cuts += 1);
     }
 
+    /// All connections go on for both ends, and carry nothing any more, as after a router has forgotten them.
+    pub(crate) fn forget(&self) {
+        self.orders.forgotten.send_modify(|times| *times += 1);
+    }
+
     /// The server notices the connections that have ended.
     pub(crate) fn notice(&self) {
         self.orders.noticed.send_modify(|notices| *notices += 1);
@@ -89,6 +100,7 @@ async fn accept(listener: TcpListener, to: String, orders: Arc<Orders>) {
 async fn carry(mut client: TcpStream, mut server: TcpStream, orders: Arc<Orders>) {
     let (mut up, mut down) = (vec![0; 65536], vec![0; 65536]);
     let (mut cut, mut noticed) = (orders.cut.subscribe(), orders.noticed.subscribe());
+    let mut forgotten = orders.forgotten.subscribe();
     loop {
         tokio::select! {
             read = client.read(&mut up) => {
@@ -107,6 +119,12 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, orders: Arc<Orders>
                         let _ = server.read(&mut down).await;
                         return;
                     }
+                    Some(Loss::AnswerSilently) => {
+                        server.write_all(sent).await.unwrap();
+                        let _ = server.read(&mut down).await;
+                        return swallow(client, server).await;
+                    }
+                    Some(Loss::RequestSilently) => return swallow(client, server).await,
                     Some(Loss::Request) => return,
                     Some(Loss::RequestUnnoticed) => {
                         drop(client);
@@ -126,6 +144,15 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, orders: Arc<Orders>
                 let _ = noticed.changed().await;
                 return;
             }
+            _ = forgotten.changed() => return swallow(client, server).await,
         }
     }
+}
+
+/// Takes what both ends send, and what becomes of them, and tells nobody.
+async fn swallow(mut client: TcpStream, mut server: TcpStream) {
+    let (mut nobody, mut either) = (tokio::io::sink(), tokio::io::sink());
+    let _ = tokio::join!(tokio::io::copy(&mut client, &mut nobody), tokio::io::copy(&mut server, &mut either));
+    // Held until the end of the test: an end would be heard.
+    std::future::pending::<()>().await;
 }

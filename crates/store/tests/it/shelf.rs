@@ -93,5 +93,6 @@ pub(crate) fn entry(project_id: i64, event: Event, call: &str) -> Entry {
         outcome: if event == Event::Finished { Some(json!({ "ok": true })) } else { None::<Value> },
         duration_ms: Some(3),
         fence: "full".to_owned(),
+        trace: toolhost_contract::Trace::None,
     }
 }
