@@ -204,6 +204,13 @@ impl LocalExecutor {
             tracing::error!(%error, "a former host's commands");
         }
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
+        let temp = room.config.temp.clone();
+        // Beside whatever comes: it may be much.
+        std::thread::spawn(move || {
+            if let Err(error) = crate::remover::sweep(&temp, crate::fence::TEMP_PREFIX) {
+                tracing::warn!(%error, "what killed hosts have left in the temporary folder");
+            }
+        });
         Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, places, deployment })
     }
 
