@@ -9,6 +9,7 @@ mod known;
 mod model;
 mod print;
 mod settings;
+mod signals;
 mod terminal;
 mod wire;
 

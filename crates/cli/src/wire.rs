@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, CallId, Caller, CallerKind, Clock, Facts, IdSource, RandomIds, Scope, SystemClock};
 use toolhost_host::{Asking, Gate, GateConfig, Members, Person, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
@@ -286,22 +285,6 @@ async fn tightening(executor: &dyn Executor, registry: &Registry) -> anyhow::Res
         Err(SandboxError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error).with_context(|| format!("{POLICY_FILE} of the project cannot be read")),
     }
-}
-
-/// Cancelled when somebody ends this process by Ctrl-C or SIGTERM: what is under way then ends, and is written down.
-pub(crate) fn ended_by_signal() -> CancellationToken {
-    let token = CancellationToken::new();
-    let cancel = token.clone();
-    tokio::spawn(async move {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-        }
-        cancel.cancel();
-    });
-    token
 }
 
 /// Does what a person asked for without a tool, between its two rows of the audit. If the first cannot be written,

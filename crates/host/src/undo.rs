@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use similar::TextDiff;
 use toolhost_contract::{Call, CallId, ErrorKind, ToolError, visible_line};
 use toolhost_sandbox::{
     BoxFuture, ChangeLog, DeployState, EntryKind, Error as SandboxError, FORMER_BYTES_MAX, FileChange, Present,
@@ -24,6 +23,8 @@ const UNKEPT: &str = "unkept";
 /// Stands for the hash of a folder that was made on the way.
 const FOLDER: &str = "folder";
 
+/// Lines around a change that are shown with it.
+const DIFF_CONTEXT_LINES: usize = 3;
 /// What a caller hears of a failure that is the operator's alone.
 const UNTOLD: &str = "the host's database failed; the operator finds the cause in the log";
 
@@ -363,10 +364,7 @@ async fn look(workspace: &Workspace, path: &str) -> Result<Result<Real, String>,
 fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
     let path = visible_line(path);
     match (decode(before), decode(after)) {
-        (Some(before), Some(after)) => TextDiff::from_lines(&before.text, &after.text)
-            .unified_diff()
-            .header(&format!("a/{path}"), &format!("b/{path}"))
-            .to_string(),
+        (Some(before), Some(after)) => toolhost_sandbox::diff(&path, &before.text, &after.text, DIFF_CONTEXT_LINES),
         _ => format!("{path}: {} bytes become {}\n", before.len(), after.len()),
     }
 }

@@ -170,7 +170,7 @@ pub struct Listing {
     pub total: usize,
     /// More entries follow the last one.
     pub more: bool,
-    /// Entries beyond the walk's limit were not looked at.
+    /// Entries beyond the walk's limit, too deep or in closed folders were not looked at.
     pub cut: bool,
 }
 
@@ -210,6 +210,8 @@ pub struct SearchPage {
     pub more: bool,
     /// The limit on matches was reached, so `total` is a lower bound.
     pub cut: bool,
+    /// Something was not looked at: it is too deep or closed, or has too long a line.
+    pub unseen: bool,
 }
 
 impl EntryKind {

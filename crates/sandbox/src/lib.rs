@@ -52,7 +52,7 @@ pub use output::{CAPTURE_BYTES_DEFAULT, Captured};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, POLICY_FILE, PathError, WsPath, is_git_internal};
 pub use remover::remove_folder;
 pub use shell::{Analyzed, SimpleCommand, Word, analyze};
-pub use text::{Decoded, Encoding, decode, encode};
+pub use text::{Decoded, Encoding, decode, diff, encode};
 
 /// The signal that comes with a write beyond a limit on the size of files.
 #[must_use]

@@ -221,6 +221,13 @@ impl LocalExecutor {
             tracing::error!(%error, "a former host's commands");
         }
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
+        let temp = room.config.temp.clone();
+        // Beside whatever comes: it may be much.
+        std::thread::spawn(move || {
+            if let Err(error) = crate::remover::sweep(&temp, crate::fence::TEMP_PREFIX) {
+                tracing::warn!(%error, "what killed hosts have left in the temporary folder");
+            }
+        });
         Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, places, deployment })
     }
 
@@ -251,7 +258,10 @@ impl LocalExecutor {
         let room = Arc::clone(&self.room);
         let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
         let flag = Arc::clone(&stop.0);
+        // Never closed. It is held until the walk has ended, also where nobody waits for it any more.
+        let turn = WALKS.acquire().await.ok();
         self.on_files(move |tree| {
+            let _turn = turn;
             work(&Walk { tree, root: &room.root, threads: room.config.limits.walk_threads, stop: &flag })
         })
         .await
@@ -370,6 +380,9 @@ impl LocalExecutor {
         Ok((held, Some(places)))
     }
 }
+
+/// Walks at once in this process: each has threads of its own, and each thread room for a long line.
+static WALKS: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(2);
 
 /// Tells a walk that nobody waits for it any more.
 struct StopOnDrop(Arc<AtomicBool>);

@@ -10,11 +10,16 @@ use std::io::{Error, Result};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Most files and folders that one removal takes away; what has more stays and is an error.
 pub(crate) const REMOVED_ENTRIES_MAX: u64 = 5_000_000;
+
+/// How a folder is opened to be locked.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// How often a folder is made anew that was swept as it was made.
+const TRIES: usize = 10;
 
 /// Removes what is at `name` in `parent`: a file, a link or a whole tree. Nothing there is as good.
 ///
@@ -154,23 +159,51 @@ fn open_folder(parent: impl AsFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(&handle, c".", flags, Mode::empty())
 }
 
-/// A private temporary folder of one command, removed with whatever the command left there when this is dropped.
+/// A private temporary folder of one command, removed with whatever the command left there when this is dropped, or by
+/// [`sweep`] when its host was killed.
 pub(crate) struct Scratch {
     parent: PathBuf,
     name: String,
+    /// The folder itself, locked for as long as this host uses it.
+    _lock: OwnedFd,
 }
 
 impl Scratch {
     /// Makes `<parent>/<prefix><random>`, readable by its owner alone.
     pub(crate) fn new(parent: &Path, prefix: &str) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?.keep();
-        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        Ok(Self { parent: parent.to_owned(), name })
+        for _ in 0..TRIES {
+            let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?.keep();
+            // Another host may have swept it before it was locked.
+            let Ok(lock) = rustix::fs::open(&folder, FOLDER, Mode::empty()) else { continue };
+            let locked = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_ok();
+            if locked && rustix::fs::fstat(&lock)?.st_nlink > 0 {
+                let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+                return Ok(Self { parent: parent.to_owned(), name, _lock: lock });
+            }
+        }
+        Err(Error::other("another host removes each new temporary folder"))
     }
 
     pub(crate) fn path(&self) -> PathBuf {
         self.parent.join(&self.name)
     }
+}
+
+/// Removes the folders of that prefix in `parent` that hosts of this user have left because they were killed.
+pub(crate) fn sweep(parent: &Path, prefix: &str) -> Result<()> {
+    let parent = rustix::fs::open(parent, FOLDER, Mode::empty())?;
+    let user = rustix::process::geteuid();
+    for entry in Dir::read_from(&parent)? {
+        let entry = entry?;
+        let Some(name) = entry.file_name().to_str().ok().filter(|name| name.starts_with(prefix)) else { continue };
+        let Ok(folder) = rustix::fs::openat(&parent, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) else { continue };
+        // A host that is root gives the folder to the user whom its command becomes.
+        let own = user.is_root() || rustix::fs::fstat(&folder)?.st_uid == user.as_raw();
+        if own && rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove_tree(&parent, name)?;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Scratch {
@@ -204,6 +237,23 @@ mod tests {
     fn room() -> Scratch {
         // In memory: the trees of these tests are large.
         Scratch::new(Path::new("/dev/shm"), "remover-").unwrap()
+    }
+
+    #[test]
+    fn what_a_dead_host_has_left_is_swept_and_what_a_live_one_uses_stays() {
+        let room = room();
+        let alive = Scratch::new(&room.path(), "run-").unwrap();
+        let dead = room.path().join("run-dead");
+        std::fs::create_dir_all(dead.join("a/b")).unwrap();
+        std::fs::create_dir(room.path().join("other")).unwrap();
+        std::fs::create_dir(room.path().join("outside")).unwrap();
+        symlink(room.path().join("outside"), room.path().join("run-link")).unwrap();
+        sweep(&room.path(), "run-").unwrap();
+        let there = |name: &str| room.path().join(name).exists();
+        assert!(!dead.exists() && alive.path().exists() && there("other") && there("outside") && there("run-link"));
+        let left = alive.path();
+        drop(alive);
+        assert!(!left.exists());
     }
 
     fn handle(folder: &Path) -> OwnedFd {

@@ -4,6 +4,7 @@
 //! therefore runs on a thread that has given up (Landlock) everything but reading the workspace, and what it found is
 //! looked at again through the handle.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,16 +23,16 @@ use crate::path::WsPath;
 
 /// Most entries one walk looks at.
 pub(crate) const WALK_ENTRIES_MAX: usize = 1_000_000;
-/// Most matching lines one search keeps.
+/// Most matching lines one search counts.
 pub(crate) const SEARCH_MATCHES_MAX: usize = 50_000;
-/// Most bytes of matching lines and their context that one search keeps.
-const SEARCH_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most bytes of matching lines and their context on one page, unless a single one has more.
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Largest ignore file that is respected.
 pub(crate) const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 /// Most bytes shown of one line.
 const LINE_BYTES_MAX: usize = 1_000;
 /// Longest line the searcher buffers.
-const SEARCH_HEAP_BYTES: usize = 16 * 1024 * 1024;
+const SEARCH_HEAP_BYTES: usize = 4 * 1024 * 1024;
 
 /// One walk over the workspace.
 pub(crate) struct Walk<'a> {
@@ -48,18 +49,18 @@ impl Walk<'_> {
         let glob = query.pattern.as_deref().map(BelowGlob::new).transpose()?;
         let base = self.base(&query.path);
         let found: Mutex<Vec<(String, EntryKind)>> = Mutex::new(Vec::new());
-        let seen = AtomicUsize::new(0);
+        let (seen, unseen) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (mut builder, doubts) = self.builder(&base, query.include_hidden, query.include_ignored)?;
         builder.max_depth(query.depth_max);
         fenced(self.tree, || {
             builder.build_parallel().run(|| {
                 let mut local = Batch { found: &found, items: Vec::new() };
-                let (glob, base, seen) = (&glob, &base, &seen);
+                let (glob, base, seen, unseen) = (&glob, &base, &seen, &unseen);
                 Box::new(move |entry| {
                     if self.stop.load(Ordering::Relaxed) || seen.fetch_add(1, Ordering::Relaxed) > WALK_ENTRIES_MAX {
                         return WalkState::Quit;
                     }
-                    if let Some((entry, below, path)) = self.seen(entry, base)
+                    if let Some((entry, below, path)) = self.seen(entry, base, unseen)
                         && glob.as_ref().is_none_or(|g| g.matches(below.as_path()))
                     {
                         local.items.push((path, kind_of(&entry)));
@@ -76,7 +77,7 @@ impl Walk<'_> {
         let page = all.get(first..).unwrap_or_default();
         let mut looker = Looker { tree: self.tree, folder: None };
         let entries = page.iter().take(query.limit).filter_map(|(path, kind)| looker.entry(path, *kind)).collect();
-        let cut = seen.load(Ordering::Relaxed) > WALK_ENTRIES_MAX;
+        let cut = seen.load(Ordering::Relaxed) > WALK_ENTRIES_MAX || unseen.load(Ordering::Relaxed);
         Ok(Listing { entries, total, more: page.len() > query.limit, cut })
     }
 
@@ -88,25 +89,29 @@ impl Walk<'_> {
             Err(Error::NotFolder { .. }) => (self.base(&query.path), true),
             Err(e) => return Err(e),
         };
-        let found: Mutex<Vec<MatchLine>> = Mutex::new(Vec::new());
-        let (count, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let files = AtomicUsize::new(0);
+        let page = Mutex::new(Page { query, kept: BTreeMap::new(), bytes: 0, end: None });
+        let (count, files) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let unseen = AtomicBool::new(false);
         let search_one = |searcher: &mut Searcher, path: &WsPath| {
             let mut sink = Lines {
                 path: path.as_str(),
-                found: Vec::new(),
+                page: &page,
+                current: None,
                 pending: Vec::new(),
+                any: false,
+                context: query.context,
                 count: &count,
-                bytes: &bytes,
                 stop: self.stop,
             };
             if let Ok((file, _)) = self.tree.open_regular(path) {
-                // A file that vanished or is not text is passed over, as ripgrep does.
-                let _ = searcher.search_file(&matcher, &file, &mut sink);
+                // A file that is not text is passed over, as ripgrep does; one with too long a line is told.
+                if searcher.search_file(&matcher, &file, &mut sink).is_err() {
+                    unseen.store(true, Ordering::Relaxed);
+                }
             }
-            if !sink.found.is_empty() {
+            sink.keep();
+            if sink.any {
                 files.fetch_add(1, Ordering::Relaxed);
-                lock(&found).append(&mut sink.found);
             }
         };
         if single {
@@ -118,12 +123,12 @@ impl Walk<'_> {
             fenced(self.tree, || {
                 builder.build_parallel().run(|| {
                     let mut searcher = searcher(query.context);
-                    let (glob, base, count, search_one) = (&glob, &base, &count, &search_one);
+                    let (glob, base, count, search_one, unseen) = (&glob, &base, &count, &search_one, &unseen);
                     Box::new(move |entry| {
                         if self.stop.load(Ordering::Relaxed) || count.load(Ordering::Relaxed) >= SEARCH_MATCHES_MAX {
                             return WalkState::Quit;
                         }
-                        if let Some((entry, below, path)) = self.seen(entry, base)
+                        if let Some((entry, below, path)) = self.seen(entry, base, unseen)
                             && kind_of(&entry) == EntryKind::File
                             && glob.as_ref().is_none_or(|g| g.matches(below.as_path()))
                             && let Ok(path) = WsPath::parse(&path)
@@ -136,9 +141,16 @@ impl Walk<'_> {
             });
             doubts.check()?;
         }
-        let all = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let cut = count.load(Ordering::Relaxed) >= SEARCH_MATCHES_MAX;
-        Ok(page_of(all, query, files.into_inner(), cut))
+        let mut page = lock(&page);
+        let total = count.load(Ordering::Relaxed);
+        Ok(SearchPage {
+            matches: std::mem::take(&mut page.kept).into_values().map(|(found, _)| found).collect(),
+            total,
+            files_with_matches: files.load(Ordering::Relaxed),
+            more: page.end.is_some(),
+            cut: total >= SEARCH_MATCHES_MAX,
+            unseen: unseen.load(Ordering::Relaxed),
+        })
     }
 
     fn check_folder(&self, path: &WsPath) -> Result<()> {
@@ -188,7 +200,14 @@ impl Walk<'_> {
         &self,
         entry: std::result::Result<DirEntry, ignore::Error>,
         base: &Path,
+        unseen: &AtomicBool,
     ) -> Option<(DirEntry, PathBuf, String)> {
+        if let Err(error) = &entry
+            && error.io_error().is_none_or(|error| error.kind() != std::io::ErrorKind::NotFound)
+        {
+            // Too deep for a path of the kernel's, or closed.
+            unseen.store(true, Ordering::Relaxed);
+        }
         let entry = entry.ok().filter(|e| e.depth() > 0)?;
         let below = entry.path().strip_prefix(base).ok()?.to_owned();
         let path = entry.path().strip_prefix(self.root).ok()?.to_str()?.to_owned();
@@ -333,47 +352,83 @@ fn searcher(context: usize) -> Searcher {
         .build()
 }
 
-/// Collects the matches of one file with their context.
-struct Lines<'a> {
-    path: &'a str,
-    found: Vec<MatchLine>,
-    pending: Vec<String>,
-    count: &'a AtomicUsize,
-    bytes: &'a AtomicUsize,
-    stop: &'a AtomicBool,
+/// The matches of one page, by place: the first ones of those that come after the page before. However many are found,
+/// no more are kept than one answer holds.
+struct Page<'a> {
+    query: &'a SearchQuery,
+    kept: BTreeMap<(String, u64), (MatchLine, usize)>,
+    bytes: usize,
+    /// The first place that is on a later page.
+    end: Option<(String, u64)>,
 }
 
-impl Lines<'_> {
-    /// Past the limit on bytes there are as many matches as there may be.
-    fn keep(&self, bytes: usize) {
-        let kept = bytes.min(LINE_BYTES_MAX);
-        if self.bytes.fetch_add(kept, Ordering::Relaxed) + kept > SEARCH_BYTES_MAX {
-            self.count.fetch_max(SEARCH_MATCHES_MAX, Ordering::Relaxed);
+impl Page<'_> {
+    /// Whether a match there is on this page, as far as is known.
+    fn wants(&self, path: &str, line: u64) -> bool {
+        let after = self.query.after.as_ref();
+        after.is_none_or(|(last, at)| (path, line) > (last, *at))
+            && self.end.as_ref().is_none_or(|(next, at)| (path, line) < (next, *at))
+    }
+
+    fn add(&mut self, found: MatchLine) {
+        if !self.wants(&found.path, found.line) {
+            return;
+        }
+        let context = found.before.iter().chain(&found.later);
+        let bytes = found.path.len() + found.text.len() + context.map(String::len).sum::<usize>();
+        self.bytes += bytes;
+        self.kept.insert((found.path.clone(), found.line), (found, bytes));
+        while self.kept.len() > self.query.limit || (self.bytes > PAGE_BYTES_MAX && self.kept.len() > 1) {
+            let Some((place, (_, bytes))) = self.kept.pop_last() else { break };
+            self.bytes -= bytes;
+            // What comes later is not on this page either, however short it is.
+            self.end = Some(place);
         }
     }
 }
 
-impl Sink for Lines<'_> {
+/// Counts the matches of one file, and keeps with their context those of the page.
+struct Lines<'a, 'q> {
+    path: &'a str,
+    page: &'a Mutex<Page<'q>>,
+    current: Option<MatchLine>,
+    pending: Vec<String>,
+    any: bool,
+    context: usize,
+    count: &'a AtomicUsize,
+    stop: &'a AtomicBool,
+}
+
+impl Lines<'_, '_> {
+    fn keep(&mut self) {
+        if let Some(found) = self.current.take() {
+            lock(self.page).add(found);
+        }
+    }
+}
+
+impl Sink for Lines<'_, '_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, line: &SinkMatch<'_>) -> std::result::Result<bool, Self::Error> {
-        self.found.push(MatchLine {
-            path: self.path.to_owned(),
-            line: line.line_number().unwrap_or(0),
-            text: shown(line.bytes()),
-            before: std::mem::take(&mut self.pending),
-            later: Vec::new(),
-        });
+        self.keep();
+        self.any = true;
+        let number = line.line_number().unwrap_or(0);
+        let before = std::mem::take(&mut self.pending);
+        if lock(self.page).wants(self.path, number) {
+            let text = shown(line.bytes());
+            self.current =
+                Some(MatchLine { path: self.path.to_owned(), line: number, text, before, later: Vec::new() });
+        }
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        self.keep(line.bytes().len());
         Ok(count < SEARCH_MATCHES_MAX && !self.stop.load(Ordering::Relaxed))
     }
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> std::result::Result<bool, Self::Error> {
-        self.keep(line.bytes().len());
-        match (line.kind(), self.found.last_mut()) {
+        match (line.kind(), &mut self.current) {
             (SinkContextKind::After, Some(last)) => last.later.push(shown(line.bytes())),
-            _ => self.pending.push(shown(line.bytes())),
+            (SinkContextKind::Before, _) if self.pending.len() < self.context => self.pending.push(shown(line.bytes())),
+            _ => {}
         }
         Ok(true)
     }
@@ -391,16 +446,4 @@ fn shown(line: &[u8]) -> String {
         return String::from_utf8_lossy(line).into_owned();
     }
     format!("{} [... {} more bytes]", String::from_utf8_lossy(&line[..LINE_BYTES_MAX]), line.len() - LINE_BYTES_MAX)
-}
-
-fn page_of(mut all: Vec<MatchLine>, query: &SearchQuery, files_with_matches: usize, cut: bool) -> SearchPage {
-    all.sort_unstable_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
-    let total = all.len();
-    let first = match &query.after {
-        Some((path, line)) => all.partition_point(|m| (&m.path, m.line) <= (path, *line)),
-        None => 0,
-    };
-    let matches: Vec<MatchLine> = all.drain(first.min(total)..).take(query.limit).collect();
-    let more = total.saturating_sub(first) > matches.len();
-    SearchPage { matches, total, files_with_matches, more, cut }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toolhost_contract::SystemClock;
 use toolhost_store::{Filter, Project, Reader, Role, Row};
 
-use super::checkpoint::{self, Checkpoint};
+use super::checkpoint::{self, Checkpoint, End};
 
 use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::settings::{Resolved, Settings};
@@ -32,10 +32,18 @@ enum Command {
     /// Show the last rows
     Show(Show),
     /// Follow the hash chain and name every row that was changed or is missing
+    ///
+    /// By itself the chain cannot tell what somebody did who may write the database: a chain that was rebuilt with all its
+    /// hashes; what was edited outside it, such as the text of an ask, an older version of a record or what a file held; a
+    /// tail that was cut off together with all that later calls left behind. Keep checkpoints or exports of the audit on
+    /// another machine, where no agent and no host writes, and compare with --against.
     Verify {
         /// Compare with what was written earlier, an audit export or a checkpoint
         #[arg(long, value_name = "FILE")]
         against: Option<PathBuf>,
+        /// Compare with what is there of an export that was cut off or has no line `end`
+        #[arg(long, requires = "against")]
+        partial: bool,
     },
     /// Print where the chain ends, signed; keep it elsewhere for `verify --against`
     Checkpoint {
@@ -80,8 +88,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let reader = store.reader();
     let code = match args.command {
         Command::Show(show) => self::show(&reader, project.id, show, settings.json).await,
-        Command::Verify { against } => {
-            let former = against.map(|path| checkpoint::former(&path, &project.name, &resolved.audit_key)).transpose();
+        Command::Verify { against, partial } => {
+            let former = |path: PathBuf| checkpoint::former(&path, &project.name, &resolved.audit_key, partial);
+            let former = against.map(former).transpose();
             match former {
                 Ok(former) => verify(&reader, project.id, former, settings.json).await,
                 Err(error) => Err(error),
@@ -231,16 +240,19 @@ async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyho
         None => Box::new(std::io::BufWriter::new(std::io::stdout())),
     };
     let mut after_seq = 0;
-    let mut count: u64 = 0;
+    let mut end = End::default();
     loop {
         let rows = reader.audit(project, &Filter { after_seq, limit: EXPORT_PAGE_ROWS, ..Filter::default() }).await?;
         let Some(last) = rows.last() else { break };
         after_seq = last.seq;
         for row in &rows {
-            writeln!(sink, "{}", whole(row))?;
-            count += 1;
+            let line = whole(row).to_string();
+            end.add(&line);
+            writeln!(sink, "{line}")?;
         }
     }
+    let count = end.rows;
+    writeln!(sink, "{}", end.line())?;
     sink.flush()?;
     if let Some(path) = output {
         print::note(format_args!("{count} rows written to {}", path.display()));

@@ -76,7 +76,7 @@ pub(super) async fn make(
     if watched {
         hooks.progress = Arc::new(print::Running);
     }
-    hooks.cancel = wire::ended_by_signal();
+    hooks.cancel = crate::signals::ended_by_signal();
     if terminal::is_there() {
         hooks.presenter =
             Some(Arc::new(Terminal::new(host.person(), host.gate.queue().clone(), Some(Arc::clone(&host.registry)))));

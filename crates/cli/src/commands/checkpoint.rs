@@ -6,13 +6,17 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// Block of SHA-256, bytes.
 const BLOCK: usize = 64;
 /// Longest line of an export of the audit, bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Why an export proves nothing of what is missing in it.
+const NOT_WHOLE: &str = "the export is not whole: rows are missing or were changed, or its last line `end` is gone. \
+                         `--partial` compares what is there";
 
 /// Where a chain ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,18 +60,50 @@ impl Checkpoint {
     }
 }
 
-/// The rows that a file says were there, by number: a checkpoint's one, or all of an export.
-pub(super) fn former(path: &Path, project: &str, key_file: &Path) -> anyhow::Result<BTreeMap<i64, String>> {
+/// What is in an export of the audit, for its last line: without it an export that was cut off looks whole.
+#[derive(Default)]
+pub(super) struct End {
+    pub(super) rows: u64,
+    hash: Sha256,
+}
+
+impl End {
+    pub(super) fn add(&mut self, line: &str) {
+        self.rows += 1;
+        self.hash.update(line);
+        self.hash.update("\n");
+    }
+
+    pub(super) fn line(self) -> Value {
+        json!({ "line": "end", "rows": self.rows, "sha256": hex::encode(self.hash.finalize()) })
+    }
+}
+
+/// The rows that a file says were there, by number: those of checkpoints, or all of an export.
+pub(super) fn former(
+    path: &Path,
+    project: &str,
+    key_file: &Path,
+    partial: bool,
+) -> anyhow::Result<BTreeMap<i64, String>> {
     let file = std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let mut rows = BTreeMap::new();
-    for (n, line) in std::io::BufReader::new(file).lines().enumerate() {
+    // Of an export that has not ended yet; and whether there was anything that ends.
+    let (mut open, mut whole) = (End::default(), false);
+    let mut lines = std::io::BufReader::new(file).lines().enumerate().peekable();
+    while let Some((n, line)) = lines.next() {
         let at = || format!("{}, line {}", path.display(), n + 1);
         let line = line.with_context(at)?;
         ensure!(line.len() <= LINE_BYTES_MAX, "{}: it is longer than {LINE_BYTES_MAX} bytes", at());
         if line.trim().is_empty() {
             continue;
         }
-        let value: Value = serde_json::from_str(&line).with_context(at)?;
+        let value: Value = match serde_json::from_str(&line) {
+            Ok(value) => value,
+            // It was cut within its last line.
+            Err(_) if partial && lines.peek().is_none() => break,
+            Err(error) => return Err(error).with_context(at),
+        };
         if value.get("checkpoint").is_some() {
             let checkpoint: Checkpoint = serde_json::from_value(value).with_context(at)?;
             checkpoint.check(project, key_file).with_context(at)?;
@@ -75,14 +111,23 @@ pub(super) fn former(path: &Path, project: &str, key_file: &Path) -> anyhow::Res
             if checkpoint.rows > 0 {
                 rows.insert(checkpoint.rows, checkpoint.hash);
             }
+            whole = true;
+            continue;
+        }
+        if value.get("line").is_some() {
+            let is_so = std::mem::take(&mut open).line() == value;
+            ensure!(is_so || partial, "{}: {NOT_WHOLE}", at());
+            whole = true;
             continue;
         }
         let (seq, hash) = (value.get("seq").and_then(Value::as_i64), value.get("hash").and_then(Value::as_str));
         let (Some(seq), Some(hash)) = (seq, hash) else {
             bail!("{}: it is neither a row of `toolhost audit export` nor of `toolhost audit checkpoint`", at())
         };
+        open.add(&line);
         rows.insert(seq, hash.to_owned());
     }
+    ensure!(partial || (whole && open.rows == 0), "{}: {NOT_WHOLE}", path.display());
     Ok(rows)
 }
 

@@ -151,7 +151,7 @@ async fn note_mended(host: &wire::Host, deployment: &Deployment) -> anyhow::Resu
 }
 
 async fn planned(deployment: &Deployment) -> anyhow::Result<DeployPlan> {
-    Ok(deployment.plan(&wire::ended_by_signal()).await?)
+    Ok(deployment.plan(&crate::signals::ended_by_signal()).await?)
 }
 
 /// How a deploy is asked for.
@@ -197,7 +197,7 @@ async fn deploy(host: &wire::Host, deployment: &Deployment, order: &Order) -> an
         DeployMark { id: who.call_id.clone(), at_ms: SystemClock::default().unix_ms(), who: host.user.name.clone() };
     let arguments = json!({ "digest": plan.digest(), "to": deployment.name() });
     let (bar, progress) = bar();
-    let work = async { Ok(deployment.run(plan, mark, progress, &wire::ended_by_signal()).await?) };
+    let work = async { Ok(deployment.run(plan, mark, progress, &crate::signals::ended_by_signal()).await?) };
     let deployed = wire::deed(&host.store, &who, "deploy.run", arguments, work).await;
     bar.finish_and_clear();
     let deployed = deployed?;

@@ -73,7 +73,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     // On a thread of the runtime's own: what it wakes is then beside it, and not across threads.
-    let served = tokio::spawn(serve_stdio(door, wire::ended_by_signal())).await;
+    let served = tokio::spawn(serve_stdio(door, crate::signals::ended_by_signal())).await;
     // What is queued is written also when the connection failed.
     host.store.close().await?;
     served??;

@@ -270,7 +270,7 @@ async fn decide_one(
 }
 
 async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let stop = wire::ended_by_signal();
+    let stop = crate::signals::ended_by_signal();
     let ask_here = terminal::is_there() && !settings.json;
     let registry = wire::registry(&answers.store.records())?;
     let terminal = Terminal::new(answers.person.clone(), answers.queue.clone(), Some(std::sync::Arc::new(registry)));

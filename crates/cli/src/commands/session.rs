@@ -310,7 +310,7 @@ async fn resume(
 async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
     let watch: Box<dyn Watch> = if settings.json { Box::new(Lines) } else { Box::new(Live::default()) };
-    let stopped = wire::ended_by_signal();
+    let stopped = crate::signals::ended_by_signal();
     let (mut after, mut replayed) = (-1, true);
     loop {
         let found = place.sessions.get(place.project.id, id).await?;

@@ -1,9 +1,12 @@
 //! What a person's git obeys stays as it is, whatever branch, stash or commit the tools bring; and no program of an agent's
 //! runs where `.git` can be written.
 
+use std::io::Write;
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, OutcomeError};
-use toolhost_testkit::{House, SaysYes, TempWorkspace};
+use toolhost_testkit::{House, Program, SaysYes, TempWorkspace, until};
 
 use crate::room::{house, program};
 
@@ -208,4 +211,47 @@ fn in_the_landlock_tier_a_commit_by_a_command_names_the_tool_or_is_reported() {
     let finished: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
     let told = finished.iter().filter(|row| row.to_string().contains("refsChanged")).collect::<Vec<_>>();
     assert!(told.len() == 1 && told[0].to_string().contains(now.trim()), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_the_landlock_tier_whatever_ends_the_host_git_s_files_are_put_back() {
+    for door in ["call", "mcp", "run"] {
+        for signal in ["-HUP", "-QUIT", "-TERM"] {
+            let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+            let config = workspace.read(".git/config");
+            let arm = "printf '[alias]\\n\\tst = !evil\\n' >> .git/config; printf evil > .git/hooks/pre-commit; \
+                       touch begun; sleep 600";
+            let arguments = json!({ "command": arm });
+            let story = json!({ "turns": [{ "calls": [{ "tool": "bash", "arguments": arguments }] }] });
+            workspace.write_beside("story.json", &story.to_string());
+            let model = format!("script:{}", workspace.beside("story.json").display());
+            let program = program(&workspace).variable("TOOLHOST_SANDBOX", "landlock");
+            let text = arguments.to_string();
+            let mut command = match door {
+                "call" => program.command(&["call", "bash", &text]),
+                "run" => program.command(&["run", "arm", "--model", &model]),
+                _ => program.command(&["mcp"]),
+            };
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            if door == "mcp" {
+                let open = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } } });
+                let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+                    "params": { "name": "bash", "arguments": arguments } });
+                stdin.write_all(format!("{open}\n{call}\n").as_bytes()).unwrap();
+            }
+            until("the command runs", || workspace.has("begun")).await;
+            let pid = child.id().to_string();
+            let kill = |signal| Program::new("/bin/kill", &workspace).bare().run(&[signal, &pid]).code;
+            assert_eq!(kill(signal), Some(0));
+            // A session pauses after what is under way; who cannot wait ends it by Ctrl-C.
+            if door == "run" {
+                until("it ends", || child.try_wait().unwrap().is_some() || kill("-INT") != Some(0)).await;
+            }
+            assert!(child.wait().unwrap().code().is_some(), "{door} {signal}: it ends by itself");
+            let armed = workspace.read(".git/config") != config || workspace.has(".git/hooks/pre-commit");
+            assert!(!armed, "{door} {signal}");
+        }
+    }
 }

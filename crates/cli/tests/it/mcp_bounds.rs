@@ -65,11 +65,7 @@ fn request(id: usize, tool: &str, arguments: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
-/// Sends so many reads beside whatever else happens.
-fn send(stdin: tokio::process::ChildStdin, count: usize) -> tokio::task::JoinHandle<tokio::process::ChildStdin> {
-    send_all(stdin, (1..=count).map(read).collect())
-}
-
+/// Sends requests beside whatever else happens.
 fn send_all(
     mut stdin: tokio::process::ChildStdin,
     requests: Vec<Value>,
@@ -120,6 +116,14 @@ async fn answers_that_nobody_reads_are_bounded_however_long_each_is() {
         let read = json!({ "path": path, "maxBytes": bytes, "limit": 100_000 });
         unread(&workspace, (1..=CALLS).map(|id| request(id, "file_read", &read)).collect()).await;
     }
+    // More matches than a search counts, short and long, and some with all of their context.
+    workspace.write("8mb/long.txt", format!("{}\n", "0123456789".repeat(100)).repeat(8_000));
+    workspace.write("8mb/line.txt", "0123456789".repeat(800_000));
+    workspace.write("8mb/context.txt", format!("match\n{}", format!("{}\n", "a".repeat(900)).repeat(40)).repeat(200));
+    for (path, pattern) in [("long.txt", "0"), ("8mb", "0"), ("8mb/context.txt", "match")] {
+        let search = json!({ "pattern": pattern, "path": path, "limit": 1000, "context": 20 });
+        unread(&workspace, (1..=CALLS).map(|id| request(id, "file_search", &search)).collect()).await;
+    }
     let print = json!({ "command": "yes 0123456789abcdefghijklmnopqrstuvwxyz | head -c 3000000" });
     unread(&workspace, (1..=CALLS).map(|id| request(id, "bash", &print)).collect()).await;
 }
@@ -150,15 +154,21 @@ async fn unread(workspace: &TempWorkspace, requests: Vec<Value>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_burst_the_memory_goes_back() {
-    const READS: usize = 3000;
     let workspace = TempWorkspace::new();
     workspace.write("big.txt", "0123456789abcde\n".repeat(256));
-    let (child, mut stdin, mut stdout) = raw(&program(&workspace)).await;
+    burst(&workspace, 3000, read).await;
+    workspace.write("all/match.txt", "0123456789abcde\n".repeat(60_000));
+    burst(&workspace, 300, |id| request(id, "file_search", &json!({ "pattern": "0", "path": "all" }))).await;
+}
+
+/// Sends many requests thrice, takes every answer, and waits until the host has given its memory back.
+async fn burst(workspace: &TempWorkspace, count: usize, request: fn(usize) -> Value) {
+    let (child, mut stdin, mut stdout) = raw(&program(workspace)).await;
     let pid = child.id().unwrap();
     let before = resident_kib(pid);
     for _ in 0..3 {
-        let sending = send(stdin, READS);
-        take(&mut stdout, READS).await;
+        let sending = send_all(stdin, (1..=count).map(request).collect());
+        take(&mut stdout, count).await;
         stdin = sending.await.unwrap();
     }
     // Five seconds.

@@ -301,12 +301,12 @@ async fn a_state_that_names_somebody_else_s_ask_changes_nothing() {
     let forged = ["ask-999", "ask-0", "ask--1", "ask-1 ", "", "no", "ask-99999999999999999999", "ask-\u{0}", &state];
     for (n, forged) in forged.into_iter().enumerate() {
         let result = stateless(&mut mine, mark(&format!("mine{n}")), Some((forged, allow()))).await;
-        pending(&result["structuredContent"]);
+        assert_ne!(required(&result), forged, "it is asked now");
         assert_eq!(self::state(&program, &state), "open", "{forged:?}");
     }
     // The very same call of another session is another call.
     let result = stateless(&mut mine, mark("theirs"), Some((&state, allow()))).await;
-    assert_ne!(pending(&result["structuredContent"]), state);
+    assert_ne!(required(&result), state);
     assert!(lines(&workspace).is_empty() && started(&program).is_empty(), "{:?}", lines(&workspace));
     let done = stateless(&mut theirs, mark("theirs"), Some((&state, allow()))).await;
     assert_eq!((&done["structuredContent"]["ok"], lines(&workspace)), (&json!(true), vec!["theirs".to_owned()]));
@@ -435,6 +435,28 @@ async fn a_request_of_its_own_era_declares_for_itself_alone() {
     assert_eq!(answer["id"], "bare");
     assert_eq!(pending(&answer["result"]["structuredContent"]), id, "{answer}");
     assert_eq!((state(&program, &id), lines(&workspace)), (json!("open"), Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_a_form_that_the_client_was_never_given_is_none() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Stateless).await;
+    // A number that is only guessed, for the very call that makes the ask and for one that repeats it.
+    let guessed = stateless(&mut host, mark("guessed"), Some(("ask-1", allow()))).await;
+    assert_eq!(required(&guessed), "ask-1");
+    // An ask of this session that waits, and that no form was returned for.
+    let params = json!({ "name": "bash", "arguments": mark("unseen"), "_meta": stateless_meta(json!({})) });
+    host.send(&json!({ "jsonrpc": "2.0", "id": "bare", "method": "tools/call", "params": params })).await;
+    let answer = host.next_message().await.unwrap();
+    assert_eq!(pending(&answer["result"]["structuredContent"]), "ask-2", "{answer}");
+    let unseen = stateless(&mut host, mark("unseen"), Some(("ask-2", allow()))).await;
+    assert_eq!(required(&unseen), "ask-2");
+    assert_eq!((state(&program, "ask-2"), lines(&workspace)), (json!("open"), Vec::new()));
+    // Now it was given.
+    let done = stateless(&mut host, mark("unseen"), Some(("ask-2", allow()))).await;
+    assert_eq!(done["structuredContent"]["data"]["exitCode"], 0, "{done}");
+    assert_eq!(lines(&workspace), ["unseen"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,6 +22,8 @@ use crate::remover::Scratch;
 const HELPER_INSIDE: &str = "/run/toolhost-exec";
 /// Files of shared memory that have names, in a private folder with a size of its own.
 const SHM: &str = "/dev/shm";
+/// How the names of private temporary folders begin in the Landlock tier.
+pub(crate) const TEMP_PREFIX: &str = "toolhost-run-";
 /// Parts of `/etc` that programs need to find libraries, users, certificates and time zones. Nothing secret.
 const ETC: &[&str] = &[
     "alternatives",
@@ -169,7 +171,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         });
     }
     let io = |source| Error::Io { path: "a private temporary folder".to_owned(), source };
-    let temp = Scratch::new(&config.temp, "toolhost-run-").map_err(io)?;
+    let temp = Scratch::new(&config.temp, TEMP_PREFIX).map_err(io)?;
     let tmp = temp.path();
     if let Some((uid, gid)) = method.identity.become_user() {
         std::os::unix::fs::chown(&tmp, Some(uid), Some(gid)).map_err(io)?;

@@ -16,7 +16,7 @@ mod probe;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use bwrap::{Method, Plan, plan};
+pub(crate) use bwrap::{Method, Plan, TEMP_PREFIX, plan};
 pub(crate) use kernel::{LANDLOCK_ABI_SIGNALS, apply, landlock_abi, landlock_thread};
 pub(crate) use policy::{LOCK_FD, Mounted, NetworkMode, Policy, READY_FD};
 pub use probe::Probe;

@@ -92,6 +92,11 @@ pub(super) fn is_meta(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
 }
 
+/// What a path is written with that means the same however often it is expanded.
+fn is_path_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"%+,-./:@_".contains(&byte)
+}
+
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric()
 }
@@ -464,10 +469,14 @@ impl<'t> Reader<'t> {
         if ["/dev/tcp/", "/dev/udp/"].iter().any(|device| target.start.starts_with(device)) {
             return Err("it opens a connection by a redirection");
         }
-        let number = target.bare && target.known && target.text.bytes().all(|byte| byte.is_ascii_digit());
+        let plain = target.bare && target.known;
+        // `2`, `2-` and `-`.
+        let stream = target.text.strip_suffix('-').unwrap_or(&target.text).bytes().all(|byte| byte.is_ascii_digit());
         let harmless = match operator {
-            ">&" | "<&" if number || (target.bare && target.is("-")) => true,
-            "<&" => return Err("the target of a redirection is not plain"),
+            ">&" | "<&" if plain && stream => true,
+            // Where `>&` names a file, bash expands what it has already expanded a second time.
+            ">&" if plain && target.text.bytes().all(is_path_byte) => target.is("/dev/null"),
+            ">&" | "<&" => return Err("the target of a redirection is not plain"),
             "<>" => false,
             _ => operator == "<" || target.is("/dev/null"),
         };

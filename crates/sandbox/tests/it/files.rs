@@ -518,3 +518,29 @@ async fn what_is_written_or_moved_does_not_run_as_its_owner_or_group() {
         assert_eq!(mode(&moved), bits & 0o777);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_deep_or_too_long_to_be_looked_at_is_told() {
+    let room = Room::new();
+    std::fs::write(room.ws().join("near.txt"), "needle\n").unwrap();
+    let found = room.executor.search(look_for("needle", ".")).await.unwrap();
+    assert!(found.total == 1 && !found.unseen);
+    // Deeper than a path may be long.
+    let name = "d".repeat(250);
+    let mut folder = std::fs::File::open(room.ws()).unwrap();
+    for _ in 0..20 {
+        let next = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
+        std::fs::create_dir(&next).unwrap();
+        folder = std::fs::File::open(&next).unwrap();
+    }
+    std::fs::write(format!("/proc/self/fd/{}/far.txt", folder.as_raw_fd()), "needle\n").unwrap();
+    let found = room.executor.search(look_for("needle", ".")).await.unwrap();
+    assert!(found.total == 1 && found.unseen, "{found:?}");
+    let listed = room.executor.list(everything(".")).await.unwrap();
+    assert!(listed.cut, "{listed:?}");
+    // Beyond the room for one line.
+    let room = Room::new();
+    std::fs::write(room.ws().join("line.txt"), format!("{} needle", "a".repeat(5 << 20))).unwrap();
+    let found = room.executor.search(look_for("needle", ".")).await.unwrap();
+    assert!(found.total == 0 && found.unseen, "{found:?}");
+}

@@ -111,7 +111,8 @@ const BUILTINS: &[&str] = &[
     "unset",
     "wait",
 ];
-const VARIABLES: &[&str] = &["V", "V", "V", "V", "V", "X", "RANDOM", "OPTIND", "SECONDS", "PS4", "IFS", "PATH", "LANG"];
+const VARIABLES: &[&str] =
+    &["V", "V", "V", "V", "V", "X", "HOME", "RANDOM", "OPTIND", "SECONDS", "PS4", "IFS", "PATH", "LANG"];
 
 const PROGRAMS: &[&str] = &["p0", "p1", "p2", "p3", "q-1", "q.2", "'p0'", "p\"1\"", "\\p2", "zz", "touch", "git"];
 
@@ -147,15 +148,35 @@ fn word(dice: &mut Dice, depth: usize) -> String {
             .one(&["`zz`", "$((1))", "${X:-zz}", "$'a'", "$\"a\"", "<(zz)", "${X@P}", "{a,$(zz)}", "$[1]"])
             .to_owned(),
         // An index is evaluated, wherever the shell takes a text for one.
-        27 | 28 => dice.one(&["'a[$(zz)]'", "\"a[\\$(zz)]\"", "'RANDOM=a[$(zz)]'", "'x=$(zz)'"]).to_owned(),
+        27 | 28 => dice.one(&["'a[$(zz)]'", "\"a[\\$(zz)]\"", "'RANDOM=a[$(zz)]'", "'x=$(zz)'", "'$(zz)'"]).to_owned(),
         29 => dice.one(&["-v", "-n", "-eq", "=", "-o", "]", "RANDOM", "-p", "-a"]).to_owned(),
         _ => dice.one(&["a", "b", "-x", "./c", "d/e", "--f=g", "%", "^", "!", "]", "}", "+", "@", ":"]).to_owned(),
     }
 }
 
+/// What follows a group.
+const AFTER: &[&str] = &["", "", "", "", " >&'$(zz)'", " >&\"$V\"", " >& f"];
+const TWICE: &[&str] = &[
+    "'$(zz)'",
+    "'`zz`'",
+    "\\$\\(zz\\)",
+    "\"\\$(zz)\"",
+    "'$((a[$(zz)]))'",
+    "'${V:-$(zz)}'",
+    "$V",
+    "\"$V\"",
+    "~",
+    "~/a",
+];
+
 fn redirect(dice: &mut Dice, depth: usize) -> String {
-    let target = if dice.roll(4) == 0 { word(dice, depth) } else { "f".to_owned() };
-    match dice.roll(9) {
+    let target = match dice.roll(8) {
+        0 | 1 => word(dice, depth),
+        // Harmless, unless it is expanded once more.
+        2 => dice.one(TWICE).to_owned(),
+        _ => "f".to_owned(),
+    };
+    match dice.roll(12) {
         0 => format!(" > {target}"),
         1 => " 2>&1".to_owned(),
         2 => " >&2".to_owned(),
@@ -163,7 +184,10 @@ fn redirect(dice: &mut Dice, depth: usize) -> String {
         4 => format!(" &>{target}"),
         5 => " < /dev/null".to_owned(),
         6 => format!(" <<< {target}"),
-        7 => " >&-".to_owned(),
+        7 => dice.one(&[" >&-", " >&3-", " 2>&3-", " <&0-"]).to_owned(),
+        8 => format!(" >&{target}"),
+        9 => format!(" {}>&{}{target}", dice.one(&["", "1", "01", "2", "5"]), dice.one(&["", " ", "2", "-", "3-"])),
+        10 => format!(" {}<&{target}", dice.one(&["", "0", "1", "5"])),
         _ => " > /dev/null".to_owned(),
     }
 }
@@ -193,8 +217,8 @@ fn command(dice: &mut Dice, depth: usize) -> String {
     let inner = |dice: &mut Dice| list(dice, depth - 1);
     match dice.roll(24) {
         0 => format!("( {} )", inner(dice)),
-        1 => format!("({})", inner(dice)),
-        2 => format!("{{ {}; }}", inner(dice)),
+        1 => format!("({}){}", inner(dice), dice.one(AFTER)),
+        2 => format!("{{ {}; }}{}", inner(dice), dice.one(AFTER)),
         3 => format!("if {}; then {}; fi", inner(dice), inner(dice)),
         4 => format!("if {}; then {}; else {}; fi", inner(dice), inner(dice), inner(dice)),
         5 => format!("for {} in {}; do {}; done", dice.one(VARIABLES), word(dice, 0), inner(dice)),

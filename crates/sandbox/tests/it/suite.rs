@@ -28,6 +28,7 @@ async fn holds(executor: &dyn Executor, root: &Path) {
     globs_and_ignore_files_choose(executor).await;
     searches_find_lines(executor).await;
     searches_page_without_gaps(executor).await;
+    a_page_ends_where_it_is_large(executor).await;
     commands_get_what_they_were_given(executor).await;
 }
 
@@ -227,7 +228,7 @@ async fn searches_find_lines(executor: &dyn Executor) {
         // Whether a line before the first NUL of a binary file is found is each executor's own.
         let found: Vec<_> = page.matches.iter().filter(|m| m.path != "find/binary").map(shown).collect();
         assert_eq!(found, expected, "{query:?}");
-        assert!(!page.more && !page.cut);
+        assert!(!page.more && !page.cut && !page.unseen);
     }
     let page = executor.search(SearchQuery { context: 1, ..ask("gamma") }).await.unwrap();
     assert_eq!(
@@ -259,6 +260,29 @@ async fn searches_page_without_gaps(executor: &dyn Executor) {
         }
         assert_eq!(got, whole.matches, "pages of {limit}");
     }
+}
+
+async fn a_page_ends_where_it_is_large(executor: &dyn Executor) {
+    let context = format!("{}\n", "c".repeat(900)).repeat(40);
+    put(executor, "wide/a", &format!("hit\n{context}").repeat(60)).await;
+    put(executor, "wide/b", &"hit\n".repeat(60)).await;
+    let (mut got, mut after, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let query = SearchQuery { limit: 1000, context: 20, after: after.take(), ..look_for("hit", "wide") };
+        let page = executor.search(query).await.unwrap();
+        assert_eq!((page.total, page.files_with_matches), (120, 2));
+        let texts = page.matches.iter().flat_map(|m| m.before.iter().chain(&m.later));
+        assert!(texts.map(String::len).sum::<usize>() <= 1 << 20);
+        after = page.matches.last().map(|m| (m.path.clone(), m.line));
+        got.extend(page.matches.into_iter().map(|m| (m.path, m.line)));
+        pages += 1;
+        if !page.more {
+            break;
+        }
+    }
+    let a = (0..60).map(|n| ("wide/a".to_owned(), 41 * n + 1));
+    let b = (1..=60).map(|n| ("wide/b".to_owned(), n));
+    assert!(pages > 1 && got == a.chain(b).collect::<Vec<_>>(), "{pages} pages: {got:?}");
 }
 
 async fn commands_get_what_they_were_given(executor: &dyn Executor) {

@@ -2,7 +2,11 @@
 //! client brings back filled in with the same call (from 2026-07-28).
 //!
 //! The form only carries an answer to the queue, where it is one of those that may come first. What the client sends back
-//! names an ask by its id, which is looked up and must be this caller's: nothing in it is believed.
+//! names an ask by its id, which is looked up, must be this caller's and one whose form the client was given: nothing in it
+//! is believed.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
     CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
@@ -22,6 +26,8 @@ use super::slots::Slot;
 const CLIENT_CHARS_MAX: usize = 60;
 /// The one form of a call.
 const FORM: &str = "decision";
+/// Most forms of a connection that may be answered still; who answers an older one is asked again.
+const GIVEN_MAX: usize = 1_000;
 /// Where an answer given in a client comes from, for the audit.
 const PLACE: &str = "mcp-client";
 
@@ -103,10 +109,35 @@ impl Presenter for Elicitation {
     fn ended(&self, _: &Ask) {}
 }
 
-/// Takes the answer that a repeated call brings. Says whether it brought one at all.
-pub(crate) async fn answer(door: &Door, person: &Person, request: &CallToolRequestParams) -> bool {
+/// The asks whose form this client was given in this connection, the latest of them: it answers no others.
+#[derive(Default)]
+pub(crate) struct Given(Mutex<VecDeque<i64>>);
+
+impl Given {
+    fn add(&self, number: i64) {
+        let mut numbers = self.numbers();
+        if !numbers.contains(&number) {
+            numbers.push_back(number);
+        }
+        if numbers.len() > GIVEN_MAX {
+            numbers.pop_front();
+        }
+    }
+
+    fn has(&self, number: i64) -> bool {
+        self.numbers().contains(&number)
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, VecDeque<i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes the answer that a repeated call brings to a form that this client was given. Says whether it brought one at all.
+pub(crate) async fn answer(door: &Door, given: &Given, person: &Person, request: &CallToolRequestParams) -> bool {
     let (Some(state), Some(responses)) = (&request.request_state, &request.input_responses) else { return false };
-    let Some(number) = ask_number(state) else { return true };
+    let Some(number) = ask_number(state).filter(|number| given.has(*number)) else { return false };
+    // What an ask asks never changes: it is what the form said.
     let Ok((ask, shown)) = door.gate.queue().get(person.project_id, number).await else { return true };
     // An ask of another session is another person's to answer, as far as this client is concerned.
     if ask.user_id != person.user_id || ask.session_id != door.scope.session_id {
@@ -123,7 +154,12 @@ pub(crate) async fn answer(door: &Door, person: &Person, request: &CallToolReque
 }
 
 /// What to return for a call that waits for a person, to a client that can ask.
-pub(crate) async fn required(door: &Door, person: &Person, outcome: &Outcome) -> Option<InputRequiredResult> {
+pub(crate) async fn required(
+    door: &Door,
+    given: &Given,
+    person: &Person,
+    outcome: &Outcome,
+) -> Option<InputRequiredResult> {
     let status = outcome.data.get("status").and_then(Value::as_str)?;
     if !status.starts_with("pending_") {
         return None;
@@ -132,6 +168,7 @@ pub(crate) async fn required(door: &Door, person: &Person, outcome: &Outcome) ->
     let queue = door.gate.queue();
     let (ask, shown) = queue.get(door.scope.project_id, ask_number(id)?).await.ok()?;
     let request = InputRequest::Elicitation(ElicitRequest::new(form(queue, person, &ask, &shown).await?));
+    given.add(ask.number);
     Some(InputRequiredResult::new(Some(InputRequests::from([(FORM.to_owned(), request)])), Some(id.to_owned())))
 }
 

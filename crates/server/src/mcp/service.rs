@@ -53,6 +53,7 @@ pub struct Door {
 /// One door in service.
 pub(crate) struct McpService {
     door: Door,
+    given: elicit::Given,
     /// Cancelled when the client has gone.
     pub(crate) closing: CancellationToken,
 }
@@ -60,7 +61,7 @@ pub(crate) struct McpService {
 impl McpService {
     pub(crate) fn new(door: Door) -> Result<Self, toolhost_host::Error> {
         door.gate.profile(&door.profile)?;
-        Ok(Self { door, closing: CancellationToken::new() })
+        Ok(Self { door, given: elicit::Given::default(), closing: CancellationToken::new() })
     }
 
     /// The profile's tools; what a client is told of them is made when it asks, which is once.
@@ -148,7 +149,7 @@ impl ServerHandler for McpService {
             }
             elicit::Forms::Returned => {
                 hooks.hold = Some(Duration::ZERO);
-                answered = elicit::answer(&self.door, &person(), &request).await;
+                answered = elicit::answer(&self.door, &self.given, &person(), &request).await;
             }
             elicit::Forms::None => {}
         }
@@ -166,7 +167,7 @@ impl ServerHandler for McpService {
         // Who has just been asked and did not say is not asked again at once.
         if forms == elicit::Forms::Returned
             && !answered
-            && let Some(required) = elicit::required(&self.door, &person(), &outcome).await
+            && let Some(required) = elicit::required(&self.door, &self.given, &person(), &outcome).await
         {
             return Ok(required.into());
         }

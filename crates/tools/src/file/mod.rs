@@ -11,7 +11,6 @@ pub(crate) mod write;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use similar::TextDiff;
 use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError, visible_line};
 use toolhost_sandbox::{Content, Decoded, ReadSpan, Spot, Workspace, WriteGuard, WsPath, decode};
 
@@ -122,11 +121,7 @@ async fn preview_of(ctx: &Ctx<'_>, spot: &Spot, after: Option<&str>, summary: St
 }
 
 fn diff_of(path: &str, before: &str, after: &str) -> String {
-    let (diff, path) = (TextDiff::from_lines(before, after), visible_line(path));
-    diff.unified_diff()
-        .context_radius(DIFF_CONTEXT_LINES)
-        .header(&format!("a/{path}"), &format!("b/{path}"))
-        .to_string()
+    toolhost_sandbox::diff(&visible_line(path), before, after, DIFF_CONTEXT_LINES)
 }
 
 /// A diff as an answer holds it.

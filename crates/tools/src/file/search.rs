@@ -60,8 +60,11 @@ pub(crate) struct Output {
     files_with_matches: usize,
     /// Present when there are more matches.
     next_cursor: Option<String>,
-    /// There are so many matches that not all were counted.
+    /// There are so many matches that not all were counted, or something was not looked at: a folder that is nested too
+    /// deep or closed, a file with too long a line.
     incomplete: bool,
+    #[serde(skip)]
+    cut: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -132,7 +135,12 @@ impl Tool for Search {
                 output.total
             ));
         }
-        if output.incomplete {
+        if output.incomplete && !output.cut {
+            lines.push(
+                "[not all was looked at: a folder is nested too deep or closed, or a line is too long]".to_owned(),
+            );
+        }
+        if output.cut {
             lines.push("[too many matches to count: narrow the pattern or the path]".to_owned());
         }
         lines.join("\n")
@@ -165,7 +173,8 @@ impl Tool for Search {
             total: found.total,
             files_with_matches: found.files_with_matches,
             next_cursor: last.filter(|_| found.more),
-            incomplete: found.cut,
+            incomplete: found.cut || found.unseen,
+            cut: found.cut,
         })
     }
 }

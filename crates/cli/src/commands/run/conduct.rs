@@ -12,7 +12,7 @@ use toolhost_store::{Held, NewSession, SessionState};
 
 use super::live::{Lines, Live};
 use crate::terminal::{self, Terminal};
-use crate::{print, wire};
+use crate::{print, signals, wire};
 
 /// The tools of a session, wired.
 pub(in crate::commands) struct Running {
@@ -116,20 +116,19 @@ fn next(result: &LoopResult) -> Option<String> {
     }
 }
 
-/// Ctrl-C once pauses, twice cancels; SIGTERM pauses.
+/// Ctrl-C once pauses, twice cancels; whatever else ends a process pauses.
 fn stopped_by_signals() -> Control {
     let control = Control { pause: CancellationToken::new(), cancel: CancellationToken::new() };
     let stop = control.clone();
     tokio::spawn(async move {
         use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-        else {
+        let (Ok(mut endings), Ok(mut interrupt)) = (signals::Endings::new(), signal(SignalKind::interrupt())) else {
             return;
         };
         let mut interrupted = false;
         loop {
             tokio::select! {
-                _ = terminate.recv() => stop.pause.cancel(),
+                () = endings.next() => stop.pause.cancel(),
                 _ = interrupt.recv() => {
                     if interrupted {
                         stop.cancel.cancel();
