@@ -303,7 +303,8 @@ async fn a_yes_to_a_change_by_git_does_not_hold_when_the_repository_has_changed(
         assert!(refused.message.contains("not what a person has seen"), "{tool} {arguments}: {refused:?}");
         assert_eq!(ws.snapshot(), before, "{tool} {arguments}");
         let seen = direct.seen(tool, &arguments).await;
-        direct.run(tool, &arguments, seen).await.unwrap_or_else(|error| panic!("{tool} {arguments}: {error:?}"));
+        let done = direct.run(tool, &arguments, seen).await;
+        assert!(done.is_ok(), "{tool} {arguments}: {:?}", done.err());
     }
 }
 
