@@ -191,6 +191,7 @@ async fn what_is_committed_is_the_tree_that_was_seen_onto_what_was_seen() {
         temp: std::env::temp_dir(),
         env: Vec::new(),
         toolchains: Vec::new(),
+        command_cgroup: None,
         deploy: None,
         limits: toolhost_sandbox::Limits::default(),
     });
