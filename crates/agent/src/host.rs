@@ -137,10 +137,14 @@ impl ToolHost {
         self.gate.registry().get(name).map_or(Trace::None, |tool| tool.facts.trace)
     }
 
-    /// Whether the changes of files were made that a call has logged. Unknown where they cannot be read.
-    pub(crate) async fn made(&self, id: &CallId) -> Made {
-        self.gate.made(&self.scope, &self.caller.profile, id).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, call = %id, "what a call changed cannot be compared with the files");
+    /// Whether the changes of files were made that a call has logged, or its deploy. Unknown where that cannot be read.
+    pub(crate) async fn made(&self, id: &CallId, trace: Trace) -> Made {
+        let made = match trace {
+            Trace::Deploy => self.gate.deployed(id).await,
+            _ => self.gate.made(&self.scope, &self.caller.profile, id).await,
+        };
+        made.unwrap_or_else(|error| {
+            tracing::warn!(%error, call = %id, "what a call changed cannot be told from the files");
             Made::Unknown
         })
     }

@@ -1,68 +1,9 @@
 //! Whom the model is to be for the people of a package (seed BAI-2.2): an architect of their field, never a helper for
 //! anything.
 
-use toolhost_builder::Package;
-use toolhost_builder::domain::{self, Damaged, DomainProfile, ITEMS_MAX, Source, fallback};
-use toolhost_contract::ErrorCode;
+use toolhost_builder::domain::{self, DomainProfile, ITEMS_MAX, Source, fallback, is_generic};
 
 use crate::prompt::{LayerId, PromptLayer};
-
-/// Why there is no profile.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PersonaError {
-    #[error(transparent)]
-    Damaged(#[from] Damaged),
-}
-
-impl PersonaError {
-    /// The stable code of the seed.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        ErrorCode::DomainProfile
-    }
-}
-
-/// Words that say nothing of a field: a domain of these alone is none.
-const GENERIC: [&str; 24] = [
-    "a",
-    "an",
-    "the",
-    "ai",
-    "all",
-    "any",
-    "anything",
-    "assistant",
-    "assistants",
-    "bot",
-    "builder",
-    "chat",
-    "chatbot",
-    "everything",
-    "for",
-    "general",
-    "generic",
-    "help",
-    "helper",
-    "helpers",
-    "helpful",
-    "purpose",
-    "smart",
-    "your",
-];
-/// The same, in Chinese.
-const GENERIC_CHINESE: [&str; 7] = ["通用", "智能", "人工", "万能", "助手", "助理", "机器人"];
-
-/// The profile of a package: what its front matter says, else what its texts tell, else a safe default, field by field.
-///
-/// # Errors
-/// If the profile in the front matter is damaged: no object, or a field of another type.
-pub fn resolve_domain_profile(package: &Package, workflow_id: Option<&str>) -> Result<DomainProfile, PersonaError> {
-    let mut profile = domain::resolve_strictly(package, workflow_id)?;
-    if is_generic(&profile.industry_domain) {
-        profile.industry_domain = fallback().industry_domain;
-    }
-    Ok(profile)
-}
 
 /// The profile for work on a project that has no package.
 #[must_use]
@@ -152,13 +93,4 @@ fn quoted(line: &str) -> String {
 
 fn confidence(said: f64) -> f64 {
     if said.is_finite() { said.clamp(0.0, 1.0) } else { 0.0 }
-}
-
-/// Whether nothing is left without the words that fit anything.
-fn is_generic(domain: &str) -> bool {
-    let mut rest = domain.to_lowercase();
-    for word in GENERIC_CHINESE {
-        rest = rest.replace(word, " ");
-    }
-    rest.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).all(|word| GENERIC.contains(&word))
 }

@@ -81,42 +81,35 @@ impl Damaged {
     pub const CODE: &'static str = "AI_DOMAIN_PROFILE_INCOMPLETE";
 }
 
-/// The profile of a package, for work at one of its workflows if it is named.
+/// The profile of a package, for work at one of its workflows if it is named: the seed's `resolve_domain_profile`.
 ///
 /// What the front matter says goes before what the texts tell, and that before the default, field by field. The named
-/// workflow speaks first, then the first of the package. What is damaged counts as not said: see [`resolve_strictly`].
-#[must_use]
-pub fn resolve(package: &Package, workflow_id: Option<&str>) -> DomainProfile {
-    let workflow = workflow_of(package, workflow_id);
-    let told = from_signals(package, workflow, fallback());
-    match said(package, workflow_id).map(|(_, said)| said).filter(|said| said.is_object()) {
-        Some(said) => from_metadata(said, told),
-        None => told,
-    }
-}
-
-/// The same, for who must know when the profile is damaged.
+/// workflow speaks first, then the entry of the package. Asks for no more of a package than its manifest, its agents, the
+/// names of its assets and these two workflows.
 ///
 /// # Errors
 /// If a profile is there but no object, its domain no text, or one of its lists no list of texts.
-pub fn resolve_strictly(package: &Package, workflow_id: Option<&str>) -> Result<DomainProfile, Damaged> {
-    if let Some((workflow, said)) = said(package, workflow_id) {
-        let damaged = |name: Option<&str>, expected| {
-            let field = name.map_or_else(|| FIELD.to_owned(), |name| format!("{FIELD}.{name}"));
-            Damaged { workflow: workflow.id.clone(), field, expected }
-        };
-        let fields = said.as_object().ok_or_else(|| damaged(None, "an object"))?;
-        if fields.get("industry_domain").is_some_and(|value| !value.is_string() && !value.is_null()) {
-            return Err(damaged(Some("industry_domain"), "a text"));
-        }
-        let is_list = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
-        for name in LISTS {
-            if fields.get(name).is_some_and(|value| !is_list(value) && !value.is_null()) {
-                return Err(damaged(Some(name), "a list of texts"));
-            }
-        }
+pub fn resolve_domain_profile(package: &Package, workflow_id: Option<&str>) -> Result<DomainProfile, Damaged> {
+    let workflow = workflow_id.and_then(|id| package.workflow(id)).or_else(|| package.entry_workflow());
+    let told = from_signals(package, workflow, fallback());
+    let said = workflow.and_then(said).or_else(|| package.entry_workflow().and_then(said));
+    let Some((workflow, said)) = said else { return Ok(told) };
+    check(workflow, said)?;
+    Ok(from_metadata(said, told))
+}
+
+fn check(workflow: &Workflow, said: &Value) -> Result<(), Damaged> {
+    let damaged = |name: Option<&str>, expected| {
+        let field = name.map_or_else(|| FIELD.to_owned(), |name| format!("{FIELD}.{name}"));
+        Damaged { workflow: workflow.id.clone(), field, expected }
+    };
+    let fields = said.as_object().ok_or_else(|| damaged(None, "an object"))?;
+    if fields.get("industry_domain").is_some_and(|value| !value.is_string() && !value.is_null()) {
+        return Err(damaged(Some("industry_domain"), "a text"));
     }
-    Ok(resolve(package, workflow_id))
+    let is_list = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+    let wrong = LISTS.iter().find(|name| fields.get(**name).is_some_and(|value| !is_list(value) && !value.is_null()));
+    wrong.map_or(Ok(()), |name| Err(damaged(Some(name), "a list of texts")))
 }
 
 /// Architecture of applications, for nobody in particular: what holds where nothing is told.
@@ -144,15 +137,8 @@ pub fn line(text: &str) -> Option<String> {
     (!shown.is_empty()).then(|| shown.to_owned())
 }
 
-fn workflow_of<'a>(package: &'a Package, id: Option<&str>) -> Option<&'a Workflow> {
-    id.and_then(|id| package.workflow(id)).or_else(|| package.workflows().first())
-}
-
-fn said<'a>(package: &'a Package, workflow_id: Option<&str>) -> Option<(&'a Workflow, &'a Value)> {
-    let named = workflow_id.and_then(|id| package.workflow(id));
-    let speaks =
-        |workflow: &'a Workflow| Some((workflow, front(workflow)?.get(FIELD).filter(|value| !value.is_null())?));
-    named.into_iter().chain(package.workflows().first()).find_map(speaks)
+fn said(workflow: &Workflow) -> Option<(&Workflow, &Value)> {
+    Some((workflow, front(workflow)?.get(FIELD).filter(|value| !value.is_null())?))
 }
 
 fn from_metadata(said: &Value, told: DomainProfile) -> DomainProfile {
@@ -163,7 +149,7 @@ fn from_metadata(said: &Value, told: DomainProfile) -> DomainProfile {
     let complete = said.get("industry_domain").and_then(text).is_some()
         && LISTS.iter().all(|name| !texts(said.get(*name)).is_empty());
     DomainProfile {
-        industry_domain: said.get("industry_domain").and_then(text).unwrap_or(told.industry_domain),
+        industry_domain: said.get("industry_domain").and_then(field_of_work).unwrap_or(told.industry_domain),
         target_users: list("target_users", told.target_users),
         core_pain_points: list("core_pain_points", told.core_pain_points),
         expected_outcomes: list("expected_outcomes", told.expected_outcomes),
@@ -175,31 +161,40 @@ fn from_metadata(said: &Value, told: DomainProfile) -> DomainProfile {
 
 fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: DomainProfile) -> DomainProfile {
     let manifest = package.manifest();
-    let described = manifest.and_then(|manifest| manifest.get("description")).and_then(text);
-    let kind = workflow.and_then(|workflow| front(workflow)?.get("workflowType")).and_then(text);
-    let named = package.name().map(words).and_then(|name| line(&name));
-    let Some(domain) = described.clone().or_else(|| kind.clone().and_then(|kind| line(&words(&kind)))).or(named) else {
+    let described = manifest.and_then(|manifest| manifest.get("description")).and_then(field_of_work);
+    let kind = workflow.and_then(|workflow| front(workflow)?.get("workflowType")).and_then(Value::as_str).map(words);
+    let kind = kind.and_then(|kind| specific(&kind));
+    let named = package.name().map(words).and_then(|name| specific(&name));
+    let assets: BTreeSet<String> = package.asset_hashes().into_keys().map(stem).collect();
+    let of_assets = || {
+        let named: Vec<&str> = assets.iter().map(String::as_str).take(ASSETS_IN_DOMAIN).collect();
+        specific(&named.join(", "))
+    };
+    let Some(domain) = described.clone().or_else(|| kind.clone()).or(named).or_else(of_assets) else {
         return fallback;
     };
-    let audience = variables(workflow).filter(|name| AUDIENCE.iter().any(|sign| name.to_lowercase().contains(sign)));
-    let users: Vec<String> = audience.filter_map(|name| line(&words(name))).take(ITEMS_MAX).collect();
-    let roles = package.agents().iter().filter_map(|agent| agent.value.pointer("/persona/role").and_then(text));
-    let goals: Vec<String> = roles.take(ITEMS_MAX).collect();
-    let outcomes = workflow.into_iter().flat_map(|workflow| &workflow.nodes);
+    let speaks = |signs: &[&str], name: &str| signs.iter().any(|sign| name.to_lowercase().contains(sign));
+    let audience = variables(workflow).filter(|(name, _)| speaks(&AUDIENCE, name));
+    let users: Vec<String> = audience.filter_map(|(_, value)| text(value)).take(ITEMS_MAX).collect();
+    let made = assets.iter().filter(|name| speaks(&PRODUCTS, name)).filter_map(|name| line(name));
+    let outputs = workflow.into_iter().flat_map(|workflow| &workflow.nodes);
     let outcomes: BTreeSet<String> =
-        outcomes.flat_map(|node| texts(node.value.get("outputs"))).filter_map(|n| line(&words(&n))).collect();
-    let styles: BTreeSet<String> = package
-        .agents()
-        .iter()
+        outputs.flat_map(|node| texts(node.value.get("outputs"))).filter_map(|n| line(&words(n))).chain(made).collect();
+    let guides =
+        assets.iter().filter(|name| speaks(&GUIDES, name)).filter_map(|name| line(&format!("as the {name} says")));
+    let spoken = package.agents().iter();
+    let styles: BTreeSet<String> = spoken
         .filter_map(|agent| agent.value.pointer("/persona/communication_style").and_then(text))
+        .chain(guides)
         .collect();
     let or = |found: Vec<String>, other| if found.is_empty() { other } else { found };
-    let told = [described.is_some(), kind.is_some(), !users.is_empty(), !goals.is_empty(), !outcomes.is_empty()];
+    let told = [described.is_some(), kind.is_some(), !users.is_empty(), !styles.is_empty(), !outcomes.is_empty()];
     let signs = told.iter().filter(|sign| **sign).count();
     DomainProfile {
         industry_domain: domain,
         target_users: or(users, fallback.target_users),
-        core_pain_points: or(goals, fallback.core_pain_points),
+        // No name tells what is hard for people: roles of agents say who does the work, not who suffers.
+        core_pain_points: fallback.core_pain_points,
         expected_outcomes: or(outcomes.into_iter().take(ITEMS_MAX).collect(), fallback.expected_outcomes),
         quality_style: or(styles.into_iter().take(ITEMS_MAX).collect(), fallback.quality_style),
         source: Source::WorkflowSignal,
@@ -207,16 +202,37 @@ fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: Domain
     }
 }
 
-/// Parts of names of variables that say for whom something is.
+/// Parts of names of variables whose value says for whom something is.
 const AUDIENCE: [&str; 6] = ["audience", "user", "customer", "reader", "client", "patient"];
+/// Parts of names of assets that something is made from.
+const PRODUCTS: [&str; 5] = ["template", "report", "form", "letter", "outline"];
+/// Parts of names of assets that say how something is to be.
+const GUIDES: [&str; 7] = ["style", "tone", "voice", "guide", "checklist", "standard", "criteria"];
+/// Assets whose names stand for the field of work where nothing else names it.
+const ASSETS_IN_DOMAIN: usize = 3;
+
+/// `assets/forms/discharge-letter.md` as `discharge letter`.
+fn stem(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    words(name.rsplit_once('.').map_or(name, |(stem, _)| stem))
+}
 
 fn front(workflow: &Workflow) -> Option<&Value> {
     workflow.document.as_ref().map(crate::document::Document::front)
 }
 
-fn variables(workflow: Option<&Workflow>) -> impl Iterator<Item = &String> {
+fn variables(workflow: Option<&Workflow>) -> impl Iterator<Item = (&String, &Value)> {
     let fields = workflow.and_then(|workflow| front(workflow)?.get("variables")?.as_object());
-    fields.into_iter().flat_map(|fields| fields.keys())
+    fields.into_iter().flatten()
+}
+
+/// A text that names a field of work, and not one that fits anything.
+fn field_of_work(value: &Value) -> Option<String> {
+    specific(value.as_str()?)
+}
+
+fn specific(text: &str) -> Option<String> {
+    line(text).filter(|text| !is_generic(text))
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -231,4 +247,44 @@ fn texts(value: Option<&Value>) -> Vec<String> {
 fn words(name: impl AsRef<str>) -> String {
     let spaced: Vec<&str> = name.as_ref().split(['-', '_', '.', '/']).filter(|part| !part.is_empty()).collect();
     spaced.join(" ")
+}
+
+/// Words that say nothing of a field: a domain of these alone is none.
+const GENERIC: [&str; 24] = [
+    "a",
+    "an",
+    "the",
+    "ai",
+    "all",
+    "any",
+    "anything",
+    "assistant",
+    "assistants",
+    "bot",
+    "builder",
+    "chat",
+    "chatbot",
+    "everything",
+    "for",
+    "general",
+    "generic",
+    "help",
+    "helper",
+    "helpers",
+    "helpful",
+    "purpose",
+    "smart",
+    "your",
+];
+/// The same, in Chinese.
+const GENERIC_CHINESE: [&str; 7] = ["通用", "智能", "人工", "万能", "助手", "助理", "机器人"];
+
+/// Whether a text names no field of work: nothing is left without the words that fit anything.
+#[must_use]
+pub fn is_generic(domain: &str) -> bool {
+    let mut rest = domain.to_lowercase();
+    for word in GENERIC_CHINESE {
+        rest = rest.replace(word, " ");
+    }
+    rest.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).all(|word| GENERIC.contains(&word))
 }

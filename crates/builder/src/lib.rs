@@ -7,6 +7,7 @@
 
 mod archive;
 mod assets;
+mod begun;
 pub mod change;
 mod check;
 mod document;
@@ -25,6 +26,7 @@ mod yaml;
 
 pub use archive::{from_zip, from_zip_up_to, to_zip};
 pub use assets::{EXTENSIONS as ASSET_EXTENSIONS, FOLDER as ASSETS_FOLDER, problem as asset_path_problem};
+pub use begun::begun;
 pub use check::{validate, validate_up_to};
 pub use document::{Document, render};
 pub use files::{Files, problem as path_problem};

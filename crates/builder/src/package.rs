@@ -337,6 +337,23 @@ impl Package {
         self.workflows.iter().find(|workflow| workflow.id == id)
     }
 
+    /// The workflow that the package begins with, if it is at hand.
+    #[must_use]
+    pub fn entry_workflow(&self) -> Option<&Workflow> {
+        let entry = |name| text_at(self.manifest.as_ref()?, &["entry", name]);
+        let (path, graph) = (entry("workflow")?, entry("graph")?);
+        self.workflows.iter().find(|workflow| workflow.path == path && workflow.graph_path == graph)
+    }
+
+    /// Whether it was begun and waits for its first workflow: it names neither an entry nor any other one.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        let entry = self.manifest.as_ref().and_then(|manifest| manifest.get("entry")?.as_object());
+        let named =
+            |fields: &serde_json::Map<String, Value>| fields.contains_key("workflow") || fields.contains_key("graph");
+        entry.is_some_and(|fields| !named(fields)) && self.workflow_ids().is_empty()
+    }
+
     /// The assets, in the order of their paths.
     pub fn assets(&self) -> impl Iterator<Item = Asset<'_>> {
         let from = self.files.range(assets::FOLDER.to_owned()..);

@@ -183,7 +183,8 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         && !name.is_empty()
         && !name.as_bytes()[0].is_ascii_digit();
     if !is_one {
-        let text = format!("`{}` is no name of a key: letters, digits and _, as in ANTHROPIC_API_KEY", visible(name));
+        let text =
+            format!("`{}` is not the name of a key: use letters, digits and _, as in ANTHROPIC_API_KEY", visible(name));
         return Err(Usage::error(text));
     }
     Ok(())
@@ -212,7 +213,7 @@ fn configured(place: &KeyPlace) -> anyhow::Result<(Secret, Whereabouts)> {
 fn read(file: &Path) -> anyhow::Result<Secret> {
     let about = std::fs::metadata(file).with_context(|| format!("{} cannot be read", file.display()))?;
     if !about.is_file() || about.len() > KEY_BYTES_MAX {
-        bail!("{} is no file with a key: it is a file of at most {KEY_BYTES_MAX} bytes", file.display());
+        bail!("{} is not a key file: a key file has at most {KEY_BYTES_MAX} bytes", file.display());
     }
     if about.permissions().mode() & OTHERS != 0 {
         tracing::warn!("others may read the key in {0}: `chmod 600 {0}`", file.display());

@@ -1,6 +1,8 @@
 //! The binary `toolhost`: arguments, environment, output. The only place that wires the crates together.
 
+mod asks;
 mod commands;
+mod deploy_target;
 mod editor;
 mod keys;
 mod known;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::deploy_target;
 use crate::keys::{KeyPlace, Vault};
 use crate::known::Known;
 use crate::model::{ModelTable, Models};
@@ -109,7 +110,7 @@ impl std::str::FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no size: say 500M, 8G, or a number of bytes");
+        let wrong = || format!("`{text}` is not a size: use 500M, 8G or a number of bytes");
         let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
         let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
@@ -381,7 +382,8 @@ impl Settings {
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
         let root = match &self.root {
             Some(root) => root.clone(),
-            None => std::env::current_dir().context("there is no working directory: say --root DIR")?,
+            None => std::env::current_dir()
+                .context("the working directory does not exist: name the workspace with --root DIR")?,
         };
         let root = root.canonicalize().with_context(|| format!("the workspace {} cannot be opened", root.display()))?;
         if !root.is_dir() {
@@ -423,7 +425,7 @@ impl Settings {
             limits: checked(file.commands.limits(self.command_memory))?,
             command_cgroup: self.command_cgroup.clone().or(file.commands.cgroup),
             asking: asking(self.unattended, &file.approvals)?,
-            deploy: deploy(self.deploy_to.clone(), file.deploy, &data, &root)?,
+            deploy: deploy(self.deploy_to.clone(), file.deploy, &data, (&root, folders.home_dir()))?,
             known,
             client: client(&file.approvals, &file.mcp)?,
             profiles: profiles_text(file.profiles)?,
@@ -454,16 +456,18 @@ fn deploy(
     flag: Option<PathBuf>,
     file: Deploy,
     data: &Path,
-    root: &Path,
+    (root, home): (&Path, &Path),
 ) -> anyhow::Result<Option<(PathBuf, DeployRules, DeployKey)>> {
     let Some(to) = flag.or(file.to) else { return Ok(None) };
+    let to = std::path::absolute(to)?;
+    deploy_target::check(&to, home)?;
     let mut rules = DeployRules::default();
     rules.ship = file.ship.unwrap_or(rules.ship);
     rules.ship.extend(file.ship_also);
     rules.protect.extend(file.protect);
     rules.orphans = file.orphans.unwrap_or(rules.orphans);
     rules.files_max = file.files_max.unwrap_or(rules.files_max);
-    Ok(Some((std::path::absolute(to)?, rules, deploy_key(data, root)?)))
+    Ok(Some((to, rules, deploy_key(data, root)?)))
 }
 
 /// One key for all projects of this user: several of them may be deployed to one folder.

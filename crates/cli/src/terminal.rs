@@ -118,6 +118,12 @@ impl Terminal {
         let text = match (word, rest) {
             (_, Some(rest)) => Some(rest),
             ("edit", None) => {
+                print::note(match shown.kind {
+                    AskKind::Approval => {
+                        "your editor opens all arguments of the call as JSON: save others to allow the call with those"
+                    }
+                    _ => "your editor opens the text: save another one to return it instead",
+                });
                 let before = match shown.kind {
                     AskKind::Approval => pretty(&shown.arguments),
                     _ => shown.detail.clone(),
@@ -226,7 +232,7 @@ impl Pages {
             let note = format_args!("NOT ALL OF IT: page {} of {}", self.shown, self.pages.len());
             print::note(paint(BAD.bold(), note));
         } else if let Some(rule) = &self.rule {
-            print::note(format_args!("{}\n{}", paint(DIM, "its rule would be:"), print::asked(&quoted(rule), true)));
+            print::note(format_args!("{}\n{}", paint(DIM, "[r]ule would allow:"), print::asked(&quoted(rule), true)));
         }
     }
 }
@@ -247,14 +253,14 @@ fn menu(shown: &Shown, pages: &Pages) -> String {
     let mut words = match shown.kind {
         AskKind::Approval if left || shown.left_out > 0 => vec!["[d]eny COMMENT"],
         AskKind::Approval if !shown.editable => vec!["[a]llow", "[d]eny COMMENT"],
-        AskKind::Approval => vec!["[a]llow", "[e]dit", "[d]eny COMMENT"],
+        AskKind::Approval => vec!["[a]llow", "[e]dit arguments", "[d]eny COMMENT"],
         AskKind::Question if shown.answers().contains(&"yes") => vec!["[y]es", "[n]o", "[c]ancel"],
         AskKind::Question => vec!["the answer in one line", "[c]ancel"],
-        AskKind::Review if left => vec!["[e]dit", "[c]ancel"],
+        AskKind::Review if left => vec!["[e]dit text", "[c]ancel"],
         AskKind::Review if shown.answers().contains(&"feedback") => {
-            vec!["[p]ass", "[e]dit", "[f]eedback TEXT", "[c]ancel"]
+            vec!["[p]ass", "[e]dit text", "[f]eedback TEXT", "[c]ancel"]
         }
-        AskKind::Review => vec!["[p]ass", "[e]dit", "[c]ancel"],
+        AskKind::Review => vec!["[p]ass", "[e]dit text", "[c]ancel"],
     };
     if shown.rule.is_some() && !left {
         words.insert(1, "allow by [r]ule");

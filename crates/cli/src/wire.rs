@@ -116,6 +116,7 @@ pub(crate) async fn open_for(settings: &Settings, need: Need) -> anyhow::Result<
         asking: resolved.asking,
         members: Arc::new(Members::new(store.people(), Arc::clone(&clock))),
         redactor,
+        analyzer: Arc::new(toolhost_sandbox::analyze),
         clock,
         ids: Arc::new(RandomIds),
         limits: toolhost_host::Limits::default(),

@@ -1,7 +1,7 @@
 //! What a running tool is handed.
 
 use tokio_util::sync::CancellationToken;
-use toolhost_sandbox::{Watch, Workspace};
+use toolhost_sandbox::{Analyzed, Watch, Workspace};
 
 use crate::call::Call;
 use crate::clock::Clock;
@@ -18,6 +18,8 @@ pub struct Ctx<'a> {
     pub grants: Grants,
     /// What the effect rested on when a person allowed this call ([`Preview::rests_on`](crate::Preview)).
     pub approved: Option<serde_json::Value>,
+    /// What the call's shell command runs, if it has one. A tool never analyzes a command itself: the host does, once a call.
+    pub command: Option<&'a Analyzed>,
     pub clock: &'a dyn Clock,
     /// Cancelled when the caller no longer wants the answer.
     pub cancel: CancellationToken,
@@ -69,7 +71,7 @@ pub struct ToolSummary {
     pub effect: Effect,
     pub input_schema: serde_json::Value,
     pub output_schema: serde_json::Value,
-    pub examples: Vec<serde_json::Value>,
+    pub examples: Vec<crate::tool::Example>,
 }
 
 impl Ctx<'_> {

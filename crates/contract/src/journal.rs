@@ -54,7 +54,8 @@ pub enum Fate {
     Undone,
     /// It ran to its end, and this is what the audit keeps of it: `{ok, error?}`.
     Ended(Value),
-    /// It began and logged changes of files. The files tell whether it made them.
+    /// It began, and the store knows no more. The files tell whether it made the changes that it logged, or the journal at
+    /// the target whether it deployed.
     Logged,
     /// It began, and its transaction was committed. This is what it wrote, as JSON.
     Committed(Value),

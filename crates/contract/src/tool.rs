@@ -37,9 +37,11 @@ pub enum Trace {
     None,
     /// The call changes files through its workspace and nothing else: each change is logged before it is made.
     Files,
-    /// The call changes records in one transaction, and the history names the call. A call without a row in the history
-    /// may be repeated.
+    /// The call changes records or change sets in one transaction, and the history names the call. A call without a row in
+    /// the history may be repeated: it has not happened, or happening twice comes to the same.
     Records,
+    /// The call deploys the workspace: the journal at the target names the call.
+    Deploy,
 }
 
 /// A tool, typed.
@@ -119,6 +121,16 @@ pub struct Example {
     /// Calls made before, by a person: tool and arguments (JSON).
     pub before: &'static [(&'static str, &'static str)],
     pub expect: Expect,
+}
+
+impl Example {
+    /// The error that it shows; `None` for a call that works.
+    pub fn fails(&self) -> Option<ErrorKind> {
+        match self.expect {
+            Expect::Data(_) => None,
+            Expect::Fails(kind) => Some(kind),
+        }
+    }
 }
 
 /// What an example must come to.

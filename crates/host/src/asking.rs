@@ -15,15 +15,16 @@ use tokio::time::Instant;
 use toolhost_contract::{
     AGENT_DOOR, Answer, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError, Waited, Wanted,
 };
-use toolhost_sandbox::{BoxFuture, Workspace};
+use toolhost_sandbox::{Analyzed, BoxFuture, Workspace};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
 
+use crate::arguments::Arguments;
 use crate::digest::digest;
 use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
 use crate::queue::{
-    Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal,
+    Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal, rule_id,
 };
 use crate::record::{Record, keepable};
 use crate::registry::Registered;
@@ -41,7 +42,7 @@ const SUBJECT_BYTES_MAX: usize = 1024;
 /// How a call goes on from step 7.
 pub(crate) enum Passage<'h> {
     Go {
-        arguments: Value,
+        arguments: Arguments,
         /// The answer it uses.
         answer: Option<Answered<'h>>,
         /// What its effect rested on when it was allowed.
@@ -93,7 +94,7 @@ impl Gate {
     pub(crate) async fn approve<'c>(
         &self,
         case: Case<'c>,
-        arguments: Value,
+        arguments: Arguments,
         record: &mut Record,
     ) -> Result<Passage<'c>, ToolError> {
         let Case { call, tool, verdict, hooks, .. } = case;
@@ -104,9 +105,10 @@ impl Gate {
         }
         let queue = &self.config.queue;
         if tool.facts.by_rule
-            && let Some(permit) = queue.permit_for(call, &tool.facts.name, &arguments).await?
+            && let Some(permit) = queue.permit_for(call, &arguments.looked(&tool.facts.name)).await?
         {
-            record.decision = Some(json!({ "policy": verdict, "rule": permit.number, "by": permit.granted_by }));
+            record.decision =
+                Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));
             return Ok(Passage::Go { arguments, answer: None, approved: None });
         }
         let preview = self.preview(case, &arguments).await?;
@@ -120,7 +122,7 @@ impl Gate {
                 self.allowed_here(case, *said, arguments, record).await
             }
             Heard::Said(said) => {
-                let ask = self.write_down(*said).await?;
+                let ask = self.write_down(*said, arguments.command()).await?;
                 self.answered(case, &ask, arguments, None, record).await
             }
         }
@@ -131,13 +133,13 @@ impl Gate {
         &self,
         case: Case<'c>,
         said: Said<'c>,
-        arguments: Value,
+        arguments: Arguments,
         record: &mut Record,
     ) -> Result<Passage<'c>, ToolError> {
         let queue = &self.config.queue;
         let (person, place) = (said.presenter.person(), said.presenter.place());
         let (words, now) = tokio::join!(
-            queue.prepare(&person, (&said.ask, &said.shown), &said.decision, place),
+            queue.prepare(&person, (&said.ask, &said.shown), (&said.decision, arguments.command()), place),
             self.preview(case, &arguments),
         );
         let words = words?;
@@ -162,7 +164,7 @@ impl Gate {
     pub(crate) async fn start_answered<'c>(
         &self,
         case: Case<'c>,
-        (arguments, answer): (&Value, Answered<'c>),
+        (arguments, answer): (&Arguments, Answered<'c>),
         fence: &str,
         record: &mut Record,
     ) -> Result<Option<Passage<'c>>, ToolError> {
@@ -195,7 +197,7 @@ impl Gate {
     pub(crate) async fn settle_answer<'c>(
         &self,
         case: Case<'c>,
-        (arguments, approved): (Value, Option<Value>),
+        (arguments, approved): (Arguments, Option<Value>),
         spoken: Spoken<'c>,
         record: &mut Record,
     ) -> Result<Passage<'c>, ToolError> {
@@ -215,11 +217,11 @@ impl Gate {
         &self,
         case: Case<'c>,
         ask: &Ask,
-        arguments: Value,
+        arguments: Arguments,
         seen: Option<Result<Preview, ToolError>>,
         record: &mut Record,
     ) -> Result<Passage<'c>, ToolError> {
-        let Case { call, tool, profile, verdict, .. } = case;
+        let Case { call, tool, profile, verdict, hooks } = case;
         if ask.state != AskState::Answered {
             return self.without_answer(ask, tool).map(Passage::Pending);
         }
@@ -231,17 +233,24 @@ impl Gate {
             Answer::Allow => arguments,
             Answer::AllowEdited { arguments } => {
                 // What a person typed passes the same checks as what a model sent.
-                let verdict = profile.verdict(tool, &arguments);
-                let refused = match validate(tool, &arguments) {
-                    Ok(()) => (verdict.decide == Decide::Deny).then(|| denied_by_policy(tool, &verdict)),
-                    Err(error) => Some(error),
+                let checked = match validate(tool, &arguments) {
+                    Ok(()) => self.analyze(tool, arguments, hooks).await,
+                    Err(error) => Err(error),
                 };
-                if let Some(error) = refused {
-                    self.told(call, ask.number, record).await?;
-                    return Err(error);
-                }
-                record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
-                record.digest = Some(digest(&tool.facts, &arguments, call)?);
+                let admitted = checked.and_then(|arguments| {
+                    let verdict = profile.decide(tool, &arguments.looked(&tool.facts.name));
+                    if verdict.decide == Decide::Deny { Err(denied_by_policy(tool, &verdict)) } else { Ok(arguments) }
+                });
+                let arguments = match admitted {
+                    Ok(arguments) => arguments,
+                    Err(error) => {
+                        self.told(call, ask.number, record).await?;
+                        return Err(error);
+                    }
+                };
+                let json = &arguments.json;
+                record.arguments = keepable(json, &self.config.redactor, self.config.limits.audit_string_bytes);
+                record.digest = Some(digest(&tool.facts, json, call)?);
                 return Ok(Passage::Go { arguments, answer, approved: None });
             }
             answer => {
@@ -273,17 +282,18 @@ impl Gate {
     }
 
     /// What a person is shown: what the tool says the call would do, or else its arguments.
-    async fn preview(&self, case: Case<'_>, arguments: &Value) -> Result<Preview, ToolError> {
+    async fn preview(&self, case: Case<'_>, arguments: &Arguments) -> Result<Preview, ToolError> {
         let Case { call, tool, profile, hooks, .. } = case;
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
         let shelf = Shelf { gate: self, profile };
         let people = Counter { gate: self, call, hooks, tool, digest: String::new(), used: OnceLock::new() };
-        let ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, hooks.cancel.child_token());
-        let made = tool.tool.preview(&ctx, arguments.clone()).await?;
+        let mut ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, hooks.cancel.child_token());
+        ctx.command = arguments.command();
+        let made = tool.tool.preview(&ctx, arguments.json.clone()).await?;
         Ok(made.unwrap_or_else(|| Preview {
             summary: format!("{}: {}", tool.facts.name, tool.facts.title),
             // Not as the audit keeps them, which shortens them.
-            detail: serde_json::to_string_pretty(&self.without_secrets(arguments)).unwrap_or_default(),
+            detail: serde_json::to_string_pretty(&self.without_secrets(&arguments.json)).unwrap_or_default(),
             left_out: 0,
             rests_on: Value::Null,
         }))
@@ -300,7 +310,7 @@ impl Gate {
         call: &Call,
         tool: &Registered,
         verdict: &Verdict,
-        arguments: &Value,
+        arguments: &Arguments,
         preview: &Preview,
         record: &Record,
     ) -> Result<NewAsk, ToolError> {
@@ -312,7 +322,7 @@ impl Gate {
             left_out = left_out.saturating_add((detail.len() - kept) as u64);
             detail.truncate(kept);
         }
-        let mut shown_arguments = self.without_secrets(arguments);
+        let mut shown_arguments = self.without_secrets(&arguments.json);
         // Whoever edits them begins with all of them, or not at all.
         let whole = json_bytes(&shown_arguments) <= DETAIL_BYTES_MAX;
         if !whole {
@@ -329,7 +339,7 @@ impl Gate {
             arguments: shown_arguments,
             editable: whole && !tool.facts.always_asks,
             // A rule is shown and kept as it is: one over a secret is not offered.
-            rule: suggest(&tool.facts, arguments).filter(|rule| {
+            rule: suggest(&tool.facts, &arguments.looked(&tool.facts.name)).filter(|rule| {
                 left_out == 0
                     && rule.values().all(|pattern| {
                         let mut shown = pattern.clone();
@@ -340,7 +350,7 @@ impl Gate {
             ..blank(call, tool)
         };
         let mut stored = call.clone();
-        stored.arguments = arguments.clone();
+        stored.arguments = arguments.json.clone();
         self.new_ask(&stored, record.digest.clone().unwrap_or_default(), effect_digest(preview), None, 1, &shown)
     }
 
@@ -381,7 +391,7 @@ impl Gate {
     ) -> Result<Ask, ToolError> {
         match self.hear(ask, listening, call, hooks).await? {
             Heard::Row(ask) => Ok(*ask),
-            Heard::Said(said) => self.write_down(*said).await,
+            Heard::Said(said) => self.write_down(*said, None).await,
         }
     }
 
@@ -444,9 +454,10 @@ impl Gate {
     }
 
     /// Writes down what a person said where they were asked.
-    async fn write_down(&self, said: Said<'_>) -> Result<Ask, ToolError> {
+    async fn write_down(&self, said: Said<'_>, command: Option<&Analyzed>) -> Result<Ask, ToolError> {
         let Said { presenter, ask, shown, decision } = &said;
-        let words = self.config.queue.prepare(&presenter.person(), (ask, shown), decision, presenter.place()).await?;
+        let (person, place) = (presenter.person(), presenter.place());
+        let words = self.config.queue.prepare(&person, (ask, shown), (decision, command), place).await?;
         self.write_words(words, &said).await
     }
 

@@ -16,6 +16,7 @@ use toolhost_contract::{
 use toolhost_sandbox::{Deployment, Executor, Workspace};
 use toolhost_store::{AskLimits, Audit, FileLog};
 
+use crate::arguments::{Analyzer, Arguments};
 use crate::asking::{Answered, Case, Counter, Passage};
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
@@ -52,6 +53,7 @@ pub struct GateConfig {
     pub asking: Asking,
     pub members: Arc<dyn Membership>,
     pub redactor: Arc<Redactor>,
+    pub analyzer: Analyzer,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn IdSource>,
     pub limits: Limits,
@@ -139,7 +141,7 @@ impl Hooks {
 /// How a call goes on from step 8.
 enum Begun {
     Runs {
-        arguments: Value,
+        arguments: Arguments,
         /// What its effect rested on when a person allowed it.
         approved: Option<Value>,
         /// Its place among the calls that run.
@@ -271,9 +273,10 @@ impl Gate {
         self.limiter.admit(session, resolved.alias, profile.limits)?;
 
         // 6. Policy
-        let verdict = profile.verdict(tool, &arguments);
+        let arguments = self.analyze(tool, arguments, hooks).await?;
+        let verdict = profile.decide(tool, &arguments.looked(&tool.facts.name));
         record.decision = Some(json!({ "policy": verdict }));
-        record.digest = Some(digest(&tool.facts, &arguments, call)?);
+        record.digest = Some(digest(&tool.facts, &arguments.json, call)?);
 
         // 7. Approve; 8. Record "started"
         let case = Case { call, tool, profile, verdict: &verdict, hooks };
@@ -286,11 +289,27 @@ impl Gate {
         self.run(call, tool, profile, (arguments, approved), hooks, record).await
     }
 
+    /// What the shell command of a call runs, for policy, preview and tool alike.
+    pub(crate) async fn analyze(
+        &self,
+        tool: &Registered,
+        arguments: Value,
+        hooks: &Hooks,
+    ) -> Result<Arguments, ToolError> {
+        let deadline = Duration::from_millis(self.config.limits.call_timeout_ms);
+        tokio::select! {
+            biased;
+            analyzed = Arguments::analyze(&self.config.analyzer, &tool.facts.name, arguments) => analyzed,
+            () = tokio::time::sleep(deadline) => Err(timed_out(deadline)),
+            () = hooks.cancel.cancelled() => Err(cancelled()),
+        }
+    }
+
     /// Steps 7 and 8: what policy or a person says, a place among the calls that run, the row before it runs.
     async fn begin(
         &self,
         case: Case<'_>,
-        arguments: Value,
+        arguments: Arguments,
         fence: &str,
         record: &mut Record,
     ) -> Result<Begun, ToolError> {
@@ -343,7 +362,7 @@ impl Gate {
         call: &Call,
         tool: &Registered,
         profile: &Profile,
-        (arguments, approved): (Value, Option<Value>),
+        (arguments, approved): (Arguments, Option<Value>),
         hooks: &Hooks,
         record: &mut Record,
     ) -> Result<Success, ToolError> {
@@ -355,7 +374,8 @@ impl Gate {
         let people = Counter { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
         let mut ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, cancel.clone());
         ctx.approved = approved;
-        let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments)).catch_unwind();
+        ctx.command = arguments.command();
+        let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments.json.clone())).catch_unwind();
         tokio::pin!(running);
         let mut deadline_ms = self.config.limits.call_timeout_ms;
         if tool.facts.effect == Effect::Executes {
@@ -426,6 +446,7 @@ impl Gate {
             catalog,
             people,
             approved: None,
+            command: None,
             grants: Grants { command_timeout_ms_max: profile.limits.command_timeout_ms },
             clock: &*self.config.clock,
             cancel,
@@ -486,7 +507,7 @@ impl Gate {
             tracing::error!(call = %call.id, tool = %meta.tool, cause, "a call failed inside the host");
         } else if let Some(cause) = error.source.as_deref().and_then(database_cause) {
             // The caller is told what kind of failure it is; the folder and the server are the operator's.
-            tracing::error!(call = %call.id, tool = %meta.tool, cause, "the database could not be used");
+            tracing::error!(call = %call.id, tool = %meta.tool, "the database could not be used: {cause}");
         }
         let message = match error.kind {
             // The cause is the operator's; the caller gets a number to ask about.
@@ -520,7 +541,7 @@ fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> O
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(source);
     while let Some(error) = cause {
         if error.is::<toolhost_store::Error>() {
-            return Some(describe(error));
+            return Some(in_words(error));
         }
         cause = error.source();
     }
@@ -593,6 +614,21 @@ fn describe(error: &dyn std::error::Error) -> String {
     while let Some(error) = cause {
         text.push_str(": ");
         text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// For an operator who reads the log: the error's own sentence, and its causes where the sentence leaves them out.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
         cause = error.source();
     }
     text

@@ -3,6 +3,7 @@
 //! It refuses to know which tools there are, which model calls, which door it came through, and SQL. Start with
 //! [`Gate::call`].
 
+mod arguments;
 mod asking;
 mod digest;
 mod error;
@@ -21,6 +22,7 @@ mod tighten;
 mod undo;
 mod validate;
 
+pub use arguments::Analyzer;
 pub use error::{Error, Result};
 pub use gate::{Asking, Gate, GateConfig, Hooks, Pace};
 pub use limits::{CallLimits, Limits};
@@ -29,11 +31,11 @@ pub use policy::{Decide, Rule, Verdict};
 pub use profile::{Profile, Profiles};
 pub use queue::{
     ASK_LIVES_MS_DEFAULT, Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Presented, Presenter, Queue,
-    Standing, Unattended, ask_id, ask_number,
+    Standing, Unattended, ask_id, ask_number, rule_id, rule_number,
 };
 pub use redact::Redactor;
 pub use registry::{Registered, Registry, wire_name};
 pub use semantic::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
-pub use shown::{ANSWER_BYTES_MAX, PAGE_BYTES_MAX, PAGE_LINES_MAX, Shown};
+pub use shown::{ANSWER_BYTES_MAX, PAGE_BYTES_MAX, PAGE_LINES_MAX, Shown, rule_words};
 pub use tighten::Tightening;
 pub use undo::{Made, Undo, UndoConflict, UndoStep};

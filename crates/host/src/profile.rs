@@ -8,7 +8,7 @@ use toolhost_sandbox::{Access, Fence, Glob, GlobStyle, HostRule};
 
 use crate::error::{Error, Result};
 use crate::limits::CallLimits;
-use crate::policy::{RawRule, Rule, Verdict, decide};
+use crate::policy::{Looked, RawRule, Rule, Verdict, analyzed, decide};
 use crate::registry::{Registered, Registry, did_you_mean};
 use crate::tighten::Tightening;
 
@@ -130,7 +130,13 @@ impl Profile {
 
     /// What this profile's rules say of a call, without making it.
     pub fn verdict(&self, tool: &Registered, arguments: &serde_json::Value) -> Verdict {
-        decide(&self.rules, &tool.facts, arguments)
+        let command = analyzed(&tool.facts.name, arguments);
+        self.decide(tool, &Looked::new(&tool.facts.name, arguments, command.as_ref()))
+    }
+
+    /// Step 6 of the gate.
+    pub(crate) fn decide(&self, tool: &Registered, call: &Looked<'_>) -> Verdict {
+        decide(&self.rules, &tool.facts, call)
     }
 
     /// Step 2 of the gate: enforced at the call, not only in the listing.

@@ -14,9 +14,10 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Answer, Call, CallId, ErrorKind, Pending, ToolError, visible};
-use toolhost_sandbox::BoxFuture;
+use toolhost_sandbox::{Analyzed, BoxFuture};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
 
+use crate::arguments::{Analyzer, Arguments};
 use crate::policy::{Looked, Rule};
 use crate::redact::Redactor;
 use crate::shown::Shown;
@@ -118,7 +119,21 @@ pub fn ask_id(number: i64) -> String {
 
 /// The number in `ask-7`, or in `7`.
 pub fn ask_number(id: &str) -> Option<i64> {
-    id.strip_prefix("ask-").unwrap_or(id).parse().ok().filter(|number| *number > 0)
+    numbered(id, "ask-")
+}
+
+/// `rule-9`
+pub fn rule_id(number: i64) -> String {
+    format!("rule-{number}")
+}
+
+/// The number in `rule-9`, or in `9`.
+pub fn rule_number(id: &str) -> Option<i64> {
+    numbered(id, "rule-")
+}
+
+fn numbered(id: &str, prefix: &str) -> Option<i64> {
+    id.strip_prefix(prefix).unwrap_or(id).parse().ok().filter(|number| *number > 0)
 }
 
 impl Queue {
@@ -229,35 +244,43 @@ impl Queue {
     ) -> Result<Ask, ToolError> {
         self.need_editor(person).await?;
         let (ask, shown) = self.get(person.project_id, number).await?;
-        self.write(self.words(person, &ask, &shown, &decision, place).await?).await?;
+        let command = if decision.rule.is_some() {
+            let arguments = ask.call.get("arguments").cloned().unwrap_or_default();
+            // No call is under way here: the one that asked is another process's, or pending.
+            #[expect(clippy::disallowed_methods, reason = "no call is under way")]
+            let analyzer: Analyzer = Arc::new(toolhost_sandbox::analyze);
+            Arguments::analyze(&analyzer, &ask.tool, arguments).await?.command().cloned()
+        } else {
+            None
+        };
+        self.write(self.words(person, (&ask, &shown), (&decision, command.as_ref()), place).await?).await?;
         Ok(self.get(person.project_id, number).await?.0)
     }
 
-    /// What is to be written of a person's answer to an ask in hand, after all that can be known before: what an ask asks never
+    /// What is to be written of a person's answer to an ask in hand, with what its call's command runs, after all that can be known before: what an ask asks never
     /// changes, and whether it is still open is looked at as the answer is written.
     pub(crate) async fn prepare(
         &self,
         person: &Person,
-        (ask, shown): (&Ask, &Shown),
-        decision: &Decision,
+        asked: (&Ask, &Shown),
+        said: (&Decision, Option<&Analyzed>),
         place: &'static str,
     ) -> Result<Words, ToolError> {
         self.need_editor(person).await?;
-        self.words(person, ask, shown, decision, place).await
+        self.words(person, asked, said, place).await
     }
 
     async fn words(
         &self,
         person: &Person,
-        ask: &Ask,
-        shown: &Shown,
-        decision: &Decision,
+        (ask, shown): (&Ask, &Shown),
+        (decision, command): (&Decision, Option<&Analyzed>),
         place: &'static str,
     ) -> Result<Words, ToolError> {
         let number = ask.number;
         self.check(person, ask, shown, &decision.answer).await?;
         let permit = match &decision.rule {
-            Some(standing) => Some(permit(ask, shown, standing, &decision.answer)?),
+            Some(standing) => Some(permit((ask, shown), standing, &decision.answer, command)?),
             None => None,
         };
         let answer = serde_json::to_value(&decision.answer).map_err(ToolError::internal)?;
@@ -302,25 +325,20 @@ impl Queue {
     /// Ends a permission by rule.
     pub async fn revoke(&self, person: &Person, number: i64, place: &'static str) -> Result<(), ToolError> {
         self.need_editor(person).await?;
-        let kept = json!({ "rule": number, "say": "revoke", "place": place });
-        let row = self.row(person, &json!({ "id": format!("rule-{number}") }), "approvals.revoke", None, kept, place);
+        let kept = json!({ "rule": rule_id(number), "say": "revoke", "place": place });
+        let row = self.row(person, &json!({ "id": rule_id(number) }), "approvals.revoke", None, kept, place);
         let change = AskChange::RevokePermit { number, by: person.name.clone() };
         self.audit.append_with(row, change).await.map_err(refusal)
     }
 
     /// The permission by rule that allows this call, if there is one.
-    pub(crate) async fn permit_for(
-        &self,
-        call: &Call,
-        tool: &str,
-        arguments: &Value,
-    ) -> Result<Option<Permit>, ToolError> {
+    pub(crate) async fn permit_for(&self, call: &Call, looked: &Looked<'_>) -> Result<Option<Permit>, ToolError> {
+        let tool = looked.tool();
         let permits = self.asks.permits_for(call.scope.project_id, tool, &call.caller.profile).await;
         let permits = permits.map_err(ToolError::from)?;
-        let looked = Looked::new(tool, arguments);
         Ok(permits.into_iter().find(|permit| {
             let conditions = serde_json::from_value(permit.conditions.clone()).unwrap_or_default();
-            Rule::permission(tool, &conditions).is_ok_and(|rule| rule.matches(&looked))
+            Rule::permission(tool, &conditions).is_ok_and(|rule| rule.matches(looked))
         }))
     }
 
@@ -382,7 +400,12 @@ pub(crate) fn answer_of(ask: &Ask) -> Answer {
 }
 
 /// A rule must allow the very call it was made for, and its reach is what the person was shown or has typed.
-fn permit(ask: &Ask, shown: &Shown, standing: &Standing, answer: &Answer) -> Result<NewPermit, ToolError> {
+fn permit(
+    (ask, shown): (&Ask, &Shown),
+    standing: &Standing,
+    answer: &Answer,
+    command: Option<&Analyzed>,
+) -> Result<NewPermit, ToolError> {
     let invalid = |message: String| Err(ToolError::new(ErrorKind::Validation, message));
     if *answer != Answer::Allow {
         return invalid("a rule can only be saved with `allow`".to_owned());
@@ -396,7 +419,7 @@ fn permit(ask: &Ask, shown: &Shown, standing: &Standing, answer: &Answer) -> Res
     let rule = Rule::permission(&ask.tool, &standing.conditions)
         .map_err(|problem| ToolError::new(ErrorKind::Validation, format!("the rule is not valid: {problem}")))?;
     let arguments = ask.call.get("arguments").cloned().unwrap_or_default();
-    if !rule.matches(&Looked::new(&ask.tool, &arguments)) {
+    if !rule.matches(&Looked::new(&ask.tool, &arguments, command)) {
         return invalid(format!("the rule `{}` would not allow this very call", visible(&rule.text)));
     }
     Ok(NewPermit {

@@ -93,7 +93,14 @@ impl Record {
         }
         row.duration_ms = Some(outcome.meta.duration_ms);
         row.outcome = Some(match &outcome.error {
-            None => json!({ "ok": true, "exitCode": outcome.data.get("exitCode") }),
+            None => {
+                let mut told = json!({ "ok": true, "exitCode": outcome.data.get("exitCode") });
+                // A command that moved a branch has done what `git.commit` is recorded for.
+                if let Some(changed) = outcome.data.get("refsChanged") {
+                    told["refsChanged"] = changed.clone();
+                }
+                told
+            }
             Some(error) => json!({
                 "ok": false, "code": error.code, "kind": error.kind, "message": clip(&error.message, MESSAGE_BYTES_MAX),
             }),

@@ -142,7 +142,7 @@ impl Registered {
             effect: self.facts.effect,
             input_schema: self.facts.input_schema.clone(),
             output_schema: self.facts.output_schema.value(),
-            examples: self.facts.examples.iter().map(|example| example.arguments.clone()).collect(),
+            examples: self.facts.examples.clone(),
         }
     }
 }

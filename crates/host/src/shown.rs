@@ -10,6 +10,8 @@ use toolhost_contract::{
 };
 use toolhost_store::AskKind;
 
+use crate::policy::{PATH_ARGUMENTS, SHELL_ARGUMENT};
+
 /// Longest text a person may answer with, bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 
@@ -47,6 +49,26 @@ pub struct Shown {
     /// Which answers a review or a question can have.
     pub wanted: Option<Wanted>,
     pub round: i64,
+}
+
+/// Longest pattern of an argument that is repeated in a rule, characters.
+const PATTERN_SHOWN_CHARS: usize = 60;
+
+/// `bash when command = cargo test *, and no other argument`. Paths and commands are named whole. A text that goes into a
+/// file or is long was shown with the call: it is not repeated.
+pub fn rule_words(tool: &str, conditions: &BTreeMap<String, String>) -> String {
+    let (named, absent): (Vec<_>, Vec<_>) = conditions.iter().partition(|(_, pattern)| !pattern.is_empty());
+    let is_short = |name: &str, pattern: &str| {
+        name == SHELL_ARGUMENT
+            || PATH_ARGUMENTS.contains(&name)
+            || (name != "content" && !pattern.contains('\n') && pattern.chars().count() <= PATTERN_SHOWN_CHARS)
+    };
+    let (short, long): (Vec<_>, Vec<_>) = named.into_iter().partition(|(name, pattern)| is_short(name, pattern));
+    let mut words: Vec<String> = short.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
+    words.extend(long.iter().map(|(name, _)| format!("{name} is the same")));
+    let when = if words.is_empty() { String::new() } else { format!(" when {}", words.join(", ")) };
+    let others = if absent.is_empty() { "" } else { ", and no other argument" };
+    format!("{tool}{when}{others}")
 }
 
 fn yes() -> bool {
@@ -122,21 +144,10 @@ impl Shown {
         hex::encode(Sha256::digest(self.render()))
     }
 
-    /// A rule as people read it: `bash when command = cargo test *, and no other` argument of a kind that reaches further;
-    /// and for whom it would hold.
+    /// A rule as people read it, and for whom it would hold.
     pub fn rule_text(&self) -> Option<String> {
-        let conditions: Vec<String> = self
-            .rule
-            .as_ref()?
-            .iter()
-            .filter(|(_, pattern)| !pattern.is_empty())
-            .map(|(name, pattern)| format!("{name} = {pattern}"))
-            .collect();
-        let when = if conditions.is_empty() { String::new() } else { format!(" when {}", conditions.join(", ")) };
-        let others =
-            if self.rule.iter().flatten().any(|(_, pattern)| pattern.is_empty()) { ", and no other" } else { "" };
-        let whom = format!("for everybody with the profile {}", self.profile);
-        Some(visible_line(&format!("{}{when}{others}; {whom}", self.tool)))
+        let rule = rule_words(&self.tool, self.rule.as_ref()?);
+        Some(visible_line(&format!("{rule}; for everybody with the profile {}", self.profile)))
     }
 
     /// Whether the word agrees to what is shown.
@@ -165,8 +176,12 @@ impl Shown {
         let answer = match word {
             "allow" => Answer::Allow,
             "edit" if self.kind == AskKind::Approval => {
-                let arguments: Value = serde_json::from_str(&needed(text)?)
-                    .map_err(|error| invalid(format!("the edited arguments are not JSON: {error}")))?;
+                let arguments: Value = serde_json::from_str(&needed(text)?).map_err(|error| {
+                    let example = r#"{"path": "a.txt", "content": "Hello"}"#;
+                    invalid(format!(
+                        "`edit` takes all arguments of the call as a JSON object, such as {example}: {error}"
+                    ))
+                })?;
                 Answer::AllowEdited { arguments }
             }
             "edit" => Answer::Edit { text: needed(text)? },

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
-use toolhost_contract::{Call, ErrorKind, ToolError, visible_line};
+use toolhost_contract::{Call, CallId, ErrorKind, ToolError, visible_line};
 use toolhost_sandbox::{
-    BoxFuture, ChangeLog, EntryKind, Error as SandboxError, FORMER_BYTES_MAX, FileChange, Present, ReadSpan, Workspace,
-    WriteGuard, WsPath, decode,
+    BoxFuture, ChangeLog, DeployState, EntryKind, Error as SandboxError, FORMER_BYTES_MAX, FileChange, Present,
+    ReadSpan, Workspace, WriteGuard, WsPath, decode,
 };
 use toolhost_store::{Change, Changes, FileLog, NewChange};
+
+use crate::gate::Gate;
 
 /// Stands for the hash of what was too large to be kept, or no plain file.
 const UNKEPT: &str = "unkept";
@@ -270,6 +272,24 @@ pub enum Made {
     Yes,
     /// Something else has changed the files since, or their contents cannot be compared.
     Unknown,
+}
+
+impl Gate {
+    /// Whether a call whose host has died has deployed the workspace. What it had begun is finished or discarded first, as
+    /// whoever deploys next would.
+    ///
+    /// # Errors
+    /// If the target or its journal cannot be read.
+    pub async fn deployed(&self, call: &CallId) -> Result<Made, ToolError> {
+        let Some(deployment) = self.config.executor.deployment() else { return Ok(Made::Unknown) };
+        deployment.recover().await?;
+        let known = deployment.history().await?.into_iter().find(|deploy| deploy.id == call.as_str());
+        Ok(match known.map(|deploy| deploy.state) {
+            None => Made::No,
+            Some(DeployState::Done | DeployState::Undone) => Made::Yes,
+            Some(DeployState::Unfinished) => Made::Unknown,
+        })
+    }
 }
 
 /// Compares what a call has logged with the files as they are.

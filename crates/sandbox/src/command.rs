@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::fence::Tier;
+use crate::git::RefChange;
 use crate::output::Captured;
 use crate::path::WsPath;
 
@@ -84,6 +85,8 @@ pub struct CommandResult {
     pub tier: Tier,
     /// Files that arm git, which the command had changed and the host has put back.
     pub restored: Vec<String>,
+    /// Branches and other references that changed while the command ran, where it could write `.git`: in the Landlock tier.
+    pub refs_changed: Vec<RefChange>,
 }
 
 /// A signal that ended a command.

@@ -302,7 +302,10 @@ impl Tree {
             self.check_exact(&parent, &folder.parent())?;
         }
         match parent.create_dir(folder.file_name()) {
-            Ok(()) => self.give_to_owner(&parent.open_dir(folder.file_name()).map_err(io)?).map_err(io),
+            Ok(()) => {
+                let made = parent.open_dir(folder.file_name()).map_err(io)?;
+                self.give_to_owner(&made).and_then(|()| clear_set_id_of_folder(&made)).map_err(io)
+            }
             // Somebody else made it meanwhile, or something that is no folder is there: the open will say.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
             Err(e) => Err(io(e)),
@@ -405,6 +408,15 @@ fn clear_set_id(place: &Place) -> std::io::Result<()> {
     let mode = rustix::fs::fstat(&file)?.st_mode;
     if FileType::from_raw_mode(mode).is_file() && mode & 0o6000 != 0 {
         rustix::fs::chmod(proc_path(&file), Mode::from_raw_mode(mode & MODE_KEPT))?;
+    }
+    Ok(())
+}
+
+/// The kernel gives a new folder the set-group-id bit of the folder around it.
+fn clear_set_id_of_folder(folder: &Dir) -> std::io::Result<()> {
+    let mode = rustix::fs::fstat(folder)?.st_mode;
+    if mode & 0o6000 != 0 {
+        rustix::fs::chmod(proc_path(folder), Mode::from_raw_mode(mode & MODE_KEPT))?;
     }
     Ok(())
 }

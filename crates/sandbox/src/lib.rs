@@ -45,6 +45,7 @@ pub use executor::{
     Written,
 };
 pub use fence::{FenceChoice, FenceReport, MemoryReport, Probe, Tier};
+pub use git::RefChange;
 pub use glob::{GLOB_BRACES_MAX, GLOB_BYTES_MAX, Glob, GlobStyle};
 pub use local::{Limits, LocalConfig, LocalExecutor};
 pub use memory::machine_memory_bytes;

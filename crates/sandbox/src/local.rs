@@ -19,7 +19,7 @@ use crate::executor::{
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
-use crate::git::{self, Begun, Guard, Held, Placeholder, Places, Seen};
+use crate::git::{self, Begun, Guard, Held, Placeholder, Places, Refs, Seen};
 use crate::memory::{self, WATCH_EVERY, machine_memory_bytes};
 use crate::output::{Capture, Captured};
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
@@ -309,6 +309,11 @@ impl LocalExecutor {
         Ok(())
     }
 
+    async fn refs(&self) -> Result<Refs> {
+        let room = Arc::clone(&self.room);
+        self.on_files(move |_| Ok(Refs::read(&room.root))).await
+    }
+
     /// Holds what git obeys for a command that may write; answers what that is, too, where a command could change it.
     async fn hold(&self, method: &Method, command: &Command) -> Result<(Held, Option<Arc<Places>>)> {
         if method.tier == Tier::Off {
@@ -415,13 +420,21 @@ impl Executor for LocalExecutor {
             let (held, before) = self.hold(method, &command).await?;
             // Where the index can be written, a repository of the command's own could be added to it.
             let before = before.filter(|_| method.tier == Tier::Landlock);
+            let refs = match before {
+                Some(_) => Some(self.refs().await?),
+                None => None,
+            };
             let result = run_in(&self.spawner, &self.room, method, command, fence, watch, &held).await;
             // Before the result: a command that has left git armed has not simply ended.
             let mut restored = self.on_files(move |_| held.end()).await?;
             if let Some(before) = before {
                 restored.extend(self.forget_repositories(method, &before).await?);
             }
-            result.map(|result| CommandResult { restored, ..result })
+            let refs_changed = match refs {
+                Some(refs) => refs.changes(&self.refs().await?),
+                None => Vec::new(),
+            };
+            result.map(|result| CommandResult { restored, refs_changed, ..result })
         })
     }
 
@@ -503,6 +516,7 @@ pub(crate) async fn run_in(
         duration: began.elapsed(),
         tier: method.tier,
         restored: Vec::new(),
+        refs_changed: Vec::new(),
     })
 }
 
@@ -569,7 +583,7 @@ impl Run {
         tick.tick().await;
         // The sum is not as exact as the kernel's: where that holds the limit, only the machine's memory is looked at.
         let limit = if self.plan.cgroup.is_some() { u64::MAX } else { limits.memory_bytes };
-        let too_large = memory_exceeded(self.started.child.id(), limit);
+        let too_large = memory_exceeded(self.started.child.id(), limit, Arc::clone(&self.plan));
         tokio::pin!(too_large);
         let end = loop {
             tokio::select! {
@@ -630,13 +644,15 @@ impl Run {
 }
 
 /// Ends when a command's tree uses more memory than it may; where it has ended, never.
-async fn memory_exceeded(root: Option<u32>, limit: u64) {
+async fn memory_exceeded(root: Option<u32>, limit: u64, plan: Arc<Plan>) {
     let Some(root) = root else { return std::future::pending().await };
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + WATCH_EVERY, WATCH_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        if tokio::task::spawn_blocking(move || memory::is_too_large(root, limit)).await.unwrap_or(false) {
+        let plan = Arc::clone(&plan);
+        let look = tokio::task::spawn_blocking(move || memory::is_too_large(root, limit, &plan.in_memory));
+        if look.await.unwrap_or(false) {
             return;
         }
     }

@@ -2,8 +2,14 @@
 //!
 //! The kernel holds a limit for each process; this watches the sum over a command's tree, which no limit of a process holds,
 //! and how much the machine has left. What is read is `/proc`: it needs no right, and no cgroup that was delegated to us.
+//!
+//! Memory that is no process's own counts too: files without a name (`memfd_create`) that a process of the tree has open, and
+//! files in the fence's private folders. A part of those may also be mapped, so the larger of the two sums is taken.
 
-use std::fs::read_to_string;
+use std::collections::HashSet;
+use std::fs::{Metadata, metadata, read_to_string};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// How often the tree is looked at.
 pub(crate) const WATCH_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
@@ -14,10 +20,34 @@ const LARGE_PART: u64 = 8;
 const UNKNOWN_BYTES: u64 = 1 << 30;
 /// Most processes that are looked at; a tree of more is large by their number.
 const PROCESSES_MAX: usize = 20_000;
+/// Most open files that are looked at.
+const DESCRIPTORS_MAX: usize = 200_000;
+/// The unit of `st_blocks`.
+const BLOCK_BYTES: u64 = 512;
+
+/// Memory of one process or of several, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    own: u64,
+    /// Shared memory that is mapped.
+    mapped: u64,
+}
+
+impl std::iter::Sum for Used {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |sum, part| Self { own: sum.own + part.own, mapped: sum.mapped + part.mapped })
+    }
+}
+
+impl Used {
+    fn with(self, files: u64) -> u64 {
+        self.own.saturating_add(self.mapped.max(files))
+    }
+}
 
 /// The memory of this machine or, where that is less, of the container that this process runs in. Bytes.
 pub fn machine_memory_bytes() -> u64 {
-    let total = meminfo("MemTotal:").unwrap_or(UNKNOWN_BYTES);
+    let total = meminfo(&["MemTotal:"]).unwrap_or(UNKNOWN_BYTES);
     let of_container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()
         .filter_map(|path| read_to_string(path).ok()?.trim().parse::<u64>().ok())
@@ -25,19 +55,31 @@ pub fn machine_memory_bytes() -> u64 {
     of_container.map_or(total, |limit| limit.min(total))
 }
 
-/// Whether the tree of processes below `root` uses more than `limit`, or so much that the machine runs out.
-pub(crate) fn is_too_large(root: u32, limit: u64) -> bool {
+/// Whether the tree of processes below `root` uses more than `limit`, or so much that the machine runs out. `private` are the
+/// folders that the fence keeps in memory.
+pub(crate) fn is_too_large(root: u32, limit: u64, private: &[PathBuf]) -> bool {
     let tree = tree(root);
-    let rough: u64 = tree.iter().map(|pid| rough_bytes(*pid)).sum();
-    let low = || {
-        let (total, left) = (machine_memory_bytes(), meminfo("MemAvailable:").unwrap_or(u64::MAX));
-        left < total / LOW_PART && rough > total / LARGE_PART
-    };
-    if rough <= limit {
-        return low();
+    let rough: Used = tree.iter().map(|pid| rough(*pid)).sum();
+    let (total, left) = (machine_memory_bytes(), meminfo(&["MemAvailable:"]).unwrap_or(u64::MAX));
+    let low = left < total / LOW_PART;
+    // Its files are not larger than those of the whole machine: most of the time there is no need to look for them.
+    let all_files = shared_by_all();
+    if !low && rough.own.saturating_add(rough.mapped).saturating_add(all_files) <= limit {
+        return false;
+    }
+    let files = nameless_files(&tree).saturating_add(private_files(&tree, private));
+    if low && rough.with(files) > total / LARGE_PART {
+        return true;
     }
     // Pages that several of them share were counted several times.
-    tree.iter().map(|pid| fair_bytes(*pid).unwrap_or_else(|| rough_bytes(*pid))).sum::<u64>() > limit || low()
+    let fair = || tree.iter().map(|pid| fair(*pid).unwrap_or_else(|| self::rough(*pid))).sum::<Used>();
+    rough.with(files) > limit && fair().with(files) > limit
+}
+
+/// What files in memory use on this machine, whoever made them; some of them may be swapped out.
+fn shared_by_all() -> u64 {
+    let swapped = meminfo(&["SwapTotal:"]).unwrap_or(0).saturating_sub(meminfo(&["SwapFree:"]).unwrap_or(0));
+    meminfo(&["Shmem:", "Hugetlb:"]).map_or(u64::MAX, |files| files.saturating_add(swapped))
 }
 
 /// A process and all that come from it. In a fence even a daemon has an ancestor in it.
@@ -56,21 +98,52 @@ fn tree(root: u32) -> Vec<u32> {
     found
 }
 
-/// Memory of its own and shared memory that is mapped, in bytes; it may have ended.
-fn rough_bytes(pid: u32) -> u64 {
+/// What the processes have open that has no name and is kept in memory. Each is counted once, whether it is mapped or not.
+fn nameless_files(tree: &[u32]) -> u64 {
+    let open = tree.iter().flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten());
+    let mut seen = HashSet::new();
+    let sizes = open.take(DESCRIPTORS_MAX).filter_map(|entry| {
+        // Nothing else is asked for its size: a network's file may not answer.
+        let target = std::fs::read_link(entry.path()).ok()?;
+        let file =
+            target.as_os_str().as_encoded_bytes().starts_with(b"/memfd:").then(|| metadata(entry.path()).ok())??;
+        seen.insert((file.dev(), file.ino())).then_some(file.blocks() * BLOCK_BYTES)
+    });
+    sizes.sum()
+}
+
+/// What the private folders hold, seen through the first process that has them.
+fn private_files(tree: &[u32], private: &[PathBuf]) -> u64 {
+    let used = |folder: &PathBuf| tree.iter().find_map(|pid| folder_bytes(*pid, folder));
+    private.iter().filter_map(used).sum()
+}
+
+/// `None` where the process does not have this folder, or the machine's own in its place, as before its fence stands.
+fn folder_bytes(pid: u32, folder: &Path) -> Option<u64> {
+    let inside = PathBuf::from(format!("/proc/{pid}/root")).join(folder.strip_prefix("/").ok()?);
+    let device = |found: Metadata| found.dev();
+    if metadata(folder).ok().map(device) == Some(metadata(&inside).ok().map(device)?) {
+        return None;
+    }
+    let size = rustix::fs::statvfs(&inside).ok()?;
+    Some(size.f_blocks.saturating_sub(size.f_bfree).saturating_mul(size.f_frsize))
+}
+
+/// As a process's status tells it; it may have ended.
+fn rough(pid: u32) -> Used {
     let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    sum_of(&status, &["RssAnon:", "RssShmem:", "VmSwap:"])
+    Used { own: sum_of(&status, &["RssAnon:", "VmSwap:"]), mapped: sum_of(&status, &["RssShmem:"]) }
 }
 
 /// The same, with what is shared divided among those who share it. `None` where that may not be read.
-fn fair_bytes(pid: u32) -> Option<u64> {
+fn fair(pid: u32) -> Option<Used> {
     let rollup = read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    Some(sum_of(&rollup, &["Pss_Anon:", "Pss_Shmem:", "SwapPss:"]))
+    Some(Used { own: sum_of(&rollup, &["Pss_Anon:", "SwapPss:"]), mapped: sum_of(&rollup, &["Pss_Shmem:"]) })
 }
 
-fn meminfo(name: &str) -> Option<u64> {
+fn meminfo(names: &[&str]) -> Option<u64> {
     let text = read_to_string("/proc/meminfo").ok()?;
-    text.contains(name).then(|| sum_of(&text, &[name]))
+    names.first().is_some_and(|name| text.contains(name)).then(|| sum_of(&text, names))
 }
 
 /// Adds up lines such as `RssAnon:    12 kB`.
@@ -91,9 +164,10 @@ mod tests {
         assert!(tree.contains(&child.id()), "{tree:?}");
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(rough_bytes(std::process::id()) > 100_000);
-        assert!(fair_bytes(std::process::id()).unwrap() <= rough_bytes(std::process::id()));
-        assert!(is_too_large(std::process::id(), 1000));
+        let own = std::process::id();
+        assert!(rough(own).own > 100_000);
+        assert!(fair(own).unwrap().own <= rough(own).own);
+        assert!(is_too_large(own, 1000, &[]));
         assert!(machine_memory_bytes() > 100 << 20);
     }
 

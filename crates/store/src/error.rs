@@ -24,14 +24,15 @@ pub enum Error {
     Damaged { path: PathBuf, source: sqlx::Error },
     /// The file at the path is another one than this process has open.
     #[error(
-        "the state folder {folder} was moved or deleted while this host ran; nothing was written. Move it back; or end \
-         this host, then restore a copy, or begin a new database with `toolhost init --new`",
+        "the state folder {folder} was moved or deleted while this host ran; nothing was written. Move it back, and \
+         the host continues. If it is lost: stop the host, restore a copy or run `toolhost init --new` for an empty \
+         database, then start the host again",
         folder = .folder.display()
     )]
     Moved { folder: PathBuf },
     #[error(
-        "the state folder {folder} has no database any more, and there was one. Move the folder back or restore a copy; \
-         `toolhost init --new` begins a new, empty database",
+        "the database in the state folder {folder} is missing. Move the folder back or restore a copy, or run \
+         `toolhost init --new` for an empty database",
         folder = .folder.display()
     )]
     Missing { folder: PathBuf },
@@ -72,7 +73,7 @@ pub enum Error {
     NoAsk { number: i64 },
     #[error("{}", ended_text(*number, *state, by.as_deref()))]
     AskEnded { number: i64, state: AskState, by: Option<String> },
-    #[error("there is no rule {number} that is in force")]
+    #[error("rule-{number} is not in force: no rule has this id, or it has expired or was revoked")]
     NoPermit { number: i64 },
     #[error("{max} questions wait for a person already: let somebody answer them first")]
     TooManyAsks { max: i64 },
@@ -151,8 +152,8 @@ fn ended_text(number: i64, state: AskState, by: Option<&str>) -> String {
     let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
     match state {
         AskState::Open => format!("ask-{number} has no answer yet"),
-        AskState::Answered => format!("ask-{number} has been answered{by}"),
-        AskState::Used => format!("ask-{number} was answered{by}, and the answer has been used"),
+        AskState::Answered => format!("ask-{number} was answered before{by}"),
+        AskState::Used => format!("ask-{number} was answered before{by}; a call has used the answer"),
         AskState::Withdrawn => format!("ask-{number} was withdrawn"),
         AskState::Expired => format!("ask-{number} has expired"),
     }

@@ -51,6 +51,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (9, "session", include_str!("../migrations/0009_session.sql")),
     (10, "host", include_str!("../migrations/0010_host.sql")),
     (11, "ask_seen", include_str!("../migrations/0011_ask_seen.sql")),
+    (12, "history_call", include_str!("../migrations/0012_history_call.sql")),
+    (13, "discarded_by", include_str!("../migrations/0013_discarded_by.sql")),
 ];
 
 /// A database, open.

@@ -86,9 +86,13 @@ impl Outage {
         match self {
             Self::Moved => (
                 "the state folder of this host was moved or deleted while the host ran; nothing was changed",
-                "a person must move the state folder back, or restart the host",
+                "a person must move the state folder back, and the host continues; if it is lost: stop the host, restore a \
+                 copy or run `toolhost init --new` for an empty database, then start the host again",
             ),
-            Self::Missing => ("the database of this project is missing", "a person must restore the state folder"),
+            Self::Missing => (
+                "the database of this project is missing",
+                "a person must restore the state folder, or run `toolhost init --new` for an empty database",
+            ),
             Self::DiskFull => (
                 "the disk that holds the database is full; nothing was changed",
                 "a person must make room on the disk; then repeat the call",

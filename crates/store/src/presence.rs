@@ -19,6 +19,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the lock is tried for while a former connection of ours still has it, and how long to wait in between.
 const TAKE_TRIES: u32 = 50;
 const TAKE_PAUSE: Duration = Duration::from_millis(100);
+/// How long it may take in all to make sure of the lock, or to get another one: whoever writes to the audit waits for it.
+const HOLD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a host is called, everywhere in its process. One that was taken for dead goes on under another name.
 #[derive(Clone)]
@@ -70,6 +72,10 @@ struct Session {
     held: bool,
     /// The server's process behind the connection that had it last.
     process: i32,
+    /// The server did not answer in time: what is under way on the connection is unknown.
+    lost: bool,
+    /// [`HOLD_TIMEOUT`], but for tests.
+    limit: Duration,
 }
 
 impl Presence {
@@ -102,7 +108,8 @@ impl Presence {
         let process = process_of(&mut connection).await?;
         let held = take(&mut connection, &host.get()).await?;
         server::make_slots(&mut connection, &host.get()).await?;
-        let session = Session { connection, options: options.clone(), held, process };
+        let (options, lost, limit) = (options.clone(), false, HOLD_TIMEOUT);
+        let session = Session { connection, options, held, process, lost, limit };
         Ok(Self { host, lock: Lock::Session(Box::new(session)) })
     }
 
@@ -110,17 +117,22 @@ impl Presence {
     /// it cannot be had, or if that has happened.
     pub(crate) async fn hold(&mut self) -> Result<()> {
         let Lock::Session(session) = &mut self.lock else { return Ok(()) };
-        session.hold(&self.host.get()).await
+        let limit = session.limit;
+        match tokio::time::timeout(limit, session.hold(&self.host.get())).await {
+            Ok(held) => held,
+            Err(_) => Err(session.lose()),
+        }
     }
 
     /// Goes on as another host. Whatever the former one had begun must have ended.
     pub(crate) async fn begin_anew(&mut self) -> Result<()> {
         let Lock::Session(session) = &mut self.lock else { return Ok(()) };
         let (former, name) = (self.host.get(), fresh());
-        session.connect_if_gone().await?;
-        session.held = take(&mut session.connection, &name).await?;
-        session.process = process_of(&mut session.connection).await?;
-        server::make_slots(&mut session.connection, &name).await?;
+        let limit = session.limit;
+        match tokio::time::timeout(limit, session.begin_as(&name)).await {
+            Ok(begun) => begun?,
+            Err(_) => return Err(session.lose()),
+        }
         tracing::warn!(%former, now = %name, "this host was taken for dead and goes on under another name");
         // Only now: whoever writes in a name needs its slots.
         self.host.change(name);
@@ -176,15 +188,30 @@ impl Presence {
 impl Session {
     /// Makes sure of a connection that answers. A new one does not have the lock.
     async fn connect_if_gone(&mut self) -> Result<()> {
-        let answers = tokio::time::timeout(PING_TIMEOUT, self.connection.ping()).await;
-        if answers.is_ok_and(|ping| ping.is_ok()) {
-            return Ok(());
+        if !self.lost {
+            let answers = tokio::time::timeout(PING_TIMEOUT, self.connection.ping()).await;
+            if answers.is_ok_and(|ping| ping.is_ok()) {
+                return Ok(());
+            }
         }
         self.held = false;
         let mut anew = db::connect(&self.options).await?;
         db::prepare(&mut anew).await?;
-        self.connection = anew;
+        (self.connection, self.lost) = (anew, false);
         Ok(())
+    }
+
+    /// The server did not answer in time.
+    fn lose(&mut self) -> Error {
+        (self.held, self.lost) = (false, true);
+        Error::NotPresent
+    }
+
+    async fn begin_as(&mut self, host: &str) -> Result<()> {
+        self.connect_if_gone().await?;
+        self.held = take(&mut self.connection, host).await?;
+        self.process = process_of(&mut self.connection).await?;
+        server::make_slots(&mut self.connection, host).await
     }
 
     async fn hold(&mut self, host: &str) -> Result<()> {
@@ -268,5 +295,57 @@ impl Drop for Presence {
             // Left behind, it is removed by the next host that looks.
             let _ = std::fs::remove_file(folder.join(&**name));
         }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use sqlx::ConnectOptions;
+    use sqlx::postgres::PgSslMode;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// No test waits longer for anything.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A server that takes every connection, says that it is ready, and then never says anything again.
+    async fn silent() -> PgConnectOptions {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut startup = [0; 4];
+                    stream.read_exact(&mut startup).await.unwrap();
+                    let rest = usize::try_from(u32::from_be_bytes(startup)).unwrap() - startup.len();
+                    stream.read_exact(&mut vec![0; rest]).await.unwrap();
+                    // "You may come in", and "ready for a query".
+                    stream.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").await.unwrap();
+                    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.unwrap();
+                });
+            }
+        });
+        let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(port);
+        options.username("x").database("x").ssl_mode(PgSslMode::Disable)
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_is_waited_for_no_longer_than_the_limit() {
+        let options = silent().await;
+        let connection = tokio::time::timeout(PATIENCE, options.connect()).await.unwrap().unwrap();
+        let limit = Duration::from_millis(200);
+        let session = Session { connection, options, held: true, process: 1, lost: false, limit };
+        let mut presence = Presence { host: HostName::new(), lock: Lock::Session(Box::new(session)) };
+        let host = presence.host().get();
+        // The second time on a connection of its own, which it does not get an answer on, either.
+        for _ in 0..2 {
+            let held = tokio::time::timeout(PATIENCE, presence.hold()).await.unwrap();
+            assert!(matches!(held, Err(Error::NotPresent)), "{held:?}");
+        }
+        let begun = tokio::time::timeout(PATIENCE, presence.begin_anew()).await.unwrap();
+        assert!(matches!(begun, Err(Error::NotPresent)), "{begun:?}");
+        assert_eq!(presence.host().get(), host, "whoever has no lock goes by no other name");
     }
 }

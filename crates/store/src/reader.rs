@@ -65,6 +65,10 @@ const PROBLEMS_MAX: usize = 100;
 /// Calls without a row listed at most, of each kind.
 const UNRECORDED_MAX: i64 = 20;
 
+/// As many steps of sessions, and how many are read at once: each has the answer of a call.
+const UNRECORDED_STEPS_MAX: usize = 20;
+const STEPS_PAGE_ROWS: i64 = 100;
+
 /// Rows of the chain read at once.
 const VERIFY_PAGE_ROWS: i64 = 5000;
 
@@ -129,7 +133,9 @@ impl Reader {
             }
         }
         chain.end(head);
-        for told in unrecorded(&mut snapshot, project, chain.at_ms).await? {
+        let mut told = unrecorded(&mut snapshot, project, chain.at_ms).await?;
+        told.extend(unrecorded_steps(&mut snapshot, project, chain.at_ms).await?);
+        for told in told {
             chain.problem(chain.seq + 1, &told);
         }
         Ok(Verdict { rows: chain.rows, seq: chain.seq, hash: chain.hash, problems: chain.problems })
@@ -187,6 +193,42 @@ async fn unrecorded(tx: &mut Tx, project: i64, last_ms: i64) -> Result<Vec<Strin
         }
     }
     Ok(told)
+}
+
+/// As [`unrecorded`], of the steps of sessions that say of a call that it ran. Which call is in their content, which no
+/// index knows.
+async fn unrecorded_steps(tx: &mut Tx, project: i64, last_ms: i64) -> Result<Vec<String>> {
+    let mut told = Vec::new();
+    let (mut session, mut seq) = (String::new(), -1);
+    loop {
+        let text = "SELECT session_id, seq, step, body FROM agent_step
+             WHERE project_id = $1 AND at_ms > $2 AND step LIKE 'call%' AND body LIKE '%\"ran\":true%'
+                 AND (session_id > $3 OR (session_id = $3 AND seq > $4))
+             ORDER BY session_id, seq LIMIT $5";
+        let query = sql(text).bind(project).bind(last_ms).bind(&session).bind(seq);
+        let page = query.bind(STEPS_PAGE_ROWS).all(tx).await?;
+        let Some(last) = page.last() else { return Ok(told) };
+        (session, seq) = (last.get("session_id")?, last.get("seq")?);
+        for row in &page {
+            let body: String = row.get("body")?;
+            let body: Value = serde_json::from_str(&body).unwrap_or_default();
+            let Some(call) = body.get("callId").and_then(Value::as_str).filter(|_| body["ran"] == true) else {
+                continue;
+            };
+            let known = sql("SELECT seq FROM audit WHERE project_id = $1 AND call_id = $2 LIMIT 1");
+            if known.bind(project).bind(call).optional(tx).await?.is_some() {
+                continue;
+            }
+            let (session, step): (String, String) = (row.get("session_id")?, row.get("step")?);
+            told.push(format!(
+                "is missing: the call {call} ran after the last row, as the step {step} of the session {session} says, and \
+                 no row tells of it"
+            ));
+            if told.len() >= UNRECORDED_STEPS_MAX {
+                return Ok(told);
+            }
+        }
+    }
 }
 
 fn row(raw: &db::Row) -> Result<Row> {

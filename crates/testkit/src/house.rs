@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, Facts, IdSource, Outcome, Scope};
 use toolhost_host::{
-    Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
+    Analyzer, Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
     Tightening, Unattended,
 };
 use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, LocalConfig, LocalExecutor};
@@ -39,6 +39,7 @@ pub struct HouseBuilder {
     secrets: Vec<(String, String)>,
     persona: String,
     deploy: Option<(PathBuf, DeployRules, DeployKey)>,
+    analyzer: Analyzer,
 }
 
 /// A gate, open, with its workspace and its store.
@@ -77,6 +78,7 @@ impl HouseBuilder {
             secrets: Vec::new(),
             persona: "Test Agent".to_owned(),
             deploy: None,
+            analyzer: Arc::new(toolhost_sandbox::analyze),
         }
     }
 
@@ -143,6 +145,12 @@ impl HouseBuilder {
         self
     }
 
+    /// What analyzes the shell commands of calls.
+    pub fn analyzer(mut self, analyzer: Analyzer) -> Self {
+        self.analyzer = analyzer;
+        self
+    }
+
     /// A variable of the host's own environment.
     pub fn host_variable(mut self, name: &str, value: &str) -> Self {
         self.secrets.push((name.to_owned(), value.to_owned()));
@@ -186,6 +194,7 @@ impl HouseBuilder {
             asking: self.asking,
             members: Arc::new(Members::new(store.people(), Arc::clone(&shared_clock))),
             redactor,
+            analyzer: self.analyzer,
             clock: shared_clock,
             ids: Arc::<CountingIds>::clone(&ids),
             limits: self.limits,

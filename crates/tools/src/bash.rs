@@ -8,11 +8,13 @@ use serde_json::json;
 use toolhost_contract::{
     Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, visible, visible_line,
 };
-use toolhost_sandbox::{Access, Analyzed, Command, WsPath, analyze};
+use toolhost_sandbox::{Access, Analyzed, Command, RefChange, WsPath};
 
-use crate::interactive;
+use crate::{git_hint, interactive};
 
 const TIMEOUT_MS_DEFAULT: u64 = 30_000;
+/// Most changed references listed.
+const CHANGED_MAX: usize = 50;
 
 pub(crate) struct Bash;
 
@@ -51,6 +53,21 @@ pub(crate) struct Output {
     duration_ms: u64,
     /// The fence this very command ran in: `full`, `landlock` or `off`.
     fence: String,
+    /// Branches and other git references that changed while the command ran, at most 50; only in the fence `landlock`,
+    /// where a command can write `.git`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refs_changed: Vec<Changed>,
+}
+
+/// A git reference that changed.
+#[derive(Serialize, JsonSchema)]
+struct Changed {
+    /// `HEAD`, or a full name such as `refs/heads/main`.
+    name: String,
+    /// The commit before; null for a new reference.
+    from: Option<String>,
+    /// The commit now; null for a deleted reference.
+    to: Option<String>,
 }
 
 fn root() -> String {
@@ -120,13 +137,12 @@ impl Tool for Bash {
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let programs = match analyze(&input.command) {
-            Analyzed::Commands(commands) => {
+        let programs = match ctx.command {
+            Some(Analyzed::Commands(commands)) => {
                 commands.iter().map(|command| format!("  runs: {}\n", visible_line(&command.shown()))).collect()
             }
-            Analyzed::NotAnalyzable { why } => {
-                format!("  what it runs cannot be told ({why}): read it as it stands\n")
-            }
+            Some(Analyzed::NotAnalyzable { why }) => not_told(why),
+            None => not_told("it was not analyzed"),
         };
         let fence = ctx.workspace.fence();
         let access = match fence.workspace {
@@ -162,7 +178,7 @@ impl Tool for Bash {
             return Err(ToolError::new(ErrorKind::Validation, message)
                 .hint("run less at once, or let the person raise the profile's limit"));
         }
-        interactive::check(&input.command, input.stdin.is_some())?;
+        interactive::check(ctx.command, input.stdin.is_some())?;
         let mut command = Command::new(["bash", "-c", &input.command], Duration::from_millis(timeout_ms));
         command.cwd = WsPath::parse(&input.cwd)?;
         command.stdin = input.stdin.unwrap_or_default().into_bytes();
@@ -179,6 +195,7 @@ impl Tool for Bash {
             return Err(ToolError::new(ErrorKind::Limit, message)
                 .hint("run less at once, or let the person raise the limit (`--command-memory`)"));
         }
+        let hint = git_hint::for_command(ctx.command, &result);
         let mut stderr = result.stderr.text;
         if !result.restored.is_empty() {
             stderr.push_str(&format!(
@@ -186,14 +203,14 @@ impl Tool for Bash {
                 result.restored.join(", ")
             ));
         }
-        // Whatever the last of several commands ended with, and where its words went.
-        let said = [stderr.as_str(), result.stdout.text.as_str()];
-        if let Some(hint) = said.iter().find_map(|said| of_read_only_git(&input.command, said)) {
-            if !stderr.ends_with('\n') {
+        for note in hint.into_iter().chain(changed_note(&result.refs_changed)) {
+            if !stderr.is_empty() && !stderr.ends_with('\n') {
                 stderr.push('\n');
             }
-            stderr.push_str(&format!("[toolhost: .git is read-only for commands: {hint}]\n"));
+            stderr.push_str(&format!("[toolhost: {note}]\n"));
         }
+        let refs_changed = result.refs_changed.into_iter().take(CHANGED_MAX);
+        let refs_changed = refs_changed.map(|RefChange { name, from, to }| Changed { name, from, to }).collect();
         Ok(Output {
             exit_code: result.exit_code,
             signal: result.signal.map(|signal| signal.name()),
@@ -203,90 +220,30 @@ impl Tool for Bash {
             timed_out: result.timed_out,
             duration_ms: u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
             fence: result.tier.as_str().to_owned(),
+            refs_changed,
         })
     }
 }
 
-/// Which tool does what git could not do, if git says that it met a read-only `.git`.
-fn of_read_only_git(command: &str, stderr: &str) -> Option<String> {
-    // The second is all that `git stash` says of it.
-    let met = |line: &str| {
-        line.contains("Read-only file system") && line.contains(".git") || line == "error: could not write index"
-    };
-    stderr.lines().find(|line| met(line))?;
-    let commands = match analyze(command) {
-        Analyzed::Commands(commands) => commands,
-        Analyzed::NotAnalyzable { .. } => Vec::new(),
-    };
-    let verbs = commands.iter().filter_map(|command| verb_of_git(&command.text));
-    let known = verbs.filter_map(|verb| Some(format!("`git {verb}` is {}", tool_for(verb)?))).collect::<Vec<_>>();
-    Some(match known.as_slice() {
-        [] => {
-            "use git.commit, git.branch, git.switch, git.restore, git.stash or git.init, or ask the person".to_owned()
+fn not_told(why: &str) -> String {
+    format!("  what it runs cannot be told ({why}): read it as it stands\n")
+}
+
+/// What is added to the answer where the command, or something beside it, moved a branch.
+fn changed_note(changes: &[RefChange]) -> Option<String> {
+    let line = |change: &RefChange| {
+        let name = visible_line(&change.name);
+        let value = |value: &str| visible_line(value).chars().take(60).collect::<String>();
+        match (&change.from, &change.to) {
+            (Some(from), Some(to)) => format!("{name} from {} to {}", value(from), value(to)),
+            (None, Some(to)) => format!("{name} to {}, new", value(to)),
+            (Some(from), None) => format!("{name} from {}, deleted", value(from)),
+            (None, None) => name,
         }
-        known => known.join("; "),
-    })
-}
-
-/// What git is asked to do: the first word that is neither an option nor one's value.
-fn verb_of_git(command: &str) -> Option<&str> {
-    let mut words = command.split(' ').skip_while(|word| word.contains('='));
-    let program = words.next()?;
-    if program != "git" && !program.ends_with("/git") {
-        return None;
+    };
+    let mut lines: Vec<String> = changes.iter().take(CHANGED_MAX).map(line).collect();
+    if changes.len() > CHANGED_MAX {
+        lines.push(format!("{} more", changes.len() - CHANGED_MAX));
     }
-    while let Some(word) = words.next() {
-        match word {
-            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--config-env" => {
-                words.next();
-            }
-            option if option.starts_with('-') => {}
-            verb => return Some(verb),
-        }
-    }
-    None
-}
-
-fn tool_for(verb: &str) -> Option<&'static str> {
-    Some(match verb {
-        "commit" => "git.commit",
-        "add" | "rm" | "mv" => "git.commit, which stages as well; first change the files themselves",
-        "checkout" => "git.switch for a branch, git.restore for files",
-        "switch" => "git.switch",
-        "restore" | "reset" => "git.restore",
-        "branch" => "git.branch",
-        "stash" => "git.stash",
-        "init" => "git.init",
-        "push" => "git.push",
-        "config" | "remote" | "submodule" | "worktree" | "tag" | "merge" | "rebase" | "pull" | "fetch"
-        | "cherry-pick" | "revert" | "am" | "clean" | "gc" | "clone" => "for the person: ask them",
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_that_met_a_read_only_git_is_told_the_tool() {
-        let met = "fatal: Unable to create './.git/index.lock': Read-only file system\n";
-        let check = |command: &str, part: &str| {
-            let hint = of_read_only_git(command, met).unwrap();
-            assert!(hint.contains(part), "{command}: {hint}");
-        };
-        check("git commit -m x", "`git commit` is git.commit");
-        check("cd a && GIT_EDITOR=true git -c user.name=x -C . commit -am x", "`git commit` is git.commit");
-        check("git add -A && git commit -m x", "`git add` is git.commit, which");
-        check("git checkout -b y", "git.switch");
-        check("/usr/bin/git --no-pager init", "git.init");
-        check("git config user.name x", "ask");
-        check("make release", "git.commit, git.branch");
-        check("for f in", "git.commit, git.branch");
-        let stash = of_read_only_git("git stash", "error: could not write index\n").unwrap();
-        assert!(stash.contains("git.stash"), "{stash}");
-        assert_eq!(of_read_only_git("git commit", "touch: /etc/x: Read-only file system"), None);
-        assert_eq!(of_read_only_git("git commit", "fatal: .git is broken"), None);
-    }
+    (!lines.is_empty()).then(|| format!("git references changed while this command ran: {}", lines.join("; ")))
 }

@@ -4,7 +4,7 @@
 //! analyzable is let through: it waits until its time is over.
 
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_sandbox::{Analyzed, SimpleCommand, Word, analyze};
+use toolhost_sandbox::{Analyzed, SimpleCommand, Word};
 
 const EDITORS: &[&str] = &["vi", "vim", "nvim", "nano", "emacs", "pico", "ed", "joe", "micro", "hx"];
 const PAGERS: &[&str] = &["less", "more", "most"];
@@ -15,8 +15,8 @@ const SHELLS: &[&str] = &[
 ];
 
 /// Refuses a command of which some part would wait for somebody to type.
-pub(crate) fn check(command: &str, has_stdin: bool) -> Result<(), ToolError> {
-    let Analyzed::Commands(commands) = analyze(command) else { return Ok(()) };
+pub(crate) fn check(command: Option<&Analyzed>, has_stdin: bool) -> Result<(), ToolError> {
+    let Some(Analyzed::Commands(commands)) = command else { return Ok(()) };
     match commands.iter().find_map(|simple| advice(simple, has_stdin).map(|hint| (simple, hint))) {
         None => Ok(()),
         Some((simple, hint)) => {
@@ -81,6 +81,11 @@ fn ssh_has_no_command(arguments: &[Word]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "no call is under way")]
+    fn check(command: &str, has_stdin: bool) -> Result<(), ToolError> {
+        super::check(Some(&toolhost_sandbox::analyze(command)), has_stdin)
+    }
 
     #[test]
     fn what_waits_for_a_person_is_refused() {

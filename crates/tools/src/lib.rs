@@ -16,6 +16,7 @@ mod desk;
 mod feature;
 mod file;
 mod git;
+mod git_hint;
 mod given;
 mod human;
 mod interactive;

@@ -96,7 +96,9 @@ impl Run<'_> {
             let (tool, brief) = (one.call.name.clone(), "what became of it in an earlier run".to_owned());
             let content = self.told(ok, code, text);
             let code = code.map(|code| code.as_str().to_owned());
-            Ok(Before::Ended(CallStep { call_id: id.clone(), tool, ok, code, content, brief, ms: 0 }))
+            let call_id = id.clone();
+            // Only what the audit knows to have begun has become of it.
+            Ok(Before::Ended(CallStep { call_id, tool, ok, ran: true, code, content, brief, ms: 0 }))
         };
         let asks = self.host.asks(&one.call.name);
         match self.standing(&former, trace).await? {
@@ -149,7 +151,7 @@ impl Run<'_> {
             Fate::NeverStarted => Standing::New(former.id.clone()),
             Fate::Undone => Standing::New(self.anew(former).await?),
             Fate::Ended(outcome) => Standing::Done(outcome.get("ok").and_then(Value::as_bool).unwrap_or(false)),
-            Fate::Logged => match self.host.made(&former.id).await {
+            Fate::Logged => match self.host.made(&former.id, trace).await {
                 Made::No => Standing::New(self.anew(former).await?),
                 Made::Yes => Standing::Done(true),
                 Made::Unknown => Standing::Unknown,
@@ -180,7 +182,8 @@ impl Run<'_> {
             let text = format!("not run: at most {most} calls of one turn are run; ask for it again");
             let content = self.told(false, Some(ErrorCode::LoopLimit), &text);
             let code = Some(ErrorCode::LoopLimit.as_str().to_owned());
-            return Ok(CallStep { call_id: id, tool, ok: false, code, content, brief: brief(&text), ms: 0 });
+            let brief = brief(&text);
+            return Ok(CallStep { call_id: id, tool, ok: false, ran: false, code, content, brief, ms: 0 });
         }
         if !one.reads || is_reread(&one.call.name) {
             // The gate writes "started" before it runs: the journal has to know which call that is. And who reads an
@@ -203,7 +206,9 @@ impl Run<'_> {
         };
         let code = error.map(|code| code.as_str().to_owned());
         let brief = brief(&outcome.text);
-        Ok(CallStep { call_id: id, tool: outcome.meta.tool, ok: outcome.ok, code, content, brief, ms })
+        // What waits for a person has not run, and of what failed it is not known here whether it had begun.
+        let ran = outcome.ok && outcome.meta.allow_write && !is_pending(&outcome);
+        Ok(CallStep { call_id: id, tool: outcome.meta.tool, ok: outcome.ok, ran, code, content, brief, ms })
     }
 
     /// Whether a call was stopped before a person had answered, and has done nothing.

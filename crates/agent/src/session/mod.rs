@@ -173,6 +173,9 @@ pub struct CallStep {
     pub call_id: CallId,
     pub tool: String,
     pub ok: bool,
+    /// It came to its end, and may have changed something: the audit has rows of it, and `audit verify` misses them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ran: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The whole answer, as the model is told it.

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolhost_agent::persona::{build_domain_persona_layer, resolve_domain_profile, workspace_profile};
-use toolhost_builder::domain::{DomainProfile, ITEMS_MAX, Source, TEXT_CHARS_MAX};
+use toolhost_agent::persona::{build_domain_persona_layer, workspace_profile};
+use toolhost_builder::domain::{Damaged, DomainProfile, ITEMS_MAX, Source, TEXT_CHARS_MAX, resolve_domain_profile};
 use toolhost_builder::{Files, Package, render};
-use toolhost_contract::{ErrorCode, is_deceptive};
+use toolhost_contract::is_deceptive;
 use toolhost_testkit::packages;
 
 const FLOW: &str = "workflow.md";
@@ -51,13 +51,46 @@ fn what_the_owner_says_goes_before_signals_and_signals_before_the_default() {
         resolve("mill", &json!({ "domain_profile": { "target_users": ["millers"] }, "workflowType": "grain-milling" }));
     assert_eq!((part.industry_domain.as_str(), part.source), ("grain milling", Source::ProjectMeta));
     assert_eq!(part.target_users, ["millers"]);
-    let signal = resolve("mill", &json!({ "workflowType": "grain-milling", "variables": { "reader_name": "" } }));
+    let named =
+        json!({ "workflowType": "grain-milling", "variables": { "readers": "bakers", "audience": "", "user": 7 } });
+    let signal = resolve("mill", &named);
     assert_eq!((signal.industry_domain.as_str(), signal.source), ("grain milling", Source::WorkflowSignal));
-    assert_eq!(signal.target_users, ["reader name"]);
+    // What a variable holds may be its users; what it is called is not.
+    assert_eq!(signal.target_users, ["bakers"]);
     let nothing = resolve("", &json!({ "x": 1 }));
     assert_eq!(nothing.source, Source::Fallback);
     assert!(persona(&nothing).contains("industry application architecture"));
     assert!(meta.confidence > signal.confidence && signal.confidence > nothing.confidence);
+}
+
+#[test]
+fn names_of_assets_tell_and_roles_of_agents_are_nobodys_pain() {
+    let mut files = package("assistant", &json!({ "x": 1 })).into_files();
+    files.insert(
+        "agents.json".to_owned(),
+        br#"{"agents":[{"id":"a","persona":{"role":"Writes discharge letters","communication_style":"plain"}}]}"#
+            .to_vec(),
+    );
+    let bare = resolve_domain_profile(&Package::read(files.clone()), None).unwrap();
+    assert_eq!(bare.source, Source::Fallback, "a name that fits anything names no field");
+    files.insert("assets/discharge-letter.md".to_owned(), b"Dear".to_vec());
+    files.insert("assets/house_style.md".to_owned(), b"Plain".to_vec());
+    let told = resolve_domain_profile(&Package::read(files), None).unwrap();
+    assert_eq!(told.industry_domain, "discharge letter, house style");
+    assert_eq!(told.expected_outcomes, ["discharge letter"]);
+    assert_eq!(told.quality_style, ["as the house style says", "plain"]);
+    assert_eq!(told.core_pain_points, bare.core_pain_points);
+    assert!(!told.core_pain_points.iter().any(|pain| pain.contains("letters")));
+}
+
+#[test]
+fn a_description_that_fits_anything_names_no_field() {
+    let mut files = package("mill", &json!({ "workflowType": "general" })).into_files();
+    let mut manifest: Value = serde_json::from_slice(&files["bmad.json"]).unwrap();
+    manifest["description"] = json!("A helpful AI assistant for everything");
+    files.insert("bmad.json".to_owned(), serde_json::to_vec(&manifest).unwrap());
+    let profile = resolve_domain_profile(&Package::read(files), None).unwrap();
+    assert_eq!((profile.industry_domain.as_str(), profile.source), ("mill", Source::WorkflowSignal));
 }
 
 #[test]
@@ -84,13 +117,9 @@ fn the_named_workflow_speaks_before_the_first_of_the_package() {
 fn a_damaged_profile_is_named_with_its_field() {
     let check = |profile: Value, field: &str| {
         let error = resolve_domain_profile(&package("mill", &json!({ "domain_profile": profile })), None).unwrap_err();
-        assert_eq!(error.code(), ErrorCode::DomainProfile);
-        assert_eq!(error.code().as_str(), "AI_DOMAIN_PROFILE_INCOMPLETE");
+        assert_eq!(Damaged::CODE, "AI_DOMAIN_PROFILE_INCOMPLETE");
         assert!(error.to_string().starts_with(&format!("`{field}` ")), "{error}");
     };
-    // A read of the context still gets a profile: what is damaged counts as not said.
-    let damaged = package("mill", &json!({ "domain_profile": { "target_users": 7 } }));
-    assert_eq!(toolhost_builder::domain::resolve(&damaged, None).industry_domain, "mill");
     check(json!("law"), "domain_profile");
     check(json!(["law"]), "domain_profile");
     check(json!({ "industry_domain": 7 }), "domain_profile.industry_domain");

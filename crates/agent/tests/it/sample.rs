@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolhost_agent::persona::resolve_domain_profile;
 use toolhost_agent::prompt::{BuilderInput, ComposeInput, WritePolicy};
-use toolhost_builder::envelope::{Mode, Request, TargetType, build_initial_context_envelope};
+use toolhost_builder::domain::resolve_domain_profile;
+use toolhost_builder::envelope::{Mode, Request, Scope, TargetType, build_initial_context_envelope};
 use toolhost_builder::{Files, Package};
 
 pub(crate) const TARGETS: [(TargetType, &str); 4] = [
@@ -37,7 +37,6 @@ pub(crate) fn files() -> Files {
 
 pub(crate) fn envelope(target_type: TargetType, target_id: &str, mode: Mode) -> Value {
     let package = Package::read(files());
-    let profile = serde_json::to_value(resolve_domain_profile(&package, None).unwrap()).unwrap();
     let request = Request {
         package: &package,
         target_type,
@@ -45,7 +44,7 @@ pub(crate) fn envelope(target_type: TargetType, target_id: &str, mode: Mode) -> 
         mode,
         workflow_id: None,
         tools: &["builder.step.read", "builder.change.stage"],
-        domain_profile: &profile,
+        scope: Scope::default(),
     };
     build_initial_context_envelope(&request).unwrap()
 }

@@ -335,6 +335,7 @@ impl<'a> Draft<'a> {
                 rewrite(manifest, &Value::Object(fields))
             }
         };
+        let changed = entry.and_then(|entry| as_entry(&changed, entry)).unwrap_or(changed);
         self.set(MANIFEST, changed);
         Ok(())
     }
@@ -389,6 +390,23 @@ impl<'a> Draft<'a> {
         }
         others
     }
+}
+
+/// The manifest with this workflow as its entry, if it has none: the first workflow of a package that was just begun.
+fn as_entry(manifest: &str, workflow: &str) -> Option<String> {
+    let bare = manifest.strip_prefix('\u{feff}').unwrap_or(manifest);
+    let mut fields: Value = serde_json::from_str(bare).ok()?;
+    let entry = fields.get_mut("entry")?.as_object_mut()?;
+    if entry.contains_key("workflow") || entry.contains_key("graph") {
+        return None;
+    }
+    let workflow: Value = serde_json::from_str(workflow).ok()?;
+    let others = std::mem::take(entry);
+    for name in ["workflow", "graph"] {
+        entry.insert(name.to_owned(), workflow.get(name)?.clone());
+    }
+    entry.extend(others);
+    Some(rewrite(manifest, &fields))
 }
 
 /// The text with one item of a list replaced, taken out or added.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::assets;
 use crate::files::{self, case_twins};
-use crate::finding::{Finding, Findings};
+use crate::finding::{Finding, Findings, Severity};
 use crate::limits::{EDGES_MAX, FILE_BYTES_MAX, NODES_MAX, Size};
 use crate::package::{MANIFEST, Package, Workflow};
 use crate::schema::Schemas;
@@ -137,10 +137,10 @@ pub(crate) fn twins(first: &str, second: &str) -> Finding {
 
 fn check_schemas(package: &Package, schemas: &Schemas, scope: Scope<'_>, findings: &mut Findings) {
     if let Some(manifest) = package.manifest().filter(|_| scope.has(MANIFEST)) {
-        findings.extend(schemas.package.findings(MANIFEST, manifest));
+        findings.extend(not_yet(package, schemas.package.findings(MANIFEST, manifest)));
     }
     if let (Some(path), Some(agents)) = (package.agents_path().filter(|path| scope.has(path)), package.agents_json()) {
-        findings.extend(schemas.agents.findings(path, agents));
+        findings.extend(not_yet(package, schemas.agents.findings(path, agents)));
     }
     let mut seen = BTreeSet::new();
     for workflow in package.workflows() {
@@ -158,6 +158,23 @@ fn check_schemas(package: &Package, schemas: &Schemas, scope: Scope<'_>, finding
             }
         }
     }
+}
+
+/// What a package that was just begun has not got yet is no error of it.
+fn not_yet(package: &Package, findings: Vec<Finding>) -> Vec<Finding> {
+    if !package.is_begun() {
+        return findings;
+    }
+    let is_awaited = |finding: &Finding| match finding.code.as_str() {
+        "schema-required" => {
+            finding.file == MANIFEST && matches!(&*finding.pointer, "/entry/workflow" | "/entry/graph")
+        }
+        "schema-min-items" => Some(finding.file.as_str()) == package.agents_path() && finding.pointer == "/agents",
+        _ => false,
+    };
+    let soften =
+        |finding| if is_awaited(&finding) { Finding { severity: Severity::Warning, ..finding } } else { finding };
+    findings.into_iter().map(soften).collect()
 }
 
 /// A graph beyond the limits gets one finding, and no further look.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolhost_builder::envelope::{Mode, Request, TargetType, build_initial_context_envelope};
+use toolhost_builder::envelope::{Mode, Request, Scope, TargetType, build_initial_context_envelope};
 use toolhost_builder::refs::Index;
 use toolhost_builder::{Files, Finding, Package, revision, validate};
 
@@ -13,12 +13,15 @@ fn all(files: Files) -> Vec<Finding> {
     let package = Package::read(files.clone());
     let found = validate(&package);
     drop(Index::of(&package));
-    let profile = Value::Null;
     for (target_type, target_id) in [
         (TargetType::Workflow, "main"),
         (TargetType::Step, "work"),
         (TargetType::Agent, "ada"),
         (TargetType::Asset, "assets/guide.md"),
+        (TargetType::Workflow, "new"),
+        (TargetType::Step, "new"),
+        (TargetType::Agent, "new"),
+        (TargetType::Asset, "assets/new.md"),
     ] {
         let request = Request {
             package: &package,
@@ -27,7 +30,7 @@ fn all(files: Files) -> Vec<Finding> {
             mode: Mode::Create,
             workflow_id: None,
             tools: &[],
-            domain_profile: &profile,
+            scope: Scope::default(),
         };
         drop(build_initial_context_envelope(&request));
     }

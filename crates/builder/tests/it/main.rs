@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod begun;
 mod change;
 mod change_merge;
 mod change_validate;

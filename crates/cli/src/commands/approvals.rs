@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use toolhost_host::{rule_id, rule_number, rule_words};
+
 use crate::settings::Settings;
-use crate::{print, wire};
+use crate::{Usage, print, wire};
 
 /// Permissions of the newest kind first, so many of them.
 const SHOWN_MAX: i64 = 200;
@@ -21,8 +23,8 @@ enum Command {
     List,
     /// End a rule now
     Revoke {
-        /// Its number
-        number: i64,
+        /// Such as rule-9
+        id: String,
     },
 }
 
@@ -42,22 +44,25 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                             (Some(by), Some(at)) => format!("revoked by {by}, {}", print::time(at)),
                             _ => format!("until {}", print::time(permit.expires_at_ms)),
                         };
+                        let conditions = serde_json::from_value(permit.conditions.clone()).unwrap_or_default();
                         vec![
-                            permit.number.to_string(),
+                            rule_id(permit.number),
                             permit.profile.clone(),
-                            permit.tool.clone(),
-                            print::cell(&permit.conditions.to_string()),
+                            print::cell(&rule_words(&permit.tool, &conditions)),
                             print::cell(&permit.granted_by),
                             print::visible(&state),
                         ]
                     })
                     .collect();
-                print::table(&["rule", "profile", "tool", "conditions", "granted by", "state"], &rows);
+                print::table(&["id", "profile", "allows", "granted by", "state"], &rows);
             }
         }
-        Command::Revoke { number } => {
+        Command::Revoke { id } => {
+            let number = rule_number(&id).ok_or_else(|| {
+                Usage::error(format!("`{}` is not the id of a rule, such as rule-9", print::visible(&id)))
+            })?;
             answers.queue.revoke(&answers.person, number, "cli").await?;
-            print::line(format_args!("rule {number} is revoked"));
+            print::line(format_args!("{} is revoked", rule_id(number)));
         }
     }
     answers.store.close().await?;

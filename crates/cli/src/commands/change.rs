@@ -246,5 +246,5 @@ fn number(id: &str) -> anyhow::Result<i64> {
     id.strip_prefix("cs-")
         .unwrap_or(id)
         .parse()
-        .map_err(|_| Usage::error(format!("`{}` is no change set: it looks like cs-3", print::visible(id))))
+        .map_err(|_| Usage::error(format!("`{}` is not the id of a change set, such as cs-3", print::visible(id))))
 }

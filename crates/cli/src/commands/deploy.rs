@@ -67,9 +67,18 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     wire::need_role(&host.store, &host.project, &host.user, role).await?;
     let Some(deployment) = host.deployment() else {
         return Err(Usage::error(
-            "this workspace is deployed nowhere: say --deploy-to DIR, or set `to` below [deploy]",
+            "no deploy target is set: name your project folder with --deploy-to DIR, or with `to` below [deploy] in \
+             config.toml",
         ));
     };
+    let target = deployment.target();
+    if !target.is_dir() {
+        let target = print::visible(&target.to_string_lossy());
+        anyhow::bail!(
+            "the deploy target {target} is not a folder, or it does not exist. Create it with `mkdir -p`, or name another \
+             one with --deploy-to DIR, or with `to` below [deploy] in config.toml"
+        );
+    }
     let recovered = deployment.recover().await;
     note_mended(&host, &deployment).await?;
     recovered?;

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::wire;
 use toolhost_store::Store;
 
-/// Say which fence holds here, what it does not stop, and where things are kept
+/// Show which fence works on this machine, what it does not stop, and where files are kept
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Accept git's files as they are, and let commands run again

@@ -23,10 +23,10 @@ const EXPORT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 /// Longest file of another system, bytes.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Read records: of an export, of a Cowork Forge project, of beads
+/// Import records from an export, a Cowork Forge project or beads
 ///
-/// It happens whole or not at all. An export keeps its ids; records of other systems get new
-/// ones. Issues of beads that were imported before are updated.
+/// If the import fails, nothing is imported. Records of an export keep their ids; records of
+/// other systems get new ids. Beads issues that were imported before are updated.
 #[derive(clap::Args)]
 #[command(override_usage = "toolhost import [OPTIONS] [FORMAT] <PATH>")]
 #[command(after_help = "toolhost import records.jsonl\n\
@@ -36,9 +36,13 @@ pub(crate) struct Args {
     /// `cowork DIR`, `beads FILE`, or the FILE of an export
     #[arg(required = true, num_args = 1..=2, value_names = ["FORMAT", "PATH"])]
     what: Vec<PathBuf>,
-    /// Import what is there of an export that is cut off or changed
+    /// Import the intact part of an export that was cut off or changed
     ///
-    /// Needed for exports of earlier versions, too: they have no last line that says what was in them.
+    /// Exports of earlier versions need it too: they have no `end` line that states their
+    /// contents. An incomplete last line is left out. A reference to a missing record is removed
+    /// from the record that has it; a record that cannot exist without the missing one, such as
+    /// a task without its feature, is left out, and `toolhost record restore` can bring it back
+    /// later. Everything left out is listed.
     #[arg(long)]
     partial: bool,
 }
@@ -48,12 +52,19 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         [path] => ("export", path),
         [format, path] => match format.to_str() {
             Some(format @ ("cowork" | "beads" | "export")) => (format, path),
-            _ => return Err(Usage::error(format!("`{}` is no format: cowork, beads or export", format.display()))),
+            _ => {
+                return Err(Usage::error(format!(
+                    "unknown format `{}`: use `export`, `cowork` or `beads`",
+                    format.display()
+                )));
+            }
         },
-        _ => return Err(Usage::error("which file?")),
+        _ => return Err(Usage::error("no file is named: pass the path of an export")),
     };
     if args.partial && format != "export" {
-        return Err(Usage::error("--partial is for exports of toolhost: other formats do not say what is missing"));
+        return Err(Usage::error(
+            "`--partial` works with Toolhost exports only: other formats do not state what is missing",
+        ));
     }
     let extent = if args.partial { Extent::Partial } else { Extent::Whole };
     let resolved = settings.resolve()?;
@@ -78,10 +89,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         print::line(format_args!("{count:>6} {kind}"));
     }
     if imported.updated > 0 {
-        print::line(format_args!("{:>6} were updated", imported.updated));
+        print::line(format_args!("{:>6} updated", imported.updated));
     }
     if imported.unchanged > 0 {
-        print::line(format_args!("{:>6} were here already", imported.unchanged));
+        print::line(format_args!("{:>6} already here, unchanged", imported.unchanged));
     }
     for note in notes {
         print::note(format_args!("{} {}", print::paint(print::WARN, "note:"), print::visible(&note)));
@@ -122,8 +133,18 @@ fn lines(mut file: impl BufRead) -> impl Iterator<Item = Result<String, RecordEr
                 Some(Err(std::io::Error::other(format!("a line is longer than {LINE_BYTES_MAX} bytes")).into()))
             }
             Ok(_) => {
-                let text = String::from_utf8(line).map_err(std::io::Error::other);
-                Some(text.map_err(RecordError::from))
+                let is_last = !line.ends_with(b"\n");
+                match String::from_utf8(line) {
+                    Ok(text) => Some(Ok(text)),
+                    // Cut off within a character: as incomplete as if it were cut off before it.
+                    Err(error) if is_last && error.utf8_error().error_len().is_none() => {
+                        let whole = error.utf8_error().valid_up_to();
+                        let mut bytes = error.into_bytes();
+                        bytes.truncate(whole);
+                        Some(Ok(String::from_utf8_lossy(&bytes).into_owned()))
+                    }
+                    Err(error) => Some(Err(std::io::Error::other(error).into())),
+                }
             }
             Err(error) => Some(Err(error.into())),
         }
@@ -138,11 +159,12 @@ fn cowork(folder: &Path) -> anyhow::Result<foreign::Files> {
     let root = if is_folder { inner } else { folder.to_owned() };
     let is_project = root.join("project.json").is_file();
     if !is_project && !["iterations", "memory"].iter().any(|part| root.join(part).is_dir()) {
-        let inside = if is_folder { "its .cowork-v2 folder has no" } else { "it has no .cowork-v2 folder, and no" };
-        return Err(Usage::error(format!(
-            "{} is no project of Cowork Forge: {inside} `project.json`, `iterations/` or `memory/` in it",
-            folder.display()
-        )));
+        let lacks = if is_folder {
+            "its `.cowork-v2/` folder has no `project.json`, `iterations/` or `memory/`"
+        } else {
+            "it has no `.cowork-v2/` folder, and no `project.json`, `iterations/` or `memory/` of its own"
+        };
+        return Err(Usage::error(format!("{} is not a Cowork Forge project: {lacks}", folder.display())));
     }
     let mut files = foreign::Files::new();
     collect(&root, &root, &mut files)?;

@@ -12,7 +12,7 @@ use crate::print;
 use crate::settings::Settings;
 use crate::wire::{self, Need};
 
-/// Register a project and make its state folder (other commands do it on first use)
+/// Register a project and create its state folder (other commands do this on first use)
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The project's folder

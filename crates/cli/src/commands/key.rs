@@ -56,7 +56,7 @@ pub(crate) fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
             }
             let places: Vec<String> = from.iter().map(ToString::to_string).collect();
             let told = places.join(" and ");
-            tell(settings, &json!({ "name": name, "removed": from }), format_args!("{name} is no more in {told}"))?;
+            tell(settings, &json!({ "name": name, "removed": from }), format_args!("{name} is removed from {told}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -104,7 +104,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 print::json(&json!({ "id": id, "name": name, "role": null }))?;
             } else {
                 print::line(format_args!(
-                    "{} is no member of {} any more",
+                    "{} is removed from {}",
                     print::visible(&name),
                     print::visible(&project.name)
                 ));

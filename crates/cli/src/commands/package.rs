@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde_json::json;
 use toolhost_builder::limits::Size;
 use toolhost_builder::{Files, Finding, Package, Severity, from_zip_up_to, limits, to_zip, validate_up_to};
-use toolhost_contract::SystemClock;
+use toolhost_contract::{Clock, SystemClock};
 use toolhost_store::Role;
 use toolhost_store::packages::{Brought, PackageError};
 
@@ -29,6 +29,18 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Begin an empty package in this project
+    ///
+    /// It has no workflow yet. A model makes the first one, which becomes the entry of the package:
+    ///   toolhost run --target workflow:main --mode create "A workflow that ..."
+    #[command(verbatim_doc_comment)]
+    New {
+        /// The name of the package
+        name: String,
+        /// What it is for, in a sentence: this is what a model takes for its field of work
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+    },
     /// Check a package, a folder or a zip: its files against their schemas, and whether everything named is there
     Validate {
         path: PathBuf,
@@ -81,10 +93,34 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             let bad = findings.iter().any(|finding| strict || finding.severity == Severity::Error);
             Ok(if bad { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
         }
+        Command::New { name, description } => begin(&name, description.as_deref(), settings).await,
         Command::Import { path, replace, sizes } => import(&path, replace, &sizes, settings).await,
         Command::Export { path } => export(&path, settings).await,
         Command::List => list(settings).await,
     }
+}
+
+async fn begin(name: &str, description: Option<&str>, settings: &Settings) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(!name.trim().is_empty(), "a package has a name");
+    let resolved = settings.resolve()?;
+    let clock = Arc::new(SystemClock::default());
+    let package = toolhost_builder::begun(name, description, &print::time(clock.unix_ms()));
+    let (store, project, user) = wire::open_store(&resolved, clock, Need::Writing).await?;
+    wire::need_role(&store, &project, &user, Role::Owner).await?;
+    let who = wire::who(&project, &user);
+    let shelf = store.records().packages().shelf(who.clone())?;
+    let work = async { Ok(shelf.begin(&package).await) };
+    let begun =
+        wire::deed(&store, &who, "package new", json!({ "name": name, "description": description }), work).await?;
+    store.close().await?;
+    begun?;
+    if settings.json {
+        print::json(&json!({ "name": name }))?;
+    } else {
+        print::line(format_args!("the package {} is begun; it has no workflow yet", print::visible(name)));
+        print::note("next: toolhost run --target workflow:main --mode create \"what the workflow is to do\"");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -216,7 +252,11 @@ fn read(path: &Path, most: Size) -> anyhow::Result<Result<Files, Vec<Finding>>> 
                 continue;
             }
             // A link may lead anywhere, and a pipe has no end.
-            anyhow::ensure!(kind.is_file(), "{} is no plain file: a package has no links", place.display());
+            anyhow::ensure!(
+                kind.is_file(),
+                "{} is not a regular file: a package cannot contain links",
+                place.display()
+            );
             bytes += usize::try_from(entry.metadata()?.len())?;
             anyhow::ensure!(
                 files.len() < most.files && bytes <= most.bytes,

@@ -148,7 +148,7 @@ fn word(expect: Expect) -> String {
 async fn explain(tool: &str, arguments: &str, profile: &str, settings: &Settings) -> anyhow::Result<ExitCode> {
     let kit = wire::kit(settings).await?;
     let profile = kit.profiles.get(profile)?;
-    let Some(tool) = kit.registry.get(tool) else { bail!("there is no tool `{tool}`; `toolhost tools` lists them") };
+    let Some(tool) = kit.registry.get(tool) else { bail!("unknown tool `{tool}`: `toolhost tools` lists all tools") };
     let arguments: Value = serde_json::from_str(arguments).context("the arguments are not JSON")?;
     let verdict = profile.verdict(tool, &arguments);
     let has = profile.has(&tool.facts.name);

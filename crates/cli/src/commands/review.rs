@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolhost_contract::{quoted, visible_json};
 use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standing, ask_id, ask_number};
 use toolhost_store::{Ask, AskState};
 
+use crate::asks::{ended, state, word};
 use crate::settings::Settings;
 use crate::terminal::{self, Terminal};
 use crate::wire::Answers;
@@ -47,7 +48,8 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Answer; without an answer on the command line you are asked at the terminal
+    /// Answer; without an answer on the command line you are asked at the terminal. The exit code is 1 if one of them was
+    /// answered before, has expired or was withdrawn
     Decide(Decide),
     /// Wait for what comes and answer one after the other; without a terminal, print each as a line of JSON
     Watch,
@@ -86,8 +88,10 @@ struct AnswerFlags {
     /// is one more id
     #[arg(long, value_name = "COMMENT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     deny: Option<String>,
-    /// The call's arguments as JSON, or the text, instead; `-` reads it from standard input
-    #[arg(long, value_name = "TEXT")]
+    /// Allow the call with other arguments: a JSON object with all of them, such as
+    /// '{"path": "a.txt", "content": "Hello"}', which replaces those of the call. Of a review: your text, which replaces
+    /// the one under review. `-` reads it from standard input
+    #[arg(long, value_name = "JSON|TEXT")]
     edit: Option<String>,
     /// The text is good as it is
     #[arg(long)]
@@ -132,26 +136,29 @@ async fn show(answers: &Answers, number: i64, all: bool, json: bool) -> anyhow::
         print::whole(visible_json(&serde_json::to_string_pretty(&ask)?))
     } else {
         let on_terminal = std::io::stdout().is_terminal();
-        let mut text = format!("{id} is {}\n", state_of(&ask));
+        let mut text = ended(&ask).unwrap_or_else(|| format!("{id} is open")) + "\n";
         match pages.first() {
             Some(first) if !all && pages.len() > 1 => {
-                let rest = format!(
-                    "NOT ALL OF IT: this is page 1 of {}. `toolhost review show {id} --all` shows the rest; until then \
-                     it cannot be agreed to",
-                    pages.len()
-                );
+                let count = pages.len();
+                let rest = match ask.state {
+                    AskState::Open => format!(
+                        "NOT ALL OF IT: this is page 1 of {count}. `toolhost review show {id} --all` shows the rest; \
+                         only then can it be allowed"
+                    ),
+                    _ => format!("page 1 of {count}: `toolhost review show {id} --all` shows the rest"),
+                };
                 text.push_str(&print::asked(&format!("{first}\n\n{rest}"), on_terminal));
             }
             _ => text.push_str(&print::asked(&shown.render(), on_terminal)),
         }
-        if let Some(rule) = shown.rule_text() {
+        if let Some(rule) = shown.rule_text().filter(|_| ask.state == AskState::Open) {
             let rule = print::asked(&quoted(&rule), on_terminal);
-            text.push_str(&format!("\n\nits rule would be:\n{rule}"));
+            text.push_str(&format!("\n\n`--allow --rule` would allow:\n{rule}"));
         }
         print::whole(text)
     };
     // Whoever looks at its beginning alone, through `head`, has not been shown the rest.
-    if all && printed.is_ok() {
+    if all && printed.is_ok() && ask.state == AskState::Open {
         answers.queue.saw(&answers.person, &ask, &shown, "cli").await?;
     }
     Ok(ExitCode::SUCCESS)
@@ -240,6 +247,9 @@ async fn decide_one(
     number: i64,
 ) -> anyhow::Result<Option<Ask>> {
     let (ask, shown) = answers.queue.get(answers.person.project_id, number).await?;
+    if let Some(ended) = ended(&ask) {
+        anyhow::bail!(ended);
+    }
     let decision = match said {
         Some((word, text)) => {
             let answer = shown.answer(word, text.clone())?;
@@ -251,7 +261,6 @@ async fn decide_one(
             let words: Vec<String> = shown.answers().iter().map(|word| format!("--{word}")).collect();
             return Err(Usage::error(format!("say the answer: {}", words.join(", "))));
         }
-        None if ask.state != AskState::Open => anyhow::bail!("{} is {}", ask_id(number), state_of(&ask)),
         None => match terminal.ask(&ask, &shown).await {
             Presented::Decided(decision) => decision,
             Presented::Gone => return Ok(None),
@@ -281,9 +290,9 @@ async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCod
             let (ask, shown) = answers.queue.get(answers.person.project_id, ask.number).await?;
             let presented = tokio::select! {
                 presented = terminal.ask(&ask, &shown) => presented,
-                () = ended(answers, ask.number) => {
+                () = until_ended(answers, ask.number) => {
                     let (ask, _) = answers.queue.get(answers.person.project_id, ask.number).await?;
-                    print::note(format_args!("{} is {}", ask_id(ask.number), state_of(&ask)));
+                    print::note(ended(&ask).unwrap_or_default());
                     continue;
                 }
                 () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
@@ -306,7 +315,7 @@ async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCod
 }
 
 /// Returns when the ask is no longer open.
-async fn ended(answers: &Answers, number: i64) {
+async fn until_ended(answers: &Answers, number: i64) {
     loop {
         tokio::time::sleep(WATCH_EVERY).await;
         match answers.queue.asks().get(answers.person.project_id, number).await {
@@ -370,30 +379,4 @@ impl Decide {
 
 fn number(id: &str) -> anyhow::Result<i64> {
     ask_number(id).ok_or_else(|| Usage::error(format!("`{}` is not an id such as ask-7", print::visible(id))))
-}
-
-fn state_of(ask: &Ask) -> String {
-    state(ask.state, said(ask), ask.answered_by.as_deref())
-}
-
-/// `answered: allow, by local`
-fn state(state: AskState, said: Option<&str>, by: Option<&str>) -> String {
-    let state = serde_json::to_value(state).unwrap_or_default();
-    let state = state.as_str().unwrap_or_default().to_owned();
-    match by {
-        Some(by) => format!("{state}: {}, by {}", spaced(said), print::visible(by)),
-        None => state,
-    }
-}
-
-fn word(ask: &Ask) -> String {
-    spaced(said(ask))
-}
-
-fn said(ask: &Ask) -> Option<&str> {
-    ask.answer.as_ref().and_then(|answer| answer.get("say")).and_then(Value::as_str)
-}
-
-fn spaced(said: Option<&str>) -> String {
-    said.unwrap_or("no answer").replace('_', " ")
 }

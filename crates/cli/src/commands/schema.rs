@@ -22,7 +22,8 @@ fn schema(name: Option<&str>) -> anyhow::Result<ExitCode> {
         Some(name) => {
             let names: Vec<&str> = all.iter().map(|schema| schema.name).collect();
             let Some(schema) = all.iter().find(|schema| schema.name == name) else {
-                let problem = format!("there is no schema `{}`: {}", print::visible(name), names.join(", "));
+                let problem =
+                    format!("unknown schema `{}`; the schemas are {}", print::visible(name), names.join(", "));
                 return Err(crate::Usage::error(problem));
             };
             print::line(schema.text.trim_end());

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use toolhost_contract::ErrorKind;
 use toolhost_host::{Profiles, Registered};
 
 use crate::print;
@@ -55,8 +56,11 @@ fn describe(tool: &Registered) -> Value {
         .iter()
         .map(|alias| json!({ "name": alias.name, "preset": alias.preset, "callsPerSession": alias.calls_per_session }))
         .collect();
-    let examples: Vec<Value> =
-        facts.examples.iter().map(|example| json!({ "says": example.says, "arguments": example.arguments })).collect();
+    let examples: Vec<Value> = facts
+        .examples
+        .iter()
+        .map(|example| json!({ "says": example.says, "arguments": example.arguments, "fails": example.fails().map(ErrorKind::as_str) }))
+        .collect();
     json!({
         "name": facts.name,
         "wireName": tool.wire_name,
@@ -101,7 +105,8 @@ fn markdown(tools: &[&Registered]) -> String {
             }
         }
         for example in &facts.examples {
-            text.push_str(&format!("\nExample, {}: `{}`\n", example.says, example.arguments));
+            let fails = example.fails().map_or(String::new(), |kind| format!(" (fails with `{}`)", kind.as_str()));
+            text.push_str(&format!("\nExample, {}{fails}: `{}`\n", example.says, example.arguments));
         }
     }
     text.truncate(text.trim_end().len());

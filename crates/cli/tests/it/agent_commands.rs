@@ -220,7 +220,7 @@ fn what_is_typed_wrong_is_said_with_the_next_step() {
         (&["run", "x", "--model", "anthropic:claude-sonnet-4-5"], "ANTHROPIC_API_KEY"),
         (&["run", "x", "--model", "script:/no/such.json"], "/no/such.json"),
         (&["run", " ", "--model", "script:/no/such.json"], "say what to do"),
-        (&["run", "x", "--target", "thing:y", "--model", "script:/no/such.json"], "is no target"),
+        (&["run", "x", "--target", "thing:y", "--model", "script:/no/such.json"], "is not a target"),
     ];
     for (arguments, said) in cases {
         let ran = program.run(arguments);

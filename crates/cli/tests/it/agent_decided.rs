@@ -6,11 +6,15 @@ use sha2::{Digest, Sha256};
 use toolhost_agent::model::{Arguments, Reply, Stop, ToolCall, Usage};
 use toolhost_agent::session::{Status, TurnStep, step};
 use toolhost_contract::{CallId, Effect};
-use toolhost_store::records::{Edit, Kind, Learning, RecordId, Ticket, Who};
+use toolhost_sandbox::{DeployKey, DeployMark, DeployRules, Deployment};
+use toolhost_store::packages::Whose;
+use toolhost_store::records::{Edit, IterationStatus, Kind, Learning, RecordId, Ticket, Who};
 use toolhost_store::{Event as Row, NewChange};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace, USER};
 
 use crate::agent_room::{Sitting, script, work};
+use crate::builder::{FLOW, house_with_sample, shelf_of};
+use crate::builder_changes::{STEP, in_session, set, step_operation};
 use crate::engines::engines;
 
 const REPEATED: &str = "";
@@ -201,4 +205,142 @@ async fn of_records(house: &House, (tool, arguments): (&str, &Value), committed:
     assert_eq!(history.len(), versions, "{story}: it was made once");
     let other = desk.history(RecordId { kind, number: 2 }, None, 10).await;
     assert!(other.is_err(), "{story}: it was made once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_of_an_iteration_that_a_crash_left_open_is_decided_by_its_history() {
+    for engine in engines() {
+        for committed in [false, true] {
+            let house = house(engine.url.clone()).await;
+            for title in ["one", "two"] {
+                house.data("iteration.create", json!({ "title": title, "description": "d" })).await;
+            }
+            let id = CallId::new("call-left-open");
+            let arguments = json!({ "id": "ITER-001", "newStatus": "running", "current": true });
+            let sitting = killed(&house, &id, "iteration_update_status", &arguments).await;
+            let who =
+                Who { project_id: house.project.id, user_id: USER, name: "Ada".to_owned(), call_id: id.to_string() };
+            let desk = house.store.records().desk(who).unwrap();
+            if committed {
+                desk.move_iteration("ITER-001", IterationStatus::Running, &Edit::default(), true).await.unwrap();
+            }
+            let (ok, content) = told(&sitting).await;
+            assert!(ok && content.contains(DONE) == committed, "{engine}, {committed}: {content}");
+            let history = desk.history(RecordId { kind: Kind::Iteration, number: 1 }, None, 10).await.unwrap();
+            assert_eq!(history.len(), 2, "{engine}, {committed}: it was moved once");
+            assert_eq!(desk.current_iteration().await.unwrap(), 1, "{engine}, {committed}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_sets_that_a_crash_left_open_are_staged_validated_and_discarded_once() {
+    for engine in engines() {
+        for (tool, committed) in
+            ["stage", "validate", "discard"].into_iter().flat_map(|tool| [(tool, false), (tool, true)])
+        {
+            let story = format!("{engine}, {tool}, committed: {committed}");
+            let house = house_with_sample(&engine).await;
+            let read = json!({ "workflowId": FLOW, "nodeId": STEP });
+            let read = in_session(&house, "reader", "builder.step.read", read).await;
+            let markdown = format!("{}\nMore.\n", read.data["step_markdown"].as_str().unwrap());
+            let change = set(json!([step_operation(STEP, &markdown)]), read.data["revisions"].clone());
+            let id = CallId::new("call-left-open");
+            let arguments = if tool == "stage" { change.clone() } else { json!({}) };
+            let sitting = killed(&house, &id, &format!("builder_change_{tool}"), &arguments).await;
+            if committed || tool != "stage" {
+                assert!(in_session(&house, &sitting.id, "builder.change.stage", change).await.ok, "{story}");
+            }
+            let who =
+                Who { project_id: house.project.id, user_id: USER, name: "Ada".to_owned(), call_id: id.to_string() };
+            let shelf = house.store.records().packages().shelf(who).unwrap();
+            let whose = Whose::Session(&sitting.id);
+            match tool {
+                "validate" if committed => drop(shelf.validate(whose, None).await.unwrap()),
+                "discard" if committed => drop(shelf.discard(whose, None).await.unwrap()),
+                _ => {}
+            }
+            let (ok, content) = told(&sitting).await;
+            assert!(ok && content.contains("cs-1"), "{story}: {content}");
+            assert_eq!(content.contains(DONE), tool == "discard" && committed, "{story}: {content}");
+            let sets = shelf_of(&house, house.project.id).change_sets(None, false).await.unwrap();
+            assert_eq!(sets.len(), 1, "{story}: it was staged once");
+            let open = shelf_of(&house, house.project.id).change_sets(None, true).await.unwrap();
+            assert_eq!(open.is_empty(), tool == "discard", "{story}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deploy_that_a_crash_left_open_is_decided_by_the_journal_at_its_target() {
+    for (n, point) in ["nothing", "prepared", "done"].into_iter().enumerate() {
+        let workspace = TempWorkspace::new();
+        workspace.write("index.html", "one\n");
+        let target = workspace.beside("site");
+        std::fs::create_dir_all(&target).unwrap();
+        let root = workspace.root();
+        let house = HouseBuilder::of(toolhost_tools::all).workspace(workspace);
+        let house = house.deploy(target.clone(), DeployRules::default()).build().await;
+        let id = CallId::new("call-left-open");
+        let sitting = killed(&house, &id, "deploy_copy", &json!({})).await;
+        if n > 0 {
+            let deployment = Deployment::new(root, target.clone(), DeployRules::default(), DeployKey::new([7; 32]));
+            let cancel = tokio_util::sync::CancellationToken::new();
+            let plan = deployment.plan(&cancel).await.unwrap();
+            let mark = if n == 1 { "earlier".to_owned() } else { id.to_string() };
+            let mark = DeployMark { id: mark, at_ms: 1, who: "Ada".to_owned() };
+            deployment.run(plan, mark, std::sync::Arc::new(|_, _, _| {}), &cancel).await.unwrap();
+        }
+        let half = target.join(".toolhost/deploys/call-left-open/new");
+        if n == 1 {
+            std::fs::create_dir_all(&half).unwrap();
+        }
+        let (ok, content) = told(&sitting).await;
+        assert_eq!((ok, content.contains(DONE)), (n == 2, n == 2), "{point}: {content}");
+        // Begun again, a person is asked again; here nobody can be.
+        assert_eq!(content.contains("needs a person's approval"), n != 2, "{point}: {content}");
+        assert!(!content.contains(UNKNOWN), "{point}: {content}");
+        assert!(n == 2 || !half.exists(), "{point}: it was mended");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_says_of_a_call_that_changed_something_that_it_ran() {
+    let house = house(None).await;
+    house.workspace.write("a.txt", "1");
+    let sitting = Sitting::new(&house, "all");
+    let turns = json!([
+        { "calls": [
+            { "tool": "file_write", "arguments": { "path": "b.txt", "content": "2" } },
+            { "tool": "file_read", "arguments": { "path": "a.txt" } },
+            { "tool": "file_edit", "arguments": { "path": "no.txt", "edits": [{ "search": "1", "replace": "2" }] } },
+            { "tool": "deploy_copy", "arguments": {} },
+        ] },
+        { "text": "Done." },
+    ]);
+    let model = script(&turns);
+    let opening = sitting.opening(&model, &work("do")).await.unwrap();
+    sitting.killed_after(&opening, &[]).await;
+    assert_eq!(sitting.go_on(&model).await.status, Status::Completed);
+    let ran: Vec<bool> = sitting.contents().await.iter().map(|(_, body)| body["ran"] == true).collect();
+    assert_eq!(ran, [true, false, false, false]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_before_1970_breaks_nothing() {
+    for engine in engines() {
+        let house = house(engine.url.clone()).await;
+        for at_ms in [-1, 0, i64::from(i32::MIN) * 1000, 1_767_225_600_000] {
+            house.clock.set_unix_ms(at_ms);
+            let id = house.data("ticket.create", json!({ "title": format!("at {at_ms}"), "type": "bug" })).await;
+            assert!(id["id"].as_str().unwrap().starts_with("TKT-"), "{engine}, {at_ms}");
+            house.data("memory.save_learning", json!({ "content": format!("learnt at {at_ms}") })).await;
+            house.data("memory.query", json!({ "keywords": ["learnt"] })).await;
+            house.data("file.write", json!({ "path": format!("{at_ms}.txt"), "content": "x" })).await;
+            let verdict = house.verify().await;
+            assert!(verdict.problems.is_empty(), "{engine}, {at_ms}: {verdict:?}");
+        }
+        let all = house.data("ticket.list", json!({})).await;
+        assert!(all.to_string().contains("at -1") && all.to_string().contains("at 1767225600000"), "{all}");
+    }
 }

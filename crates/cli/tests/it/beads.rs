@@ -312,6 +312,27 @@ fn an_export_that_is_damaged_is_named_with_its_line_and_nothing_is_read() {
     }
 }
 
+#[test]
+fn an_export_that_was_cut_inside_a_character_is_refused_and_its_whole_lines_can_be_imported() {
+    let workspace = TempWorkspace::new();
+    let program = crate::room::program(&workspace);
+    ok(&program, &["ticket", "create", "one"]);
+    ok(&program, &["ticket", "create", "zwölf"]);
+    let whole = ok(&program, &["export"]);
+    let inside = whole.find('ö').unwrap() + 1;
+    let empty = TempWorkspace::new();
+    let target = crate::room::program(&empty);
+    let file = empty.beside("cut.jsonl").display().to_string();
+    std::fs::write(&file, &whole.as_bytes()[..inside]).unwrap();
+    let refused = target.run(&["import", &file]);
+    let told = refused.stderr.contains("the last one, is incomplete") && refused.stderr.contains("`--partial`");
+    assert!(refused.code == Some(1) && told, "{refused:?}");
+    let part = target.run(&["import", "--partial", &file]);
+    assert!(part.code == Some(0) && part.stderr.contains("is incomplete and was left out"), "{part:?}");
+    let list = ok(&target, &["ticket", "list"]);
+    assert!(list.contains("TKT-001") && !list.contains("TKT-002"), "{list}");
+}
+
 /// Imports a file and tells the export that comes of it.
 fn through(engine: &Engine, export: &str) -> String {
     let workspace = TempWorkspace::new();

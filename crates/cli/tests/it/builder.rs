@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proptest::strategy::{Strategy, ValueTree};
 use serde_json::{Map, Value, json};
+use toolhost_builder::envelope::{Mode, Request, Scope, build_initial_context_envelope};
 use toolhost_builder::limits::Size;
 use toolhost_builder::{Files, Package};
 use toolhost_contract::{CallerKind, Outcome};
@@ -85,9 +86,9 @@ fn each_missing() -> Vec<(&'static str, Value)> {
             "builder.context.get",
             json!({"targetType": "step", "targetId": STEP, "mode": "optimize", "workflowId": "no-1"}),
         ),
-        ("builder.context.get", json!({"targetType": "workflow", "targetId": "no-1", "mode": "create"})),
-        ("builder.context.get", json!({"targetType": "agent", "targetId": "no-1", "mode": "create"})),
-        ("builder.context.get", json!({"targetType": "asset", "targetId": "assets/no-1.md", "mode": "create"})),
+        ("builder.context.get", json!({"targetType": "workflow", "targetId": "no-1", "mode": "optimize"})),
+        ("builder.context.get", json!({"targetType": "agent", "targetId": "no-1", "mode": "optimize"})),
+        ("builder.context.get", json!({"targetType": "asset", "targetId": "assets/no-1.md", "mode": "optimize"})),
         ("builder.workflow.read", json!({"workflowId": "no-1"})),
         ("builder.workflow.read", json!({"workflowId": 987})),
         ("builder.step.read", json!({"workflowId": FLOW, "nodeId": "no-1"})),
@@ -235,24 +236,26 @@ async fn decision_2_the_context_is_the_one_envelope() {
     for engine in engines() {
         let house = house_with_sample(&engine).await;
         let package = Package::read(sample());
-        for (kind, id) in [("workflow", FLOW), ("step", STEP), ("agent", AGENT), ("asset", ASSET)] {
-            let arguments = json!({"targetType": kind, "targetId": id, "mode": "optimize", "workflowId": FLOW});
+        let there =
+            [("workflow", FLOW), ("step", STEP), ("agent", AGENT), ("asset", ASSET)].map(|t| (t, Mode::Optimize));
+        let new = [("workflow", "new"), ("step", "new"), ("agent", "new"), ("asset", "assets/new.md")];
+        for ((kind, id), mode) in there.into_iter().chain(new.map(|target| (target, Mode::Create))) {
+            let arguments = json!({"targetType": kind, "targetId": id, "mode": mode});
             let outcome = call(&house, "builder.context.get", arguments).await;
+            assert!(outcome.ok, "{kind}: {outcome:?}");
             let tools = outcome.data["tool_capabilities"]["allowed"].clone();
             let tools: Vec<&str> = tools.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
             assert!(!tools.contains(&"builder.change.apply"), "only what may be used is told");
-            let domain = serde_json::to_value(toolhost_builder::domain::resolve(&package, Some(FLOW))).unwrap();
-            let built =
-                toolhost_builder::envelope::build_initial_context_envelope(&toolhost_builder::envelope::Request {
-                    package: &package,
-                    target_type: serde_json::from_value(json!(kind)).unwrap(),
-                    target_id: id,
-                    mode: toolhost_builder::envelope::Mode::Optimize,
-                    workflow_id: Some(FLOW),
-                    tools: &tools,
-                    domain_profile: &domain,
-                });
-            assert_eq!(outcome.data, built.unwrap(), "{kind}");
+            let request = Request {
+                package: &package,
+                target_type: serde_json::from_value(json!(kind)).unwrap(),
+                target_id: id,
+                mode,
+                workflow_id: None,
+                tools: &tools,
+                scope: Scope { session_id: Some("s1"), user_id: Some(1), project_id: Some(house.project.id) },
+            };
+            assert_eq!(outcome.data, build_initial_context_envelope(&request).unwrap(), "{kind}");
             assert_eq!(outcome.data.as_object().unwrap().len(), 7);
         }
     }
@@ -282,8 +285,23 @@ async fn decision_5_codes_are_the_frozen_ones() {
         let error = call(&house, tool, arguments).await.error.unwrap();
         (error.code.as_str(), error.kind.as_str())
     };
-    let context = json!({"targetType": "agent", "targetId": "nobody", "mode": "optimize"});
-    assert_eq!(code("builder.context.get", context).await, ("AI_CONTEXT_BUILD_ERROR", "not_found"));
+    for (kind, id) in [("workflow", "none"), ("step", "none"), ("agent", "nobody"), ("asset", "assets/none.md")] {
+        let context = json!({"targetType": kind, "targetId": id, "mode": "optimize"});
+        assert_eq!(code("builder.context.get", context).await, ("AI_CONTEXT_BUILD_ERROR", "not_found"), "{kind}");
+        let within = json!({"targetType": kind, "targetId": id, "mode": "create", "workflowId": "none"});
+        assert_eq!(code("builder.context.get", within).await.0, "AI_CONTEXT_BUILD_ERROR", "{kind}");
+    }
+    let named = json!({"targetType": "agent", "targetId": "a b", "mode": "create"});
+    assert_eq!(code("builder.context.get", named).await, ("AI_CONTEXT_BUILD_ERROR", "validation"));
+    // Reads of what is not there are no contexts.
+    for (tool, arguments) in [
+        ("builder.workflow.read", json!({"workflowId": "none"})),
+        ("builder.step.read", json!({"workflowId": FLOW, "nodeId": "none"})),
+        ("builder.agent.read", json!({"agentId": "nobody"})),
+        ("builder.asset.read", json!({"path": "assets/none.md"})),
+    ] {
+        assert_eq!(code(tool, arguments).await, ("AI_TOOL_EXECUTION_ERROR", "not_found"), "{tool}");
+    }
     assert_eq!(code("file.write", json!({"path": "a", "content": ""})).await.0, "AI_TOOL_NOT_ALLOWED");
     assert_eq!(code("builder.asset.read", json!({})).await, ("AI_TOOL_EXECUTION_ERROR", "validation"));
 }

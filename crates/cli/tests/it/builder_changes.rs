@@ -9,7 +9,7 @@ use toolhost_testkit::House;
 use crate::builder::{FLOW, call, house_with_sample, sample, shelf_of};
 use crate::engines::{Engine, engines};
 
-const STEP: &str = "check-claims";
+pub(crate) const STEP: &str = "check-claims";
 const STEP_PATH: &str = "steps/check-claims.md";
 
 /// A model's call in a session of its own.
@@ -41,14 +41,14 @@ fn text(files: &Files, path: &str) -> String {
     String::from_utf8(files[path].clone()).unwrap()
 }
 
-fn set(operations: Value, revisions: Value) -> Value {
+pub(crate) fn set(operations: Value, revisions: Value) -> Value {
     json!({"changeSet": {
         "schemaVersion": "1.0", "targetType": "step", "mode": "optimize",
         "operations": operations, "revisions": revisions,
     }})
 }
 
-fn step_operation(node: &str, markdown: &str) -> Value {
+pub(crate) fn step_operation(node: &str, markdown: &str) -> Value {
     json!({
         "op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": node},
         "payload": {"step_markdown": markdown},

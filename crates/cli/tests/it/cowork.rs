@@ -361,14 +361,15 @@ fn what_is_no_project_of_cowork_forge_is_named_and_nothing_is_read() {
         for none in [workspace.root(), workspace.beside("nowhere"), workspace.beside("latin/.cowork-v2/memory/project")]
         {
             let ran = program.run(&["import", "cowork", &none.display().to_string()]);
-            assert!(ran.code == Some(2) && ran.stderr.contains("no project of Cowork Forge"), "{ran:?}");
-            let missing = "it has no .cowork-v2 folder, and no `project.json`, `iterations/` or `memory/` in it";
+            assert!(ran.code == Some(2) && ran.stderr.contains("is not a Cowork Forge project"), "{ran:?}");
+            let missing =
+                "it has no `.cowork-v2/` folder, and no `project.json`, `iterations/` or `memory/` of its own";
             assert!(ran.stderr.contains(missing), "{}", ran.stderr);
         }
         let empty = workspace.beside("empty");
         put(&empty, "notes.md", "none");
         let ran = program.run(&["import", "cowork", &empty.display().to_string()]);
-        let missing = "its .cowork-v2 folder has no `project.json`, `iterations/` or `memory/` in it";
+        let missing = "its `.cowork-v2/` folder has no `project.json`, `iterations/` or `memory/`";
         assert!(ran.code == Some(2) && ran.stderr.contains(missing), "{ran:?}");
         assert_eq!(program.run(&["export"]).stdout, before, "nothing was read");
     }

@@ -116,3 +116,34 @@ fn files_that_stay_back_are_counted_in_the_last_line_with_an_exit_code_of_their_
     std::fs::remove_file(workspace.root().join("C:/page.html")).unwrap();
     assert_eq!(program.run(&["deploy", "run", "--yes", "--strict"]).code, Some(0));
 }
+
+#[test]
+fn a_target_that_is_no_project_folder_is_refused_by_its_name() {
+    let workspace = TempWorkspace::new();
+    workspace.write("index.html", "one\n");
+    let program = program(&workspace);
+    workspace.write_beside("file", "");
+    let (missing, file) = (workspace.beside("missing/site"), workspace.beside("file"));
+    for target in [missing.to_str().unwrap(), file.to_str().unwrap()] {
+        let refused = program.run(&["deploy", "plan", "--deploy-to", target]);
+        let expected = format!("error: the deploy target {target} is not a folder, or it does not exist. Create it");
+        assert!(refused.code == Some(1) && refused.stderr.starts_with(&expected), "{refused:?}");
+        assert!(refused.stderr.contains("`mkdir -p`") && refused.stderr.contains("--deploy-to DIR"), "{refused:?}");
+        let call = program.run(&["call", "deploy.copy", r#"{"dryRun":true}"#, "--deploy-to", target]);
+        assert!(call.code == Some(1) && call.stderr.contains("a person must create it"), "{call:?}");
+        assert!(!call.stderr.contains(target), "a tool's answer names no folder of the machine: {call:?}");
+    }
+    for (target, why) in
+        [("/", "the system"), ("/etc", "the system"), ("/usr/../usr/lib", "the system"), ("~", "your home")]
+    {
+        let home = workspace.beside("home");
+        let target = if target == "~" { home.to_str().unwrap() } else { target };
+        let refused = program.run(&["deploy", "plan", "--deploy-to", target]);
+        assert!(
+            refused.code == Some(1) && refused.stderr.contains(why) && refused.stderr.contains(target),
+            "{refused:?}"
+        );
+    }
+    let unset = program.run(&["deploy", "plan"]);
+    assert!(unset.code == Some(2) && unset.stderr.contains("no deploy target is set"), "{unset:?}");
+}

@@ -121,7 +121,7 @@ async fn files_are_restored_from_the_index_or_a_commit() {
 async fn a_stash_takes_changes_out_and_brings_them_back() {
     let house = repository(&[("a.txt", "1\n"), ("b.txt", "1\n")]).await;
     let nothing = error(&house, "git.stash", json!({ "action": "push" })).await;
-    assert!(nothing.message.contains("nothing to do"), "{nothing:?}");
+    assert!(nothing.message.contains("no changes to save"), "{nothing:?}");
     for path in ["a.txt", "b.txt", "new.txt"] {
         house.workspace.write(path, "2\n");
     }

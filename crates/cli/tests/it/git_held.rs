@@ -173,3 +173,39 @@ fn a_person_accepts_what_could_not_be_put_back() {
     assert!(doctor.stdout.contains("forgets") && doctor.stdout.contains("git: a repository that a command makes"));
     assert_eq!(run()["ok"], true, "{doctor:?}");
 }
+
+#[test]
+fn in_the_landlock_tier_a_commit_by_a_command_names_the_tool_or_is_reported() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+    let program = program(&workspace).variable("TOOLHOST_SANDBOX", "landlock");
+    let bash = |command: &str| {
+        let told = program.run(&["--json", "call", "bash", &json!({ "command": command }).to_string()]).json();
+        assert_eq!(told["data"]["fence"], "landlock", "{told}");
+        told["data"].clone()
+    };
+    for command in [
+        "git commit --allow-empty -m x",
+        "git commit --allow-empty -m x || true",
+        "git commit -m 'nothing to commit' 2>/dev/null",
+        "echo \"$(git commit --allow-empty -m x 2>&1)\"",
+    ] {
+        let told = bash(command);
+        let stderr = told["stderr"].as_str().unwrap();
+        assert!(stderr.contains("[toolhost: ") && stderr.contains("git.commit"), "{command}: {told}");
+        assert_eq!(told["refsChanged"], Value::Null, "{command}: {told}");
+    }
+    let before = workspace.git(&["rev-parse", "HEAD"]);
+    let told = bash("git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m x");
+    let now = workspace.git(&["rev-parse", "HEAD"]);
+    let change = json!([{ "name": "refs/heads/main", "from": before.trim(), "to": now.trim() }]);
+    assert_eq!((&told["exitCode"], &told["refsChanged"]), (&json!(0), &change), "{told}");
+    let note =
+        format!("[toolhost: git references changed while this command ran: refs/heads/main from {}", before.trim());
+    assert!(told["stderr"].as_str().unwrap().contains(&note), "{told}");
+    let export = workspace.beside("audit.jsonl");
+    assert_eq!(program.run(&["audit", "export", "-o", export.to_str().unwrap()]).code, Some(0));
+    let rows = std::fs::read_to_string(export).unwrap();
+    let finished: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let told = finished.iter().filter(|row| row.to_string().contains("refsChanged")).collect::<Vec<_>>();
+    assert!(told.len() == 1 && told[0].to_string().contains(now.trim()), "{told:?}");
+}

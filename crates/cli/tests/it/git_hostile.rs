@@ -14,6 +14,10 @@ fn workspace() -> TempWorkspace {
     let workspace = TempWorkspace::repository(&[("a.txt", "1\n"), ("b.bin", "1\n"), ("sub/c.txt", "1\n")]);
     workspace.git(&["init", "-q", "--bare", "-b", "main", "remote.git"]);
     workspace.git(&["remote", "add", "origin", "./remote.git"]);
+    workspace.git(&["switch", "-q", "-c", "other"]);
+    workspace.write("sub/c.txt", "other\n");
+    workspace.git(&["commit", "-q", "-a", "-m", "other"]);
+    workspace.git(&["switch", "-q", "main"]);
     let mark = workspace.path(FIRED).display().to_string();
     // Also as a filter or textconv: what comes in goes out.
     workspace.write_script(
@@ -41,6 +45,24 @@ async fn run_all(house: &House) -> Vec<Value> {
         ("git.diff", json!({})),
         ("git.diff", json!({ "base": "HEAD" })),
         ("git.log", json!({ "path": "a.txt" })),
+        ("git.show", json!({ "revision": "other" })),
+        ("git.show", json!({ "path": "a.txt" })),
+        ("git.switch", json!({ "branch": "other" })),
+        ("git.switch", json!({ "branch": "main" })),
+        ("git.switch", json!({ "branch": "made", "create": true, "from": "other" })),
+        ("git.switch", json!({ "detach": "main" })),
+        ("git.switch", json!({ "branch": "main" })),
+        ("git.branch", json!({ "create": "topic" })),
+        ("git.branch", json!({ "delete": "topic" })),
+        ("git.branch", json!({})),
+        ("git.restore", json!({ "paths": ["sub"], "source": "other" })),
+        ("git.restore", json!({ "paths": ["sub"], "source": "other", "staged": true })),
+        ("git.restore", json!({ "paths": ["sub"], "source": "HEAD", "staged": true, "worktree": true })),
+        ("git.stash", json!({ "action": "push", "message": "x", "paths": ["a.txt"] })),
+        ("git.stash", json!({ "action": "list" })),
+        ("git.stash", json!({ "action": "show" })),
+        ("git.stash", json!({ "action": "apply" })),
+        ("git.stash", json!({ "action": "drop" })),
         ("git.commit", json!({ "message": "one", "files": ["a.txt"] })),
         ("git.commit", json!({ "message": "rest" })),
         ("git.diff", json!({ "staged": true })),
@@ -186,6 +208,14 @@ async fn hooks_do_not_run() {
         "fsmonitor-watchman",
         "pre-auto-gc",
         "post-rewrite",
+        "post-checkout",
+        "post-merge",
+        "pre-merge-commit",
+        "update",
+        "pre-receive",
+        "post-receive",
+        "post-update",
+        "push-to-checkout",
     ] {
         workspace.write_script(&format!(".git/hooks/{hook}"), &script);
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
-    Answer, Asked, BoxFuture, Catalog, Ctx, ErrorKind, Grants, People, Question, Silent, SystemClock, ToolError,
-    ToolSummary, Waited,
+    Answer, AnyTool, Asked, BoxFuture, Call, Catalog, Ctx, ErrorKind, Grants, People, Question, Silent, SystemClock,
+    ToolError, ToolSummary, Waited,
 };
 use toolhost_host::{Presented, Shown};
 use toolhost_sandbox::{Access, Fence, FenceChoice, LocalConfig, LocalExecutor, Workspace};
@@ -177,56 +177,175 @@ impl People for Nobody {
     }
 }
 
+/// The git tools without the gate, which looks at what they would do once more before it lets them run.
+struct Direct {
+    house: House,
+    workspace: Workspace,
+    tools: Vec<Box<dyn AnyTool>>,
+    clock: SystemClock,
+}
+
+impl Direct {
+    async fn new(workspace: TempWorkspace) -> Self {
+        let house = house(workspace).build().await;
+        let executor = LocalExecutor::open(LocalConfig {
+            root: house.workspace.root(),
+            helper: TOOLHOST.into(),
+            fence: FenceChoice::Auto,
+            path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
+            guard: house.workspace.state().join("guard"),
+            home: "/home/agent".into(),
+            temp: std::env::temp_dir(),
+            env: Vec::new(),
+            toolchains: Vec::new(),
+            command_cgroup: None,
+            deploy: None,
+            limits: toolhost_sandbox::Limits::default(),
+        });
+        let fence = Fence { workspace: Access::Write, network: Vec::new() };
+        let workspace = Workspace::new(Arc::new(executor.unwrap()), fence);
+        let tools = toolhost_tools::all(&Records::nowhere());
+        Self { house, workspace, tools, clock: SystemClock::default() }
+    }
+
+    /// What a person's yes to this call would rest on.
+    async fn seen(&self, tool: &str, arguments: &Value) -> Value {
+        let call = self.house.request(tool, Value::Null);
+        self.tool(tool).preview(&self.ctx(&call, None), arguments.clone()).await.unwrap().unwrap().rests_on
+    }
+
+    async fn run(&self, tool: &str, arguments: &Value, seen: Value) -> Result<(), ToolError> {
+        let call = self.house.request(tool, Value::Null);
+        self.tool(tool).run(&self.ctx(&call, Some(seen)), arguments.clone()).await.map(drop)
+    }
+
+    fn tool(&self, name: &str) -> &dyn AnyTool {
+        &**self.tools.iter().find(|tool| tool.facts().name == name).unwrap()
+    }
+
+    fn ctx<'a>(&'a self, call: &'a Call, approved: Option<Value>) -> Ctx<'a> {
+        Ctx {
+            call,
+            workspace: &self.workspace,
+            catalog: &Nobody,
+            people: &Nobody,
+            approved,
+            command: None,
+            grants: Grants { command_timeout_ms_max: 60_000 },
+            clock: &self.clock,
+            cancel: CancellationToken::new(),
+            progress: Arc::new(Silent),
+        }
+    }
+}
+
 /// Between the last look and the commit nothing comes: the tool itself compares.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_committed_is_the_tree_that_was_seen_onto_what_was_seen() {
-    let house = house(TempWorkspace::repository(&[("a.txt", "1\n"), ("b.txt", "1\n")])).build().await;
-    let executor = LocalExecutor::open(LocalConfig {
-        root: house.workspace.root(),
-        helper: TOOLHOST.into(),
-        fence: FenceChoice::Auto,
-        path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
-        guard: house.workspace.state().join("guard"),
-        home: "/home/agent".into(),
-        temp: std::env::temp_dir(),
-        env: Vec::new(),
-        toolchains: Vec::new(),
-        command_cgroup: None,
-        deploy: None,
-        limits: toolhost_sandbox::Limits::default(),
-    });
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
-    let workspace = Workspace::new(Arc::new(executor.unwrap()), fence);
-    let (call, clock) = (house.request("git.commit", Value::Null), SystemClock::default());
-    let ctx = |approved: Option<Value>| Ctx {
-        call: &call,
-        workspace: &workspace,
-        catalog: &Nobody,
-        people: &Nobody,
-        approved,
-        grants: Grants { command_timeout_ms_max: 60_000 },
-        clock: &clock,
-        cancel: CancellationToken::new(),
-        progress: Arc::new(Silent),
-    };
-    let tools = toolhost_tools::all(&Records::nowhere());
-    let tool = tools.iter().find(|tool| tool.facts().name == "git.commit").unwrap();
+    let direct = Direct::new(TempWorkspace::repository(&[("a.txt", "1\n"), ("b.txt", "1\n")])).await;
+    let ws = &direct.house.workspace;
     for arguments in [json!({ "message": "x", "files": ["a.txt"] }), json!({ "message": "x" })] {
-        house.workspace.write("a.txt", "seen\n");
-        house.workspace.write("b.txt", "also\n");
-        let seen = tool.preview(&ctx(None), arguments.clone()).await.unwrap().unwrap().rests_on;
-        house.workspace.write("a.txt", "not seen\n");
-        let refused = tool.run(&ctx(Some(seen.clone())), arguments.clone()).await.unwrap_err();
+        ws.write("a.txt", "seen\n");
+        ws.write("b.txt", "also\n");
+        let seen = direct.seen("git.commit", &arguments).await;
+        ws.write("a.txt", "not seen\n");
+        let refused = direct.run("git.commit", &arguments, seen.clone()).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
-        assert_eq!(house.workspace.git(&["diff", "--cached", "--name-only"]), "", "nothing is left staged");
-        house.workspace.write("a.txt", "seen\n");
-        house.workspace.git(&["commit", "-q", "--allow-empty", "-m", "moved on"]);
-        let refused = tool.run(&ctx(Some(seen)), arguments.clone()).await.unwrap_err();
+        assert_eq!(ws.git(&["diff", "--cached", "--name-only"]), "", "nothing is left staged");
+        ws.write("a.txt", "seen\n");
+        ws.git(&["commit", "-q", "--allow-empty", "-m", "moved on"]);
+        let refused = direct.run("git.commit", &arguments, seen).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Conflict, "{refused:?}");
-        let seen = tool.preview(&ctx(None), arguments.clone()).await.unwrap().unwrap().rests_on;
-        tool.run(&ctx(Some(seen.clone())), arguments).await.unwrap();
-        let tree = house.workspace.git(&["rev-parse", "HEAD^{tree}"]);
+        let seen = direct.seen("git.commit", &arguments).await;
+        direct.run("git.commit", &arguments, seen.clone()).await.unwrap();
+        let tree = ws.git(&["rev-parse", "HEAD^{tree}"]);
         assert_eq!(seen["tree"], tree.trim());
-        house.workspace.git(&["reset", "-q", "--hard", "HEAD~1"]);
+        ws.git(&["reset", "-q", "--hard", "HEAD~1"]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_to_a_change_by_git_does_not_hold_when_the_repository_has_changed() {
+    type Change = fn(&TempWorkspace);
+    let other_moves: Change = |ws| _ = ws.git(&["update-ref", "refs/heads/other", "refs/heads/third"]);
+    let main_moves: Change = |ws| _ = ws.git(&["commit", "-q", "--allow-empty", "-m", "moved on"]);
+    let edited: Change = |ws| ws.write("a.txt", "more of mine\n");
+    let staged: Change = |ws| {
+        ws.write("a.txt", "staged meanwhile\n");
+        ws.git(&["add", "a.txt"]);
+    };
+    let stashed: Change = |ws| {
+        ws.write("b.txt", "another stash\n");
+        ws.git(&["stash", "push", "-q", "b.txt"]);
+    };
+    for (tool, arguments, meanwhile) in [
+        ("git.switch", json!({ "branch": "other" }), other_moves),
+        ("git.switch", json!({ "branch": "other" }), main_moves),
+        ("git.switch", json!({ "detach": "other" }), other_moves),
+        ("git.switch", json!({ "branch": "new", "create": true, "from": "other" }), other_moves),
+        ("git.branch", json!({ "delete": "merged" }), |ws| _ = ws.git(&["branch", "-f", "merged", "HEAD~1"])),
+        ("git.restore", json!({ "paths": ["a.txt"] }), edited),
+        ("git.restore", json!({ "paths": ["c.txt"], "source": "other" }), other_moves),
+        ("git.restore", json!({ "paths": ["a.txt"], "staged": true }), staged),
+        ("git.stash", json!({ "action": "push" }), edited),
+        ("git.stash", json!({ "action": "push" }), staged),
+        ("git.stash", json!({ "action": "push", "untracked": true }), |ws| ws.write("new.txt", "new\n")),
+        ("git.stash", json!({ "action": "pop" }), stashed),
+        ("git.stash", json!({ "action": "apply" }), stashed),
+        ("git.stash", json!({ "action": "drop" }), stashed),
+    ] {
+        let direct = Direct::new(varied()).await;
+        let ws = &direct.house.workspace;
+        let seen = direct.seen(tool, &arguments).await;
+        meanwhile(ws);
+        let before = ws.snapshot();
+        let refused = direct.run(tool, &arguments, seen).await.expect_err(tool);
+        assert_eq!(refused.kind, ErrorKind::Conflict, "{tool} {arguments}: {refused:?}");
+        assert!(refused.message.contains("not what a person has seen"), "{tool} {arguments}: {refused:?}");
+        assert_eq!(ws.snapshot(), before, "{tool} {arguments}");
+        let seen = direct.seen(tool, &arguments).await;
+        direct.run(tool, &arguments, seen).await.unwrap_or_else(|error| panic!("{tool} {arguments}: {error:?}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_goes_where_a_person_saw_it_go_or_nowhere() {
+    let workspace = varied();
+    for remote in ["remote.git", "evil.git"] {
+        workspace.git(&["init", "-q", "--bare", "-b", "main", remote]);
+    }
+    workspace.git(&["remote", "add", "origin", "./remote.git"]);
+    let direct = Direct::new(workspace).await;
+    let ws = &direct.house.workspace;
+    let arguments = json!({ "branch": "main" });
+    let seen = direct.seen("git.push", &arguments).await;
+    let commit = ws.git(&["rev-parse", "main"]);
+    ws.git(&["commit", "-q", "--allow-empty", "-m", "not seen"]);
+    for (key, value) in [("remote.origin.url", "./evil.git"), ("remote.origin.pushurl", "./evil.git")] {
+        ws.git(&["config", key, value]);
+        let refused = direct.run("git.push", &arguments, seen.clone()).await.unwrap_err();
+        assert!(refused.message.contains("address"), "{refused:?}");
+        ws.git(&["config", "remote.origin.url", "./remote.git"]);
+    }
+    ws.git(&["config", "--unset", "remote.origin.pushurl"]);
+    direct.run("git.push", &arguments, seen).await.unwrap();
+    assert_eq!(ws.git(&["--git-dir", "remote.git", "rev-parse", "main"]), commit, "the commit that was seen");
+    assert!(!ws.git_succeeds(&["--git-dir", "evil.git", "rev-parse", "--verify", "main"]));
+}
+
+/// Three branches, a stash and a change that is not committed.
+fn varied() -> TempWorkspace {
+    let workspace = TempWorkspace::repository(&[("a.txt", "1\n"), ("b.txt", "1\n"), ("c.txt", "1\n")]);
+    workspace.git(&["commit", "-q", "--allow-empty", "-m", "second"]);
+    workspace.git(&["branch", "merged"]);
+    for branch in ["other", "third"] {
+        workspace.git(&["switch", "-q", "-c", branch]);
+        workspace.write("c.txt", format!("{branch}\n"));
+        workspace.git(&["commit", "-q", "-a", "-m", branch]);
+    }
+    workspace.git(&["switch", "-q", "main"]);
+    workspace.write("b.txt", "stashed\n");
+    workspace.git(&["stash", "push", "-q"]);
+    workspace.write("a.txt", "mine\n");
+    workspace
 }

@@ -51,6 +51,48 @@ async fn lines_that_are_no_messages_do_not_end_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_message_is_answered_without_an_id_and_no_answer_is_answered() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    for (line, code) in [
+        (&b"hello"[..], -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"method\":\"x\"", -32700),
+        (b"\xff\xfe\x80{}", -32700),
+        (b"42", -32600),
+        (b"[]", -32600),
+        (b"{\"id\":{}}", -32600),
+    ] {
+        let name = String::from_utf8_lossy(line);
+        assert!(host.try_send_line(line).await, "{name}");
+        let answer = host.next_message().await.unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(null), &json!(code)), "{name}: {answer}");
+        // Its own answer comes back, as from a peer of its kind, and worse ones.
+        for reply in [
+            answer,
+            json!({ "jsonrpc": "2.0", "id": null, "result": 3 }),
+            json!({ "jsonrpc": "2.0", "id": {}, "error": "x" }),
+            json!({ "error": 7 }),
+        ] {
+            host.send(&reply).await;
+        }
+        let id = host.begin("tools/list", json!({})).await;
+        let next = host.next_message().await.unwrap();
+        assert_eq!(next["id"], id, "{name}: nothing came between: {next}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_before_initialize_is_told_what_comes_first() {
+    let workspace = TempWorkspace::new();
+    let mut host = McpProcess::start(&program(&workspace), &[], Era::Session);
+    let early = host.request("tools/list", json!({})).await;
+    let said = early["error"]["message"].as_str().unwrap();
+    assert!(said.starts_with("send `initialize` before any other request"), "{said}");
+    assert!(said.contains("`_meta`") && said.contains("io.modelcontextprotocol/protocolVersion"), "{said}");
+    assert!(host.initialize().await["result"].is_object(), "and it can still begin");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn strange_parameters_are_answered_with_an_error() {
     let workspace = TempWorkspace::new();
     let mut host = open(&workspace).await;

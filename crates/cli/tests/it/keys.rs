@@ -108,7 +108,7 @@ fn the_environment_goes_first_then_the_configuration_and_a_broken_place_is_named
     assert_eq!(found(&program.clone().variable(NAME, KEY), NAME).0, "environment");
     for (broken, why) in [
         ("{ file = \"/nowhere/key\" }", "/nowhere/key cannot be read"),
-        ("{ file = \"/dev/zero\" }", "/dev/zero is no file with a key"),
+        ("{ file = \"/dev/zero\" }", "/dev/zero is not a key file"),
         ("{ command = [\"false\"] }", "the command false gives none"),
         ("{ command = [\"sh\", \"-c\", \"echo sk-test-0123456789 >&2; exit 3\"] }", "exit status: 3"),
         ("{ command = [\"nowhere-to-be-found\"] }", "nowhere-to-be-found"),
@@ -129,7 +129,7 @@ fn what_is_no_name_and_what_is_no_key_is_refused() {
     let program = program(&workspace);
     for name in ["../x", "a/b", "A B", "1A", "", ".", &"A".repeat(65)] {
         let ran = keeps(&program, &[name], KEY);
-        assert!(ran.code != Some(0) && ran.stderr.contains("no name of a key"), "{name}: {ran:?}");
+        assert!(ran.code != Some(0) && ran.stderr.contains("not the name of a key"), "{name}: {ran:?}");
     }
     for key in ["", &"k".repeat(70_000), "two words", "line\nbreak", "\u{1b}[31m", "schlüssel"] {
         let ran = keeps(&program, &[NAME], key);

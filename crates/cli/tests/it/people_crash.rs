@@ -195,7 +195,7 @@ async fn of_two_people_who_answer_at_once_one_is_heard_and_the_other_is_told() {
         let won: Vec<usize> = (0..2).filter(|n| said[*n].code == Some(0)).collect();
         assert_eq!(won.len(), 1, "round {round}: {said:?}");
         let loser = &said[1 - won[0]];
-        assert!(loser.code == Some(1) && loser.stderr.contains("has been answered by local"), "{round}: {loser:?}");
+        assert!(loser.code == Some(1) && loser.stderr.contains("was answered before by local"), "{round}: {loser:?}");
         let data = ended(&mut host, &id).await;
         let allowed = answers[won[0]] == "--allow";
         assert_eq!(data["outcome"]["ok"], allowed, "round {round}: {data}");

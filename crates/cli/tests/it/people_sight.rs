@@ -104,6 +104,62 @@ async fn what_is_longer_than_a_page_is_allowed_by_whoever_was_shown_all_of_it() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_ask_that_was_answered_says_who_said_what_and_when_and_takes_no_other_answer() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = open(&program).await;
+    pending(&mut host, "file_write", json!({ "path": "made.txt", "content": long(20_000) })).await;
+    assert_eq!(program.run(&["review", "show", "ask-1", "--all"]).code, Some(0));
+    assert_eq!(program.run(&["review", "decide", "ask-1", "--allow"]).code, Some(0));
+    assert_eq!(program.run(&["member", "add", "vera", "editor"]).code, Some(0));
+    for used in ["no call has used the answer yet", "a call has used the answer"] {
+        // Who was not shown all of it reads who answered, too, and not what to do before they could.
+        for (user, answer) in [("vera", "--allow"), ("local", "--allow"), ("local", "--deny"), ("local", "--edit={}")] {
+            let late = program.run(&["--user", user, "review", "decide", "ask-1", answer]);
+            let said = &late.stderr;
+            assert_eq!(late.code, Some(1), "{late:?}");
+            assert!(said.starts_with("error: ask-1 was answered before by local: allow, 20"), "{said}");
+            assert!(said.contains(used) && !said.contains("--all"), "{said}");
+        }
+        let page = program.run(&["review", "show", "ask-1"]).stdout;
+        assert!(page.starts_with("ask-1 was answered before by local: allow, 20") && page.contains(used), "{page}");
+        assert!(page.contains("page 1 of 5") && page.contains("review show ask-1 --all"), "{page}");
+        assert!(!page.contains("NOT ALL OF IT") && !page.contains("allowed") && !page.contains("--rule"), "{page}");
+        host.call("approval_wait", json!({ "approvalId": "ask-1" })).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_offer_of_a_rule_names_the_path_and_repeats_no_content() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = open(&program).await;
+    for (n, content) in ["x", "one\ntwo\n", &"long ".repeat(100)].into_iter().enumerate() {
+        let id = format!("ask-{}", 2 * n + 1);
+        let path = format!("notes-{n}.md");
+        pending(&mut host, "file_write", json!({ "path": path, "content": content })).await;
+        let shown = program.run(&["review", "show", &id]).stdout;
+        let offer = shown.split("`--allow --rule` would allow:\n").nth(1).unwrap();
+        let expected = format!("file.write when path = {path}, content is the same, and no other argument; for");
+        assert!(offer.replace("\n|   ", "").replace("| ", "").starts_with(&expected), "{shown}");
+        assert_eq!(program.run(&["review", "decide", &id, "--allow", "--rule"]).code, Some(0));
+    }
+    // Asks and rules are numbered together; each has its own prefix.
+    let rules = program.run(&["approvals", "list"]).stdout;
+    for id in ["rule-2", "rule-4", "rule-6"] {
+        assert!(rules.contains(id) && !rules.contains("long long"), "{rules}");
+    }
+    assert!(rules.contains("file.write when path = notes-1.md, content is the same"), "{rules}");
+    let revoked = program.run(&["approvals", "revoke", "rule-4"]);
+    assert_eq!((revoked.code, revoked.stdout.as_str()), (Some(0), "rule-4 is revoked\n"), "{revoked:?}");
+    assert_eq!(program.run(&["approvals", "revoke", "6"]).code, Some(0), "the number alone is enough");
+    for (id, code, why) in [("rule-4", 1, "rule-4 is not in force"), ("ask-1", 2, "not the id of a rule")] {
+        let refused = program.run(&["approvals", "revoke", id]);
+        assert!(refused.code == Some(code) && refused.stderr.contains(why), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn once_all_of_it_was_shown_the_client_may_be_told_yes_as_well() {
     let workspace = TempWorkspace::new();
     let program = asking(&workspace);
@@ -146,7 +202,7 @@ async fn what_is_too_long_to_be_kept_can_only_be_denied() {
     let shown = program.run(&["review", "show", &id, "--all"]).stdout;
     let warnings = shown.lines().filter(|line| line.starts_with("NOT ALL OF IT: ") && line.ends_with("only be denied"));
     assert_eq!(warnings.count(), 2, "at its beginning and at its end");
-    assert!(shown.len() > 4_000_000 && !shown.contains("its rule would be"));
+    assert!(shown.len() > 4_000_000 && !shown.contains("--rule"));
     let edited = json!({ "path": "made.txt", "content": "x" }).to_string();
     for way in [&["--allow"][..], &["--allow", "--rule", "--when", "path=*"], &["--edit", &edited]] {
         refused(&program, &[&[id.as_str()], way].concat(), "it can only be denied");
@@ -201,8 +257,13 @@ async fn no_line_of_an_agent_s_looks_like_one_of_the_host_s() {
             let headed = own.iter().filter(|line| line.starts_with("agent ") && line.ends_with(':')).count();
             assert_eq!(headed, 1, "{tool} {place}: {own:?}");
             for line in &own {
-                let expected =
-                    ["agent ", &format!("{id} is open"), "asked because ", "its rule would be:", "arguments:"];
+                let expected = [
+                    "agent ",
+                    &format!("{id} is open"),
+                    "asked because ",
+                    "`--allow --rule` would allow:",
+                    "arguments:",
+                ];
                 assert!(expected.iter().any(|start| line.starts_with(start)), "{tool} {place}: {line}");
             }
             assert!(text.contains("ask-9 is open"), "its lines are kept: {text}");

@@ -1,6 +1,9 @@
 //! A state folder that is deleted or moved: nobody is told that all is well.
 
-use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
 use toolhost_testkit::{Era, McpProcess, TempWorkspace};
 
 use crate::room::program;
@@ -21,9 +24,39 @@ async fn a_host_whose_state_folder_was_deleted_refuses_every_call_and_says_why()
         let text = refused["content"][0]["text"].as_str().unwrap();
         assert!(text.contains("state folder") && text.contains("moved or deleted"), "{tool}: {text}");
         assert!(text.contains("nothing was changed") && text.contains("hint: "), "{tool}: {text}");
+        assert!(text.contains("stop the host") && text.contains("`toolhost init --new`"), "{tool}: {text}");
     }
     assert!(!workspace.root().join("a.txt").exists());
     assert!(!workspace.state().exists(), "and nothing is made in its place");
+    // What the hint names, in its order.
+    host.close().await;
+    assert_eq!(program.run(&["init", "--new"]).code, Some(0));
+    let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
+    let made = host.call("ticket_create", json!({ "title": "t" })).await;
+    assert_eq!(made["isError"], false, "{made}");
+}
+
+#[test]
+fn the_log_says_in_a_sentence_that_the_state_folder_is_gone() {
+    let workspace = TempWorkspace::new();
+    let mut command = program(&workspace).command(&["mcp", "--profile", "all"]);
+    let mut host = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (host.stdin.take().unwrap(), BufReader::new(host.stdout.take().unwrap()));
+    let mut ask = |id: u64, method: &str, params: Value| {
+        writeln!(input, "{}", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).unwrap();
+        output.read_line(&mut String::new()).unwrap();
+    };
+    let client = json!({ "name": "a", "version": "1" });
+    ask(1, "initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }));
+    toolhost_sandbox::remove_folder(&workspace.state()).unwrap();
+    ask(2, "tools/call", json!({ "name": "ticket_create", "arguments": { "title": "t" } }));
+    drop(input);
+    let log = String::from_utf8(host.wait_with_output().unwrap().stderr).unwrap();
+    let line = log.lines().find(|line| line.contains("the database could not be used: ")).unwrap_or(&log);
+    assert!(line.contains(&format!("the state folder {} was moved or deleted", workspace.state().display())), "{log}");
+    for rust in ["Audit {", "why:", "Some(", "\\\""] {
+        assert!(!log.contains(rust), "{rust}: {log}");
+    }
 }
 
 #[test]

@@ -7,13 +7,12 @@
 mod pattern;
 mod permission;
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
-use toolhost_sandbox::{Analyzed, WsPath, analyze};
+use toolhost_sandbox::{Analyzed, WsPath};
 
 pub(crate) use self::permission::suggest;
 use crate::policy::pattern::{Pattern, glob};
@@ -21,13 +20,13 @@ use crate::registry::{Registry, did_you_mean};
 
 /// The tool and argument whose text is a shell command.
 const SHELL_TOOL: &str = "bash";
-const SHELL_ARGUMENT: &str = "command";
+pub(crate) const SHELL_ARGUMENT: &str = "command";
 
 /// What only tells what it would do needs nobody's permission.
 const DRY_RUN_ARGUMENT: &str = "dryRun";
 
 /// Arguments that are paths: a rule sees them as the tools do, `./a//b` as `a/b`.
-const PATH_ARGUMENTS: &[&str] = &["path", "from", "to", "cwd", "files"];
+pub(crate) const PATH_ARGUMENTS: &[&str] = &["path", "from", "to", "cwd", "files"];
 
 /// In order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -83,29 +82,48 @@ pub struct Verdict {
     pub rule: Option<String>,
 }
 
-/// A call as rules look at it. Its command is taken apart once, however many rules there are.
+/// A call as rules look at it.
+#[derive(Clone, Copy)]
 pub(crate) struct Looked<'a> {
     tool: &'a str,
     arguments: &'a Value,
-    command: OnceCell<Analyzed>,
+    command: Option<&'a Analyzed>,
 }
 
 impl<'a> Looked<'a> {
-    pub(crate) fn new(tool: &'a str, arguments: &'a Value) -> Self {
-        Self { tool, arguments, command: OnceCell::new() }
+    /// `command`: what the call's shell command runs, if it has one. Rules never analyze it themselves: a command without
+    /// its analysis counts as not analyzable.
+    pub(crate) fn new(tool: &'a str, arguments: &'a Value, command: Option<&'a Analyzed>) -> Self {
+        let has_command = command_of(tool, arguments).is_some();
+        Self { tool, arguments, command: has_command.then(|| command.unwrap_or(NOT_ANALYZED)) }
     }
 
-    fn analyzed(&self, text: &str) -> &Analyzed {
-        self.command.get_or_init(|| analyze(text))
+    pub(crate) fn tool(&self) -> &'a str {
+        self.tool
     }
 
-    /// Why its command may run anything, where a rule has asked.
+    /// Why its command may run anything.
     fn not_analyzable(&self) -> Option<&'static str> {
-        match self.command.get()? {
+        match self.command? {
             Analyzed::NotAnalyzable { why } => Some(why),
             Analyzed::Commands(_) => None,
         }
     }
+}
+
+/// A command that was not analyzed.
+const NOT_ANALYZED: &Analyzed = &Analyzed::NotAnalyzable { why: "it was not analyzed" };
+
+/// The shell command in the arguments of a call, for the tool that takes one.
+pub(crate) fn command_of<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str> {
+    if tool == SHELL_TOOL { arguments.get(SHELL_ARGUMENT)?.as_str() } else { None }
+}
+
+/// What the shell command of a call runs, analyzed here and now: for rules that are loaded or explained. A call under way
+/// has [`Arguments`](crate::arguments::Arguments).
+#[expect(clippy::disallowed_methods, reason = "no call is under way")]
+pub(crate) fn analyzed(tool: &str, arguments: &Value) -> Option<Analyzed> {
+    command_of(tool, arguments).map(toolhost_sandbox::analyze)
 }
 
 impl Rule {
@@ -121,7 +139,8 @@ impl Rule {
             for example in examples {
                 let arguments = rule.example(example)?;
                 let tool = if rule.tool.is_match(SHELL_TOOL) { SHELL_TOOL } else { &*name };
-                if rule.matches_arguments(&Looked::new(tool, &arguments)) != expected {
+                let command = analyzed(tool, &arguments);
+                if rule.matches_arguments(&Looked::new(tool, &arguments, command.as_ref())) != expected {
                     let word = if expected { "does not match" } else { "matches" };
                     return Err(format!("it {word} its own example {example}"));
                 }
@@ -148,10 +167,10 @@ impl Rule {
 
     fn matches_arguments(&self, call: &Looked<'_>) -> bool {
         self.when.iter().all(|(name, glob)| match call.arguments.get(name) {
-            Some(Value::String(text)) if call.tool == SHELL_TOOL && name == SHELL_ARGUMENT => {
-                self.matches_command(glob, call.analyzed(text))
-            }
-            Some(Value::String(text)) => self.matches_text(name, glob, text),
+            Some(Value::String(text)) => match call.command {
+                Some(command) if name == SHELL_ARGUMENT => self.matches_command(glob, command),
+                _ => self.matches_text(name, glob, text),
+            },
             Some(Value::Array(items)) => {
                 let strings = items.iter().all(Value::is_string) && !items.is_empty();
                 let mut texts = items.iter().filter_map(Value::as_str);
@@ -213,20 +232,19 @@ fn check_names(raw: &RawRule, registry: &Registry) -> Result<String, String> {
 }
 
 /// Step 6 of the gate.
-pub(crate) fn decide(rules: &[Rule], facts: &Facts, arguments: &Value) -> Verdict {
-    let verdict = by_rules(rules, facts, arguments);
-    let dry_run = arguments.get(DRY_RUN_ARGUMENT) == Some(&Value::Bool(true));
+pub(crate) fn decide(rules: &[Rule], facts: &Facts, call: &Looked<'_>) -> Verdict {
+    let verdict = by_rules(rules, facts, call);
+    let dry_run = call.arguments.get(DRY_RUN_ARGUMENT) == Some(&Value::Bool(true));
     if facts.always_asks && !dry_run && verdict.decide == Decide::Allow {
         return Verdict { decide: Decide::Ask, why: "a person allows each of these".to_owned(), rule: None };
     }
     verdict
 }
 
-fn by_rules(rules: &[Rule], facts: &Facts, arguments: &Value) -> Verdict {
-    let call = Looked::new(&facts.name, arguments);
+fn by_rules(rules: &[Rule], facts: &Facts, call: &Looked<'_>) -> Verdict {
     let strictest = rules
         .iter()
-        .filter(|rule| rule.matches(&call))
+        .filter(|rule| rule.matches(call))
         .reduce(|strictest, rule| if rule.decide > strictest.decide { rule } else { strictest });
     match strictest {
         Some(rule) => {
@@ -255,179 +273,4 @@ fn by_effect(effect: Effect) -> Verdict {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Just enough of `bash` for rules about it.
-    struct FakeBash;
-
-    impl toolhost_contract::AnyTool for FakeBash {
-        fn facts(&self) -> Facts {
-            Facts {
-                name: "bash".into(),
-                title: "Run".into(),
-                description: "runs".to_owned(),
-                effect: Effect::Executes,
-                version: 1,
-                people_only: false,
-                owners_only: false,
-                always_asks: false,
-                by_rule: true,
-                waits: false,
-                trace: toolhost_contract::Trace::None,
-                aliases: Vec::new(),
-                input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),
-                output_schema: toolhost_contract::Packed::new(&serde_json::json!({})),
-                examples: Vec::new(),
-            }
-        }
-
-        fn run<'a>(
-            &'a self,
-            _: &'a toolhost_contract::Ctx<'a>,
-            _: Value,
-        ) -> toolhost_sandbox::BoxFuture<'a, Result<toolhost_contract::Success, toolhost_contract::ToolError>> {
-            Box::pin(std::future::ready(Err(toolhost_contract::ToolError::internal("never run"))))
-        }
-    }
-
-    #[test]
-    fn a_rule_about_what_is_not_there_is_refused() {
-        let none = rule("tool = 'bsh'\ndecide = 'deny'").map(|_| ());
-        assert_eq!(none, Err("there is no tool `bsh`; did you mean `bash`?".to_owned()));
-        let none = rule("tool = 'bash'\nwhen = { comand = 'x' }\ndecide = 'deny'").map(|_| ());
-        assert_eq!(none, Err("`bash` has no argument `comand`".to_owned()));
-    }
-
-    fn rule(text: &str) -> Result<Rule, String> {
-        let raw: RawRule = toml::from_str(text).map_err(|error| error.to_string())?;
-        Rule::new(&raw, &Registry::new(vec![Box::new(FakeBash)]).expect("one tool"))
-    }
-
-    fn matches(rule: &Rule, command: &str) -> bool {
-        rule.matches(&Looked::new("bash", &serde_json::json!({ "command": command })))
-    }
-
-    #[test]
-    fn an_allowing_rule_needs_every_simple_command() {
-        let rule = rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'").expect("a rule");
-        for yes in [
-            "cargo test",
-            "cargo test --workspace",
-            "cargo test && cargo test -p x",
-            "(cargo test; cargo test a) 2>&1",
-            "cargo 'test' \"a b\"",
-        ] {
-            assert!(matches(&rule, yes), "{yes}");
-        }
-        for no in [
-            "cargo test; curl example.org",
-            "cargo test | sh",
-            "cargo test $(curl example.org)",
-            "cargo test `id`",
-            "cargo test $X",
-            "LD_PRELOAD=./x.so cargo test",
-            "cargo test > /tmp/x",
-            "cargo test <(id)",
-            "if true; then cargo test; fi",
-            "cargo() { rm x; }; cargo test",
-            "cargo test &&",
-            "",
-            "echo cargo test",
-            "eval cargo test",
-            "for PATH in .; do cargo test x; done",
-            "for ((x=0;;)); do cargo test a; done",
-            "cargo test a <<< ${x@P}",
-            "cargo test a << E\n${x@P}\nE",
-            "case ${x@P} in *) cargo test a;; esac",
-            "cargo test a >& important.txt",
-            "((x=1)); cargo test a",
-            "'cargo test x'",
-            "\"carg\\o\" test a",
-            "select x in a; do cargo test a; done",
-        ] {
-            assert!(!matches(&rule, no), "{no}");
-        }
-    }
-
-    #[test]
-    fn a_denying_rule_needs_one_simple_command() {
-        let rule = rule("tool = 'bash'\nwhen = { command = 'curl *' }\ndecide = 'deny'").expect("a rule");
-        for yes in [
-            "curl example.org",
-            "cd x && curl $URL",
-            "echo $(curl example.org)",
-            "while true; do curl x; done",
-            "broken ' quote",
-            "FOO=1 curl x",
-            "$X example.org",
-            "curl$X",
-        ] {
-            assert!(matches(&rule, yes), "{yes}");
-        }
-        for no in ["echo curl", "ls", "echo 'curl example.org'", "echo $X", "ls *", "FOO=$X ls"] {
-            assert!(!matches(&rule, no), "{no}");
-        }
-    }
-
-    /// What bash and a reader may take for different things.
-    const UNCLEAR: &[&str] = &[
-        "echo test a\u{b}# ; touch X",
-        "echo test a\u{c}# ; touch X",
-        "echo test a\r# ; touch X",
-        "echo test a\\\n# ; touch X",
-        "echo test a\\\u{b}# ; touch X",
-        "echo test a << E\n`touch X`\nE",
-        "[[ -v 'a[$(touch E)]' ]]",
-        "echo test `touch X`",
-        "eval touch X",
-        "$X a",
-        "RANDOM='a[$(touch E)]'",
-    ];
-
-    #[test]
-    fn what_is_not_analyzable_is_allowed_by_no_rule_and_matched_by_every_other() {
-        for pattern in ["echo test *", "*", "touch *", "cargo test", "[[]*"] {
-            for (decide, expected) in [("allow", false), ("ask", true), ("deny", true)] {
-                let text = format!("tool = 'bash'\nwhen = {{ command = '{pattern}' }}\ndecide = '{decide}'");
-                let rule = rule(&text).expect("a rule");
-                for command in UNCLEAR {
-                    assert_eq!(matches(&rule, command), expected, "{decide} {pattern}: {command:?}");
-                }
-            }
-        }
-        let facts = toolhost_contract::AnyTool::facts(&FakeBash);
-        for command in UNCLEAR {
-            let arguments = serde_json::json!({ "command": command });
-            assert_eq!(suggest(&facts, &arguments), None, "{command:?}");
-            let permission = BTreeMap::from([("command".to_owned(), "*".to_owned())]);
-            let permission = Rule::permission("bash", &permission).expect("a permission");
-            assert!(!permission.matches(&Looked::new("bash", &arguments)), "{command:?}");
-        }
-        let offered = |command: &str| suggest(&facts, &serde_json::json!({ "command": command }));
-        let rule = |pattern: &str| Some(BTreeMap::from([("command".to_owned(), pattern.to_owned())]));
-        assert_eq!(offered("echo test a"), rule("echo test *"));
-        assert_eq!(offered("git push"), rule("git push"));
-        assert_eq!(offered("echo 'a b' c"), rule("echo a b *"), "a word with a blank is one word");
-        assert_eq!(offered("echo $X"), None);
-        assert_eq!(offered("ls; ls"), None);
-        assert_eq!(offered("ls > f"), None);
-    }
-
-    #[test]
-    fn a_rule_s_pattern_has_limits() {
-        let deep = format!("{}b{}", "{a,".repeat(200), "}".repeat(200));
-        let refused = rule(&format!("tool = 'bash'\nwhen = {{ command = '{deep}' }}\ndecide = 'deny'")).map(|_| ());
-        assert_eq!(refused, Err("glob: it nests braces more than 10 deep".to_owned()));
-    }
-
-    #[test]
-    fn a_rule_that_fails_its_own_examples_is_refused() {
-        let broken =
-            rule("tool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nnot_match = ['cargo publish']");
-        assert_eq!(broken.map(|_| ()), Err("it matches its own example \"cargo publish\"".to_owned()));
-        let broken =
-            rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'\nmatch = ['cargo build']");
-        assert_eq!(broken.map(|_| ()), Err("it does not match its own example \"cargo build\"".to_owned()));
-    }
-}
+mod tests;

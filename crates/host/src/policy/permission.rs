@@ -7,7 +7,7 @@ use toolhost_contract::{Effect, Facts};
 use toolhost_sandbox::{Analyzed, Word};
 
 use super::pattern::glob;
-use super::{Decide, Looked, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT, SHELL_TOOL};
+use super::{Decide, Looked, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT};
 
 /// Words of a command that its generalisation keeps: the program and what it is to do.
 const WORDS_KEPT: usize = 2;
@@ -29,18 +29,15 @@ impl Rule {
 /// would match, such as a command that is not analyzable, or that nobody would read.
 ///
 /// A command keeps its first words, `cargo test *`; any other text must be the same, and what was left out stays out.
-pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<String, String>> {
+pub(crate) fn suggest(facts: &Facts, call: &Looked<'_>) -> Option<BTreeMap<String, String>> {
     if !facts.by_rule {
         return None;
     }
     let properties = facts.input_schema.get("properties")?.as_object()?;
-    let call = Looked::new(&facts.name, arguments);
     let mut conditions = BTreeMap::new();
     for (name, schema) in properties {
-        let pattern = match arguments.get(name) {
-            Some(Value::String(text)) if facts.name == SHELL_TOOL && name == SHELL_ARGUMENT => {
-                command(call.analyzed(text))?
-            }
+        let pattern = match call.arguments.get(name) {
+            Some(Value::String(_)) if call.command.is_some() && name == SHELL_ARGUMENT => command(call.command?)?,
             Some(Value::String(text)) if PATH_ARGUMENTS.contains(&name.as_str()) => {
                 globset::escape(toolhost_sandbox::WsPath::parse(text).ok()?.as_str())
             }
@@ -59,7 +56,7 @@ pub(crate) fn suggest(facts: &Facts, arguments: &Value) -> Option<BTreeMap<Strin
         }
         conditions.insert(name.clone(), pattern);
     }
-    Rule::permission(&facts.name, &conditions).ok()?.matches(&call).then_some(conditions)
+    Rule::permission(&facts.name, &conditions).ok()?.matches(call).then_some(conditions)
 }
 
 fn is_of(schema: &Value, types: &[&str]) -> bool {

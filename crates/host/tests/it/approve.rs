@@ -247,7 +247,7 @@ async fn the_first_of_two_answers_stays_and_the_other_is_told() {
     decide(&house, Answer::Deny { comment: Some("no".to_owned()) }).await.unwrap();
     let late = decide(&house, Answer::Allow).await.unwrap_err();
     assert_eq!(late.kind, ErrorKind::Conflict);
-    assert!(late.message.contains("has been answered by local"), "{}", late.message);
+    assert!(late.message.contains("was answered before by local"), "{}", late.message);
     let outcome = house.run(again(&house, &call)).await;
     assert_eq!((outcome.error.unwrap().kind, watched.runs()), (ErrorKind::Denied, 0));
     // The no was told; the same call asks anew.
@@ -399,7 +399,7 @@ async fn a_rule_allows_its_like_until_it_ends_or_is_revoked() {
     let (_, shown) = house.gate.queue().get(house.project.id, 1).await.unwrap();
     assert_eq!(
         shown.rule_text().unwrap(),
-        "probe.send when text = x, and no other; for everybody with the profile all"
+        "probe.send when text = x, and no other argument; for everybody with the profile all"
     );
     let rule = |pattern: &str| {
         let conditions = [("text".to_owned(), pattern.to_owned())].into();

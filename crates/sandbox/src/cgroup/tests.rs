@@ -222,6 +222,7 @@ fn teller(cgroup: OwnedFd) -> Arc<Plan> {
         supervised: false,
         lock: None,
         cgroup: Some(cgroup),
+        in_memory: Vec::new(),
         _temp: None,
     })
 }

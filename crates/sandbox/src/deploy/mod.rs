@@ -202,7 +202,9 @@ impl Deployer {
     /// Opens both folders. The workspace may be inside the target, but not the other way round.
     pub fn open(source: &Path, target: &Path, key: DeployKey) -> Result<Self> {
         let source_path = source.canonicalize().map_err(|e| Error::from_io("the workspace", e))?;
-        let target_path = target.canonicalize().map_err(|e| Error::from_io("the target of the deploy", e))?;
+        let target_path = target.canonicalize().ok().filter(|path| path.is_dir()).ok_or(Error::DeployFolders {
+            why: "the deploy target is not a folder, or it does not exist: a person must create it, or name another one",
+        })?;
         let (source, target) = (Root::open(&source_path)?, Root::open(&target_path)?);
         if source_path == target_path || (source.device, source.inode) == (target.device, target.inode) {
             return Err(Error::DeployFolders { why: "the workspace and the target of the deploy are the same folder" });

@@ -21,6 +21,8 @@ use crate::remover::Scratch;
 
 /// Where the helper appears inside the full fence.
 const HELPER_INSIDE: &str = "/run/toolhost-exec";
+/// Files of shared memory that have names, in a private folder with a size of its own.
+const SHM: &str = "/dev/shm";
 /// Parts of `/etc` that programs need to find libraries, users, certificates and time zones. Nothing secret.
 const ETC: &[&str] = &[
     "alternatives",
@@ -64,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) lock: Option<OwnedFd>,
     /// Where it enters its cgroup, before anything else.
     pub(crate) cgroup: Option<OwnedFd>,
+    /// Private folders that are kept in memory.
+    pub(crate) in_memory: Vec<PathBuf>,
     /// Removed, with what the command left there, when the plan is dropped.
     pub(crate) _temp: Option<Scratch>,
 }
@@ -156,6 +160,7 @@ fn full(
         supervised: false,
         lock: None,
         cgroup: None,
+        in_memory: private_folders(config).chain([PathBuf::from(SHM)]).collect(),
         _temp: None,
     })
 }
@@ -212,6 +217,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         supervised: true,
         lock,
         cgroup: None,
+        in_memory: Vec::new(),
         _temp: Some(temp),
     })
 }
@@ -220,6 +226,11 @@ fn system_readable(config: &LocalConfig) -> Vec<PathBuf> {
     let system = SYSTEM_READABLE.iter().map(PathBuf::from);
     let etc = ETC.iter().map(|name| Path::new("/etc").join(name));
     system.chain(etc).chain(config.toolchains.iter().cloned()).collect()
+}
+
+/// Folders of the full tier that are each of `tmp_bytes` and hold nothing at first.
+fn private_folders(config: &LocalConfig) -> impl Iterator<Item = PathBuf> + use<> {
+    [PathBuf::from("/tmp"), PathBuf::from("/run"), config.home.clone()].into_iter()
 }
 
 /// The file system without the user's files: system folders read-only, private `/tmp`, `/run` and home.
@@ -236,12 +247,12 @@ fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
     args.add(["--ro-bind", "/etc", "/etc"]);
     args.add(["--proc", "/proc", "--dev", "/dev"]);
     let size = config.limits.tmp_bytes.to_string();
-    for folder in [Path::new("/tmp"), Path::new("/run"), &config.home] {
+    for folder in private_folders(config) {
         args.add(["--perms", "1777", "--size", &size, "--tmpfs"]);
-        args.add([folder.as_os_str()]);
+        args.add([folder]);
     }
     let size = config.limits.shm_bytes.to_string();
-    args.add(["--perms", "1777", "--size", &size, "--tmpfs", "/dev/shm"]);
+    args.add(["--perms", "1777", "--size", &size, "--tmpfs", SHM]);
     for path in ["/opt", "/nix/store"] {
         args.add(["--ro-bind-try", path, path]);
     }

@@ -161,10 +161,15 @@ async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), St
 
 fn holes(method: &Method) -> Vec<String> {
     let mut holes =
-        vec!["a hard link that already leads from the workspace to an outside file can be written through".to_owned()];
+        vec![
+        "a hard link that already leads from the workspace to an outside file can be written through; `find -links +1 -type f` lists them"
+            .to_owned(),
+    ];
     if method.tier != Tier::Off {
         holes.extend(
             [
+                "commands read secrets that are in the workspace and rewrite its scripts and build files, which you may run later outside the fence; keep secrets elsewhere, and read the diff first",
+                "a new folder inherits the set-group-id bit of the folder around it; take it off the workspace with `chmod g-s`",
                 "git: a repository that a command makes in a subfolder may run its programs when you use git in that folder; look before you do. For bare ones, `git config --global safe.bareRepository explicit` prevents it",
                 "git: programs in the workspace that your own hooks and configuration start (filters, aliases, fsmonitor), and build files that you run; keep them elsewhere, or read the diff first",
                 "git: where your hooks or configuration are reached through a link in the workspace, a command can exchange that link until it ends; then it is put back. Use no links there",
@@ -178,10 +183,11 @@ fn holes(method: &Method) -> Vec<String> {
             [
                 "modes and times of outside files that the command's user owns can be changed",
                 "git: a command can change hooks and configuration in .git until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
-                "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it",
+                "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it. The answer and the audit say which branches moved; install bubblewrap, or take `bash` from the profile, to prevent it",
                 "git: a .git that a command removes is gone; commands are then refused until you say `toolhost doctor --accept-git`",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "shared memory and message queues of the same user can be reached",
+                "files in $TMPDIR are in the host's temporary folder and have no limit together",
                 "command lines of other processes can be read in /proc",
                 "names and sizes of outside files can be seen, though not their contents",
                 "no host can be granted: commands have no network at all",
@@ -198,19 +204,20 @@ fn holes(method: &Method) -> Vec<String> {
     }
     if method.identity == Identity::BareRoot {
         holes.push(
-            "commands run as root without capabilities: root's own files are theirs where nothing else stops them"
+            "commands run as root without capabilities: root's own files are theirs where nothing else stops them; run the host as an ordinary user"
                 .to_owned(),
         );
     }
     let counted = method.cgroups.as_ref().is_some_and(|cgroups| cgroups.limits_processes());
     if !counted && !matches!(method.identity, Identity::Mapped { .. }) {
         holes.push(
-            "the number of processes is not limited, for the limit would count the user's other processes".to_owned(),
+            "the number of processes is not limited, for the limit would count the user's other processes; run the host as root in a container, or with `ulimit -u`"
+                .to_owned(),
         );
     }
     if method.cgroups.is_none() {
         holes.push(
-        "memory: files in the private /tmp, home and /dev/shm are not counted in a command's limit but have limits of their own (`tmp` and `shm` below `[commands]`), and files without names (memfd) that are mapped nowhere are not counted at all"
+        "memory: a file without a name (memfd) is not counted while it is in no process's hands but on its way through a socket, nor one of a process that hides from a host that is not root (PR_SET_DUMPABLE); the kernel counts these, too, in a cgroup of the host's own: `systemd-run --user --scope -p Delegate=yes toolhost mcp`"
             .to_owned(),
     );
     }

@@ -14,9 +14,12 @@ mod guard;
 mod hold;
 mod placeholder;
 mod places;
+mod refs;
 mod snapshot;
 
 pub(crate) use guard::{Begun, Guard};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
 pub(crate) use places::{Places, Seen, find, forget, of_the_person, read_places};
+pub use refs::RefChange;
+pub(crate) use refs::Refs;

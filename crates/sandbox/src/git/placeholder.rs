@@ -15,9 +15,11 @@ use rustix::io::Errno;
 
 /// How often making and locking is tried anew where somebody removes it meanwhile.
 const TRIES_MAX: usize = 100;
-/// Nobody writes into it; it also tells ours from an empty folder of the person's.
+/// Nobody writes into it; that also tells ours from an empty folder of the person's. The rest of a mode does not: a umask
+/// takes bits away, and a folder around it with the set-group-id bit adds that one.
 const MODE: Mode = Mode::from_raw_mode(0o555);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o444);
+const WRITABLE: u32 = 0o222;
 
 /// What stands there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +99,7 @@ impl Placeholder {
     /// Removes what a host that was killed has left at `path`, if nobody uses it.
     pub(crate) fn sweep(top: &OwnedFd, path: &str) {
         let Ok(folder) = open_folder(top, path) else { return };
-        let ours = fstat(&folder).is_ok_and(|stat| Mode::from_raw_mode(stat.st_mode) == MODE);
+        let ours = fstat(&folder).is_ok_and(|stat| stat.st_mode & WRITABLE == 0);
         if let (true, Ok(parent)) = (ours, top.try_clone()) {
             drop(Self { made: Vec::new(), parent, name: path.to_owned(), folder, what: Empty::Folder });
         }
@@ -111,13 +113,9 @@ impl Drop for Placeholder {
             return;
         }
         // Ours and still empty, or it stays: `rmdir` takes nothing else.
-        let (mode, flags) = match self.what {
-            Empty::Folder => (MODE, AtFlags::REMOVEDIR),
-            Empty::File => (FILE_MODE, AtFlags::empty()),
-        };
-        let ours = fstat(&self.folder).is_ok_and(|stat| {
-            Mode::from_raw_mode(stat.st_mode) == mode && (self.what == Empty::Folder || stat.st_size == 0)
-        });
+        let flags = if self.what == Empty::Folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let ours = fstat(&self.folder)
+            .is_ok_and(|stat| stat.st_mode & WRITABLE == 0 && (self.what == Empty::Folder || stat.st_size == 0));
         if !ours || !is_at(&self.parent, &self.name, &self.folder) {
             return;
         }

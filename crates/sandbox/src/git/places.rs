@@ -137,26 +137,48 @@ pub(crate) fn forget(folders: impl IntoIterator<Item = String>) -> Command {
 }
 
 /// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, and `whole` for the rest.
+///
+/// It runs before the first command after each change of a repository, so it starts few processes: four a repository.
 const SCRIPT: &str = r#"
+shopt -s nullglob dotglob
+top=$PWD
 say() { # as it is called: where it leads is found outside
     case "$2" in /*) printf '%s\0%s\0' "$1" "$2" ;; *) printf '%s\0%s/%s\0' "$1" "$PWD" "$2" ;; esac
 }
-links_in() {
-    find "$@" -maxdepth 1 -type l -print0 2>/dev/null | while IFS= read -r -d '' link; do say whole "$link"; done
+links_in() { # each of these folders, and the links in it
+    local folder entry
+    for folder; do
+        for entry in "$folder" "$folder"/*; do
+            [ ! -L "$entry" ] || say whole "$entry"
+        done
+    done
 }
-of_repository() { # at the folder $1
+of_repository() { # at the folder $1; sets the variable index
+    local git_dir hooks elsewhere last origin item file value paths own_hooks=
+    index=
     cd -- "$1" 2>/dev/null || return
-    git_dir=$(git rev-parse --absolute-git-dir 2>/dev/null) || return
-    common=$(cd -- "$(git rev-parse --git-common-dir)" && pwd -P) || return
+    mapfile -t paths < <(git rev-parse --path-format=absolute --git-dir --git-common-dir --git-path index 2>/dev/null)
+    if [ "${#paths[@]}" != 3 ]; then # no repository, or a name with a line end
+        paths=()
+        for item in --git-dir --git-common-dir '--git-path index'; do
+            value=$(git rev-parse --path-format=absolute $item 2>/dev/null) || return
+            paths+=("$value")
+        done
+    fi
+    git_dir=${paths[0]} common=${paths[1]} index=${paths[2]}
     say git "$git_dir"
     say git "$common"
-    if [ -f .git ]; then say git "$(sed -n 's/^gitdir: //p' .git)"; fi
+    if [ -f .git ]; then
+        IFS= read -r elsewhere <.git
+        case "$elsewhere" in 'gitdir: '*) say git "${elsewhere#gitdir: }" ;; esac
+    fi
     if [ -f "$git_dir/commondir" ]; then
         IFS= read -r elsewhere <"$git_dir/commondir"
         case "$elsewhere" in /*) say git "$elsewhere" ;; *) say git "$git_dir/$elsewhere" ;; esac
     fi
     last=
-    git config --list --show-origin --includes -z 2>/dev/null | while IFS= read -r -d '' origin && IFS= read -r -d '' item; do
+    while IFS= read -r -d '' origin && IFS= read -r -d '' item; do
+        case "$item" in core.hookspath|core.hookspath$'\n'*) own_hooks=1 ;; esac
         case "$origin" in file:*) ;; *) continue ;; esac
         if [ "$origin" != "$last" ]; then
             last=$origin
@@ -169,31 +191,34 @@ of_repository() { # at the folder $1
                 value=${item##*$'\n'}
                 case "$value" in '~'*) ;; /*) say whole "$value" ;; *) say whole "${file%/*}/$value" ;; esac ;;
         esac
-    done
-    hooks=$(git config --type=path --get core.hooksPath 2>/dev/null) || hooks=$common/hooks
+    done < <(git config --list --show-origin --includes -z 2>/dev/null)
+    hooks=$common/hooks
+    [ -z "$own_hooks" ] || hooks=$(git config --type=path --get core.hooksPath 2>/dev/null) || hooks=$common/hooks
     say hooks "$hooks"
     say hooks "$common/hooks"
-    links_in "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks" "$common/hooks/" "$hooks/"
+    links_in "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks"
 }
+common=
 of_repository .
-git worktree list --porcelain -z 2>/dev/null | while IFS= read -r -d '' line; do
-    case "$line" in 'worktree '*) say git "${line#worktree }/.git" ;; esac
-done
+if [ -d "$common/worktrees" ]; then
+    while IFS= read -r -d '' line; do
+        case "$line" in 'worktree '*) say git "${line#worktree }/.git" ;; esac
+    done < <(git worktree list --porcelain -z 2>/dev/null)
+fi
 todo=(.)
 n=0
 while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
     at=${todo[n]}
     n=$((n + 1))
-    index=$(git -C "$at" rev-parse --path-format=absolute --git-path index 2>/dev/null) || continue
+    [ "$n" = 1 ] || of_repository "$at"
+    cd -- "$top" || exit
+    [ -n "$index" ] || continue
     say read "$at"
     say index "$index"
     while IFS= read -r -d '' entry; do
         inner=$at/${entry#*$'\t'}
         say git "$inner/.git"
-        if [ -e "$inner/.git" ]; then
-            todo+=("$inner")
-            (of_repository "$inner")
-        fi
+        [ ! -e "$inner/.git" ] || todo+=("$inner")
     done < <(git -C "$at" ls-files --stage -z 2>/dev/null | grep -za '^160000 ')
 done
 true

@@ -444,7 +444,7 @@ fn look(top: &Path, path: &Path) -> Result<(State, (u32, u32))> {
 }
 
 /// Opens a folder below `top`, through no link.
-fn open(top: &Path, path: &Path) -> Result<OwnedFd> {
+pub(super) fn open(top: &Path, path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let top = rustix::fs::openat(CWD, top, flags, Mode::empty())?;
     if path.as_os_str().is_empty() {
@@ -473,7 +473,7 @@ fn set_mode(folder: &OwnedFd, mode: u32) -> Result<()> {
     Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), Mode::from_raw_mode(mode))?)
 }
 
-fn names(folder: &OwnedFd) -> Result<Vec<OsString>> {
+pub(super) fn names(folder: &OwnedFd) -> Result<Vec<OsString>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let readable = rustix::fs::openat(folder, ".", flags, Mode::empty())?;
     let mut names = Vec::new();

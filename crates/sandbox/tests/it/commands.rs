@@ -1,10 +1,11 @@
 //! Commands in every tier this machine has: what they may do, and what the kernel refuses them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use toolhost_sandbox::Access;
+use toolhost_sandbox::{Access, Executor, WriteGuard};
 
-use crate::room::{processes_named, rooms};
+use crate::room::{path, processes_named, rooms};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_developer_writes_the_workspace_and_a_researcher_cannot() {
@@ -64,5 +65,29 @@ async fn a_deadline_ends_the_whole_tree_even_daemons() {
         let ended = room.bash(&left, Access::Read).await;
         assert_eq!(ended.stdout.text, "done\n");
         assert_eq!(processes_named(&marker), 0, "{:?}", ended.tier);
+    }
+}
+
+/// The kernel gives a new folder the set-group-id bit of the folder around it.
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_made_in_a_set_group_id_folder_do_not_inherit_the_bit() {
+    for (_, room) in rooms().await {
+        let mode = |name: &str| std::fs::metadata(room.ws().join(name)).unwrap().permissions().mode() & 0o7777;
+        std::fs::set_permissions(room.ws(), PermissionsExt::from_mode(0o2755)).unwrap();
+        std::fs::create_dir(room.ws().join("by-the-kernel")).unwrap();
+        assert_eq!(mode("by-the-kernel") & 0o6000, 0o2000, "the trap itself is broken");
+        room.executor.write(&path("new/deep/file"), b"x".to_vec(), WriteGuard::default()).await.unwrap();
+        room.executor.rename(&path("new/deep/file"), &path("other/deeper/file")).await.unwrap();
+        for made in ["new", "new/deep", "other", "other/deeper"] {
+            assert_eq!(mode(made) & 0o6000, 0, "{made}: {:o}", mode(made));
+            assert_eq!(mode(made) & 0o700, 0o700, "{made}: {:o}", mode(made));
+        }
+        // What holds a name for a command goes with the command, whatever bits it inherited.
+        assert_eq!(room.bash("mkdir by-a-command", Access::Write).await.exit_code, 0);
+        for held in [".git", "HEAD"] {
+            assert!(!room.ws().join(held).exists(), "{held}");
+        }
+        // Not prevented: neither a seccomp filter nor systemd's RestrictSUIDSGID sees it.
+        assert_eq!(mode("by-a-command") & 0o6000, 0o2000);
     }
 }

@@ -127,6 +127,54 @@ async fn the_full_fence_refuses_the_arming_while_it_happens() {
     }
 }
 
+/// The references that a script has changed, as `name from to`, commits as the names in `known`.
+async fn changed(room: &Room, script: &str, known: &[(&str, &str)]) -> Vec<String> {
+    let result = room.bash(script, Access::Write).await;
+    assert_eq!(result.exit_code, 0, "{script}: {result:?}");
+    let name = |value: Option<String>| match value {
+        None => "-".to_owned(),
+        Some(value) => known.iter().fold(value, |text, (name, commit)| text.replace(commit, name)),
+    };
+    let changes = result.refs_changed.into_iter();
+    changes.map(|change| format!("{} {} {}", change.name, name(change.from), name(change.to))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_the_landlock_tier_the_branches_that_a_command_moved_are_reported() {
+    let room = Room::with(FenceChoice::Landlock, repository, |_| {});
+    let commit = async |name: &str| {
+        let told = room.bash(&format!("git rev-parse {name}"), Access::Read).await;
+        told.stdout.text.trim().to_owned()
+    };
+    let one = commit("HEAD").await;
+    let known = [("ONE", one.as_str())];
+    assert_eq!(changed(&room, "git status; echo two > file; git add file", &known).await, [""; 0]);
+    let script = "git -c user.name=a -c user.email=a@example.org commit -qm second";
+    let moved = changed(&room, script, &known).await;
+    let two = commit("HEAD").await;
+    assert_eq!(moved, [format!("refs/heads/main ONE {two}")]);
+    let known = [("ONE", one.as_str()), ("TWO", two.as_str())];
+    for (script, expected) in [
+        ("git pack-refs --all", &[][..]),
+        ("git branch other HEAD~1 && git tag v1", &["refs/heads/other - ONE", "refs/tags/v1 - TWO"][..]),
+        ("git switch -q other", &["HEAD ref: refs/heads/main ref: refs/heads/other"]),
+        // The branches that were there come before those that are new.
+        ("git branch aaa; git update-ref refs/heads/main HEAD", &["refs/heads/main TWO ONE", "refs/heads/aaa - ONE"]),
+        ("git pack-refs --all; git branch -qD aaa main", &["refs/heads/aaa ONE -", "refs/heads/main ONE -"]),
+        // What is no reference tells nothing, and hides nothing.
+        ("mkfifo .git/refs/heads/fifo", &["refs - no longer readable, or more than are compared"]),
+        ("rm .git/refs/heads/fifo", &[]),
+        (
+            "for i in {1..3000}; do echo $i; done | (cd .git/refs/heads && xargs touch); git update-ref refs/heads/other HEAD",
+            &["refs - no longer readable, or more than are compared"],
+        ),
+    ] {
+        assert_eq!(changed(&room, script, &known).await, expected, "{script}");
+    }
+    let full = Room::with(FenceChoice::Full, repository, |_| {});
+    assert_eq!(as_git(&full, COMMIT).await.refs_changed, [], "the tools tell what they do");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_linked_worktree_works_and_its_repository_is_not_armed() {
     let room = Room::new();

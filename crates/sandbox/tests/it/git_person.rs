@@ -1,184 +1,30 @@
 //! A person's git never runs an agent's program: whatever a command does in `.git`, of the workspace, of its worktrees and of
 //! its submodules, after it, while it runs, after the host was killed, and with two hosts.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
+mod plant;
+
+use std::cell::Cell;
+use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
 
+use self::plant::{ATTACKS, CLEAN, LINKED, Template, commit, fill, has_text, planting, sure, use_all_of_git, use_git};
 use crate::room::{Room, config, rerun_alone, runs_alone, until};
 
 const TIERS: [FenceChoice; 2] = [FenceChoice::Full, FenceChoice::Landlock];
 /// How the host that is killed is told its workspace and tier.
 const VICTIM: &str = "TOOLHOST_TEST_VICTIM";
 
-/// A person at the workspace: no configuration but the repository's own.
-fn git(folder: &Path, args: &[&str]) -> std::process::Output {
-    std::process::Command::new("git")
-        .args(["-c", "user.name=p", "-c", "user.email=p@example.org", "-c", "init.defaultBranch=main"])
-        .args(["-c", "protocol.file.allow=always"])
-        .args(args)
-        .current_dir(folder)
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_EDITOR", "true")
-        .output()
-        .unwrap()
-}
-
-fn sure(folder: &Path, args: &[&str]) {
-    let output = git(folder, args);
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn commit(folder: &Path, file: &str) {
-    std::fs::create_dir_all(folder.join(file).parent().unwrap()).unwrap();
-    std::fs::write(folder.join(file), "one\n").unwrap();
-    sure(folder, &["add", "-A"]);
-    sure(folder, &["commit", "-qm", "first"]);
-}
-
-/// A repository with a submodule in a submodule in a subfolder, a worktree inside, a linked hook, hooks of its own in a
-/// subfolder of the workspace, and an included configuration.
-fn furnish(ws: &Path) {
-    let beside = ws.parent().unwrap().join("outside/origin");
-    for name in ["inner", "outer"] {
-        std::fs::create_dir_all(beside.join(name)).unwrap();
-        sure(&beside.join(name), &["init", "-q"]);
-        commit(&beside.join(name), "file");
-    }
-    let inner = beside.join("inner");
-    sure(&beside.join("outer"), &["submodule", "--quiet", "add", inner.to_str().unwrap(), "deep/inner"]);
-    sure(&beside.join("outer"), &["commit", "-qm", "inner"]);
-    sure(ws, &["init", "-q"]);
-    commit(ws, "file");
-    let outer = beside.join("outer");
-    sure(ws, &["submodule", "--quiet", "add", outer.to_str().unwrap(), "libs/outer"]);
-    sure(ws, &["submodule", "--quiet", "update", "--init", "--recursive"]);
-    std::fs::write(ws.join(".gitignore"), "/tree\n").unwrap();
-    commit(ws, "scripts/hook");
-    sure(ws, &["worktree", "add", "-q", "-b", "other", "tree"]);
-    commit(ws, "tools/gitconfig");
-    std::fs::write(ws.join("tools/gitconfig"), "[alias]\n\tst = status\n").unwrap();
-    sure(ws, &["config", "include.path", "../tools/gitconfig"]);
-    std::fs::set_permissions(ws.join("scripts/hook"), PermissionsExt::from_mode(0o755)).unwrap();
-    std::fs::write(ws.join("scripts/hook"), "#!/bin/sh\n").unwrap();
-    symlink("../../scripts/hook", ws.join(".git/hooks/pre-commit")).unwrap();
-    sure(ws, &["remote", "add", "origin", outer.to_str().unwrap()]);
-    commit(ws, "last");
-}
-
-/// Whoever runs programs of the agent's leaves this.
-fn mark(ws: &Path) -> PathBuf {
-    ws.parent().unwrap().join("outside/ran")
-}
-
-/// What a person, an editor or a prompt does with git, everywhere in the workspace.
-fn use_git(ws: &Path, after: &str) {
-    let elsewhere: &[&[&str]] = &[&["status", "--short"], &["commit", "-qm", "x"]];
-    let here: &[&[&str]] =
-        &[&["status"], &["diff", "HEAD"], &["add", "new"], &["commit", "-m", "person's"], &["fetch", "-q"]];
-    let folders = ["libs/outer", "libs/outer/deep/inner", "tree", "scripts"].map(|name| (name, elsewhere));
-    for (name, commands) in std::iter::once(("", here)).chain(folders) {
-        let folder = ws.join(name);
-        if !folder.is_dir() {
-            continue;
-        }
-        // Where the command has closed the folder, git only reads.
-        let _ = std::fs::write(folder.join("new"), after);
-        for args in commands {
-            git(&folder, args);
-            assert!(!mark(ws).exists(), "{name}: `git {}` ran a program after `{after}`", args.join(" "));
-        }
-    }
-}
-
-/// What is planted: it leaves the mark.
-fn fill(script: &str, ws: &Path) -> String {
-    let evil = "mkdir -p E/objects E/refs/heads E/hooks; echo 'ref: refs/heads/main' > E/HEAD;
-        printf '[core]\\n repositoryformatversion = 0\\n bare = false\\n fsmonitor = touch MARK; false\\n' > E/config;
-        for h in pre-commit post-index-change post-checkout reference-transaction; do
-            printf '#!/bin/sh\\ntouch MARK\\n' > E/hooks/$h; chmod +x E/hooks/$h; done";
-    let hook = "printf '#!/bin/sh\\ntouch MARK\\n'";
-    let config = "printf '[core]\\n fsmonitor = touch MARK; false\\n'";
-    let script = script.replace("EVIL(", "evil() { ").replace(")EVIL", "; }; ");
-    let script = format!("evil() {{ E=$1; {}; }}; {script}", evil.replace("E/", "$E/"));
-    script.replace("HOOK", hook).replace("CONFIG", config).replace("MARK", mark(ws).to_str().unwrap())
-}
-
-/// The attack in one command, which says when all is planted and goes on for some seconds.
-fn planting(attack: &str, ws: &Path, seconds: &str) -> String {
-    // Opened before: the attack may close the folder.
-    format!("exec 9>planted; ({}) 2>/dev/null; echo x >&9; sleep {seconds}", fill(attack, ws).replace('|', ";"))
-}
-
-fn planted(ws: &Path) -> bool {
-    std::fs::metadata(ws.join("planted")).is_ok_and(|file| file.len() > 0)
-}
-
-/// Commands one after the other, in one round. `|` parts them.
-const ATTACKS: &[&str] = &[
-    // By git's own words, and by writing its files.
-    "git config core.fsmonitor 'touch MARK; false'",
-    "CONFIG >> .git/config",
-    "CONFIG > c; mv c .git/config",
-    "ln -sf ../c .git/config; CONFIG > c",
-    "HOOK > .git/hooks/post-index-change; chmod +x .git/hooks/post-index-change",
-    "rm -rf .git/hooks; mkdir .git/hooks; HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
-    "HOOK > h; chmod +x h; ln -sf ../../h .git/hooks/pre-commit",
-    "mv .git .git2; git init -q; git config core.fsmonitor 'touch MARK; false'",
-    "mv .git .git2; evil .git",
-    "evil e; mv .git .git2; echo 'gitdir: e' > .git",
-    // What a link of the person's leads to.
-    "HOOK > scripts/hook",
-    "rm scripts/hook; HOOK > scripts/hook; chmod +x scripts/hook",
-    "mv scripts s2; mkdir scripts; HOOK > scripts/hook; chmod +x scripts/hook",
-    "rm .git/hooks/pre-commit; HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
-    // What the person's configuration includes.
-    "CONFIG > tools/gitconfig",
-    "mv tools t2; mkdir tools; CONFIG > tools/gitconfig",
-    // The repository said to be elsewhere.
-    "evil e; echo ../e > .git/commondir",
-    "evil e; cp -r .git/objects .git/refs e/; echo ../e > .git/commondir; chmod 555 .git",
-    "evil e; echo ../e > .git/commondir; chmod 555 .git .; true",
-    "CONFIG > .git/config.worktree; git config extensions.worktreeConfig true",
-    "chmod 777 .git/hooks; HOOK > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; chmod 555 .git/hooks",
-    "HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; chmod 000 .git/hooks .git",
-    // Through links in the middle of names that are put back.
-    "mkdir -p .git/modules/x/hooks; CONFIG > .git/modules/x/config; HOOK > .git/modules/x/hooks/pre-commit; chmod +x .git/modules/x/hooks/pre-commit | mv .git/modules/x .git/modules/y; ln -s .. .git/modules/x",
-    "mkdir -p .git/worktrees/x; CONFIG > .git/worktrees/x/config.worktree | mv .git/worktrees/x .git/worktrees/y; ln -s .. .git/worktrees/x",
-    "mv .git/modules m2; ln -s .. .git/modules",
-    // Submodules, at any depth.
-    "CONFIG >> .git/modules/libs/outer/config",
-    "CONFIG >> .git/modules/libs/outer/modules/deep/inner/config",
-    "HOOK > .git/modules/libs/outer/hooks/pre-commit; chmod +x .git/modules/libs/outer/hooks/pre-commit",
-    "rm libs/outer/.git; evil libs/outer/.git",
-    "rm libs/outer/deep/inner/.git; evil libs/outer/deep/inner/.git",
-    "evil e; echo 'gitdir: ../../e' > libs/outer/.git",
-    "mv libs/outer libs/o2; mkdir libs/outer; evil libs/outer/.git",
-    "mv libs l2; mkdir -p libs/outer; evil libs/outer/.git",
-    "mv libs/outer/deep libs/outer/d2; mkdir -p libs/outer/deep/inner; evil libs/outer/deep/inner/.git",
-    // A repository of its own, added to one of the person's.
-    "mkdir lib; git init -q lib; (cd lib; git -c user.name=a -c user.email=a commit -q --allow-empty -m x); git add lib; cd lib; git config core.fsmonitor 'touch MARK; false'",
-    "cd libs/outer; mkdir lib; git init -q lib; (cd lib; git -c user.name=a -c user.email=a commit -q --allow-empty -m x); git add lib; cd lib; git config core.fsmonitor 'touch MARK; false'",
-    // Worktrees.
-    "rm tree/.git; evil tree/.git",
-    "mv tree t3; mkdir tree; evil tree/.git",
-    "evil e; echo ../../../e > .git/worktrees/tree/commondir",
-    "CONFIG > .git/worktrees/tree/config.worktree; git config extensions.worktreeConfig true",
-    // Trees without end, in the way of what is put back.
-    "mkdir toolhost.toml; cd toolhost.toml; python3 -c 'import os\nfor i in range(3000): os.mkdir(\"d\"); os.chdir(\"d\")'",
-    "rm -rf .git/commondir; mkdir .git/commondir; cd .git/commondir && python3 -c 'import os\nfor i in range(3000): os.mkdir(\"d\"); os.chdir(\"d\")'",
-];
-
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_a_command_does_in_git_runs_when_a_person_uses_git() {
+    let template = Template::new();
     for choice in TIERS {
-        let room = Room::with(choice, furnish, |_| {});
+        let room = Room::with(choice, |ws| template.fill(ws), |_| {});
         let config = std::fs::read(room.ws().join(".git/config")).unwrap();
-        use_git(&room.ws(), "nothing");
+        use_all_of_git(&room.ws(), "nothing");
         for attack in ATTACKS {
             for part in fill(attack, &room.ws()).split('|') {
                 let result = room.try_bash(part, Access::Write, Duration::from_secs(60)).await;
@@ -187,30 +33,28 @@ async fn nothing_a_command_does_in_git_runs_when_a_person_uses_git() {
             let now = std::fs::read(room.ws().join(".git/config")).ok();
             assert!(now.as_ref() == Some(&config), "{attack} in {choice:?}: {now:?}");
             assert!(room.ws().join(".git/objects").is_dir(), "{attack} in {choice:?}");
-            let clean = "chmod -fR u+rwx .; rm -rf e m2 c h s2 t2 l2 t3 lib libs/outer/lib toolhost-planted-*; true";
-            room.bash(clean, Access::Write).await;
+            room.bash(CLEAN, Access::Write).await;
             assert!(!room.ws().join("toolhost.toml").exists(), "{attack} in {choice:?}");
         }
+        use_all_of_git(&room.ws(), "all attacks");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_the_full_fence_nothing_runs_while_the_command_does_either() {
-    let room = Room::with(FenceChoice::Full, furnish, |_| {});
+    let room = Room::with(FenceChoice::Full, |ws| Template::new().fill(ws), |_| {});
     for attack in ATTACKS.iter().skip(2).step_by(3) {
-        let script = planting(attack, &room.ws(), "600");
+        let script = planting(attack, &room.ws(), "sleep 600");
         let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
         let person = async {
-            until("it is planted", || planted(&room.ws())).await;
+            until("it is planted", || has_text(&room.ws(), "planted")).await;
             use_git(&room.ws(), attack);
         };
         tokio::select! {
             ended = running => panic!("`{attack}` ended: {ended:?}"),
             () = person => {}
         }
-        let clean =
-            "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 lib libs/outer/lib toolhost-planted-*; true";
-        room.bash(clean, Access::Write).await;
+        room.bash(CLEAN, Access::Write).await;
     }
 }
 
@@ -240,40 +84,6 @@ async fn a_workspace_without_a_repository_does_not_become_an_agents() {
     }
 }
 
-/// How a person's repository leads git through links, what a command does with them, and whether the full fence holds it while
-/// that runs.
-const LINKED: &[(&str, &str, bool)] = &[
-    ("mv .git/config real; ln -s real l1; ln -s ../l1 .git/config", "rm l1; cp real l1; CONFIG >> l1", false),
-    (
-        "mkdir cd; mv .git/config cd/real; ln -s cd dl; ln -s ../dl/real .git/config",
-        "rm dl; mkdir dl; CONFIG > dl/real",
-        false,
-    ),
-    ("mv .git/hooks gh; ln -s gh l1; ln -s ../l1 .git/hooks", "rm l1; evil e; mv e/hooks l1", false),
-    (
-        "mkdir x; mv .git/hooks x/gh; ln -s x y; ln -s ../y/gh .git/hooks",
-        "rm y; mkdir y; evil e; mv e/hooks y/gh",
-        false,
-    ),
-    (
-        "mkdir s; echo > s/h; chmod +x s/h; ln -s s/h l; ln -s ../../l .git/hooks/pre-commit",
-        "rm l; HOOK > l; chmod +x l",
-        false,
-    ),
-    ("mv .git real.git; ln -s real.git lg; echo 'gitdir: lg' > .git", "rm lg; evil lg", false),
-    (
-        "mv .git real.git; echo 'gitdir: real.git' > .git",
-        "CONFIG >> real.git/config; evil e; mv e/hooks/* real.git/hooks",
-        true,
-    ),
-    ("git config include.path ../gc/x", "mkdir -p gc; CONFIG > gc/x", true),
-    ("git config include.path ../inc; printf '[include]\\npath = n2\\n' > inc", "CONFIG > n2", true),
-    ("git config includeIf.onbranch:main.path ../ib", "CONFIG > ib", true),
-    ("rm -r .git/hooks; ln -s ../githooks .git/hooks", "evil e; mv e/hooks githooks", true),
-    ("git config core.hooksPath .husky/_", "mkdir -p .husky; evil e; mv e/hooks .husky/_", true),
-    ("git config core.hooksPath file; echo > file", "rm file; evil e; mv e/hooks file", true),
-];
-
 #[tokio::test(flavor = "multi_thread")]
 async fn links_and_names_that_are_not_there_yet_lead_no_git_astray() {
     for choice in TIERS {
@@ -287,10 +97,10 @@ async fn links_and_names_that_are_not_there_yet_lead_no_git_astray() {
             let room = Room::with(choice, furnish, |_| {});
             use_git(&room.ws(), "nothing");
             if *held && choice == FenceChoice::Full {
-                let script = planting(attack, &room.ws(), "600");
+                let script = planting(attack, &room.ws(), "sleep 600");
                 let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
                 let looking = async {
-                    until("it is planted", || planted(&room.ws())).await;
+                    until("it is planted", || has_text(&room.ws(), "planted")).await;
                     use_git(&room.ws(), &format!("{person}: {attack}, while it runs"));
                 };
                 tokio::select! {
@@ -319,6 +129,24 @@ async fn a_submodule_whose_name_is_no_text_stops_commands() {
         let room = Room::with(choice, furnish, |_| {});
         let refused = room.try_bash("true", Access::Write, Duration::from_secs(60)).await;
         assert!(matches!(refused, Err(Error::Pattern { .. })), "{choice:?}: {refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_end_in_the_path_of_a_repository_hides_nothing() {
+    let furnish = |ws: &Path| {
+        sure(ws, &["init", "-q"]);
+        let inner = ws.join("in\nner");
+        std::fs::create_dir(&inner).unwrap();
+        sure(&inner, &["init", "-q"]);
+        commit(&inner, "file");
+        symlink("../../../hook", inner.join(".git/hooks/pre-commit")).unwrap();
+        commit(ws, "hook");
+    };
+    for choice in TIERS {
+        let room = Room::with(choice, furnish, |_| {});
+        let result = room.bash("echo evil > hook", Access::Write).await;
+        assert_eq!(std::fs::read_to_string(room.ws().join("hook")).unwrap(), "one\n", "{choice:?}: {result:?}");
     }
 }
 
@@ -363,26 +191,47 @@ async fn commands_at_once_leave_neither_a_repository_nor_what_held_its_place() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// The second command begins while what the first one planted is there, and ends after the first one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_host_does_not_take_what_is_planted_for_the_truth() {
+    let template = Template::new();
     for choice in TIERS {
-        let room = Room::with(choice, furnish, |_| {});
+        let room = Room::with(choice, |ws| template.fill(ws), |_| {});
         let second = LocalExecutor::open(config(room.ws(), choice)).unwrap();
         let fence = Fence { workspace: Access::Write, network: Vec::new() };
         for attack in ATTACKS {
-            let script = planting(attack, &room.ws(), "0.3");
+            // Each command ends when it has read a line, whatever has become of the folder.
+            let ends = ["end-first", "end-second"].map(|name| room.ws().join(name));
+            assert!(std::process::Command::new("mkfifo").args(&ends).status().unwrap().success());
+            // The attack may have closed the folder to files that are new.
+            std::fs::write(room.ws().join("second"), "").unwrap();
+            let ends = ends.map(|end| std::fs::File::options().read(true).write(true).open(end).unwrap());
+            let (first_ended, second_ended) = (Cell::new(false), Cell::new(false));
+            let first = async {
+                let script = planting(attack, &room.ws(), "read -r -u 8");
+                let ended = room.try_bash(&script, Access::Write, Duration::from_secs(60)).await;
+                first_ended.set(true);
+                ended
+            };
             let overlapping = async {
-                until("it is planted", || planted(&room.ws())).await;
-                let command = Command::new(["sleep", "0.6"], Duration::from_secs(20));
+                until("it is planted", || has_text(&room.ws(), "planted") || first_ended.get()).await;
+                let script = "exec 8<>end-second 9>second; echo x >&9; read -r -u 8";
+                let command = Command::new(["bash", "-c", script], Duration::from_secs(60));
                 // Refused, where what it needs was taken away; that is no harm.
                 let _ = second.run(command, &fence, Watch::unattended()).await;
+                second_ended.set(true);
             };
-            let (first, ()) = tokio::join!(room.try_bash(&script, Access::Write, Duration::from_secs(60)), overlapping);
+            let conducting = async {
+                until("both are under way", || has_text(&room.ws(), "second") || second_ended.get()).await;
+                (&ends[0]).write_all(b"\n").unwrap();
+                until("the first has ended", || first_ended.get()).await;
+                (&ends[1]).write_all(b"\n").unwrap();
+            };
+            let (first, (), ()) = tokio::join!(first, overlapping, conducting);
             use_git(&room.ws(), &format!("{attack} in {choice:?}: {first:?}"));
-            let clean =
-                "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 lib libs/outer/lib toolhost-planted-*; true";
-            room.bash(clean, Access::Write).await;
+            room.bash(CLEAN, Access::Write).await;
         }
+        use_all_of_git(&room.ws(), "all attacks");
     }
 }
 
@@ -403,14 +252,15 @@ async fn what_a_killed_host_has_left_is_put_back_by_the_next() {
         executor.run(command, &fence, Watch::unattended()).await.unwrap();
         return;
     }
+    let template = Template::new();
     for (tier, choice) in [("full", FenceChoice::Full), ("landlock", FenceChoice::Landlock)] {
-        let room = Room::with(choice, furnish, |_| {});
+        let room = Room::with(choice, |ws| template.fill(ws), |_| {});
         for attack in ATTACKS.iter().step_by(4) {
-            let script = planting(attack, &room.ws(), "600");
+            let script = planting(attack, &room.ws(), "sleep 600");
             std::fs::write(room.ws().with_file_name("script"), script).unwrap();
             let ws = format!("{tier}:{}", room.ws().display());
             let mut host = rerun_alone(NAME, (VICTIM, &ws)).stdout(std::process::Stdio::null()).spawn().unwrap();
-            until("it is planted", || planted(&room.ws())).await;
+            until("it is planted", || has_text(&room.ws(), "planted")).await;
             host.kill().unwrap();
             host.wait().unwrap();
             // Its command ends with it; the next host may come before that.
@@ -422,16 +272,14 @@ async fn what_a_killed_host_has_left_is_put_back_by_the_next() {
             };
             let next = next().await;
             use_git(&room.ws(), &format!("{attack} in {choice:?}: {next:?}"));
-            let clean =
-                "chmod -fR u+rwx .; rm -rf planted e m2 c h s2 t2 l2 t3 lib libs/outer/lib toolhost-planted-*; true";
-            room.bash(clean, Access::Write).await;
+            room.bash(CLEAN, Access::Write).await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_that_is_gone_is_told_and_no_other_takes_its_place() {
-    let room = Room::with(FenceChoice::Landlock, furnish, |_| {});
+    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
     let script = fill("rm -rf .git; evil .git", &room.ws());
     let ended = room.try_bash(&script, Access::Write, Duration::from_secs(60)).await;
     assert!(matches!(&ended, Err(Error::NotRestored { names }) if names == ".git"), "{ended:?}");
@@ -446,7 +294,7 @@ async fn a_repository_that_is_gone_is_told_and_no_other_takes_its_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_putting_back_fails_commands_are_refused_until_it_succeeds() {
-    let room = Room::with(FenceChoice::Landlock, furnish, |_| {});
+    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
     // Out of the workspace's reach: a repository that is gone cannot be made anew.
     let script = "touch ready; until [ -e go ]; do sleep 0.05; done";
     let running = room.try_bash(script, Access::Write, Duration::from_secs(60));
@@ -468,8 +316,9 @@ async fn where_putting_back_fails_commands_are_refused_until_it_succeeds() {
 async fn file_tools_do_not_change_what_the_persons_git_obeys() {
     use toolhost_sandbox::WriteGuard;
     let path = crate::room::path;
+    let template = Template::new();
     for choice in TIERS {
-        let room = Room::with(choice, furnish, |_| {});
+        let room = Room::with(choice, |ws| template.fill(ws), |_| {});
         for name in ["scripts/hook", "tools/gitconfig", "libs/outer/.git", "tree/.git"] {
             let written = room.executor.write(&path(name), b"x".to_vec(), WriteGuard::default()).await;
             assert!(matches!(written, Err(Error::GitObeys { .. } | Error::GitInternal { .. })), "{name}: {written:?}");
@@ -482,4 +331,74 @@ async fn file_tools_do_not_change_what_the_persons_git_obeys() {
         let written = room.executor.write(&path("scripts/other"), b"x".to_vec(), WriteGuard::default()).await;
         assert!(written.is_ok(), "{written:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_of_a_workspace_is_not_put_into_another_one_at_its_path() {
+    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
+    let beside = |name: &str| room.ws().with_file_name(name);
+    let running =
+        room.try_bash("touch ready; until [ -e go ]; do sleep 0.05; done", Access::Write, Duration::from_secs(60));
+    let taking = async {
+        until("it runs", || room.ws().join("ready").exists()).await;
+        std::fs::rename(room.ws().join(".git"), beside("away")).unwrap();
+        std::fs::write(room.ws().join("go"), "").unwrap();
+    };
+    let (ended, ()) = tokio::join!(running, taking);
+    assert!(matches!(ended, Err(Error::NotRestored { .. })), "{ended:?}");
+    std::fs::rename(room.ws(), beside("former")).unwrap();
+    std::fs::create_dir(room.ws()).unwrap();
+    sure(&room.ws(), &["init", "-q"]);
+    commit(&room.ws(), "file");
+    let config_of_its_own = std::fs::read(room.ws().join(".git/config")).unwrap();
+    let next = LocalExecutor::open(config(room.ws(), FenceChoice::Landlock)).unwrap();
+    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let ran = next.run(Command::new(["true"], Duration::from_secs(20)), &fence, Watch::unattended()).await;
+    assert!(ran.as_ref().is_ok_and(|ran| ran.restored.is_empty()), "{ran:?}");
+    assert_eq!(std::fs::read(room.ws().join(".git/config")).unwrap(), config_of_its_own);
+    assert!(!room.ws().join("scripts").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_planted_is_put_back_at_once_where_nobody_waits_for_it_any_more() {
+    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
+    let attack = "HOOK > .git/hooks/pre-push; chmod +x .git/hooks/pre-push; CONFIG >> tools/gitconfig";
+    let script = planting(attack, &room.ws(), "sleep 600");
+    let hook = room.ws().join(".git/hooks/pre-push");
+    let planting = async {
+        until("it is planted", || has_text(&room.ws(), "planted")).await;
+        assert!(hook.exists(), "the trap is broken");
+    };
+    tokio::select! {
+        ended = room.try_bash(&script, Access::Write, Duration::from_secs(60)) => panic!("it ended: {ended:?}"),
+        () = planting => {}
+    }
+    assert!(!hook.exists());
+    use_all_of_git(&room.ws(), attack);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_plants_after_the_first_one_has_ended_is_put_back_too() {
+    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
+    let second = LocalExecutor::open(config(room.ws(), FenceChoice::Landlock)).unwrap();
+    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let wait = |begun: &str, go: &str| format!("touch {begun}; until [ -e {go} ]; do sleep 0.05; done");
+    let attack = fill("HOOK > .git/hooks/pre-commit; CONFIG >> .git/config", &room.ws());
+    let script = format!("{}; {attack}", wait("second-begun", "second-go"));
+    let first = async {
+        room.bash(&wait("first-begun", "first-go"), Access::Write).await;
+        std::fs::write(room.ws().join("second-go"), "").unwrap();
+    };
+    let later = async {
+        until("the first runs", || room.ws().join("first-begun").exists()).await;
+        let command = Command::new(["bash", "-c", &script], Duration::from_secs(60));
+        second.run(command, &fence, Watch::unattended()).await.unwrap()
+    };
+    let conducting = async {
+        until("both run", || room.ws().join("second-begun").exists()).await;
+        std::fs::write(room.ws().join("first-go"), "").unwrap();
+    };
+    let ((), ended, ()) = tokio::join!(first, later, conducting);
+    assert!(ended.restored.iter().any(|name| name == ".git/config"), "{ended:?}");
+    use_all_of_git(&room.ws(), &attack);
 }

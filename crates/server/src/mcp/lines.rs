@@ -185,7 +185,7 @@ where
         if dropped > 0 {
             let length = line.len() + dropped;
             let why = format!("the message is {length} bytes long; {MESSAGE_BYTES_MAX} is the most");
-            return refusal(id_in_head(line), INVALID_REQUEST, &why).map_or(Ok(None), Err);
+            return Err(error_of(id_in_head(line).unwrap_or_default(), INVALID_REQUEST, &why));
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
@@ -197,15 +197,16 @@ where
         match serde_json::from_slice::<Value>(line) {
             // Some notification this version does not know: none is ever answered.
             Ok(Value::Object(message)) if message.contains_key("method") && !message.contains_key("id") => Ok(None),
+            // No answer is answered, however wrong it is. Our own refusals are such messages, so two peers of this kind cannot
+            // answer each other without end.
+            Ok(Value::Object(message)) if message.contains_key("error") || message.contains_key("result") => Ok(None),
             Ok(message) => {
                 let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
-                Err(refusal(id.clone(), INVALID_REQUEST, "this is no JSON-RPC message")
-                    .unwrap_or_else(|| error_of(Value::Null, INVALID_REQUEST, "this is no JSON-RPC message")))
+                Err(error_of(id.unwrap_or_default(), INVALID_REQUEST, "this is no JSON-RPC message"))
             }
-            // Without an id an answer would be nobody's; two peers that answer each other's noise never end.
             Err(_) => {
-                refusal(id_in_head(line), PARSE_ERROR, &format!("the message is not JSON that can be taken: {error}"))
-                    .map_or(Ok(None), Err)
+                let why = format!("the message is not JSON that can be taken: {error}");
+                Err(error_of(id_in_head(line).unwrap_or_default(), PARSE_ERROR, &why))
             }
         }
     }
@@ -243,6 +244,7 @@ where
         let slots = self.slots.clone();
         let id = answered(&message);
         let (is_answer, slot) = (id.is_some(), id.and_then(|id| slots.ended(id)));
+        let message = with_next_step(message);
         async move {
             let encoded = Encoded::start(&message)?;
             // A form may have to pass the answers that wait.
@@ -359,6 +361,21 @@ fn with_slot(mut message: RxJsonRpcMessage<RoleServer>, slot: Slot) -> RxJsonRpc
     message
 }
 
+/// rmcp names only the fields that it misses where the first request is not `initialize`; most clients mean a session.
+fn with_next_step(mut message: TxJsonRpcMessage<RoleServer>) -> TxJsonRpcMessage<RoleServer> {
+    if let JsonRpcMessage::Error(refused) = &mut message
+        && let Some((_, fields)) =
+            refused.error.message.split_once("_meta is missing or has malformed required fields: ")
+    {
+        let told = format!(
+            "send `initialize` before any other request; a client that keeps no session (protocol 2026-07-28) puts these \
+             fields into `_meta` of each request instead: {fields}"
+        );
+        refused.error.message = told.into();
+    }
+    message
+}
+
 /// The request that a message answers.
 fn answered(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
@@ -374,10 +391,6 @@ fn cancelled(notification: &ClientNotification) -> Option<&RequestId> {
         ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.as_ref(),
         _ => None,
     }
-}
-
-fn refusal(id: Option<Value>, code: i32, why: &str) -> Option<Value> {
-    id.map(|id| error_of(id, code, why))
 }
 
 fn error_of(id: Value, code: i32, why: &str) -> Value {

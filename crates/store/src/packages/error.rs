@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use toolhost_builder::Finding;
 use toolhost_builder::change::{ContractError, Refused};
-use toolhost_builder::domain::Damaged;
 use toolhost_builder::envelope::EnvelopeError;
 use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
 
@@ -19,14 +18,17 @@ const SHOWN: usize = 3;
 pub enum PackageError {
     #[error("this project has no workflow package")]
     NoPackage,
-    #[error("this project has a workflow package already; `replace` puts the new one in its place")]
+    #[error(
+        "this project has a workflow package already; `toolhost package import --replace` puts another in its place"
+    )]
     Exists,
     #[error("there is no {what} `{name}` in the package")]
     NotFound { what: &'static str, name: String },
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
+    /// Whatever kept a context from being built.
     #[error(transparent)]
-    Profile(#[from] Damaged),
+    Context(Box<PackageError>),
     #[error("{}", findings_text("the package is not right", .0))]
     Invalid(Vec<Finding>),
     #[error("{}", findings_text("the change cannot be made", .0))]
@@ -76,8 +78,8 @@ impl PackageError {
         match self {
             Self::NoPackage | Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Envelope(EnvelopeError::Missing { .. }) => ErrorKind::NotFound,
+            Self::Context(inside) => inside.kind(),
             Self::Envelope(_)
-            | Self::Profile(_)
             | Self::Invalid(_)
             | Self::Rejected(_)
             | Self::Contract(_)
@@ -98,8 +100,8 @@ impl PackageError {
 
     fn code(&self) -> Option<ErrorCode> {
         Some(match self {
-            Self::Envelope(_) => ErrorCode::ContextBuild,
-            Self::Profile(_) => ErrorCode::DomainProfile,
+            Self::Context(inside) => inside.code().unwrap_or(ErrorCode::ContextBuild),
+            Self::Envelope(EnvelopeError::Profile(_)) => ErrorCode::DomainProfile,
             Self::Contract(refused) => match refused.code {
                 "AI_CHANGESET_SCHEMA_UNSUPPORTED" => ErrorCode::ChangeSetUnsupported,
                 _ => ErrorCode::ChangeSetContract,
@@ -116,7 +118,7 @@ impl PackageError {
 
     fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::NoPackage => "a person imports one: `toolhost package import PATH`",
+            Self::NoPackage => "a person brings one: `toolhost package new NAME`, or `toolhost package import PATH`",
             Self::Exists => "the texts of the one that is there are kept in the history",
             Self::NotFound { .. } | Self::Envelope(EnvelopeError::Missing { .. }) => {
                 "`builder.refs.find` and `builder.workflow.read` show what there is"
@@ -130,7 +132,10 @@ impl PackageError {
             Self::NoRevision { .. } => "read the object, and send the revision that came with it; nothing was changed",
             Self::Contract(_) | Self::Rejected(_) => "mend what is named and send the whole set again",
             Self::Invalid(_) => "mend what is named; nothing was changed",
-            Self::Profile(_) => "mend that field, or take it out: what is not said is found in the texts",
+            Self::Context(inside) => return inside.hint(),
+            Self::Envelope(EnvelopeError::Profile(_)) => {
+                "mend that field, or take it out: what is not said is found in the texts"
+            }
             Self::Conflict(_) => "read the objects again and stage the change anew; nothing was changed",
             Self::UsedTooMuch { .. } => "change some of those first, so that fewer use it; nothing was changed",
             Self::DeletesUnconfirmed(_) => "name each object that goes; nothing was changed",
@@ -146,6 +151,7 @@ impl PackageError {
             Self::UnknownRevision { scope, revision } => {
                 json!({ "field": scope, "provided": revision, "blocking": true })
             }
+            Self::Context(inside) => return inside.details(),
             Self::DeletesUnconfirmed(names) => json!({ "deletes": names }),
             _ => return None,
         })

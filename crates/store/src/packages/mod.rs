@@ -26,6 +26,7 @@ pub use error::{PackageError, Result};
 pub use history::Deed;
 pub use read::{Brought, Revisions, Snapshot, WorkflowLine, WorkflowName};
 pub use refs::FoundRefs;
+pub(crate) use sets::set_id;
 pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged, Validated, Whose};
 
 use crate::db::Db;

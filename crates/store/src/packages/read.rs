@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolhost_builder::envelope::{self, Mode, Request, TargetType};
+use toolhost_builder::envelope::{self, Mode, Request, Scope, TargetType};
 use toolhost_builder::limits::Size;
 use toolhost_builder::refs::{Index, Object, Ref};
 use toolhost_builder::{Edits, Files, Finding, Package, Severity, revision, validate_up_to};
@@ -131,6 +131,18 @@ impl Shelf {
         })
     }
 
+    /// Keeps a package that was just begun ([`toolhost_builder::begun`]), where there is none.
+    pub async fn begin(&self, package: &Package) -> Result<()> {
+        let mut tx = self.db.write().await?;
+        tx.lock_project(self.who.project_id).await?;
+        match self.head(&mut tx).await {
+            Ok(_) => return Err(PackageError::Exists),
+            Err(PackageError::NoPackage) => self.import_first(&mut tx, package).await?,
+            Err(error) => return Err(error),
+        };
+        Ok(tx.commit().await?)
+    }
+
     async fn import_first(&self, tx: &mut Tx, package: &Package) -> Result<i64> {
         let moment = 1;
         let edits = package.files().iter().map(|(path, bytes)| (path.clone(), Some(bytes.clone()))).collect();
@@ -204,12 +216,11 @@ impl Shelf {
         session: Option<&str>,
     ) -> Result<Snapshot> {
         let mut tx = self.db.snapshot().await?;
-        let question = self.question(&mut tx, kind, id, workflow, session, false).await?;
+        let question = self.question(&mut tx, kind, id, workflow, session, None).await?;
         let index = self.index_of(&mut tx, &question).await?;
         let Question { part, target, named, drafts } = question;
         let package = part.package();
-        let read =
-            envelope::snapshot(&request(package, &target, named.as_ref(), Mode::Optimize, &[], &Value::Null), &index)?;
+        let read = envelope::snapshot(&request(package, &target, named.as_ref(), Mode::Optimize, &[]), &index)?;
         let inside = read.workflow.clone();
         let workflow = match inside {
             Some(id) => Some((self.number_of(&mut tx, &id).await?, id)),
@@ -251,14 +262,32 @@ impl Shelf {
         tools: &[&str],
         session: Option<&str>,
     ) -> Result<(Value, Option<(Option<i64>, String)>)> {
+        let context = self.context_of(kind, id, workflow, mode, tools, session).await;
+        // Whatever kept the context from being built is told as that, whoever noticed it.
+        context.map_err(|error| match error {
+            PackageError::Store(error) => PackageError::Store(error),
+            error => PackageError::Context(Box::new(error)),
+        })
+    }
+
+    async fn context_of(
+        &self,
+        kind: TargetType,
+        id: &str,
+        workflow: Option<&WorkflowName>,
+        mode: Mode,
+        tools: &[&str],
+        session: Option<&str>,
+    ) -> Result<(Value, Option<(Option<i64>, String)>)> {
         let mut tx = self.db.snapshot().await?;
-        let question = self.question(&mut tx, kind, id, workflow, session, true).await?;
+        let question = self.question(&mut tx, kind, id, workflow, session, Some(mode)).await?;
         let index = self.index_of(&mut tx, &question).await?;
         let Question { part, target, named, .. } = question;
-        let domain = toolhost_builder::domain::resolve_strictly(part.package(), named.as_deref())?;
-        let domain = serde_json::to_value(domain)?;
         let package = part.package();
-        let envelope = envelope::build_with(&request(package, &target, named.as_ref(), mode, tools, &domain), &index)?;
+        let scope =
+            Scope { session_id: session, user_id: Some(self.who.user_id), project_id: Some(self.who.project_id) };
+        let request = Request { scope, ..request(package, &target, named.as_ref(), mode, tools) };
+        let envelope = envelope::build_with(&request, &index)?;
         let id = envelope.pointer("/session_meta/workflow_id").and_then(Value::as_str).map(str::to_owned);
         let workflow = match id {
             Some(id) => Some((self.number_of(&mut tx, &id).await?, id)),
@@ -267,7 +296,7 @@ impl Shelf {
         Ok((envelope, workflow))
     }
 
-    /// Reads what a question about one object takes.
+    /// Reads what a question about one object takes; with a mode, all that its context takes.
     async fn question(
         &self,
         tx: &mut Tx,
@@ -275,8 +304,9 @@ impl Shelf {
         id: &str,
         workflow: Option<&WorkflowName>,
         session: Option<&str>,
-        whole_context: bool,
+        context: Option<Mode>,
     ) -> Result<Question> {
+        let is_new = context == Some(Mode::Create);
         let drafts = self.drafts(tx, session).await?;
         let named = match workflow {
             Some(name) => Some(self.workflow_id(tx, name, &drafts).await?),
@@ -284,16 +314,23 @@ impl Shelf {
         };
         let mut target = Target { kind, id: id.to_owned() };
         let mut want = Want {
-            asset_names: whole_context || has_assets(&drafts),
-            workflow_names: whole_context && kind == TargetType::Workflow,
+            asset_names: context.is_some() || has_assets(&drafts),
+            workflow_names: context.is_some() && kind == TargetType::Workflow || is_new,
             ..Want::default()
         };
+        if context.is_some() {
+            // It says whom the package is for.
+            want.workflows.extend(self.entry_workflow(tx).await?);
+        }
         want.workflows.extend(named.clone());
         match kind {
             TargetType::Workflow => {
                 target.id = match (id, &named) {
                     ("", Some(named)) => named.clone(),
-                    _ => self.target_workflow(tx, id, &drafts).await?,
+                    _ => match self.target_workflow(tx, id, &drafts).await {
+                        Err(PackageError::NotFound { .. }) if is_new => id.to_owned(),
+                        found => found?,
+                    },
                 };
                 want.workflows.insert(target.id.clone());
             }
@@ -310,6 +347,13 @@ impl Shelf {
         }
         let part = self.part(tx, &want, &drafts).await?;
         Ok(Question { part, target, named, drafts })
+    }
+
+    /// The workflow that the package begins with; none before it has one.
+    async fn entry_workflow(&self, tx: &mut Tx) -> Result<Option<String>> {
+        let text = "SELECT id FROM package_workflow WHERE project_id = $1 ORDER BY position LIMIT 1";
+        let row = sql(text).bind(self.who.project_id).optional(tx).await?;
+        Ok(row.map(|row| row.get("id")).transpose()?)
     }
 
     /// Who refers to an agent or an asset stands in other units, which are not at hand.
@@ -428,7 +472,6 @@ fn request<'a>(
     workflow: Option<&'a String>,
     mode: Mode,
     tools: &'a [&'a str],
-    domain_profile: &'a Value,
 ) -> Request<'a> {
     Request {
         package,
@@ -437,7 +480,7 @@ fn request<'a>(
         mode,
         workflow_id: workflow.map(String::as_str),
         tools,
-        domain_profile,
+        scope: Scope::default(),
     }
 }
 

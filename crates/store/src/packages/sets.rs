@@ -189,10 +189,10 @@ impl Shelf {
             return Err(PackageError::NothingStaged("discarded"));
         }
         for number in &numbers {
-            let text =
-                "UPDATE change_set SET state = 'rejected', updated_at_ms = $3 WHERE project_id = $1 AND number = $2";
+            let text = "UPDATE change_set SET state = 'rejected', discarded_by = $4, updated_at_ms = $3
+                 WHERE project_id = $1 AND number = $2";
             let query = sql(text).bind(self.who.project_id).bind(*number).bind(self.clock.unix_ms());
-            query.run(&mut tx).await?;
+            query.bind(&self.who.call_id).run(&mut tx).await?;
             let text = "UPDATE change_operation SET state = 'rejected'
                  WHERE project_id = $1 AND set_number = $2 AND state = 'staged'";
             sql(text).bind(self.who.project_id).bind(*number).run(&mut tx).await?;
@@ -617,7 +617,7 @@ pub(super) fn expect_open(kept: Kept, wish: &'static str) -> Result<Kept> {
 }
 
 /// Such as `cs-3`.
-pub(super) fn set_id(number: i64) -> String {
+pub(crate) fn set_id(number: i64) -> String {
     format!("cs-{number}")
 }
 

@@ -16,6 +16,7 @@ mod planning;
 mod read;
 mod rounds;
 mod row;
+mod salvage;
 mod search;
 mod ticket;
 mod transfer;

@@ -77,11 +77,18 @@ impl Desk {
         stored.typed()
     }
 
-    /// Moves an iteration on in its life; times are set as it starts and ends.
-    pub async fn move_iteration(&self, id: &str, to: IterationStatus, edit: &Edit) -> Result<Saved<Iteration>> {
+    /// Moves an iteration on in its life; times are set as it starts and ends. `enter`: it becomes the current one, too.
+    pub async fn move_iteration(
+        &self,
+        id: &str,
+        to: IterationStatus,
+        edit: &Edit,
+        enter: bool,
+    ) -> Result<Saved<Iteration>> {
         let now = self.now_ms();
         let record = RecordId::of(Kind::Iteration, id)?;
-        self.update::<Iteration>(id, edit, |iteration| {
+        let mut tx = self.begin().await?;
+        let moved = self.update_in::<Iteration>(&mut tx, record, edit, |iteration| {
             if iteration.status == to {
                 // Else completing it twice would say that it was completed later.
                 let (from, allowed) = (to.as_str().to_owned(), super::ITERATION.next(to.as_str()));
@@ -94,8 +101,13 @@ impl Desk {
                 _ => {}
             }
             Ok(())
-        })
-        .await
+        });
+        let moved = moved.await?;
+        if enter {
+            self.enter(&mut tx, record).await?;
+        }
+        tx.commit().await?;
+        Ok(moved)
     }
 
     async fn inherit(&self, tx: &mut Tx, from: i64, to: i64, what: Inheritance) -> Result<()> {

@@ -269,14 +269,25 @@ impl Desk {
     pub async fn import(&self, lines: impl Iterator<Item = Result<String>> + Send, extent: Extent) -> Result<Imported> {
         let mut tx = self.begin().await?;
         let mut progress = Progress::default();
-        for (n, text) in lines.enumerate() {
+        let mut lines = lines.enumerate().peekable();
+        while let Some((n, text)) = lines.next() {
             let at = format!("line {}", n + 1);
             let text = text.map_err(|error| error.in_field(&at))?;
             if text.trim().is_empty() {
                 continue;
             }
-            let line: Line = serde_json::from_str(&text)
-                .map_err(|error| RecordError::Field { field: at.clone(), problem: error.to_string() })?;
+            let line: Line = match serde_json::from_str(&text) {
+                Ok(line) => line,
+                Err(error) if error.is_eof() && lines.peek().is_none() => {
+                    let what = format!("{at}, the last one, is incomplete");
+                    match extent {
+                        Extent::Whole => return Err(RecordError::NotWhole { what }),
+                        Extent::Partial => progress.imported.notes.push(format!("{what} and was left out")),
+                    }
+                    break;
+                }
+                Err(error) => return Err(RecordError::Field { field: at, problem: error.to_string() }),
+            };
             if let Line::End(end) = line {
                 progress.tally.ended(end);
                 continue;
@@ -294,8 +305,13 @@ impl Desk {
         for (kind, number) in std::mem::take(&mut progress.numbers) {
             raise_counter(&mut tx, self.who.project_id, kind, number).await?;
         }
-        self.link_arrivals(&mut tx, &progress.arrived).await?;
         self.end_histories(&mut tx).await?;
+        if extent == Extent::Partial {
+            let left_out = self.leave_out(&mut tx, &mut progress.arrived).await?;
+            progress.imported.notes.extend(left_out);
+            progress.imported.records = counted(&progress.arrived);
+        }
+        self.link_arrivals(&mut tx, &progress.arrived).await?;
         self.note_gaps(&mut tx, &mut progress).await?;
         self.current_exists(&mut tx).await?;
         self.iterations_exist(&mut tx).await?;
@@ -596,6 +612,15 @@ impl Desk {
         }
         count_all_waits(tx, self.who.project_id).await
     }
+}
+
+/// How many there are of each kind.
+fn counted(ids: &[RecordId]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for id in ids {
+        *counts.entry(id.kind.as_str().to_owned()).or_default() += 1;
+    }
+    counts
 }
 
 fn unknown_kind(text: &str) -> RecordError {

@@ -1,6 +1,6 @@
 //! Whether an export is whole: what its last line says of all lines before it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -8,12 +8,16 @@ use sha2::{Digest, Sha256};
 use super::error::{RecordError, Result};
 use super::kind::Kind;
 
+/// Kinds with missing records or versions that are named; more are counted.
+const GAPS_SHOWN: usize = 20;
+
 /// How an import takes an export that does not end as one should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// Only with a last line that fits all others.
     Whole,
-    /// What is there, of an export that was cut off or changed, or that an earlier version made.
+    /// What is there, of an export that was cut off or changed, or that an earlier version made. What names a missing record
+    /// is left out, and noted.
     Partial,
 }
 
@@ -74,6 +78,7 @@ impl Tally {
             return Err(unfit("lines follow its last line (`end`)"));
         }
         let here = self.end();
+        let mut gaps = BTreeSet::new();
         for (what, said, here) in
             [("record", &said.records, &here.records), ("version", &said.versions, &here.versions)]
         {
@@ -82,9 +87,15 @@ impl Tally {
                 let (said, here) = (of(said), of(here));
                 if said != here {
                     let plural = if said == 1 { "" } else { "s" };
-                    return Err(unfit(&format!("it has {here} of {said} {what}{plural} of the kind {kind}")));
+                    gaps.insert(format!("{here} of {said} {what}{plural} of the kind {kind}"));
                 }
             }
+        }
+        if !gaps.is_empty() {
+            let shown: Vec<&str> = gaps.iter().take(GAPS_SHOWN).map(String::as_str).collect();
+            let more = gaps.len() - shown.len();
+            let more = if more == 0 { String::new() } else { format!(", and {more} more such gaps") };
+            return Err(unfit(&format!("it has {}{more}", shown.join(", "))));
         }
         if said.sha256 != here.sha256 {
             return Err(unfit("its lines were changed since: their SHA-256 is not the one that its last line says"));

@@ -11,6 +11,7 @@ use super::error::{RecordError, Result};
 use super::kind::{Body, Facts, Kind, NUMBER_MAX, OnDelete, RecordId, Reference};
 use super::read::find;
 use super::row::{Saved, Stored};
+use super::salvage::without;
 use super::{Desk, RECORD_BYTES_MAX, Who, search};
 use crate::db::{Tx, places, sql, sql_of};
 
@@ -114,14 +115,25 @@ impl Desk {
     ) -> Result<Saved<T>> {
         let id = RecordId::of(T::KIND, id)?;
         let mut tx = self.begin().await?;
-        let former = self.expect(&mut tx, id, edit).await?;
+        let saved = self.update_in(&mut tx, id, edit, change).await?;
+        tx.commit().await?;
+        Ok(saved)
+    }
+
+    /// As [`Desk::update`], as a part of something larger.
+    pub(super) async fn update_in<T: Body>(
+        &self,
+        tx: &mut Tx,
+        id: RecordId,
+        edit: &Edit,
+        change: impl FnOnce(&mut T) -> Result<()> + Send,
+    ) -> Result<Saved<T>> {
+        let former = self.expect(tx, id, edit).await?;
         let mut content: T = former.clone().typed()?.content;
         change(&mut content)?;
         let body = serde_json::to_value(&content)?;
         let word = if content.state() == former.state { "update" } else { "state" };
-        let stored = self.rewrite(&mut tx, &former, &body, word, edit.why.as_deref()).await?;
-        tx.commit().await?;
-        stored.typed()
+        self.rewrite(tx, &former, &body, word, edit.why.as_deref()).await?.typed()
     }
 
     /// Changes the one record that fits, or `new` if none does: what a project or an iteration has one of.
@@ -359,14 +371,14 @@ impl Desk {
     }
 
     /// Takes away what the tables know of a record besides itself.
-    async fn clear(&self, tx: &mut Tx, id: RecordId) -> Result<()> {
+    pub(super) async fn clear(&self, tx: &mut Tx, id: RecordId) -> Result<()> {
         let links = sql("DELETE FROM link WHERE project_id = $1 AND from_kind = $2 AND from_number = $3");
         links.bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number).run(tx).await?;
         search::forget(tx, self.who.project_id, id).await
     }
 
     /// Deletes the row; history keeps what it was.
-    async fn erase(&self, tx: &mut Tx, record: &Stored, why: Option<&str>) -> Result<()> {
+    pub(super) async fn erase(&self, tx: &mut Tx, record: &Stored, why: Option<&str>) -> Result<()> {
         let (project, kind, number) = (self.who.project_id, record.id.kind.as_str(), record.id.number);
         let delete = sql("DELETE FROM record WHERE project_id = $1 AND kind = $2 AND number = $3");
         delete.bind(project).bind(kind).bind(number).run(tx).await?;
@@ -428,22 +440,6 @@ fn not_held(record: &Stored, now_ms: i64) -> Result<()> {
         }),
         _ => Ok(()),
     }
-}
-
-/// A content without any mention of `gone`.
-fn without(body: &Value, references: &[Reference], gone: RecordId) -> Value {
-    let mut body = body.clone();
-    for reference in references.iter().filter(|reference| reference.to == gone) {
-        let names_it = |value: &Value| value.as_str().and_then(RecordId::parse) == Some(gone);
-        let Some(fields) = body.as_object_mut() else { continue };
-        match fields.get_mut(reference.field) {
-            Some(Value::Array(items)) => items.retain(|item| !names_it(item)),
-            _ => {
-                fields.remove(reference.field);
-            }
-        }
-    }
-    body
 }
 
 /// Writes a record: row, references, history, and what is counted or searched.

@@ -12,6 +12,7 @@ use super::writer::{self, Job, Keep};
 use super::{Inner, Key, SessionRow, SessionState, StepRow};
 use crate::db::{Row, sql};
 use crate::error::{Error, Result};
+use crate::packages::set_id;
 use crate::records::Kind;
 
 /// Records of a committed call that its caller is told of, and the bytes of a content beyond which it is left out.
@@ -129,6 +130,7 @@ impl Held {
             Trace::None => Ok(Fate::Unknown),
             Trace::Files => self.logged(call, started.get("at_ms")?).await,
             Trace::Records => self.committed(call).await,
+            Trace::Deploy => Ok(Fate::Logged),
         }
     }
 
@@ -163,6 +165,11 @@ impl Held {
         for row in &package {
             let (moment, kind): (i64, String) = (row.get("moment")?, row.get("kind")?);
             wrote.push(json!({ "moment": moment, "change": kind }));
+        }
+        let text = "SELECT number FROM change_set WHERE project_id = $1 AND discarded_by = $2 ORDER BY number LIMIT $3";
+        let query = sql(text).bind(project).bind(call.as_str()).bind(COMMITTED_RECORDS_MAX);
+        for row in &query.all(&mut tx).await? {
+            wrote.push(json!({ "changeSetId": set_id(row.get("number")?), "change": "discard" }));
         }
         Ok(if wrote.is_empty() { Fate::Undone } else { Fate::Committed(wrote.into()) })
     }

@@ -175,7 +175,7 @@ async fn a_row_that_cannot_be_written_keeps_no_other_from_it() {
 }
 
 /// Cuts off the end of the chain, and says so where its end is recorded.
-async fn cut(place: &Place, rows: i64) {
+pub(crate) async fn cut(place: &Place, rows: i64) {
     let head = format!(
         "UPDATE audit_head SET seq = {rows}, hash = COALESCE((SELECT hash FROM audit WHERE seq = {rows}),
              '0000000000000000000000000000000000000000000000000000000000000000')"

@@ -68,7 +68,7 @@ async fn step(desk: &Desk, machine: &Machine, id: &str, to: &str) -> Result<(), 
         };
         desk.update::<Ticket>(id, &edit, change).await.map(drop)
     } else {
-        desk.move_iteration(id, IterationStatus::parse(to).unwrap(), &edit).await.map(drop)
+        desk.move_iteration(id, IterationStatus::parse(to).unwrap(), &edit, false).await.map(drop)
     }
 }
 

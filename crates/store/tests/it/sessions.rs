@@ -57,6 +57,40 @@ async fn past_the_store(place: &Place, text: &'static str) {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_a_step_says_has_run_is_missed_when_its_rows_are_cut_off() {
+    for place in engines() {
+        let here = place.room().await;
+        made(&here).await;
+        let held = hold(&here).await;
+        let audit = here.store.audit();
+        let calls = [("stays", true), ("read", false), ("waits", false), ("ran", true)];
+        for (n, (call, ran)) in calls.into_iter().enumerate() {
+            place.clock.advance(std::time::Duration::from_secs(1));
+            if ran {
+                audit.append(row(&here, Event::Started, call)).await.unwrap();
+                audit.append(row(&here, Event::Finished, call)).await.unwrap();
+            }
+            place.clock.advance(std::time::Duration::from_millis(1));
+            let mut body = json!({ "callId": call, "ok": true, "content": "it says \"ran\":true" });
+            if ran {
+                body["ran"] = true.into();
+            }
+            keep(&held, &format!("call_{n}_0"), body).await;
+        }
+        held.settle().await.unwrap();
+        drop(held);
+        let reader = here.store.reader();
+        let verdict = reader.verify_audit(here.project).await.unwrap();
+        assert!(verdict.problems.is_empty() && verdict.rows == 4, "{place}: {verdict:?}");
+        crate::chain::cut(&place, 2).await;
+        let problems = reader.verify_audit(here.project).await.unwrap().problems;
+        let told: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
+        let part = format!("the call ran ran after the last row, as the step call_3_0 of the session {ID} says");
+        assert!(told.len() == 1 && told[0].contains(&part), "{place}: {told:?}");
+    }
+}
+
 async fn keep(held: &Held, step: &str, value: Value) {
     held.keep(step, value, Some(json!({ "turns": 1 }))).await.unwrap();
 }

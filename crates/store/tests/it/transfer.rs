@@ -36,7 +36,7 @@ async fn iteration(desk: &Desk, base: Option<&str>, inheritance: Inheritance) ->
 async fn lived_in(place: &Place, desk: &Desk) {
     let mut seed = Seed::of_this_run();
     let first = iteration(desk, None, Inheritance::None).await;
-    desk.move_iteration("ITER-001", IterationStatus::Running, &Edit::default()).await.unwrap();
+    desk.move_iteration("ITER-001", IterationStatus::Running, &Edit::default(), false).await.unwrap();
     for n in 0..12 {
         place.clock.advance(std::time::Duration::from_millis(seed.below(100_000)));
         let text = format!("{n} “ü” 数据 \u{1f980} \\ \" {}", seed.below(1_000_000));

@@ -5,7 +5,7 @@ use toolhost_testkit::Seed;
 
 use crate::both::{Place, Room, engines, exported, said};
 use crate::checkup::checkup;
-use crate::things::{learning, requirement, ticket};
+use crate::things::{component, feature, learning, requirement, task_of, ticket};
 
 /// The lines of a project with a few records, some of more than one version.
 async fn lines_of(here: &Room) -> Vec<String> {
@@ -120,5 +120,102 @@ async fn a_part_of_an_export_is_imported_where_somebody_wants_it_and_what_is_mis
         // What came so is exported whole, and the gap is told again.
         let (again, _) = import(&place, &here, "again", &after, Extent::Whole).await;
         assert_eq!(again.unwrap().notes, gaps, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_an_export_that_was_cut_inside_a_line_the_lines_before_it_are_imported() {
+    for place in engines() {
+        let here = place.room().await;
+        let lines = lines_of(&here).await;
+        for at in [1, lines.len() / 2, lines.len() - 1] {
+            let mut cut = lines[..=at].to_vec();
+            let half = cut[at].len() - 3;
+            cut[at].truncate(half);
+            let (refused, _) = import(&place, &here, &format!("refused {at}"), &cut, Extent::Whole).await;
+            let refused = said(refused);
+            let line = format!("line {}, the last one, is incomplete", at + 1);
+            assert!(refused.contains(&line) && refused.contains("--partial"), "{place}: {refused}");
+            let (part, after) = import(&place, &here, &format!("part {at}"), &cut, Extent::Partial).await;
+            let notes = part.unwrap().notes;
+            assert_eq!(notes[0], format!("{line} and was left out"), "{place}");
+            let (before, _) = import(&place, &here, &format!("before {at}"), &lines[..at], Extent::Partial).await;
+            assert_eq!(before.unwrap().notes, notes[1..], "{place}");
+            // The lines that came are in it, but for the counters, and for what only a whole one has.
+            let of_records = |line: &&String| line.contains(r#""line":"record""#);
+            let (came, kept) = (lines[..at].iter().filter(of_records), after.iter().filter(of_records));
+            assert!(came.eq(kept), "{place}, {at}");
+        }
+        // Elsewhere an incomplete line is a broken one.
+        let mut broken = lines.clone();
+        let half = broken[2].len() - 3;
+        broken[2].truncate(half);
+        let (refused, after) = import(&place, &here, "broken", &broken, Extent::Partial).await;
+        assert!(said(refused).starts_with("line 3: EOF"), "{place}");
+        assert_eq!(after.len(), 3, "{place}: nothing came: {after:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_is_missing_in_an_export_is_named() {
+    for place in engines() {
+        let here = place.room().await;
+        let lines = lines_of(&here).await;
+        let gone = |line: &&String| !line.contains(r#""id":"REQ-001""#) && !line.contains(r#""id":"LRN-002""#);
+        let without: Vec<String> = lines.iter().filter(gone).cloned().collect();
+        let (refused, _) = import(&place, &here, "gaps", &without, Extent::Whole).await;
+        assert_eq!(
+            said(refused),
+            "the export is not whole: it has 2 of 3 records of the kind learning, 2 of 3 records of the kind \
+             requirement, 2 of 3 versions of the kind learning, 3 of 5 versions of the kind requirement. `--partial` \
+             imports what is there",
+            "{place}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_an_export_comes_without_what_names_missing_records() {
+    for place in engines() {
+        let here = place.room().await;
+        let desk = here.desk();
+        desk.create(requirement("r"), 0, None).await.unwrap();
+        desk.create(feature("gone", &[], &[]), 0, None).await.unwrap();
+        desk.create(feature("stays", &["REQ-001"], &["FEAT-001"]), 0, None).await.unwrap();
+        desk.create(component("c", &["FEAT-001", "FEAT-002"]), 0, None).await.unwrap();
+        desk.create(task_of("goes along", "FEAT-001", "COMP-001", &[]), 0, None).await.unwrap();
+        desk.create(task_of("waits for it", "FEAT-002", "COMP-001", &["TASK-001"]), 0, None).await.unwrap();
+        let gone = |line: &&String| !(line.contains(r#""id":"FEAT-001""#));
+        let mut part: Vec<String> = exported(&desk).await.iter().filter(gone).cloned().collect();
+        for line in part.iter_mut().filter(|line| line.contains(r#""line":"current""#)) {
+            *line = r#"{"line":"current","iteration":7}"#.to_owned();
+        }
+        let (imported, after) = import(&place, &here, "part", &part, Extent::Partial).await;
+        let imported = imported.unwrap();
+        let expected = [
+            "TASK-001 was left out: its `featureId` names FEAT-001, which is missing",
+            "FEAT-002 was imported without FEAT-001 in its `dependencies`: FEAT-001 is missing",
+            "COMP-001 was imported without FEAT-001 in its `relatedFeatures`: FEAT-001 is missing",
+            "TASK-002 was imported without TASK-001 in its `dependencies`: TASK-001 is missing",
+            "no iteration is the current one: ITER-007 is missing",
+        ];
+        assert!(imported.notes[0].starts_with("the export is not whole: "), "{place}: {:?}", imported.notes);
+        assert_eq!(imported.notes[1..], expected, "{place}");
+        let counts: Vec<(&str, usize)> = imported.records.iter().map(|(kind, n)| (kind.as_str(), *n)).collect();
+        assert_eq!(counts, [("component", 1), ("feature", 1), ("requirement", 1), ("task", 1)], "{place}");
+        let of = |id: &str| -> Vec<serde_json::Value> {
+            let id = format!(r#""id":"{id}""#);
+            after.iter().filter(|line| line.contains(&id)).map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        // What was left out is in the history, as what was deleted is.
+        let left = of("TASK-001");
+        assert!(left.iter().all(|line| line["line"] == "history"), "{place}: {left:?}");
+        let changes: Vec<&str> = left.iter().map(|line| line["change"].as_str().unwrap()).collect();
+        assert_eq!(changes, ["create", "delete"], "{place}");
+        let stays = of("TASK-002");
+        assert_eq!((&stays[0]["version"], &stays[0]["content"]["dependencies"]), (&2.into(), &serde_json::json!([])));
+        // What came is whole in itself.
+        let (again, same) = import(&place, &here, "again", &after, Extent::Whole).await;
+        assert!(again.is_ok() && same == after, "{place}");
     }
 }

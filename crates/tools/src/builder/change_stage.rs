@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Packages;
 use toolhost_store::packages::Staged;
 
@@ -48,6 +48,7 @@ impl Tool for ChangeStage {
     const NAME: &'static str = "builder.change.stage";
     const TITLE: &'static str = "Stage a change of the package";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn examples(&self) -> Vec<Example> {
         let set = |operation: Value| {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolhost_contract::{
-    Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Progress, Tool, ToolError, visible_line,
+    Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Progress, Tool, ToolError, Trace, visible_line,
 };
 use toolhost_sandbox::{DeployMark, DeployPlan, Deployed, Deployment, Reason};
 
@@ -75,6 +75,7 @@ impl Tool for Copy {
     const TITLE: &'static str = "Deploy the workspace";
     const EFFECT: Effect = Effect::Writes;
     const ALWAYS_ASKS: bool = true;
+    const TRACE: Trace = Trace::Deploy;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("copy_workspace_to_project")]
@@ -155,8 +156,9 @@ impl Tool for Copy {
 
 fn deployment<'a>(ctx: &Ctx<'a>) -> Result<&'a Deployment, ToolError> {
     ctx.workspace.deployment().ok_or_else(|| {
-        ToolError::new(ErrorKind::NotFound, "this workspace is deployed nowhere")
-            .hint("tell the person: the operator sets the folder with --deploy-to, or `to` below [deploy]")
+        ToolError::new(ErrorKind::NotFound, "no deploy target is set").hint(
+            "ask the person to name the folder with `--deploy-to DIR`, or with `to` below [deploy] in config.toml",
+        )
     })
 }
 

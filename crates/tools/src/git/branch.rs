@@ -9,21 +9,22 @@ use super::{Mode, change};
 
 pub(crate) struct Branch;
 
-/// Lists the branches, creates a branch, or deletes a merged branch. Does not switch to it: `git.switch` does.
+/// Lists the local branches, creates a branch, or deletes a merged one. Without arguments it only lists them. It does not switch
+/// to a new branch: use `git.switch` for that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Create a branch with this name.
+    /// The name of a branch to create.
     create: Option<String>,
-    /// The branch or commit that `create` starts at; the current commit by default.
+    /// The branch or commit at which the new branch starts. Omit for the current commit. Only with `create`.
     from: Option<String>,
-    /// Delete this branch. It must be merged into the current one.
+    /// The name of a branch to delete. It must be merged into the current branch. Not together with `create`.
     delete: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
-    /// The branches after the change, by name; at most 1000.
+    /// All local branches after the call, sorted by name; at most 1000.
     branches: Vec<Line>,
 }
 
@@ -32,7 +33,7 @@ struct Line {
     name: String,
     commit: String,
     subject: String,
-    /// Whether it is checked out.
+    /// Whether this is the current branch.
     current: bool,
 }
 
@@ -50,10 +51,10 @@ git branch --quiet --no-track "$1" "$at" || exit 70
 
 /// Not `git branch --delete`, which also writes the configuration.
 const DELETE: &str = r#"
-at=$(git rev-parse --quiet --verify "refs/heads/$1") || { echo "there is no branch $1" >&2; exit 70; }
+at=$(git rev-parse --quiet --verify "refs/heads/$1") || { echo "branch $1 does not exist" >&2; exit 70; }
 git worktree list --porcelain | grep --fixed-strings --line-regexp --quiet "branch refs/heads/$1" \
-    && { echo "$1 is checked out" >&2; exit 70; }
-git merge-base --is-ancestor "$at" HEAD || { echo "$1 is not merged into the current branch" >&2; exit 70; }
+    && { echo "branch $1 is checked out: switch to another one first with git.switch" >&2; exit 70; }
+git merge-base --is-ancestor "$at" HEAD || { echo "branch $1 is not merged into the current branch" >&2; exit 70; }
 same "$at"
 "#;
 
@@ -76,7 +77,7 @@ impl Tool for Branch {
     fn examples(&self) -> Vec<Example> {
         vec![
             Example {
-                says: "a new branch",
+                says: "create a branch",
                 arguments: json!({"create": "topic"}),
                 files: &[("a.txt", "a")],
                 before: &[("git.init", "{}"), ("git.commit", r#"{"message": "first"}"#)],
@@ -105,7 +106,7 @@ impl Tool for Branch {
             Order::List => None,
             Order::Create(name, from) => Some(Preview {
                 summary: format!("create the branch {name}"),
-                detail: format!("at {}", if from.is_empty() { "the current commit" } else { &from }),
+                detail: format!("it starts at {}", if from.is_empty() { "the current commit" } else { &from }),
                 left_out: 0,
                 rests_on: json!({}),
             }),
@@ -146,7 +147,10 @@ fn order(input: &Input) -> Result<Order, ToolError> {
             Ok(Order::Create(super::name("branch", create)?, from))
         }
         (None, None, Some(delete)) => Ok(Order::Delete(super::name("branch", delete)?)),
-        _ => Err(ToolError::new(ErrorKind::Validation, "`create` with `from`, or `delete`, or none of them")),
+        _ => Err(ToolError::new(
+            ErrorKind::Validation,
+            "pass `create`, perhaps with `from`, or `delete`, or no argument to list the branches",
+        )),
     }
 }
 

@@ -104,18 +104,25 @@ fn failed(result: &CommandResult) -> ToolError {
     let nothing = "nothing was changed";
     let because = |why: &str| super::refused(&format!("{nothing}: {why}"), result);
     match result.exit_code {
-        80 => with_kind(ErrorKind::Security, because("a person's git obeys this file, and it would become another"))
+        80 => with_kind(ErrorKind::Security, because("this would change a file that the person's git obeys"))
             .hint("ask the person to do it"),
-        81 => with_kind(ErrorKind::Security, because("a repository in the repository would come or go"))
+        81 => with_kind(ErrorKind::Security, because("this would create or remove a repository inside the repository"))
             .hint("ask the person to do it"),
-        82 => because("git's filters and merge drivers do not run here")
-            .hint("files kept by a filter, such as Git LFS, are for a person"),
-        74 => ToolError::new(ErrorKind::Conflict, format!("{nothing}: it is not what a person has seen"))
-            .hint("look at it anew and ask again"),
-        71 => because("there is nothing to do"),
+        82 => because("these files need a git filter or merge driver, and none runs here")
+            .hint("ask the person to do it; Git LFS is such a filter"),
+        74 => {
+            ToolError::new(ErrorKind::Conflict, format!("{nothing}: the files changed since the person allowed this"))
+                .hint("call again, so that the person sees the present state")
+        }
+        71 => ToolError::new(ErrorKind::Conflict, format!("{nothing}: there are no changes to save, restore or apply"))
+            .hint("`git.status` lists changed files; `git.stash` takes untracked ones with `untracked: true`"),
+        91 => super::refused("the changes are restored, but the stash is still there", result),
         // The stash stays, and the files hold the marks of a conflict.
-        90 => super::refused("it conflicts with what is there; the files are marked and the stash is kept", result)
-            .hint("`git.status` lists the files in conflict"),
+        90 => super::refused(
+            "the stash conflicts with the files: they hold conflict marks now, and the stash is kept",
+            result,
+        )
+        .hint("`git.status` lists the files in conflict"),
         _ => super::refused(nothing, result),
     }
 }

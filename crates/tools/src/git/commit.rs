@@ -220,7 +220,7 @@ fn failed(result: &CommandResult) -> ToolError {
     match result.exit_code {
         70 => super::refused("nothing was committed: the files could not be staged", result),
         71 => ToolError::new(ErrorKind::Conflict, "there is nothing to commit")
-            .hint("`git.status` shows what has changed"),
+            .hint("`git.status` shows what has changed; a person commits what has changed inside a submodule"),
         73 => super::refused("nothing was committed: git's filters do not run here", result).hint(
             "files kept by a filter, such as Git LFS, are for a person to commit; name the other files in `files`",
         ),

@@ -67,16 +67,19 @@ const CONFIG: &[(&str, &str)] = &[
 /// By environment, not `-c`: a driver's name may hold `=`, and `-c` would split it there.
 const PRELUDE: &str = r#"
 set -u
-n=$GIT_CONFIG_COUNT
-while IFS= read -r -d '' key; do
-    case "$key" in
-        *.required) value=false ;;
-        *) value= ;;
-    esac
-    export "GIT_CONFIG_KEY_$n=$key" "GIT_CONFIG_VALUE_$n=$value"
-    n=$((n + 1))
-done < <(git config -z --name-only --get-regexp '^(filter|diff|merge|difftool|mergetool|remote|url)\..*\.(clean|smudge|process|required|command|textconv|driver|cmd|path|uploadpack|receivepack|vcs)$' 2>/dev/null)
-export GIT_CONFIG_COUNT=$n
+blank_drivers() {
+    local key value n=$GIT_CONFIG_COUNT
+    while IFS= read -r -d '' key; do
+        case "$key" in
+            *.required) value=false ;;
+            *) value= ;;
+        esac
+        export "GIT_CONFIG_KEY_$n=$key" "GIT_CONFIG_VALUE_$n=$value"
+        n=$((n + 1))
+    done < <(git config -z --name-only --get-regexp '^(filter|diff|merge|difftool|mergetool|remote|url)\..*\.(clean|smudge|process|required|command|textconv|driver|cmd|path|uploadpack|receivepack|vcs)$' 2>/dev/null)
+    export GIT_CONFIG_COUNT=$n
+}
+blank_drivers
 "#;
 
 /// What a script may do to the workspace.
@@ -105,7 +108,8 @@ pub(crate) async fn read(ctx: &Ctx<'_>, arguments: &[&str]) -> Result<CommandRes
     command.capture_bytes = CAPTURE_BYTES;
     command.toolchains = false;
     command.env = environment(ctx, &[]);
-    told(ctx.workspace.run_reading(command, ctx.watch()).await?)
+    let result = ctx.workspace.run_reading(command, ctx.watch()).await?;
+    told(ctx, result).await
 }
 
 /// Whether the repository's configuration holds nothing that must be looked up and blanked.
@@ -173,11 +177,11 @@ async fn run_keeping(
             ctx.workspace.run(command, ctx.watch()).await?
         }
     };
-    told(result)
+    told(ctx, result).await
 }
 
 /// The failures that mean the same for every command.
-fn told(result: CommandResult) -> Result<CommandResult, ToolError> {
+async fn told(ctx: &Ctx<'_>, result: CommandResult) -> Result<CommandResult, ToolError> {
     if result.timed_out {
         return Err(ToolError::new(ErrorKind::Timeout, format!("git took longer than {} s", GIT_TIMEOUT.as_secs())));
     }
@@ -185,11 +189,39 @@ fn told(result: CommandResult) -> Result<CommandResult, ToolError> {
         return Err(ToolError::new(ErrorKind::NotFound, "git is not installed here").hint("tell the person"));
     }
     if result.stderr.text.contains("not a git repository") {
-        return Err(
-            ToolError::new(ErrorKind::NotFound, "the workspace is not a git repository").hint("`git.init` creates one")
-        );
+        return Err(no_repository(ctx).await);
     }
     Ok(result)
+}
+
+/// Why git finds no repository. A `.git` that is a file says where the repository is; outside the workspace it is beyond the
+/// fence.
+async fn no_repository(ctx: &Ctx<'_>) -> ToolError {
+    let none =
+        ToolError::new(ErrorKind::NotFound, "the workspace is not a git repository").hint("`git.init` creates one");
+    let Ok(path) = WsPath::parse(".git") else { return none };
+    let span = toolhost_sandbox::ReadSpan { start: 0, bytes_max: 4096 };
+    let Ok(content) = ctx.workspace.read(&path, span).await else { return none };
+    let text = String::from_utf8_lossy(&content.bytes).into_owned();
+    let Some(place) = text.strip_prefix("gitdir:") else { return none };
+    let (what, hint) = if place.contains("/worktrees/") {
+        (
+            "a linked worktree of a repository that does not know it",
+            "ask the person to run `git worktree repair`, or to open the main repository as the workspace",
+        )
+    } else if place.contains("/modules/") {
+        (
+            "a submodule, and its repository is kept by the repository around it",
+            "ask the person to open the folder of the repository around it as the workspace",
+        )
+    } else {
+        (
+            "a working tree whose repository is kept elsewhere",
+            "ask the person to open a workspace that contains the repository as well",
+        )
+    };
+    let message = format!("the git tools do not work here: the workspace is {what}, outside the workspace");
+    ToolError::new(ErrorKind::NotFound, message).hint(hint)
 }
 
 fn environment(ctx: &Ctx<'_>, extra: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -12,24 +12,25 @@ const MESSAGE_CHARS_MAX: usize = 1000;
 
 pub(crate) struct Stash;
 
-/// Saves changes that are not committed and takes them out of the files (`push`), and brings them back (`apply`, or `pop`,
-/// which also removes the stash). `list` and `show` change nothing; `drop` discards a stash.
+/// Saves uncommitted changes in a stash, lists stashes, and restores or deletes them. `push` saves the changes and resets the
+/// files to the last commit. `apply` restores a stash into the files; `pop` also deletes it. `show` returns its diff. `drop`
+/// deletes it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What to do.
+    /// Which of these actions to run.
     action: Action,
-    /// Which stash, for `show`, `apply`, `pop` and `drop`; 0, the latest, by default.
+    /// The stash for `show`, `apply`, `pop` and `drop`: 0 is the newest, 1 the one before it.
     #[serde(default)]
     #[schemars(range(max = 10000))]
     index: u32,
-    /// What `push` calls the stash.
+    /// The message of the stash that `push` creates.
     #[schemars(length(min = 1, max = 1000))]
     message: Option<String>,
-    /// The files or folders that `push` takes, relative to the workspace root; all changes by default.
+    /// The files or folders whose changes `push` saves, relative to the workspace root. Omit for all changes.
     #[schemars(length(min = 1, max = 5000))]
     paths: Option<Vec<String>>,
-    /// Whether `push` also takes files that git does not track; false by default.
+    /// Whether `push` also saves and removes files that git does not track.
     #[serde(default)]
     untracked: bool,
 }
@@ -49,9 +50,9 @@ enum Action {
 pub(crate) struct Output {
     /// The stashes after the action, the latest first. Empty for `show`.
     stashes: Vec<Line>,
-    /// What `show` shows, as a unified diff.
+    /// The changes in the stash as a unified diff, for `show`.
     diff: Option<String>,
-    /// The middle was left out.
+    /// Whether the middle of the diff or the end of the list is missing.
     truncated: bool,
 }
 
@@ -73,7 +74,7 @@ shift 4
 paths=("$@")
 if [ "$action" = push ]; then
     busy
-    git rev-parse --quiet --verify HEAD >/dev/null || { echo "there is no commit yet" >&2; exit 70; }
+    git rev-parse --quiet --verify HEAD >/dev/null || { echo "the repository has no commit yet: commit first with git.commit" >&2; exit 70; }
     others() { [ "$untracked" = 0 ] || on_copy ls-files --others --exclude-standard -z -- "${paths[@]}"; }
     differ() {
         on_copy diff-index --cached -R --no-renames "$@" HEAD -- "${paths[@]}" || return
@@ -93,7 +94,7 @@ if [ "$action" = push ]; then
     }
     state() { show | git hash-object --stdin; }
 else
-    stash=$(git rev-parse --quiet --verify "refs/stash@{$n}") || { echo "there is no stash $n" >&2; exit 70; }
+    stash=$(git rev-parse --quiet --verify "refs/stash@{$n}") || { echo "stash $n does not exist: the action \`list\` shows the stashes" >&2; exit 70; }
     extra=$(git rev-parse --quiet --verify "$stash^3") || extra=
     differ() {
         git diff-tree -r --no-renames "$@" "$stash^1" "$stash" || return
@@ -119,7 +120,7 @@ case "$action" in
         busy
         # Git finds that out when it has restored the rest.
         [ -z "$extra" ] || git ls-tree -r -z --name-only "$extra" | while IFS= read -r -d '' file; do
-            { [ ! -e "$file" ] && [ ! -L "$file" ]; } || { echo "$file is there already" >&2; exit 70; }
+            { [ ! -e "$file" ] && [ ! -L "$file" ]; } || { echo "the stash holds the untracked file $file, which exists already" >&2; exit 70; }
         done || exit 70
         git stash apply --quiet "$stash" >&2 || {
             [ -z "$(git ls-files --unmerged)" ] || exit 90
@@ -129,7 +130,7 @@ esac
 case "$action" in
     pop|drop)
         [ "$(git rev-parse --quiet --verify "refs/stash@{$n}")" = "$stash" ] && git stash drop --quiet "stash@{$n}" >&2 \
-            || { echo "the stash was not removed" >&2; exit 72; } ;;
+            || { echo "stash $n could not be deleted" >&2; [ "$action" = drop ] || exit 91; exit 70; } ;;
 esac
 "#;
 
@@ -148,7 +149,7 @@ impl Tool for Stash {
     fn examples(&self) -> Vec<Example> {
         vec![
             Example {
-                says: "changes are saved and taken out of the files",
+                says: "save all changes and reset the files",
                 arguments: json!({"action": "push", "message": "later"}),
                 files: &[("a.txt", "a\n")],
                 before: &[
@@ -159,7 +160,7 @@ impl Tool for Stash {
                 expect: Expect::Data(&[("/stashes/0/message", r#""On main: later""#)]),
             },
             Example {
-                says: "a stash that is not there",
+                says: "a stash that does not exist",
                 arguments: json!({"action": "pop"}),
                 files: &[],
                 before: &[("git.init", "{}")],
@@ -222,12 +223,15 @@ impl Order {
         if of_push && input.action != Action::Push {
             return Err(ToolError::new(
                 ErrorKind::Validation,
-                "`message`, `paths` and `untracked` are for `push` only",
+                "`message`, `paths` and `untracked` go only with the action `push`",
             ));
         }
         let message = input.message.clone().unwrap_or_default();
         if message.chars().count() > MESSAGE_CHARS_MAX || message.chars().any(char::is_control) {
-            return Err(ToolError::new(ErrorKind::Validation, "the message is too long or not one line"));
+            return Err(ToolError::new(
+                ErrorKind::Validation,
+                format!("`message` must be one line of at most {MESSAGE_CHARS_MAX} characters"),
+            ));
         }
         let action = match input.action {
             Action::Push => "push",

@@ -4,13 +4,52 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_sandbox::ReadSpan;
+
+use super::Mode;
 
 /// Most files listed.
 const FILES_MAX: usize = 2000;
 
+/// Looks into the submodules: prints the path of each, relative to the workspace, and what is changed in it.
+///
+/// Not by `git status` of the repository around them, which would run the drivers that a submodule's own configuration
+/// defines. Each submodule is asked by itself, after its drivers were blanked; the settings of fixed names are overridden by
+/// the environment there, too.
+const SUBMODULES: &str = r#"
+look_into() { # at the folder $1
+    local record modified= untracked=
+    cd -- "$1" && blank_drivers || { printf x; return; }
+    # An empty or broken .git would lead git to the repository around it.
+    [ "$(git rev-parse --show-prefix 2>/dev/null; echo $?)" = $'\n0' ] || { printf x; return; }
+    while IFS= read -r -d '' record; do
+        case "$record" in '? '*) untracked=u ;; *) modified=m ;; esac
+    done < <(git status --porcelain=v2 -z --untracked-files=normal --no-renames --ignore-submodules=dirty)
+    wait "$!" || { printf x; return; }
+    printf '%s%s' "$modified" "$untracked"
+}
+git rev-parse --git-dir >/dev/null || exit
+todo=(.) n=0 looked=0
+while [ "$n" -lt "${#todo[@]}" ]; do
+    at=${todo[n]}
+    n=$((n + 1))
+    while IFS= read -r -d '' entry; do
+        inner=$at/${entry#*$'\t'}
+        inner=${inner#./}
+        [ -e "$inner/.git" ] || continue
+        [ "$looked" -lt 100 ] || exit 0
+        looked=$((looked + 1))
+        todo+=("$inner")
+        printf '%s\0%s\0' "$inner" "$(look_into "$inner" 2>/dev/null)"
+    done < <(git -C "$at" ls-files --stage -z 2>/dev/null | grep -za '^160000 ')
+done
+printf '\0all\0'
+"#;
+
 pub(crate) struct Status;
 
-/// Shows the repository's state: branch, and which files are changed, staged, untracked or in conflict.
+/// Shows the repository's state: branch, and which files are changed, staged, untracked or in conflict. Submodules are listed
+/// if files in them are changed or untracked; a person commits those.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {}
@@ -27,8 +66,18 @@ pub(crate) struct Output {
     behind: Option<u64>,
     clean: bool,
     files: Vec<File>,
-    /// There are more changed files than are listed.
+    /// Submodules, at any depth, with changes that are not committed in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    submodules: Vec<Submodule>,
+    /// There are more changed files than are listed, or more submodules than are looked at.
     truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema, Clone)]
+struct Submodule {
+    path: String,
+    /// `modified content`, `untracked content`, or `not readable`.
+    changes: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema, Clone)]
@@ -73,13 +122,14 @@ impl Tool for Status {
         if output.clean {
             return format!("{head}\nnothing changed");
         }
+        let submodules = output.submodules.iter().map(|s| format!("submodule {} ({})", s.path, s.changes.join(", ")));
         let lines = output.files.iter().map(|file| {
             let from = file.from.as_ref().map(|from| format!("{from} -> ")).unwrap_or_default();
             format!("{}{} {from}{}", file.staged, file.unstaged, file.path)
         });
-        let mut text = format!("{head}\n{}", lines.collect::<Vec<_>>().join("\n"));
+        let mut text = format!("{head}\n{}", lines.chain(submodules).collect::<Vec<_>>().join("\n"));
         if output.truncated {
-            text.push_str("\n[more files are changed than are listed]");
+            text.push_str("\n[more is changed than is listed]");
         }
         text
     }
@@ -91,8 +141,29 @@ impl Tool for Status {
         if result.exit_code != 0 {
             return Err(super::refused("git status failed", &result));
         }
-        Ok(parse(&result.stdout.text, result.stdout.truncated))
+        let mut output = parse(&result.stdout.text, result.stdout.truncated);
+        let one = ReadSpan { start: 0, bytes_max: 1 };
+        if ctx.workspace.read(&super::path(".gitmodules")?, one).await.is_ok() {
+            let result = super::run(ctx, Mode::Read, SUBMODULES, &[], "", &[]).await?;
+            add_submodules(&result.stdout.text, &mut output);
+        }
+        Ok(output)
     }
+}
+
+/// Reads what [`SUBMODULES`] printed; the last pair says that none was left out.
+fn add_submodules(text: &str, output: &mut Output) {
+    let said: Vec<&str> = text.split('\0').collect();
+    output.truncated |= !text.ends_with("\0all\0");
+    for pair in said.chunks_exact(2).filter(|pair| !pair[0].is_empty()) {
+        let letters = [('m', "modified content"), ('u', "untracked content"), ('x', "not readable")];
+        let changes = letters.iter().filter(|(letter, _)| pair[1].contains(*letter));
+        let changes: Vec<String> = changes.map(|(_, change)| (*change).to_owned()).collect();
+        if !changes.is_empty() {
+            output.submodules.push(Submodule { path: pair[0].to_owned(), changes });
+        }
+    }
+    output.clean &= output.submodules.is_empty() && !output.truncated;
 }
 
 /// Reads porcelain v2 with NUL between records (git-status(1)).

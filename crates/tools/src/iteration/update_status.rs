@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Iteration, IterationStatus, Kind, RecordError, RecordId, Saved};
 
@@ -38,6 +38,7 @@ impl Tool for UpdateStatus {
     const NAME: &'static str = "iteration.update_status";
     const TITLE: &'static str = "Move an iteration";
     const EFFECT: Effect = Effect::Writes;
+    const TRACE: Trace = Trace::Records;
 
     fn examples(&self) -> Vec<Example> {
         vec![
@@ -70,7 +71,10 @@ impl Tool for UpdateStatus {
         let desk = desk(&self.0, ctx)?;
         let id = RecordId::of(Kind::Iteration, &input.id)?;
         let saved = match input.new_status {
-            Some(status) => desk.move_iteration(&input.id, status, &edit(input.expected_version, input.why)).await?,
+            Some(status) => {
+                let edit = edit(input.expected_version, input.why);
+                return Ok(desk.move_iteration(&input.id, status, &edit, input.current).await?);
+            }
             None => {
                 let saved: Saved<Iteration> = desk.get(&input.id).await?;
                 if let Some(expected) = input.expected_version.filter(|expected| *expected != saved.version) {

@@ -28,8 +28,32 @@ pub(crate) struct Output {
     input_schema: Value,
     /// JSON Schema (2020-12) of `data` in the answer.
     output_schema: Value,
-    /// Arguments of calls that work.
-    examples: Vec<Value>,
+    /// Calls that work, and calls that show an error.
+    examples: Vec<Shown>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    says: String,
+    arguments: Value,
+    /// The kind of the error that this call fails with; null if it works.
+    fails: Option<String>,
+}
+
+impl Shown {
+    fn of(example: &Example) -> Self {
+        Self {
+            says: example.says.to_owned(),
+            arguments: example.arguments.clone(),
+            fails: example.fails().map(|kind| kind.as_str().to_owned()),
+        }
+    }
+
+    fn line(&self) -> String {
+        let fails = self.fails.as_ref().map_or(String::new(), |kind| format!(" (fails with `{kind}`)"));
+        format!("{}{fails}:\n  {}", self.says, self.arguments)
+    }
 }
 
 impl Tool for Describe {
@@ -46,7 +70,12 @@ impl Tool for Describe {
                 arguments: json!({"name": "read_file"}),
                 files: &[],
                 before: &[],
-                expect: Expect::Data(&[("/name", "\"file.read\""), ("/effect", "\"reads\"")]),
+                expect: Expect::Data(&[
+                    ("/name", "\"file.read\""),
+                    ("/effect", "\"reads\""),
+                    ("/examples/0/fails", "null"),
+                    ("/examples/2/fails", "\"security\""),
+                ]),
             },
             Example {
                 says: "a tool that is not there",
@@ -60,7 +89,7 @@ impl Tool for Describe {
 
     fn render(&self, output: &Output) -> String {
         let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
-        let examples: Vec<String> = output.examples.iter().map(Value::to_string).collect();
+        let examples: Vec<String> = output.examples.iter().map(Shown::line).collect();
         format!(
             "{} ({}): {}\n\n{}\n\nother names: {}\n\narguments:\n{}\n\nanswer:\n{}\n\nexamples:\n{}",
             output.name,
@@ -99,7 +128,7 @@ impl Tool for Describe {
             effect: tool.effect.as_str().to_owned(),
             input_schema: tool.input_schema,
             output_schema: tool.output_schema,
-            examples: tool.examples,
+            examples: tool.examples.iter().map(Shown::of).collect(),
         })
     }
 }

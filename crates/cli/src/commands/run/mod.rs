@@ -102,7 +102,7 @@ impl LimitFlags {
 }
 
 fn dollars(text: &str) -> Result<f64, String> {
-    let dollars: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    let dollars: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
     if dollars.is_finite() && dollars >= 0.0 { Ok(dollars) } else { Err("it is a number from 0".to_owned()) }
 }
 
@@ -151,7 +151,7 @@ fn task(args: &Args) -> anyhow::Result<Task> {
     let Some(target) = &args.target else {
         let schema = args.answer_schema.as_ref().map(|file| -> anyhow::Result<_> {
             let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-            serde_json::from_str(&text).with_context(|| format!("{} is no JSON", file.display()))
+            serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
         });
         return Ok(Task::Workspace { goal, schema: schema.transpose()? });
     };
@@ -161,7 +161,11 @@ fn task(args: &Args) -> anyhow::Result<Task> {
         "step" => TargetType::Step,
         "agent" => TargetType::Agent,
         "asset" => TargetType::Asset,
-        _ => return Err(Usage::error(format!("`{kind}` is no target: workflow:ID, step:ID, agent:ID or asset:PATH"))),
+        _ => {
+            return Err(Usage::error(format!(
+                "`{kind}` is not a target: use workflow:ID, step:ID, agent:ID or asset:PATH"
+            )));
+        }
     };
     if id.is_empty() {
         return Err(Usage::error(format!("which {kind}? say --target {kind}:ID")));

@@ -177,3 +177,34 @@ async fn memory_that_processes_share_is_counted_once() {
         assert_eq!(result.stdout.text, "fine\n", "{choice:?}: {result:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_without_a_name_count_as_memory_though_nothing_maps_them() {
+    // The file stays when the process that made it has ended: another one has it open.
+    let script = "import os, sys, time\nparts = [os.memfd_create(str(n)) for n in range(4)]\nfor part in parts:\n    for _ in range(100): os.write(part, b'x' * (1 << 20))\nif os.fork() == 0: time.sleep(1000)";
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 256 << 20);
+        let script = format!("python3 -c \"{script}\"; wait; sleep 1000");
+        let result = room.try_bash(&script, Access::Read, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(result.memory_limit_reached, Some(256 << 20), "{choice:?}: {result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn private_folders_in_memory_count_together_with_the_rest() {
+    // None of the three is above the limit by itself.
+    let script = "for folder in /tmp ~ /dev/shm; do head -c 100M /dev/zero > $folder/x; done; sleep 1000";
+    let room = Room::with(FenceChoice::Full, |_| {}, |config| config.limits.memory_bytes = 256 << 20);
+    let result = room.try_bash(script, Access::Read, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(result.memory_limit_reached, Some(256 << 20), "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_without_a_name_that_is_mapped_is_counted_once() {
+    let script = "import mmap, os, time\nfile = os.memfd_create('x')\nos.ftruncate(file, 300 << 20)\nmapped = mmap.mmap(file, 300 << 20)\nfor _ in range(300): mapped.write(b'x' * (1 << 20))\nfor _ in range(3):\n    if os.fork() == 0:\n        [mapped[n] for n in range(0, 300 << 20, 4096)]; time.sleep(2); os._exit(0)\nfor _ in range(3): os.wait()\nprint('fine')";
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 512 << 20);
+        let result = room.bash(&format!("python3 -c \"{script}\""), Access::Read).await;
+        assert_eq!(result.stdout.text, "fine\n", "{choice:?}: {result:?}");
+    }
+}

@@ -108,6 +108,8 @@ fn no_deploy_and_no_undo_brings_a_program_that_runs_as_its_owner() {
     let trees = Trees::new(&[("tool.js", "one"), ("folder/page.html", "x")], &[("tool.js", "mine"), ("old.js", "old")]);
     mode(&trees.at("source/tool.js"), 0o6755);
     mode(&trees.at("source/folder"), 0o2755);
+    // A folder made in there inherits the bit from the kernel.
+    mode(&trees.at("target"), 0o2755);
     let plan = trees.plan(&everything());
     trees.run(&plan, "first", &mut ()).unwrap();
     assert_eq!((bits(trees.at("target/tool.js")), bits(trees.at("target/folder"))), (0o755, 0o755));

@@ -3,12 +3,15 @@
 //! A pure function of what it is given; the same input gives the same bytes. There is this one builder, for the first
 //! message of a session and for the tool that reads the context again.
 
+mod blank;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
 
 use crate::assets;
+use crate::domain::{Damaged, resolve_domain_profile};
 use crate::package::{Edge, Node, Package, SECTION_RECOMMENDED, SECTIONS_REQUIRED, Step, Workflow};
 use crate::refs::{Index, Kind, Locator, Object, Ref};
 use crate::revision;
@@ -88,8 +91,19 @@ pub struct Request<'a> {
     pub workflow_id: Option<&'a str>,
     /// The tools that the model may use, and no others.
     pub tools: &'a [&'a str],
-    /// Whom the package is for.
-    pub domain_profile: &'a Value,
+    /// Whose envelope it is.
+    pub scope: Scope<'a>,
+}
+
+/// Whose envelope it is, as `session_meta` tells it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scope<'a> {
+    /// The session, where there is one.
+    pub session_id: Option<&'a str>,
+    /// The user in whose name it works.
+    pub user_id: Option<i64>,
+    /// The project of the package.
+    pub project_id: Option<i64>,
 }
 
 /// Why there is no envelope.
@@ -113,6 +127,27 @@ pub enum EnvelopeError {
         /// The workflows.
         workflows: Vec<String>,
     },
+    /// A new step may be for any of several workflows.
+    #[error("which workflow is the new step `{id}` for? `workflowId` is one of: {}", .workflows.join(", "))]
+    WhichWorkflow {
+        /// The id of the node.
+        id: String,
+        /// The workflows.
+        workflows: Vec<String>,
+    },
+    /// What is to be made cannot have this name.
+    #[error("the new {kind} cannot be called `{}`: expected {expected}", .id.escape_debug())]
+    Name {
+        /// What kind of object.
+        kind: &'static str,
+        /// Its id or path.
+        id: String,
+        /// What it may be called.
+        expected: &'static str,
+    },
+    /// Whom the package is for cannot be understood.
+    #[error(transparent)]
+    Profile(#[from] Damaged),
     /// The workflow named twice is not one workflow.
     #[error("the target is the workflow `{target}`, but `workflowId` is `{workflow}`")]
     OtherWorkflow {
@@ -134,8 +169,14 @@ pub enum EnvelopeError {
 }
 
 impl EnvelopeError {
-    /// The stable code.
-    pub const CODE: &'static str = "AI_CONTEXT_BUILD_ERROR";
+    /// The stable code where it kept a context from being built.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Profile(_) => ErrorCode::DomainProfile,
+            _ => ErrorCode::ContextBuild,
+        }
+    }
 }
 
 impl From<EnvelopeError> for ToolError {
@@ -144,7 +185,7 @@ impl From<EnvelopeError> for ToolError {
             EnvelopeError::Missing { .. } => ErrorKind::NotFound,
             _ => ErrorKind::Validation,
         };
-        Self::new(kind, error.to_string()).details(json!({ "code": EnvelopeError::CODE }))
+        Self::new(kind, error.to_string()).code(error.code())
     }
 }
 
@@ -166,19 +207,27 @@ pub fn build_initial_context_envelope(request: &Request<'_>) -> Result<Value> {
 /// # Errors
 /// If the target, or the workflow it belongs to, is not there.
 pub fn build_with(request: &Request<'_>, index: &Index) -> Result<Value> {
-    let part = part(request, index)?;
+    let part = match (request.mode, part(request, index)) {
+        (Mode::Create, Err(EnvelopeError::Missing { kind, .. })) if kind == request.target_type.as_str() => {
+            blank::part(request)?
+        }
+        (_, part) => part?,
+    };
     let package = request.package;
     let workflow_id = part.workflow.map(|workflow| workflow.id.as_str());
     Ok(json!({
         "session_meta": {
+            "session_id": request.scope.session_id,
+            "user_id": request.scope.user_id,
+            "project_id": request.scope.project_id,
             "target_type": request.target_type,
             "target_id": request.target_id,
             "mode": request.mode,
             "workflow_id": workflow_id,
             "package_name": package.name(),
         },
-        "domain_profile": request.domain_profile,
-        "normative_baseline": baseline(request.target_type),
+        "domain_profile": resolve_domain_profile(package, workflow_id)?,
+        "normative_baseline": baseline(request.target_type, request.mode),
         "target_snapshot": part.snapshot,
         "dependency_digest": part.digest,
         "tool_capabilities": { "allowed": request.tools, "allow_write": false },
@@ -209,7 +258,8 @@ pub struct Snapshot {
 pub fn snapshot(request: &Request<'_>, index: &Index) -> Result<Snapshot> {
     let part = part(request, index)?;
     let workflow = part.workflow.map(|workflow| workflow.id.clone());
-    Ok(Snapshot { snapshot: part.snapshot, workflow, revision: part.revision })
+    // What is not there has no revision, and no snapshot either.
+    Ok(Snapshot { snapshot: part.snapshot, workflow, revision: part.revision.unwrap_or_default() })
 }
 
 fn part<'a>(request: &Request<'a>, index: &Index) -> Result<Part<'a>> {
@@ -226,7 +276,8 @@ struct Part<'a> {
     workflow: Option<&'a Workflow>,
     snapshot: Value,
     digest: Value,
-    revision: String,
+    /// None of what is not there yet.
+    revision: Option<String>,
 }
 
 fn workflow_part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
@@ -249,7 +300,7 @@ fn workflow_part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
             "assets": asset_paths(package),
             "workflows": package.workflow_ids(),
         }),
-        revision: revision::workflow(package, workflow),
+        revision: Some(revision::workflow(package, workflow)),
     })
 }
 
@@ -283,7 +334,7 @@ fn step_part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
             "agents": agents(package),
             "referenced_asset_paths": mentioned.unwrap_or_default(),
         }),
-        revision: revision::step(package, step),
+        revision: Some(revision::step(package, step)),
     })
 }
 
@@ -306,7 +357,7 @@ fn agent_part<'a>(request: &Request<'a>, index: &Index) -> Result<Part<'a>> {
             "other_agents": agents(package).into_iter().filter(|other| other["id"] != id).collect::<Vec<_>>(),
             "referenced_assets": mentioned,
         }),
-        revision: revision::agent(agent),
+        revision: Some(revision::agent(agent)),
     })
 }
 
@@ -322,12 +373,16 @@ fn asset_part<'a>(request: &Request<'a>, index: &Index) -> Result<Part<'a>> {
         snapshot: json!({
             "path": path,
             "content": content,
-            "file_type": path.rsplit_once('.').map_or("", |(_, ending)| ending),
+            "file_type": file_type(path),
             "referenced_by": refs.inbound,
         }),
         digest: json!({ "other_assets": others, "references": refs.outbound.iter().map(place).collect::<Vec<_>>() }),
-        revision: revision::asset(package, &asset),
+        revision: Some(revision::asset(package, &asset)),
     })
+}
+
+fn file_type(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
 fn place(reference: &Ref) -> Value {
@@ -413,7 +468,7 @@ fn asset_paths(package: &Package) -> Vec<&str> {
 }
 
 /// The rules that hold for a target: what its schema is called, and what a schema cannot say.
-fn baseline(target: TargetType) -> Value {
+fn baseline(target: TargetType, mode: Mode) -> Value {
     let schemas: &[schema::Published] = match target {
         TargetType::Workflow => &[schema::WORKFLOW_FRONT_MATTER, schema::GRAPH, schema::STEP_FRONT_MATTER],
         TargetType::Step => &[schema::STEP_FRONT_MATTER],
@@ -435,12 +490,16 @@ fn baseline(target: TargetType) -> Value {
         TargetType::Agent => &["`id` does not change: steps refer to it", "no fields but those of the schema"],
         TargetType::Asset => &["a text below `assets/`, with a plain relative path", "who refers to it must not break"],
     };
-    json!({
+    let mut said = json!({
         "schema_version": "1.1",
         "schemas": schemas.iter().map(|schema| schema.value()["$id"].clone()).collect::<Vec<_>>(),
         "rules": rules,
         "required_sections": SECTIONS_REQUIRED,
         "recommended_section": SECTION_RECOMMENDED,
         "asset_extensions": assets::EXTENSIONS,
-    })
+    });
+    if mode == Mode::Create {
+        blank::baseline(target, schemas, &mut said);
+    }
+    said
 }

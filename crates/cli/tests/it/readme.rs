@@ -1,0 +1,59 @@
+//! Every command that README.md shows is there, with the options it shows.
+
+use toolhost_testkit::TempWorkspace;
+
+use crate::room::program;
+
+/// A line of a shell as words; its comment is left out.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '#') if word.is_none() => break,
+            (None, ' ') => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// The commands of fenced blocks: `session pause|cancel` is two.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let text = text.replace("\\\n", " ");
+    let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let mut found = Vec::new();
+    for line in blocks.flat_map(str::lines) {
+        let Some(line) = line.strip_prefix("toolhost ") else { continue };
+        let words = words(line);
+        let several = words.iter().position(|word| word.contains('|') && !word.contains(' '));
+        match several {
+            None => found.push(words),
+            Some(at) => found.extend(words[at].split('|').map(|one| {
+                let mut words = words.clone();
+                words[at] = one.to_owned();
+                words
+            })),
+        }
+    }
+    found
+}
+
+#[test]
+fn every_command_that_the_readme_shows_is_there_with_its_options() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace).bare();
+    let commands = commands(include_str!("../../../../README.md"));
+    assert!(commands.len() > 60, "{}", commands.len());
+    for command in commands {
+        // Help is printed where all before it is understood, and nothing runs.
+        let arguments: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let ran = program.run(&arguments);
+        assert!(ran.code == Some(0) && ran.stdout.contains("Usage: "), "{command:?}: {ran:?}");
+    }
+}

@@ -1,0 +1,236 @@
+//! What rules say of commands.
+
+use super::*;
+
+/// Just enough of `bash` for rules about it.
+struct FakeBash;
+
+impl toolhost_contract::AnyTool for FakeBash {
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "bash".into(),
+            title: "Run".into(),
+            description: "runs".to_owned(),
+            effect: Effect::Executes,
+            version: 1,
+            people_only: false,
+            owners_only: false,
+            always_asks: false,
+            by_rule: true,
+            waits: false,
+            trace: toolhost_contract::Trace::None,
+            aliases: Vec::new(),
+            input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),
+            output_schema: toolhost_contract::Packed::new(&serde_json::json!({})),
+            examples: Vec::new(),
+        }
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a toolhost_contract::Ctx<'a>,
+        _: Value,
+    ) -> toolhost_sandbox::BoxFuture<'a, Result<toolhost_contract::Success, toolhost_contract::ToolError>> {
+        Box::pin(std::future::ready(Err(toolhost_contract::ToolError::internal("never run"))))
+    }
+}
+
+#[test]
+fn a_rule_about_what_is_not_there_is_refused() {
+    let none = rule("tool = 'bsh'\ndecide = 'deny'").map(|_| ());
+    assert_eq!(none, Err("there is no tool `bsh`; did you mean `bash`?".to_owned()));
+    let none = rule("tool = 'bash'\nwhen = { comand = 'x' }\ndecide = 'deny'").map(|_| ());
+    assert_eq!(none, Err("`bash` has no argument `comand`".to_owned()));
+}
+
+fn rule(text: &str) -> Result<Rule, String> {
+    let raw: RawRule = toml::from_str(text).map_err(|error| error.to_string())?;
+    Rule::new(&raw, &Registry::new(vec![Box::new(FakeBash)]).expect("one tool"))
+}
+
+fn matches(rule: &Rule, command: &str) -> bool {
+    let arguments = serde_json::json!({ "command": command });
+    rule.matches(&Looked::new("bash", &arguments, analyzed("bash", &arguments).as_ref()))
+}
+
+fn offered(facts: &Facts, command: &str) -> Option<BTreeMap<String, String>> {
+    let arguments = serde_json::json!({ "command": command });
+    suggest(facts, &Looked::new(&facts.name, &arguments, analyzed(&facts.name, &arguments).as_ref()))
+}
+
+#[test]
+fn an_allowing_rule_needs_every_simple_command() {
+    let rule = rule("tool = 'bash'\nwhen = { command = '{cargo test,cargo test *}' }\ndecide = 'allow'");
+    let rule = rule.expect("a rule");
+    for yes in [
+        "cargo test",
+        "cargo test --workspace",
+        "cargo test && cargo test -p x",
+        "(cargo test; cargo test a) 2>&1",
+        "cargo 'test' \"a b\"",
+    ] {
+        assert!(matches(&rule, yes), "{yes}");
+    }
+    for no in [
+        "cargo test; curl example.org",
+        "cargo test | sh",
+        "cargo test $(curl example.org)",
+        "cargo test `id`",
+        "cargo test $X",
+        "LD_PRELOAD=./x.so cargo test",
+        "cargo test > /tmp/x",
+        "cargo test <(id)",
+        "if true; then cargo test; fi",
+        "cargo() { rm x; }; cargo test",
+        "cargo test &&",
+        "",
+        "echo cargo test",
+        "eval cargo test",
+        "X=1 cargo test",
+        "cargo testament",
+        "cargotest",
+        "for PATH in .; do cargo test x; done",
+        "for ((x=0;;)); do cargo test a; done",
+        "cargo test a <<< ${x@P}",
+        "cargo test a << E\n${x@P}\nE",
+        "case ${x@P} in *) cargo test a;; esac",
+        "cargo test a >& important.txt",
+        "((x=1)); cargo test a",
+        "'cargo test x'",
+        "\"carg\\o\" test a",
+        "select x in a; do cargo test a; done",
+    ] {
+        assert!(!matches(&rule, no), "{no}");
+    }
+}
+
+#[test]
+fn a_denying_rule_needs_one_simple_command() {
+    let rule = rule("tool = 'bash'\nwhen = { command = 'curl *' }\ndecide = 'deny'").expect("a rule");
+    for yes in [
+        "curl example.org",
+        "cd x && curl $URL",
+        "echo $(curl example.org)",
+        "while true; do curl x; done",
+        "broken ' quote",
+        "FOO=1 curl x",
+        "$X example.org",
+        "curl$X",
+    ] {
+        assert!(matches(&rule, yes), "{yes}");
+    }
+    for no in [
+        "echo curl",
+        "ls",
+        "echo 'curl example.org'",
+        "echo $X",
+        "ls *",
+        "FOO=$X ls",
+        // Another word, however it begins.
+        "curlx a",
+        "curlx $X",
+        "cur l$X",
+        "xcurl a",
+    ] {
+        assert!(!matches(&rule, no), "{no}");
+    }
+}
+
+/// The program is what stands first. Programs that run others are programs like any other: a rule does not see through
+/// them, which is no way past one that allows, and a known way past one that denies.
+#[test]
+fn a_rule_does_not_see_through_programs_that_run_others() {
+    let rule_of = |pattern: &str, decide: &str| {
+        rule(&format!("tool = 'bash'\nwhen = {{ command = '{pattern}' }}\ndecide = '{decide}'")).expect("a rule")
+    };
+    let (allow, deny) = (rule_of("cargo test*", "allow"), rule_of("cargo test*", "deny"));
+    for inside in [
+        "env cargo test",
+        "env -i X=1 cargo test",
+        "timeout 5 cargo test",
+        "nice cargo test",
+        "nohup cargo test",
+        "sudo cargo test",
+        "xargs cargo test",
+        "find . -exec cargo test",
+        "bash -c 'cargo test'",
+        "/usr/bin/cargo test",
+    ] {
+        assert!(!matches(&allow, inside), "allowed: {inside}");
+        // Known, and said in the decision on rules: what must not run is held by the fence.
+        assert!(!matches(&deny, inside), "denied: {inside}");
+    }
+    // What the shell runs itself is not analyzable.
+    for inside in ["command cargo test", "exec cargo test", "builtin cargo test", ". ./cargo", "source cargo", "eval x"]
+    {
+        assert!(!matches(&allow, inside), "allowed: {inside}");
+        assert!(matches(&deny, inside), "not denied: {inside}");
+    }
+}
+
+#[test]
+fn what_was_not_analyzed_counts_as_not_analyzable() {
+    let arguments = serde_json::json!({ "command": "ls" });
+    for (decide, expected) in [("allow", false), ("ask", true), ("deny", true)] {
+        let rule = rule(&format!("tool = 'bash'\nwhen = {{ command = 'ls' }}\ndecide = '{decide}'"));
+        assert_eq!(rule.expect("a rule").matches(&Looked::new("bash", &arguments, None)), expected, "{decide}");
+    }
+}
+
+/// What bash and a reader may take for different things.
+const UNCLEAR: &[&str] = &[
+    "echo test a\u{b}# ; touch X",
+    "echo test a\u{c}# ; touch X",
+    "echo test a\r# ; touch X",
+    "echo test a\\\n# ; touch X",
+    "echo test a\\\u{b}# ; touch X",
+    "echo test a << E\n`touch X`\nE",
+    "[[ -v 'a[$(touch E)]' ]]",
+    "echo test `touch X`",
+    "eval touch X",
+    "$X a",
+    "RANDOM='a[$(touch E)]'",
+];
+
+#[test]
+fn what_is_not_analyzable_is_allowed_by_no_rule_and_matched_by_every_other() {
+    for pattern in ["echo test *", "*", "touch *", "cargo test", "[[]*"] {
+        for (decide, expected) in [("allow", false), ("ask", true), ("deny", true)] {
+            let text = format!("tool = 'bash'\nwhen = {{ command = '{pattern}' }}\ndecide = '{decide}'");
+            let rule = rule(&text).expect("a rule");
+            for command in UNCLEAR {
+                assert_eq!(matches(&rule, command), expected, "{decide} {pattern}: {command:?}");
+            }
+        }
+    }
+    let facts = toolhost_contract::AnyTool::facts(&FakeBash);
+    for command in UNCLEAR {
+        assert_eq!(offered(&facts, command), None, "{command:?}");
+        let permission = BTreeMap::from([("command".to_owned(), "*".to_owned())]);
+        let permission = Rule::permission("bash", &permission).expect("a permission");
+        assert!(!matches(&permission, command), "{command:?}");
+    }
+    let offered = |command: &str| offered(&facts, command);
+    let rule = |pattern: &str| Some(BTreeMap::from([("command".to_owned(), pattern.to_owned())]));
+    assert_eq!(offered("echo test a"), rule("echo test *"));
+    assert_eq!(offered("git push"), rule("git push"));
+    assert_eq!(offered("echo 'a b' c"), rule("echo a b *"), "a word with a blank is one word");
+    assert_eq!(offered("echo $X"), None);
+    assert_eq!(offered("ls; ls"), None);
+    assert_eq!(offered("ls > f"), None);
+}
+
+#[test]
+fn a_rule_s_pattern_has_limits() {
+    let deep = format!("{}b{}", "{a,".repeat(200), "}".repeat(200));
+    let refused = rule(&format!("tool = 'bash'\nwhen = {{ command = '{deep}' }}\ndecide = 'deny'")).map(|_| ());
+    assert_eq!(refused, Err("glob: it nests braces more than 10 deep".to_owned()));
+}
+
+#[test]
+fn a_rule_that_fails_its_own_examples_is_refused() {
+    let broken = rule("tool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nnot_match = ['cargo publish']");
+    assert_eq!(broken.map(|_| ()), Err("it matches its own example \"cargo publish\"".to_owned()));
+    let broken = rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'\nmatch = ['cargo build']");
+    assert_eq!(broken.map(|_| ()), Err("it does not match its own example \"cargo build\"".to_owned()));
+}

@@ -1,0 +1,126 @@
+//! The branches before and after a command that can write `.git`.
+//!
+//! In the Landlock tier a command can commit and move branches, so a rule about `git.commit` does not stop `bash` there. The
+//! host cannot prevent it, but it reads `HEAD` and the references before and after the command, and the answer and the
+//! audit say what changed. Only the workspace's own repository is compared: neither submodules nor other worktrees.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::snapshot::{names, open};
+
+/// Most references compared. A repository with more of them is not compared at all.
+const REFS_MAX: usize = 20_000;
+/// Most files and folders read below `.git/refs`.
+const FILES_MAX: usize = 2_000;
+/// Largest `packed-refs` read.
+const PACKED_BYTES_MAX: u64 = 2 << 20;
+/// Largest text reported for one reference; git writes 40 or 64 characters, or the name of another reference.
+const VALUE_CHARS_MAX: usize = 200;
+
+/// A reference that is not what it was before a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefChange {
+    /// `HEAD`, or a full name such as `refs/heads/main`.
+    pub name: String,
+    /// The commit, or `ref: ` and another reference; `None` if the reference did not exist.
+    pub from: Option<String>,
+    /// `None` if the reference does not exist any more.
+    pub to: Option<String>,
+}
+
+/// The references of a workspace's repository; nothing if they are too many, or no references.
+pub(crate) struct Refs(Option<BTreeMap<String, String>>);
+
+impl Refs {
+    /// Reads the repository in `.git` below `root`, through no link. Whatever a command left there is no error.
+    pub(crate) fn read(root: &Path) -> Self {
+        Self(read(root))
+    }
+
+    /// What differs now: first the references that existed before, then the new ones.
+    pub(crate) fn changes(&self, now: &Self) -> Vec<RefChange> {
+        let Some(before) = &self.0 else { return Vec::new() };
+        let Some(now) = &now.0 else {
+            // Else a command could hide what it changed behind thousands of references.
+            let to = Some("no longer readable, or more than are compared".to_owned());
+            return vec![RefChange { name: "refs".to_owned(), from: None, to }];
+        };
+        let change = |name: &String| {
+            let (from, to) = (before.get(name).cloned(), now.get(name).cloned());
+            (from != to).then(|| RefChange { name: name.clone(), from, to })
+        };
+        let new = now.keys().filter(|name| !before.contains_key(*name));
+        before.keys().chain(new).filter_map(change).collect()
+    }
+}
+
+/// What is at a path.
+enum Found {
+    Nothing,
+    File(String),
+    Folder(Vec<OsString>),
+}
+
+fn read(root: &Path) -> Option<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    match look(root, Path::new("packed-refs"), PACKED_BYTES_MAX)? {
+        Found::File(text) => {
+            let lines = text.lines().filter(|line| !line.starts_with(['#', '^']));
+            let pairs = lines.filter_map(|line| line.split_once(' '));
+            found.extend(pairs.map(|(commit, name)| (name.to_owned(), clip(commit))));
+        }
+        Found::Nothing => {}
+        Found::Folder(_) => return None,
+    }
+    // A file of its own counts more than a line among the packed ones.
+    let mut todo = VecDeque::from([PathBuf::from("HEAD"), PathBuf::from("refs")]);
+    let mut left = FILES_MAX;
+    while let Some(path) = todo.pop_front() {
+        left = left.checked_sub(1)?;
+        match look(root, &path, VALUE_CHARS_MAX as u64 * 4)? {
+            Found::File(text) => _ = found.insert(path.to_string_lossy().into_owned(), clip(text.trim_end())),
+            Found::Nothing => {}
+            Found::Folder(names) => todo.extend(names.iter().map(|name| path.join(name))),
+        }
+    }
+    (found.len() <= REFS_MAX).then_some(found)
+}
+
+/// Looks at a path in `.git`; `None` for what git would not have written there.
+fn look(root: &Path, path: &Path, bytes_max: u64) -> Option<Found> {
+    let path = Path::new(".git").join(path);
+    let parent = match open(root, path.parent()?) {
+        Ok(parent) => parent,
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR)) => {
+            return Some(Found::Nothing);
+        }
+        Err(_) => return None,
+    };
+    // A FIFO must not block.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(&parent, path.file_name()?, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Some(Found::Nothing),
+        Err(_) => return None,
+    };
+    let stat = rustix::fs::fstat(&file).ok()?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => Some(Found::Folder(names(&file).ok()?)),
+        FileType::RegularFile if stat.st_size.unsigned_abs() <= bytes_max => {
+            let mut bytes = Vec::new();
+            std::fs::File::from(file).take(bytes_max).read_to_end(&mut bytes).ok()?;
+            Some(Found::File(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(VALUE_CHARS_MAX).collect()
+}
