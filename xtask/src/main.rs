@@ -15,6 +15,7 @@ mod packages;
 mod shell;
 mod soak;
 mod tidy;
+mod vm;
 
 use std::process::ExitCode;
 

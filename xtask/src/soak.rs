@@ -7,10 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::shell;
+use crate::{shell, vm};
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    alone: Option<Alone>,
     /// How often a host, and a writer of records on each engine, is killed in the middle of its writes.
     #[arg(long, default_value_t = 200)]
     crashes: u32,
@@ -28,6 +31,13 @@ pub(crate) struct Arguments {
     suites: u32,
 }
 
+/// What is not run with the others, for what it needs.
+#[derive(clap::Subcommand)]
+enum Alone {
+    /// Takes memory in delegated cgroups, in an emulated machine with a kernel of its own.
+    Cgroup(vm::Arguments),
+}
+
 /// One kind of soak: a cargo command, how often, and what it is told by environment.
 struct Soak {
     name: &'static str,
@@ -38,6 +48,9 @@ struct Soak {
 
 /// Stops at the first round that fails, with its exit code.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(Alone::Cgroup(arguments)) = &arguments.alone {
+        return vm::run(root, arguments);
+    }
     let crashes = |name, cargo| Soak {
         name,
         cargo,

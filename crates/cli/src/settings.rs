@@ -90,6 +90,9 @@ pub(crate) struct Settings {
     /// Most memory that a command's processes may use together, such as `8G` [default: half of the machine's]
     #[arg(long, global = true, value_name = "SIZE", env = "TOOLHOST_COMMAND_MEMORY")]
     command_memory: Option<Size>,
+    /// Delegated cgroup (v2) in which the kernel enforces that limit [default: the host's own, if it is delegated]
+    #[arg(long, global = true, value_name = "DIR", env = "TOOLHOST_COMMAND_CGROUP")]
+    command_cgroup: Option<PathBuf>,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -148,6 +151,8 @@ fn checked(limits: Limits) -> anyhow::Result<Limits> {
 struct Commands {
     /// As `--command-memory`.
     memory: Option<Size>,
+    /// As `--command-cgroup`.
+    cgroup: Option<PathBuf>,
     /// Of the private `/tmp` and home, each.
     tmp: Option<Size>,
     /// Of the private `/dev/shm`.
@@ -300,6 +305,7 @@ pub(crate) struct Resolved {
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
     pub(crate) limits: Limits,
+    pub(crate) command_cgroup: Option<PathBuf>,
     pub(crate) asking: Asking,
     pub(crate) client: ClientSettings,
     pub(crate) deploy: Option<(PathBuf, DeployRules, DeployKey)>,
@@ -327,6 +333,7 @@ impl Settings {
             deploy_to: self.deploy_to.clone(),
             sandbox: self.sandbox,
             command_memory: self.command_memory,
+            command_cgroup: self.command_cgroup.clone(),
             json: self.json,
             passing: self.passing,
         }
@@ -345,6 +352,7 @@ impl Settings {
             deploy_to: None,
             sandbox: self.sandbox,
             command_memory: self.command_memory,
+            command_cgroup: self.command_cgroup.clone(),
             json: self.json,
             passing: true,
         }
@@ -415,6 +423,7 @@ impl Settings {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
             limits: checked(file.commands.limits(self.command_memory))?,
+            command_cgroup: self.command_cgroup.clone().or(file.commands.cgroup),
             asking: asking(self.unattended, &file.approvals)?,
             deploy: deploy(self.deploy_to.clone(), file.deploy, &data, (&root, folders.home_dir()))?,
             known,

@@ -268,6 +268,7 @@ fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
         guard: resolved.guard.clone(),
         env: resolved.env.clone(),
         toolchains: resolved.toolchains.clone(),
+        command_cgroup: resolved.command_cgroup.clone(),
         deploy: resolved.deploy.clone(),
         limits: resolved.limits,
     };

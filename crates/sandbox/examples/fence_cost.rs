@@ -46,6 +46,7 @@ fn open(folder: &tempfile::TempDir, helper: &std::path::Path, fence: FenceChoice
         temp: PathBuf::from("/tmp"),
         env: Vec::new(),
         toolchains: Vec::new(),
+        command_cgroup: None,
         deploy: None,
         limits: Limits::default(),
     })

@@ -8,6 +8,7 @@
 //! workspace into the user's own folder.
 
 mod allocator;
+mod cgroup;
 mod command;
 mod deploy;
 mod deployment;
@@ -43,7 +44,7 @@ pub use executor::{
     HostRule, ListQuery, Listing, MatchLine, Present, ReadSpan, SearchPage, SearchQuery, Spot, Workspace, WriteGuard,
     Written,
 };
-pub use fence::{FenceChoice, FenceReport, Probe, Tier};
+pub use fence::{FenceChoice, FenceReport, MemoryReport, Probe, Tier};
 pub use git::RefChange;
 pub use glob::{GLOB_BRACES_MAX, GLOB_BYTES_MAX, Glob, GlobStyle};
 pub use local::{Limits, LocalConfig, LocalExecutor};

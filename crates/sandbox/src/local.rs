@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::OnceCell;
 
+use crate::cgroup::CommandCgroup;
 use crate::command::{Command, CommandResult, Progress, Signal, Watch};
 use crate::deploy::{DeployKey, DeployRules};
 use crate::deployment::Deployment;
@@ -52,6 +53,8 @@ pub struct LocalConfig {
     pub env: Vec<(String, String)>,
     /// Folders that commands may read besides the system's: toolchains.
     pub toolchains: Vec<PathBuf>,
+    /// A delegated cgroup (version 2) for commands. `None`: the one that this process is in, if it is delegated.
+    pub command_cgroup: Option<PathBuf>,
     /// Where the workspace is deployed to, by which rules, and what seals the journal there.
     pub deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     pub limits: Limits,
@@ -517,12 +520,21 @@ pub(crate) async fn run_in(
                 .map_err(|source| Error::Io { path: "the network proxy".to_owned(), source })?,
         ),
     };
-    let plan = fence::plan(method, room, &command, fence, proxy.as_ref().map(Proxy::socket), held)?;
+    let mut plan = fence::plan(method, room, &command, fence, proxy.as_ref().map(Proxy::socket), held)?;
+    let cgroup = method.cgroups.as_ref().map(|cgroups| cgroups.command(&room.config.limits));
+    let cgroup = cgroup.transpose().map_err(|error| no_cgroup(&error))?;
+    plan.cgroup = cgroup.as_ref().map(CommandCgroup::door).transpose().map_err(|error| no_cgroup(&error))?;
     let plan = Arc::new(plan);
     let began = Instant::now();
     let started = spawner.spawn(Arc::clone(&plan)).await.map_err(|e| spawn_failure(&command, &e))?;
     let mut run = Run::new(started, plan, command.capture_bytes);
-    let outcome = run.attend(&command, &watch, &room.config.limits, began).await;
+    let mut outcome = run.attend(&command, &watch, &room.config.limits, began).await;
+    if let Some(cgroup) = cgroup
+        && end_cgroup(cgroup).await
+        && matches!(outcome, End::Itself)
+    {
+        outcome = End::TooMuchMemory;
+    }
     let (mut stdout, mut stderr) = run.streams().await;
     let fence_stood = run.fence_stood();
     if let End::Cancelled = outcome {
@@ -550,6 +562,19 @@ pub(crate) async fn run_in(
         restored: Vec::new(),
         refs_changed: Vec::new(),
     })
+}
+
+fn no_cgroup(error: &std::io::Error) -> Error {
+    Error::FenceBuild { detail: format!("no cgroup for the command: {error}") }
+}
+
+/// Ends what is left of a command; answers whether the kernel has killed it for its memory.
+async fn end_cgroup(cgroup: CommandCgroup) -> bool {
+    let ending = tokio::task::spawn_blocking(move || {
+        cgroup.end();
+        cgroup.ran_out_of_memory()
+    });
+    ending.await.unwrap_or(false)
 }
 
 fn spawn_failure(command: &Command, error: &std::io::Error) -> Error {
@@ -600,7 +625,9 @@ impl Run {
         tokio::pin!(deadline);
         let mut tick = tokio::time::interval(PROGRESS_EVERY);
         tick.tick().await;
-        let too_large = memory_exceeded(self.started.child.id(), limits.memory_bytes, Arc::clone(&self.plan));
+        // The sum is not as exact as the kernel's: where that holds the limit, only the machine's memory is looked at.
+        let limit = if self.plan.cgroup.is_some() { u64::MAX } else { limits.memory_bytes };
+        let too_large = memory_exceeded(self.started.child.id(), limit, Arc::clone(&self.plan));
         tokio::pin!(too_large);
         let end = loop {
             tokio::select! {

@@ -12,10 +12,14 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+use rustix::fs::{Mode, OFlags};
 use tokio::process::Child;
 use tokio::sync::oneshot;
 
 use crate::fence::{LOCK_FD, Plan, READY_FD};
+
+/// Negative for a host that the kernel is to spare when memory runs out; commands are not spared.
+const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
 pub(crate) struct Spawner {
     jobs: mpsc::Sender<Job>,
@@ -115,7 +119,7 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let cwd = CString::new(plan.cwd.as_os_str().as_bytes()).map_err(std::io::Error::other)?;
-    before_exec(&mut command, plan, cwd, OwnedFd::from(ready_writer));
+    before_exec(&mut command, plan, cwd, OwnedFd::from(ready_writer))?;
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(!plan.supervised);
     let child = command.spawn()?;
@@ -123,10 +127,20 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
 }
 
 /// What happens in the child between `fork` and `exec`: system calls only, on memory prepared before.
-fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, ready: OwnedFd) {
+fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, ready: OwnedFd) -> std::io::Result<()> {
     let id_map = plan.id_map.clone();
     let lock = plan.lock.as_ref().and_then(|lock| lock.try_clone().ok());
+    let cgroup = plan.cgroup.as_ref().map(OwnedFd::try_clone).transpose()?;
+    let spared = std::fs::read_to_string(OOM_SCORE).is_ok_and(|score| score.starts_with('-'));
     let prepare = move || {
+        // First of all, so that nothing of it is counted elsewhere.
+        if let Some(cgroup) = &cgroup {
+            rustix::io::write(cgroup, b"0")?;
+        }
+        if spared {
+            let score = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            rustix::io::write(score, b"0")?;
+        }
         rustix::process::setsid()?;
         if let Some(id_map) = &id_map {
             id_map.enter()?;
@@ -144,6 +158,7 @@ fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, r
     unsafe {
         command.pre_exec(prepare);
     }
+    Ok(())
 }
 
 /// Gives a descriptor the number that the helper expects.

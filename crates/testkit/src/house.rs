@@ -178,6 +178,7 @@ impl HouseBuilder {
             guard: self.workspace.state().join("guard"),
             env: Vec::new(),
             toolchains: Vec::new(),
+            command_cgroup: None,
             deploy: self.deploy,
             limits: toolhost_sandbox::Limits::default(),
         });

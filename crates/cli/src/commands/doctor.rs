@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use toolhost_sandbox::{Executor, FenceReport, Tier};
+use toolhost_sandbox::{Executor, FenceReport, MemoryReport, Tier};
 
 use crate::print::{self, BAD, BOLD, GOOD, WARN, paint};
 use crate::settings::Settings;
@@ -54,6 +54,25 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     Ok(if report.tier.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Starts a host in a delegated cgroup of its own.
+const IN_A_SCOPE: &str = "systemd-run --user --scope -p Delegate=yes toolhost mcp";
+
+fn memory(report: &MemoryReport) -> String {
+    let limit = report.limit_bytes >> 20;
+    match (&report.cgroup, &report.why) {
+        (Some(cgroup), _) => {
+            format!("at most {limit} MiB per command, enforced by the kernel in cgroup {}", cgroup.display())
+        }
+        (None, why) => {
+            let why = why.as_deref().unwrap_or("there is no cgroup");
+            format!(
+                "at most {limit} MiB per command, checked ten times a second ({why}); for a limit that the kernel \
+                 enforces, start the host with `{IN_A_SCOPE}` or pass --command-cgroup"
+            )
+        }
+    }
+}
+
 fn tell(report: &FenceReport, kit: &wire::Kit) {
     let fence = match report.tier {
         Some(Tier::Full) => paint(GOOD, "full: bwrap, Landlock, seccomp, limits"),
@@ -67,6 +86,7 @@ fn tell(report: &FenceReport, kit: &wire::Kit) {
     let bwrap =
         report.probe.bwrap.as_ref().map_or_else(|| "not installed".to_owned(), |path| path.display().to_string());
     print::line(format_args!("  bwrap     {bwrap}"));
+    print::line(format_args!("  memory    {}", memory(&report.memory)));
     for why in &report.why {
         print::line(format_args!("  {}  {why}", paint(WARN, "note    ")));
     }

@@ -76,6 +76,20 @@ fn json_is_the_whole_of_standard_output() {
 }
 
 #[test]
+fn doctor_says_why_no_cgroup_holds_the_memory_of_commands() {
+    let workspace = TempWorkspace::new();
+    let named = program(&workspace).argument("--command-cgroup").argument("/var/tmp");
+    let memory = named.run(&["--json", "doctor"]).json()["fence"]["memory"].clone();
+    assert_eq!(memory["why"], "/var/tmp: it is not a folder of a cgroup2 file system");
+    assert_eq!((&memory["cgroup"], memory["limitBytes"].is_u64()), (&Value::Null, true), "{memory}");
+    let told = named.run(&["doctor"]).stdout;
+    assert!(told.contains("checked ten times a second (/var/tmp: ") && told.contains("Delegate=yes"), "{told}");
+    workspace.write_beside("config.toml", "[commands]\ncgroup = \"/nowhere\"\n");
+    let file = program(&workspace).argument("--config").argument(workspace.beside("config.toml"));
+    assert!(file.run(&["doctor"]).stdout.contains("/nowhere: No such file"));
+}
+
+#[test]
 fn an_export_is_the_chain_as_json_lines() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace);

@@ -198,6 +198,7 @@ impl Direct {
             temp: std::env::temp_dir(),
             env: Vec::new(),
             toolchains: Vec::new(),
+            command_cgroup: None,
             deploy: None,
             limits: toolhost_sandbox::Limits::default(),
         });

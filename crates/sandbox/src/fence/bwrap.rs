@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Tier;
 use super::identity::{IdMap, Identity};
 use super::policy::{Mounted, NetworkMode, Policy, ResourceLimits};
+use crate::cgroup::Cgroups;
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::executor::{Access, Fence};
@@ -65,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) supervised: bool,
     /// Handed to the supervisor, who holds it until the last process has ended.
     pub(crate) lock: Option<OwnedFd>,
+    /// Where it enters its cgroup, before anything else.
+    pub(crate) cgroup: Option<OwnedFd>,
     /// Private folders that are kept in memory.
     pub(crate) in_memory: Vec<PathBuf>,
     /// Removed, with what the command left there, when the plan is dropped.
@@ -78,6 +81,8 @@ pub(crate) struct Method {
     pub(crate) identity: Identity,
     pub(crate) bwrap: Option<PathBuf>,
     pub(crate) id_map: Option<Arc<IdMap>>,
+    /// Each command gets a cgroup of its own there.
+    pub(crate) cgroups: Option<Arc<Cgroups>>,
 }
 
 pub(crate) fn plan(
@@ -156,6 +161,7 @@ fn full(
         id_map: method.id_map.clone(),
         supervised: false,
         lock: None,
+        cgroup: None,
         in_memory: private_folders(config).chain([PathBuf::from(SHM)]).collect(),
         _temp: None,
     })
@@ -213,6 +219,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         id_map: method.id_map.clone(),
         supervised: true,
         lock,
+        cgroup: None,
         in_memory: Vec::new(),
         _temp: Some(temp),
     })
@@ -287,7 +294,7 @@ fn limits(method: &Method, config: &LocalConfig, command: &Command) -> ResourceL
         cpu_seconds: command.timeout.as_secs().saturating_mul(2).max(1).saturating_add(1),
         file_bytes: config.limits.file_bytes,
         open_files: config.limits.open_files,
-        memory_bytes: config.limits.memory_bytes,
+        memory_bytes: method.cgroups.is_none().then_some(config.limits.memory_bytes),
         processes: own_user.then_some(config.limits.processes),
     }
 }

@@ -95,7 +95,9 @@ fn limit_resources(limits: &ResourceLimits) -> Result<(), Failure> {
     set(Resource::Fsize, limits.file_bytes)?;
     set(Resource::Nofile, limits.open_files)?;
     // Not of address space, which many programs reserve by the terabyte: of what is theirs to write.
-    set(Resource::Data, limits.memory_bytes)?;
+    if let Some(bytes) = limits.memory_bytes {
+        set(Resource::Data, bytes)?;
+    }
     if let Some(processes) = limits.processes {
         set(Resource::Nproc, processes)?;
     }

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use bwrap::{Method, Plan, TEMP_PREFIX, plan};
 pub(crate) use kernel::{LANDLOCK_ABI_SIGNALS, apply, landlock_abi, landlock_thread};
 pub(crate) use policy::{LOCK_FD, Mounted, NetworkMode, Policy, READY_FD};
-pub use probe::Probe;
 pub(crate) use probe::probe;
+pub use probe::{MemoryReport, Probe};
 
 /// How strong the fence around a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,6 +55,7 @@ pub struct FenceReport {
     /// The tier commands run in; `None`: they are refused.
     pub tier: Option<Tier>,
     pub probe: Probe,
+    pub memory: MemoryReport,
     /// What this tier does not stop on this machine.
     pub holes: Vec<String>,
     /// Why the tier is not higher.

@@ -61,8 +61,8 @@ pub(crate) struct ResourceLimits {
     pub(crate) cpu_seconds: u64,
     pub(crate) file_bytes: u64,
     pub(crate) open_files: u64,
-    /// Memory of one process's own.
-    pub(crate) memory_bytes: u64,
+    /// Memory of one process's own; not limited where a cgroup holds that of all of them.
+    pub(crate) memory_bytes: Option<u64>,
     /// Counted for the whole user, so it is set only where the user is the fence's own.
     pub(crate) processes: Option<u64>,
 }

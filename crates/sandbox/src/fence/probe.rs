@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::bwrap::Method;
 use super::identity::{IdMap, Identity};
 use super::{FenceChoice, FenceReport, LANDLOCK_ABI_SIGNALS, Tier, landlock_abi};
+use crate::cgroup::{Cgroups, NoCgroup};
 use crate::command::{Command, Watch};
 use crate::error::Error;
 use crate::executor::{Access, Fence};
@@ -33,6 +34,18 @@ pub struct Probe {
     pub runs_as: String,
 }
 
+/// How the memory of a command's processes together is limited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryReport {
+    pub limit_bytes: u64,
+    /// The host's cgroup, in which the kernel holds the limit. `None`: each process has the limit, and the host watches
+    /// the sum.
+    pub cgroup: Option<PathBuf>,
+    /// Why there is no cgroup.
+    pub why: Option<String>,
+}
+
 /// Tries the tiers the operator's choice allows, strongest first.
 pub(crate) async fn probe(spawner: &Spawner, room: &Room) -> (Option<Method>, FenceReport) {
     let bwrap = BWRAP_PLACES.iter().map(PathBuf::from).find(|path| path.exists());
@@ -53,9 +66,10 @@ pub(crate) async fn probe(spawner: &Spawner, room: &Room) -> (Option<Method>, Fe
         }
     }
     if choice == FenceChoice::Off {
-        method = Some(Method { tier: Tier::Off, identity: Identity::Host, bwrap: None, id_map: None });
+        method = Some(Method { tier: Tier::Off, identity: Identity::Host, bwrap: None, id_map: None, cgroups: None });
         why.push("the operator turned the fence off".to_owned());
     }
+    let memory = hold_memory(spawner, room, &mut method).await;
     let probe = Probe {
         kernel: kernel_release(),
         landlock_abi: landlock_abi(),
@@ -63,8 +77,39 @@ pub(crate) async fn probe(spawner: &Spawner, room: &Room) -> (Option<Method>, Fe
         runs_as: method.as_ref().map_or_else(|| "nobody: commands are refused".to_owned(), |m| m.identity.describe()),
     };
     let holes = method.as_ref().map(holes).unwrap_or_default();
-    let report = FenceReport { tier: method.as_ref().map(|m| m.tier), probe, holes, why };
+    let report = FenceReport { tier: method.as_ref().map(|m| m.tier), probe, memory, holes, why };
     (method, report)
+}
+
+/// Lets the kernel hold the memory of commands, if it will.
+async fn hold_memory(spawner: &Spawner, room: &Room, method: &mut Option<Method>) -> MemoryReport {
+    let limit_bytes = room.config.limits.memory_bytes;
+    let watched = |why| MemoryReport { limit_bytes, cgroup: None, why: Some(why) };
+    let Some(method) = method else { return watched("commands are refused".to_owned()) };
+    match in_cgroups(spawner, room, method).await {
+        Ok((held, cgroup)) => {
+            *method = held;
+            MemoryReport { limit_bytes, cgroup: Some(cgroup), why: None }
+        }
+        Err(none) => {
+            if let NoCgroup::Unusable(why) = &none {
+                tracing::warn!(why, "the memory of commands is watched and not held by a cgroup");
+            }
+            watched(none.why())
+        }
+    }
+}
+
+/// The same method with a cgroup for each command, tried once.
+async fn in_cgroups(spawner: &Spawner, room: &Room, method: &Method) -> Result<(Method, PathBuf), NoCgroup> {
+    let named = room.config.command_cgroup.clone();
+    let opened = tokio::task::spawn_blocking(move || Cgroups::open(named.as_deref())).await;
+    let cgroups = opened.unwrap_or_else(|error| Err(NoCgroup::Unusable(error.to_string())))?;
+    let folder = cgroups.folder().to_owned();
+    let held = Method { cgroups: Some(Arc::new(cgroups)), ..method.clone() };
+    let tried = trial(spawner, room, &held).await;
+    tried.map_err(|why| NoCgroup::Unusable(format!("{}: no command can be started in it: {why}", folder.display())))?;
+    Ok((held, folder))
 }
 
 /// The best user for a tier: the one wanted, else root without capabilities.
@@ -83,7 +128,7 @@ async fn strongest(
     for identity in candidates {
         let trial = async {
             let id_map = id_map(room, identity)?;
-            let method = Method { tier, identity, bwrap: bwrap.cloned(), id_map };
+            let method = Method { tier, identity, bwrap: bwrap.cloned(), id_map, cgroups: None };
             trial(spawner, room, &method).await?;
             Ok::<_, String>(method)
         };
@@ -163,16 +208,19 @@ fn holes(method: &Method) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if !matches!(method.identity, Identity::Mapped { .. }) {
+    let counted = method.cgroups.as_ref().is_some_and(|cgroups| cgroups.limits_processes());
+    if !counted && !matches!(method.identity, Identity::Mapped { .. }) {
         holes.push(
             "the number of processes is not limited, for the limit would count the user's other processes; run the host as root in a container, or with `ulimit -u`"
                 .to_owned(),
         );
     }
-    holes.push(
-        "memory: a file without a name (memfd) is not counted while it is in no process's hands but on its way through a socket, nor one of a process that hides from a host that is not root (PR_SET_DUMPABLE); a limit around the host counts these too: `systemd-run --user --scope -p MemoryMax=8G toolhost mcp`"
+    if method.cgroups.is_none() {
+        holes.push(
+        "memory: a file without a name (memfd) is not counted while it is in no process's hands but on its way through a socket, nor one of a process that hides from a host that is not root (PR_SET_DUMPABLE); the kernel counts these, too, in a cgroup of the host's own: `systemd-run --user --scope -p Delegate=yes toolhost mcp`"
             .to_owned(),
     );
+    }
     holes
 }
 

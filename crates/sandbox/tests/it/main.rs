@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod attacks;
+mod cgroup;
 mod commands;
 mod deploy;
 mod files;

@@ -125,6 +125,7 @@ pub(crate) fn config(root: PathBuf, fence: FenceChoice) -> LocalConfig {
         guard: guard_folder(),
         env: Vec::new(),
         toolchains: Vec::new(),
+        command_cgroup: None,
         deploy: None,
         limits: Limits::default(),
     }
