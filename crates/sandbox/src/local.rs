@@ -94,6 +94,8 @@ impl Default for Limits {
     }
 }
 
+/// Walks of a workspace at once: each has threads of its own, and each thread room for a long line.
+const WALKS_MAX: usize = 2;
 /// Most settings files of git outside the workspace that are given to the look for its places.
 const ALSO_MAX: usize = 32;
 
@@ -207,6 +209,7 @@ pub struct LocalExecutor {
     guard: Guard,
     places: std::sync::Mutex<Option<(Seen, Arc<Places>)>>,
     deployment: Option<Deployment>,
+    walks: Arc<tokio::sync::Semaphore>,
 }
 
 impl LocalExecutor {
@@ -224,6 +227,7 @@ impl LocalExecutor {
             tracing::error!(%error, "a former host's commands");
         }
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
+        let walks = Arc::new(tokio::sync::Semaphore::new(WALKS_MAX));
         let temp = room.config.temp.clone();
         // Beside whatever comes: it may be much.
         std::thread::spawn(move || {
@@ -231,7 +235,7 @@ impl LocalExecutor {
                 tracing::warn!(%error, "what killed hosts have left in the temporary folder");
             }
         });
-        Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, places, deployment })
+        Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, places, deployment, walks })
     }
 
     /// A person says that git's files in the workspace are as they should be: what was kept of them to be put back is
@@ -262,7 +266,7 @@ impl LocalExecutor {
         let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
         let flag = Arc::clone(&stop.0);
         // Never closed. It is held until the walk has ended, also where nobody waits for it any more.
-        let turn = WALKS.acquire().await.ok();
+        let turn = Arc::clone(&self.walks).acquire_owned().await.ok();
         self.on_files(move |tree| {
             let _turn = turn;
             work(&Walk { tree, root: &room.root, threads: room.config.limits.walk_threads, stop: &flag })
@@ -383,9 +387,6 @@ impl LocalExecutor {
         Ok((held, Some(places)))
     }
 }
-
-/// Walks at once in this process: each has threads of its own, and each thread room for a long line.
-static WALKS: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(2);
 
 /// Tells a walk that nobody waits for it any more.
 struct StopOnDrop(Arc<AtomicBool>);

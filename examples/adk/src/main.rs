@@ -114,11 +114,13 @@ impl Host {
             env: Vec::new(),
             toolchains: Vec::new(),
             deploy: None,
+            command_cgroup: None,
             limits: toolhost_sandbox::Limits::default(),
         })?;
         // What the environment calls a secret is shown to no model and kept in no audit.
         let redactor = Arc::new(Redactor::new(std::env::vars()));
         let gate = Gate::new(GateConfig {
+            analyzer: Arc::new(toolhost_sandbox::analyze),
             registry,
             profiles: Arc::new(profiles),
             executor: Arc::new(executor),

@@ -22,15 +22,17 @@ async fn ends(here: &Room) -> Vec<(String, String, Option<bool>)> {
 
 /// What the next host says, once it has noticed that the former one is gone.
 async fn ends_after_death(place: &Place, count: usize) -> Vec<(String, String, Option<bool>)> {
+    let mut found = Vec::new();
     for _ in 0..100 {
         let here = place.room().await;
-        let ends = ends(&here).await;
+        found = ends(&here).await;
         here.store.close().await.unwrap();
-        if ends.len() == count {
-            return ends;
+        if found.len() == count {
+            break;
         }
     }
-    panic!("{place}: nobody closed them");
+    assert_eq!(found.len(), count, "{place}: nobody closed them");
+    found
 }
 
 #[tokio::test(flavor = "multi_thread")]

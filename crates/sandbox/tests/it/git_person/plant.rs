@@ -1,7 +1,6 @@
 //! A person's repository, what commands plant in it, and the git commands that would run it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -34,20 +33,14 @@ pub(super) fn commit(folder: &Path, file: &str) {
     sure(folder, &["commit", "-qm", "first"]);
 }
 
-/// The repository of [`furnish`], made once for all tests that run at the same time.
-pub(super) struct Template(Arc<TempDir>);
+/// The repository of [`furnish`], made once for all rooms of a test.
+pub(super) struct Template(TempDir);
 
 impl Template {
     pub(super) fn new() -> Self {
-        static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = shared.upgrade().unwrap_or_else(|| {
-            let folder = tempfile::Builder::new().prefix("room-").tempdir_in("/var/tmp").unwrap();
-            std::fs::create_dir(folder.path().join("ws")).unwrap();
-            furnish(&folder.path().join("ws"));
-            Arc::new(folder)
-        });
-        *shared = Arc::downgrade(&folder);
+        let folder = tempfile::Builder::new().prefix("room-").tempdir_in("/var/tmp").unwrap();
+        std::fs::create_dir(folder.path().join("ws")).unwrap();
+        furnish(&folder.path().join("ws"));
         Self(folder)
     }
 
