@@ -301,7 +301,7 @@ async fn a_yes_to_a_change_by_git_does_not_hold_when_the_repository_has_changed(
         let before = ws.snapshot();
         let refused = direct.run(tool, &arguments, seen).await.expect_err(tool);
         assert_eq!(refused.kind, ErrorKind::Conflict, "{tool} {arguments}: {refused:?}");
-        assert!(refused.message.contains("not what a person has seen"), "{tool} {arguments}: {refused:?}");
+        assert!(refused.message.contains("changed since the person allowed"), "{tool} {arguments}: {refused:?}");
         assert_eq!(ws.snapshot(), before, "{tool} {arguments}");
         let seen = direct.seen(tool, &arguments).await;
         let done = direct.run(tool, &arguments, seen).await;

@@ -170,7 +170,8 @@ fn holes(method: &Method) -> Vec<String> {
             [
                 "commands read secrets that are in the workspace and rewrite its scripts and build files, which you may run later outside the fence; keep secrets elsewhere, and read the diff first",
                 "a new folder inherits the set-group-id bit of the folder around it; take it off the workspace with `chmod g-s`",
-                "git: a repository that a command makes in a subfolder may run its programs when you use git in that folder; look before you do. For bare ones, `git config --global safe.bareRepository explicit` prevents it",
+                "git: repositories in the workspace that are neither its own, nor its submodules and worktrees, nor around it (clones side by side, bare ones, those that a command makes) may run a command's programs: if you use git there, `git add` their folder, or check out a submodule in their place. Open each of your repositories as a workspace of its own, and look before you do; `git config --global safe.bareRepository explicit` helps against bare ones",
+                "git: while a command runs it can write a hook or settings file in the workspace that your own git replaces then, and a worktree or submodule that you add then, and that stays; do that while no command runs",
                 "git: programs in the workspace that your own hooks and configuration start (filters, aliases, fsmonitor), and build files that you run; keep them elsewhere, or read the diff first",
                 "git: where your hooks or configuration are reached through a link in the workspace, a command can exchange that link until it ends; then it is put back. Use no links there",
             ]
@@ -184,6 +185,7 @@ fn holes(method: &Method) -> Vec<String> {
                 "modes and times of outside files that the command's user owns can be changed",
                 "git: a command can change hooks and configuration in .git until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
                 "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it. The answer and the audit say which branches moved; install bubblewrap, or take `bash` from the profile, to prevent it",
+                "git: two hosts of yours with another HOME or XDG_DATA_HOME on one workspace do not know of each other, and one may put back what a command of the other planted; start them with the same",
                 "git: a .git that a command removes is gone; commands are then refused until you say `toolhost doctor --accept-git`",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "shared memory and message queues of the same user can be reached",
@@ -217,7 +219,7 @@ fn holes(method: &Method) -> Vec<String> {
     }
     if method.cgroups.is_none() {
         holes.push(
-        "memory: a file without a name (memfd) is not counted while it is in no process's hands but on its way through a socket, nor one of a process that hides from a host that is not root (PR_SET_DUMPABLE); the kernel counts these, too, in a cgroup of the host's own: `systemd-run --user --scope -p Delegate=yes toolhost mcp`"
+        "memory: data that waits in sockets is not counted. A file without a name (memfd) is not counted while it is in no process's hands but on its way through a socket, nor one of a process that hides from a host that is not root (PR_SET_DUMPABLE); the kernel counts these, too, in a cgroup of the host's own: `systemd-run --user --scope -p Delegate=yes toolhost mcp`"
             .to_owned(),
     );
     }

@@ -9,7 +9,7 @@
 //! planted, so nothing has to be put back. A link cannot be mounted over: it is put back, as in the Landlock tier. Without mounts, in the Landlock tier, a [`snapshot`] is kept on disk before a
 //! command and put back after it by the [`guard`], which is shared by all hosts and finished by the next one.
 //!
-//! Not held: repositories that a command makes itself in subfolders; those are its own.
+//! Not held: other repositories in the workspace, such as clones side by side and those that commands make.
 
 mod around;
 mod guard;

@@ -196,7 +196,7 @@ fn refuses_folders_that_contain_each_other_the_wrong_way() {
     };
     assert_eq!(refused("source", "source"), Some(ErrorKind::Validation));
     assert_eq!(refused("source", "source/sub"), Some(ErrorKind::Validation));
-    assert_eq!(refused("source", "missing"), Some(ErrorKind::NotFound));
+    assert_eq!(refused("source", "missing"), Some(ErrorKind::Validation));
     assert_eq!(refused("source/sub", "source"), None);
 }
 
