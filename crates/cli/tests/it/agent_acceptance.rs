@@ -82,7 +82,10 @@ fn target(target_type: TargetType, id: &str, mode: Mode) -> Task {
 
 async fn opening(house: &House, task: &Task) -> Opening {
     // The envelope says which session it is for.
-    Sitting::of(house, "builder", "as_0000000000000001").opening(&script(&json!([{ "text": "x" }])), task).await.unwrap()
+    Sitting::of(house, "builder", "as_0000000000000001")
+        .opening(&script(&json!([{ "text": "x" }])), task)
+        .await
+        .unwrap()
 }
 
 fn prompt(opening: &Opening) -> String {
