@@ -55,6 +55,9 @@ pub(crate) struct Places {
     read: BTreeSet<PathBuf>,
     /// Those indexes, as absolute paths.
     indexes: BTreeSet<PathBuf>,
+    /// Files of settings that were read, wherever they are, and those that are included and not there.
+    #[serde(default)]
+    settings: BTreeSet<PathBuf>,
 }
 
 impl Places {
@@ -96,7 +99,8 @@ impl Seen {
         let inner = root.join(GIT_DIR);
         let gits = std::iter::once(inner.as_path()).chain(outer);
         let named = gits.flat_map(|git| NAMES.map(|name| git.join(name)));
-        let found = places.all.iter().map(Place::full).chain(places.indexes.iter().cloned());
+        let read = places.indexes.iter().chain(&places.settings).cloned();
+        let found = places.all.iter().map(Place::full).chain(read);
         Self(named.chain(found).map(|path| stamp(&path)).collect())
     }
 }
@@ -218,6 +222,7 @@ of_repository() { # at the folder $1; sets common, index and tree
     git_dir=${paths[0]} common=${paths[1]} index=${paths[2]} tree=${paths[3]-}
     say git "$git_dir"
     say git "$common"
+    say whole "$git_dir/config.worktree" # it may come later
     if [ -f .git ]; then
         IFS= read -r elsewhere <.git
         case "$elsewhere" in 'gitdir: '*) say git "${elsewhere#gitdir: }" ;; esac
@@ -281,7 +286,7 @@ true
 /// `home` is the person's: their own settings may name places in the workspace, too.
 pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home: &Path) -> Result<Places> {
     let mut found = BTreeSet::new();
-    let (mut read, mut indexes) = (BTreeSet::new(), BTreeSet::new());
+    let (mut read, mut indexes, mut settings) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let place = |top: &Path, path: &Path, rule| Place { top: top.to_owned(), path: path.to_owned(), rule };
     found.insert(place(root, Path::new(GIT_DIR), Rule::Git));
     if let Some((top, name)) = outer.and_then(|git| Some((git.parent()?, git.file_name()?))) {
@@ -319,6 +324,7 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
                 indexes.insert(end);
                 continue;
             }
+            "whole" => drop(settings.insert(end.clone())),
             "tree" | "home" | "include" | "unreadable" => continue,
             _ => {}
         }
@@ -339,7 +345,7 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
         let what = "the number of submodules, worktrees and files of git's configuration in the workspace".to_owned();
         return Err(Error::Limit { what, actual: places.len() as u64, limit: PLACES_MAX as u64 });
     }
-    Ok(Places { all: places, read, indexes })
+    Ok(Places { all: places, read, indexes, settings })
 }
 
 /// What git could not read, and therefore told nothing of its repository.

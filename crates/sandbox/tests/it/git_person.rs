@@ -136,6 +136,31 @@ async fn what_repositories_around_the_workspace_and_other_working_trees_obey_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_sets_around_the_workspace_or_outside_it_later_is_held_too() {
+    for choice in TIERS {
+        for person in [
+            "git config core.hooksPath sub/.husky",
+            "printf '[core]\\nhooksPath = .husky\\n' > ../outside/inc",
+            "git -C wt config --worktree core.hooksPath sub/.husky",
+        ] {
+            let furnish =
+                "mkdir sub; git config include.path ../../outside/inc; git config extensions.worktreeConfig true
+                git worktree add -q wt; mkdir wt/sub";
+            let room = Room::with(choice, |ws| prepare(ws, furnish), |config| config.root.push("."));
+            room.bash("true", Access::Write).await;
+            let set = std::process::Command::new("bash").args(["-ec", person]).current_dir(room.ws()).status();
+            assert!(set.unwrap().success(), "{person}");
+            let attack = "for d in sub . wt/sub; do mkdir -p $d/.husky; evil e; mv e/hooks/* $d/.husky; done";
+            let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+            for place in ["", "wt"] {
+                git(&room.ws().join(place), &["commit", "-q", "--allow-empty", "-m", "x"]);
+                assert!(!mark(&room.ws()).exists(), "{person} in {choice:?}, in `{place}`: {result:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_submodule_whose_name_is_no_text_stops_commands() {
     use std::os::unix::ffi::OsStrExt;
     let furnish = |ws: &Path| {
