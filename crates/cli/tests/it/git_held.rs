@@ -173,7 +173,7 @@ fn a_person_accepts_what_could_not_be_put_back() {
     assert_eq!(refused["ok"], false, "{refused}");
     let doctor = program.run(&["doctor", "--accept-git"]);
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
-    assert!(doctor.stdout.contains("forgets") && doctor.stdout.contains("git: a repository that a command makes"));
+    assert!(doctor.stdout.contains("forgets") && doctor.stdout.contains("git: repositories in the workspace"));
     assert_eq!(run()["ok"], true, "{doctor:?}");
 }
 
