@@ -34,7 +34,7 @@ impl Endings {
     }
 }
 
-/// Whether whoever started this process has it ignore a signal.
+/// Whether this process was started to ignore a signal, as `nohup` does with SIGHUP.
 fn ignores(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

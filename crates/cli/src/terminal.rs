@@ -122,7 +122,7 @@ impl Terminal {
                     AskKind::Approval => {
                         "your editor opens all arguments of the call as JSON: save others to allow the call with those"
                     }
-                    _ => "your editor opens the text: save another one to return it instead",
+                    _ => "your editor opens the text: what you save there is returned instead of it",
                 });
                 let before = match shown.kind {
                     AskKind::Approval => pretty(&shown.arguments),

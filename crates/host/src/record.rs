@@ -34,10 +34,13 @@ impl Record {
         let mut tool = clip(&call.tool, NAME_BYTES_MAX);
         redactor.redact(&mut tool);
         // PostgreSQL keeps no text with a zero character in it, and a row that cannot be kept is tried for ever.
-        let tool = tool.replace('\0', "\u{fffd}");
+        Self::of(tool.replace('\0', "\u{fffd}"), None)
+    }
+
+    fn of(tool: String, effect: Option<Effect>) -> Self {
         Self {
             tool,
-            effect: None,
+            effect,
             arguments: Value::Null,
             digest: None,
             decision: None,
@@ -72,16 +75,7 @@ impl Record {
 
     /// What a call found of a deploy that a crash had interrupted, and has mended.
     pub(crate) fn mended(call: &Call, id: CallId, mended: &[Recovered]) -> Entry {
-        let record = Self {
-            tool: MENDED.to_owned(),
-            effect: Some(Effect::Writes),
-            arguments: Value::Null,
-            digest: None,
-            decision: None,
-            trace: Trace::None,
-            started: false,
-            answer: None,
-        };
+        let record = Self::of(MENDED.to_owned(), Some(Effect::Writes));
         let mut row = record.row(Event::Finished, call, "");
         row.call_id = id;
         row.arguments = json!({ "foundBy": call.id.as_str(), "mended": mended });

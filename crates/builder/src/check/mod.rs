@@ -160,7 +160,7 @@ fn check_schemas(package: &Package, schemas: &Schemas, scope: Scope<'_>, finding
     }
 }
 
-/// What a package that was just begun has not got yet is no error of it.
+/// While a package has no workflow yet, its missing entry and agents are warnings and not errors.
 fn not_yet(package: &Package, findings: Vec<Finding>) -> Vec<Finding> {
     if !package.is_begun() {
         return findings;

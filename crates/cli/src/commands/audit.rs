@@ -41,7 +41,7 @@ enum Command {
         /// Compare with what was written earlier, an audit export or a checkpoint
         #[arg(long, value_name = "FILE")]
         against: Option<PathBuf>,
-        /// Compare with what is there of an export that was cut off or has no line `end`
+        /// Also take an export that was cut off or has no last line `end`, and compare the rows that it still has
         #[arg(long, requires = "against")]
         partial: bool,
     },

@@ -16,7 +16,7 @@ const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Why an export proves nothing of what is missing in it.
 const NOT_WHOLE: &str = "the export is not whole: rows are missing or were changed, or its last line `end` is gone. \
-                         `--partial` compares what is there";
+                         say `--partial` to compare the rows that it still has";
 
 /// Where a chain ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -262,38 +262,29 @@ impl Shelf {
         tools: &[&str],
         session: Option<&str>,
     ) -> Result<(Value, Option<(Option<i64>, String)>)> {
-        let context = self.context_of(kind, id, workflow, mode, tools, session).await;
-        // Whatever kept the context from being built is told as that, whoever noticed it.
-        context.map_err(|error| match error {
+        let built: Result<_> = async {
+            let mut tx = self.db.snapshot().await?;
+            let question = self.question(&mut tx, kind, id, workflow, session, Some(mode)).await?;
+            let index = self.index_of(&mut tx, &question).await?;
+            let Question { part, target, named, .. } = question;
+            let package = part.package();
+            let scope =
+                Scope { session_id: session, user_id: Some(self.who.user_id), project_id: Some(self.who.project_id) };
+            let request = Request { scope, ..request(package, &target, named.as_ref(), mode, tools) };
+            let envelope = envelope::build_with(&request, &index)?;
+            let id = envelope.pointer("/session_meta/workflow_id").and_then(Value::as_str).map(str::to_owned);
+            let workflow = match id {
+                Some(id) => Some((self.number_of(&mut tx, &id).await?, id)),
+                None => None,
+            };
+            Ok((envelope, workflow))
+        }
+        .await;
+        // Whatever kept the context from being built has one code, wherever it was noticed.
+        built.map_err(|error| match error {
             PackageError::Store(error) => PackageError::Store(error),
             error => PackageError::Context(Box::new(error)),
         })
-    }
-
-    async fn context_of(
-        &self,
-        kind: TargetType,
-        id: &str,
-        workflow: Option<&WorkflowName>,
-        mode: Mode,
-        tools: &[&str],
-        session: Option<&str>,
-    ) -> Result<(Value, Option<(Option<i64>, String)>)> {
-        let mut tx = self.db.snapshot().await?;
-        let question = self.question(&mut tx, kind, id, workflow, session, Some(mode)).await?;
-        let index = self.index_of(&mut tx, &question).await?;
-        let Question { part, target, named, .. } = question;
-        let package = part.package();
-        let scope =
-            Scope { session_id: session, user_id: Some(self.who.user_id), project_id: Some(self.who.project_id) };
-        let request = Request { scope, ..request(package, &target, named.as_ref(), mode, tools) };
-        let envelope = envelope::build_with(&request, &index)?;
-        let id = envelope.pointer("/session_meta/workflow_id").and_then(Value::as_str).map(str::to_owned);
-        let workflow = match id {
-            Some(id) => Some((self.number_of(&mut tx, &id).await?, id)),
-            None => None,
-        };
-        Ok((envelope, workflow))
     }
 
     /// Reads what a question about one object takes; with a mode, all that its context takes.
