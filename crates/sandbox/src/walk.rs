@@ -26,13 +26,13 @@ pub(crate) const WALK_ENTRIES_MAX: usize = 1_000_000;
 /// Most matching lines one search counts.
 pub(crate) const SEARCH_MATCHES_MAX: usize = 50_000;
 /// Most bytes of matching lines and their context on one page, unless a single one has more.
-const PAGE_BYTES_MAX: usize = 1024 * 1024;
+const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Largest ignore file that is respected.
 pub(crate) const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 /// Most bytes shown of one line.
 const LINE_BYTES_MAX: usize = 1_000;
-/// Longest line the searcher buffers.
-const SEARCH_HEAP_BYTES: usize = 4 * 1024 * 1024;
+/// Longest line that is searched. Each thread of each walk has room for one.
+const SEARCH_HEAP_BYTES: usize = 1024 * 1024;
 
 /// One walk over the workspace.
 pub(crate) struct Walk<'a> {

@@ -61,7 +61,7 @@ pub(crate) struct Output {
     /// Present when there are more matches.
     next_cursor: Option<String>,
     /// There are so many matches that not all were counted, or something was not looked at: a folder that is nested too
-    /// deep or closed, a file with too long a line.
+    /// deep or closed, a file with a line of more than 1 MiB.
     incomplete: bool,
     #[serde(skip)]
     cut: bool,
