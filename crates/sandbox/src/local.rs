@@ -691,12 +691,13 @@ impl Run {
 /// Ends when a command's tree uses more memory than it may; where it has ended, never.
 async fn memory_exceeded(root: Option<u32>, limit: u64, plan: Arc<Plan>) {
     let Some(root) = root else { return std::future::pending().await };
+    let left_before = memory::machine_memory_left();
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + WATCH_EVERY, WATCH_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
         let plan = Arc::clone(&plan);
-        let look = tokio::task::spawn_blocking(move || memory::is_too_large(root, limit, &plan.in_memory));
+        let look = tokio::task::spawn_blocking(move || memory::is_too_large(root, limit, &plan.in_memory, left_before));
         if look.await.unwrap_or(false) {
             return;
         }

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// How often the tree is looked at.
 pub(crate) const WATCH_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
-/// Where the machine itself has less than this part left, a command that uses a [`LARGE_PART`] of it is ended.
+/// Where the machine itself has less than this part left, a command is ended that uses a [`LARGE_PART`] of it, or while which
+/// so much of it was taken.
 const LOW_PART: u64 = 20;
 const LARGE_PART: u64 = 8;
 /// Without `/proc` there is no telling; a machine with less runs no agents.
@@ -55,12 +56,26 @@ pub fn machine_memory_bytes() -> u64 {
     of_container.map_or(total, |limit| limit.min(total))
 }
 
+/// What the machine has left, in bytes.
+pub(crate) fn machine_memory_left() -> u64 {
+    meminfo(&["MemAvailable:"]).unwrap_or(u64::MAX)
+}
+
+/// Whether the machine runs out although it had enough when the command began. The command may have taken it where no
+/// process shows it, such as in sockets, and the kernel would end whatever it finds.
+fn ran_short(total: u64, left_before: u64, left: u64) -> bool {
+    left < total / LOW_PART && left_before.saturating_sub(left) > total / LARGE_PART
+}
+
 /// Whether the tree of processes below `root` uses more than `limit`, or so much that the machine runs out. `private` are the
-/// folders that the fence keeps in memory.
-pub(crate) fn is_too_large(root: u32, limit: u64, private: &[PathBuf]) -> bool {
+/// folders that the fence keeps in memory, `left_before` what the machine had left when the command began.
+pub(crate) fn is_too_large(root: u32, limit: u64, private: &[PathBuf], left_before: u64) -> bool {
     let tree = tree(root);
     let rough: Used = tree.iter().map(|pid| rough(*pid)).sum();
-    let (total, left) = (machine_memory_bytes(), meminfo(&["MemAvailable:"]).unwrap_or(u64::MAX));
+    let (total, left) = (machine_memory_bytes(), machine_memory_left());
+    if ran_short(total, left_before, left) {
+        return true;
+    }
     let low = left < total / LOW_PART;
     // Its files are not larger than those of the whole machine: most of the time there is no need to look for them.
     let all_files = shared_by_all();
@@ -167,8 +182,17 @@ mod tests {
         let own = std::process::id();
         assert!(rough(own).own > 100_000);
         assert!(fair(own).unwrap().own <= rough(own).own);
-        assert!(is_too_large(own, 1000, &[]));
+        assert!(is_too_large(own, 1000, &[], 0));
         assert!(machine_memory_bytes() > 100 << 20);
+    }
+
+    #[test]
+    fn a_command_that_leaves_the_machine_nothing_is_told_from_one_that_found_it_so() {
+        let total = 1000;
+        assert!(ran_short(total, 500, 49));
+        assert!(!ran_short(total, 500, 50));
+        assert!(!ran_short(total, 174, 49), "it was nearly as short before");
+        assert!(!ran_short(total, 0, 900));
     }
 
     #[test]
