@@ -47,8 +47,8 @@ pub(crate) struct Fold {
 impl Fold {
     /// `None` where the stream is no terminal.
     pub(crate) fn of(stream: &(impl IsTerminal + AsFd)) -> Option<Self> {
-        let columns = || match rustix::termios::tcgetwinsize(stream) {
-            Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(COLUMNS_MIN),
+        let columns = || match terminal_size::terminal_size_of(stream) {
+            Some((columns, _)) if columns.0 > 0 => usize::from(columns.0).max(COLUMNS_MIN),
             _ => COLUMNS_DEFAULT,
         };
         stream.is_terminal().then(|| Self::to(columns()))

@@ -77,6 +77,7 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == toolhost_sandbox::helper::SUBCOMMAND) {
         return toolhost_sandbox::helper::main(arguments.collect());
     }
+    toolhost_sandbox::keep_little_memory();
     let typed = Typed::read();
     print::start_log();
     match run(typed) {

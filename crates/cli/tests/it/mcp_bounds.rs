@@ -9,6 +9,8 @@ use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace, until};
 use crate::room::program;
 
 const ASKING: &str = "[approvals]\nclient = true\n[[profiles.developer.rules]]\ntool = 'bash'\ndecide = 'ask'\n";
+/// What may stay of a burst: half of what an idle host may have.
+const KEPT_KIB_MAX: u64 = 12 * 1024;
 /// What a client may cost that reads nothing.
 const COST_KIB_MAX: u64 = 64 * 1024;
 
@@ -158,6 +160,9 @@ async fn after_a_burst_the_memory_goes_back() {
     workspace.write("big.txt", "0123456789abcde\n".repeat(256));
     burst(&workspace, 3000, read).await;
     workspace.write("all/match.txt", "0123456789abcde\n".repeat(60_000));
+    // Each read goes through the whole file.
+    workspace.write("large.txt", "0123456789abcde\n".repeat(130_000));
+    burst(&workspace, 300, |id| request(id, "file_read", &json!({ "path": "large.txt", "limit": 20 }))).await;
     burst(&workspace, 300, |id| request(id, "file_search", &json!({ "pattern": "0", "path": "all" }))).await;
 }
 
@@ -173,12 +178,12 @@ async fn burst(workspace: &TempWorkspace, count: usize, request: fn(usize) -> Va
     }
     // Five seconds.
     for _ in 0..500 {
-        if resident_kib(pid) * 2 <= before * 3 {
+        if resident_kib(pid) <= before + KEPT_KIB_MAX {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(resident_kib(pid) * 2 <= before * 3, "{before} KiB before, {} KiB after", resident_kib(pid));
+    assert!(resident_kib(pid) <= before + KEPT_KIB_MAX, "{before} KiB before, {} KiB after", resident_kib(pid));
 }
 
 #[tokio::test(flavor = "multi_thread")]
