@@ -22,6 +22,7 @@ use crate::digest::digest;
 use crate::error::Result as ConfigResult;
 use crate::limits::{Limiter, Limits};
 use crate::members::Membership;
+use crate::names::{Names, Told};
 use crate::profile::{Profile, Profiles};
 use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
 use crate::record::{Record, keepable};
@@ -105,6 +106,8 @@ pub struct Hooks {
     pub let_go: CancellationToken,
     /// What holds the call back before it runs; `None`: nothing but the limits of the host.
     pub pace: Option<Arc<dyn Pace>>,
+    /// How the caller's tools are spelled in what it is told.
+    pub names: Names,
 }
 
 /// Holds calls back before they run, so that a door can bound what answers its client has in hand.
@@ -127,6 +130,7 @@ impl Default for Hooks {
             hold: None,
             let_go: CancellationToken::new(),
             pace: None,
+            names: Names::default(),
         }
     }
 }
@@ -211,6 +215,8 @@ impl Gate {
         let result = passed
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
         let took = self.config.clock.monotonic().saturating_sub(began);
+        let told = self.audience(&call, &hooks);
+        let result = result.map(|success| told.success(success)).map_err(|error| told.error(error));
         let outcome = self.outcome(&call, &record, result, took, fence);
         self.note_mended(&call).await;
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
@@ -230,6 +236,12 @@ impl Gate {
     /// Whatever looks at a deploy mends what a crash had left of one, and that is a deed of its own.
     async fn note_mended(&self, call: &Call) {
         let mended = self.config.executor.deployment().map(Deployment::take_mended).unwrap_or_default();
+    /// Whom a call's outcome is for.
+    fn audience<'a>(&'a self, call: &Call, hooks: &Hooks) -> Told<'a> {
+        let profile = self.profile(&call.caller.profile).ok();
+        Told { registry: &self.config.registry, profile, kind: call.caller.kind, names: hooks.names }
+    }
+
         if mended.is_empty() {
             return;
         }
@@ -246,7 +258,8 @@ impl Gate {
             return Err(ToolError::new(ErrorKind::Limit, message).hint("wait for answers before the next call"));
         }
         // 1. Resolve
-        let resolved = self.config.registry.resolve(&call.tool)?;
+        let resolved = self.config.registry.resolve(&call.tool);
+        let resolved = resolved.ok_or_else(|| self.audience(call, hooks).unknown(&call.tool))?;
         let tool = resolved.tool;
         record.tool = tool.facts.name.to_string();
         record.effect = Some(tool.facts.effect);
@@ -369,7 +382,7 @@ impl Gate {
     ) -> Result<Success, ToolError> {
         let log = Arc::new(Logged::new(self.config.file_log.clone(), call));
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone()).logged(log);
-        let shelf = Shelf { gate: self, profile };
+        let shelf = Shelf { gate: self, profile, names: hooks.names };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
         let people = Counter { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
@@ -556,12 +569,28 @@ pub(crate) struct Shelf<'a> {
 }
 
 impl Catalog for Shelf<'_> {
+    pub(crate) names: Names,
     fn tools(&self) -> Vec<ToolSummary> {
         self.gate.tools_of(self.profile).map(Registered::summary).collect()
     }
 }
 
 fn nobody() -> toolhost_contract::Caller {
+
+    fn called(&self, tool: &str) -> Option<String> {
+        let tool = self.gate.registry().get(tool).filter(|tool| self.profile.has(&tool.facts.name))?;
+        Some(self.names.of(tool).to_owned())
+    }
+}
+
+/// How a call ended, for the log: `ok`, `pending`, or the kind of its error.
+fn word(outcome: &Outcome) -> &'static str {
+    let status = outcome.data.get("status").and_then(Value::as_str).unwrap_or_default();
+    match &outcome.error {
+        Some(error) => error.kind.as_str(),
+        None if status.starts_with("pending_") => "pending",
+        None => "ok",
+    }
     toolhost_contract::Caller {
         kind: CallerKind::Model,
         door: "none".into(),

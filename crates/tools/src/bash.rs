@@ -197,7 +197,7 @@ impl Tool for Bash {
             return Err(ToolError::new(ErrorKind::Limit, message)
                 .hint("run less at once, or let the person raise the limit (`--command-memory`)"));
         }
-        let hint = git_hint::for_command(ctx.command, &result);
+        let hint = git_hint::for_command(ctx.command, &result, &|tool| ctx.catalog.called(tool));
         let mut stderr = result.stderr.text;
         if !result.restored.is_empty() {
             stderr.push_str(&format!(

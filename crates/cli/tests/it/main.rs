@@ -56,5 +56,6 @@ mod shell_commands;
 mod state_folder;
 mod tenants;
 mod undo;
+mod told_names;
 mod unwritable_state;
 mod vocabulary;
