@@ -210,14 +210,17 @@ impl Gate {
     pub(crate) async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
         let began = self.config.clock.monotonic();
         let mut record = Record::new(&call, &self.config.redactor);
+        tracing::info!(call = %call.id, tool = record.tool, door = &*call.caller.door, "a call began");
         let fence = self.fence().await;
         let passed = AssertUnwindSafe(self.pass(&call, &hooks, fence, &mut record)).catch_unwind().await;
         let result = passed
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
-        let took = self.config.clock.monotonic().saturating_sub(began);
         let told = self.audience(&call, &hooks);
         let result = result.map(|success| told.success(success)).map_err(|error| told.error(error));
+        let took = self.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
+        let (tool, duration_ms) = (outcome.meta.tool.as_str(), outcome.meta.duration_ms);
+        tracing::info!(call = %call.id, tool, outcome = word(&outcome), duration_ms, "a call ended");
         self.note_mended(&call).await;
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
@@ -233,15 +236,15 @@ impl Gate {
         outcome
     }
 
-    /// Whatever looks at a deploy mends what a crash had left of one, and that is a deed of its own.
-    async fn note_mended(&self, call: &Call) {
-        let mended = self.config.executor.deployment().map(Deployment::take_mended).unwrap_or_default();
     /// Whom a call's outcome is for.
     fn audience<'a>(&'a self, call: &Call, hooks: &Hooks) -> Told<'a> {
         let profile = self.profile(&call.caller.profile).ok();
         Told { registry: &self.config.registry, profile, kind: call.caller.kind, names: hooks.names }
     }
 
+    /// Whatever looks at a deploy mends what a crash had left of one, and that is a deed of its own.
+    async fn note_mended(&self, call: &Call) {
+        let mended = self.config.executor.deployment().map(Deployment::take_mended).unwrap_or_default();
         if mended.is_empty() {
             return;
         }
@@ -566,16 +569,13 @@ fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> O
 pub(crate) struct Shelf<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) profile: &'a Profile,
+    pub(crate) names: Names,
 }
 
 impl Catalog for Shelf<'_> {
-    pub(crate) names: Names,
     fn tools(&self) -> Vec<ToolSummary> {
         self.gate.tools_of(self.profile).map(Registered::summary).collect()
     }
-}
-
-fn nobody() -> toolhost_contract::Caller {
 
     fn called(&self, tool: &str) -> Option<String> {
         let tool = self.gate.registry().get(tool).filter(|tool| self.profile.has(&tool.facts.name))?;
@@ -591,6 +591,9 @@ fn word(outcome: &Outcome) -> &'static str {
         None if status.starts_with("pending_") => "pending",
         None => "ok",
     }
+}
+
+fn nobody() -> toolhost_contract::Caller {
     toolhost_contract::Caller {
         kind: CallerKind::Model,
         door: "none".into(),
