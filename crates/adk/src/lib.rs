@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, RandomIds, Scope};
-use toolhost_host::{Gate, Hooks};
+use toolhost_host::{Gate, Hooks, Names};
 
 /// Where these calls come from, for the audit.
 const DOOR: &str = "adk";
@@ -136,7 +136,7 @@ impl Tool for Hosted {
         let _gone = cancel.clone().drop_guard();
         let (queue, mut notes) = mpsc::channel(NOTES_MAX);
         let progress = Arc::new(Notes { queue });
-        let running = gate.call(call, Hooks { cancel, progress, ..Hooks::default() });
+        let running = gate.call(call, Hooks { cancel, progress, names: Names::Wire, ..Hooks::default() });
         tokio::pin!(running);
         let outcome = loop {
             tokio::select! {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
     AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Outcome, ProgressSink, Scope, Silent, Trace,
 };
-use toolhost_host::{Decide, Error, Gate, Hooks, Made, Presenter, Registered};
+use toolhost_host::{Decide, Error, Gate, Hooks, Made, Names, Presenter, Registered};
 
 use crate::model::ToolSpec;
 
@@ -174,6 +174,7 @@ impl ToolHost {
             presenter: self.presenter.clone(),
             hold: self.hold,
             let_go: ends.let_go.clone(),
+            names: Names::Wire,
             ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await
@@ -186,6 +187,7 @@ impl ToolHost {
             presenter: self.presenter.clone(),
             hold: Some(PATIENCE),
             let_go: ends.let_go.clone(),
+            names: Names::Wire,
             ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await

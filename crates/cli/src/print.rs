@@ -183,10 +183,11 @@ impl toolhost_contract::ProgressSink for Running {
     }
 }
 
-/// Logs to standard error; `TOOLHOST_LOG` sets the level, `warn` otherwise.
+/// Logs to standard error; `TOOLHOST_LOG` sets the level, `warn` otherwise. The library that reads MCP is silent unless it
+/// is named.
 pub(crate) fn start_log() {
-    let level = std::env::var("TOOLHOST_LOG").unwrap_or_else(|_| "warn,rmcp=error".to_owned());
-    let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_default();
+    let level = std::env::var("TOOLHOST_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let filter = tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level}")).unwrap_or_default();
     // Only a second call could fail, and there is one.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
 }

@@ -58,6 +58,11 @@ impl ProgressSink for Silent {
 pub trait Catalog: Send + Sync {
     /// In the registry's order.
     fn tools(&self) -> Vec<ToolSummary>;
+
+    /// How the caller calls a tool, by its canonical name; `None` if it does not have it.
+    fn called(&self, tool: &str) -> Option<String> {
+        self.tools().into_iter().map(|summary| summary.name).find(|name| name == tool)
+    }
 }
 
 /// A tool as a caller sees it.

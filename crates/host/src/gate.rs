@@ -22,6 +22,7 @@ use crate::digest::digest;
 use crate::error::Result as ConfigResult;
 use crate::limits::{Limiter, Limits};
 use crate::members::Membership;
+use crate::names::{Names, Told};
 use crate::profile::{Profile, Profiles};
 use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
 use crate::record::{Record, keepable};
@@ -105,6 +106,8 @@ pub struct Hooks {
     pub let_go: CancellationToken,
     /// What holds the call back before it runs; `None`: nothing but the limits of the host.
     pub pace: Option<Arc<dyn Pace>>,
+    /// How the caller's tools are spelled in what it is told.
+    pub names: Names,
 }
 
 /// Holds calls back before they run, so that a door can bound what answers its client has in hand.
@@ -127,6 +130,7 @@ impl Default for Hooks {
             hold: None,
             let_go: CancellationToken::new(),
             pace: None,
+            names: Names::default(),
         }
     }
 }
@@ -206,12 +210,17 @@ impl Gate {
     pub(crate) async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
         let began = self.config.clock.monotonic();
         let mut record = Record::new(&call, &self.config.redactor);
+        tracing::info!(call = %call.id, tool = record.tool, door = &*call.caller.door, "a call began");
         let fence = self.fence().await;
         let passed = AssertUnwindSafe(self.pass(&call, &hooks, fence, &mut record)).catch_unwind().await;
         let result = passed
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
+        let told = self.audience(&call, &hooks);
+        let result = result.map(|success| told.success(success)).map_err(|error| told.error(error));
         let took = self.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
+        let (tool, duration_ms) = (outcome.meta.tool.as_str(), outcome.meta.duration_ms);
+        tracing::info!(call = %call.id, tool, outcome = word(&outcome), duration_ms, "a call ended");
         self.note_mended(&call).await;
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
@@ -225,6 +234,12 @@ impl Gate {
             tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
         }
         outcome
+    }
+
+    /// Whom a call's outcome is for.
+    fn audience<'a>(&'a self, call: &Call, hooks: &Hooks) -> Told<'a> {
+        let profile = self.profile(&call.caller.profile).ok();
+        Told { registry: &self.config.registry, profile, kind: call.caller.kind, names: hooks.names }
     }
 
     /// Whatever looks at a deploy mends what a crash had left of one, and that is a deed of its own.
@@ -246,7 +261,8 @@ impl Gate {
             return Err(ToolError::new(ErrorKind::Limit, message).hint("wait for answers before the next call"));
         }
         // 1. Resolve
-        let resolved = self.config.registry.resolve(&call.tool)?;
+        let resolved = self.config.registry.resolve(&call.tool);
+        let resolved = resolved.ok_or_else(|| self.audience(call, hooks).unknown(&call.tool))?;
         let tool = resolved.tool;
         record.tool = tool.facts.name.to_string();
         record.effect = Some(tool.facts.effect);
@@ -369,7 +385,7 @@ impl Gate {
     ) -> Result<Success, ToolError> {
         let log = Arc::new(Logged::new(self.config.file_log.clone(), call));
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone()).logged(log);
-        let shelf = Shelf { gate: self, profile };
+        let shelf = Shelf { gate: self, profile, names: hooks.names };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
         let people = Counter { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
@@ -553,11 +569,27 @@ fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> O
 pub(crate) struct Shelf<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) profile: &'a Profile,
+    pub(crate) names: Names,
 }
 
 impl Catalog for Shelf<'_> {
     fn tools(&self) -> Vec<ToolSummary> {
         self.gate.tools_of(self.profile).map(Registered::summary).collect()
+    }
+
+    fn called(&self, tool: &str) -> Option<String> {
+        let tool = self.gate.registry().get(tool).filter(|tool| self.profile.has(&tool.facts.name))?;
+        Some(self.names.of(tool).to_owned())
+    }
+}
+
+/// How a call ended, for the log: `ok`, `pending`, or the kind of its error.
+fn word(outcome: &Outcome) -> &'static str {
+    let status = outcome.data.get("status").and_then(Value::as_str).unwrap_or_default();
+    match &outcome.error {
+        Some(error) => error.kind.as_str(),
+        None if status.starts_with("pending_") => "pending",
+        None => "ok",
     }
 }
 

@@ -10,6 +10,7 @@ mod error;
 mod gate;
 mod limits;
 mod members;
+mod names;
 mod policy;
 mod profile;
 mod queue;
@@ -27,6 +28,7 @@ pub use error::{Error, Result};
 pub use gate::{Asking, Gate, GateConfig, Hooks, Pace};
 pub use limits::{CallLimits, Limits};
 pub use members::{Members, Membership};
+pub use names::Names;
 pub use policy::{Decide, Rule, Verdict};
 pub use profile::{Profile, Profiles};
 pub use queue::{

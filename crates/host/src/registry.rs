@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
 use serde_json::Value;
-use toolhost_contract::{Alias, AnyTool, ErrorCode, ErrorKind, Facts, ToolError, ToolSummary};
+use toolhost_contract::{Alias, AnyTool, Facts, ToolError, ToolSummary};
 use toolhost_sandbox::{Glob, GlobStyle};
 
 use crate::error::{Error, Result};
@@ -15,6 +15,12 @@ use crate::validate::validate;
 const SUGGESTIONS_MAX: usize = 3;
 /// How alike two names must be to be suggested (Jaro-Winkler, 0 to 1).
 const SIMILARITY_MIN: f64 = 0.75;
+/// How much of two names' words must be the same, where their letters are not.
+const WORDS_MIN: f64 = 0.5;
+/// How much less alike than the best one a tool may be to be suggested beside it.
+const FURTHER_OFF_MAX: f64 = 0.05;
+/// Comparing is quadratic; nobody's tool has a longer name.
+const NAME_COMPARED_MAX: usize = 200;
 
 /// All tools, in a fixed order, by all their names.
 pub struct Registry {
@@ -114,12 +120,10 @@ impl Registry {
     }
 
     /// Step 1 of the gate.
-    pub(crate) fn resolve(&self, name: &str) -> std::result::Result<Resolved<'_>, ToolError> {
-        let Some(named) = self.names.get(name) else {
-            return Err(self.unknown(name));
-        };
+    pub(crate) fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
+        let named = self.names.get(name)?;
         let tool = &self.tools[named.tool];
-        Ok(Resolved { tool, alias: named.alias.map(|n| &tool.facts.aliases[n]) })
+        Some(Resolved { tool, alias: named.alias.map(|n| &tool.facts.aliases[n]) })
     }
 
     /// The tool behind any of its names.
@@ -141,17 +145,6 @@ impl Registry {
             return Err(Unmatched::None { pattern: pattern.to_owned(), hint: did_you_mean(pattern, names) });
         }
         Ok(found.into_iter().map(|at| &self.tools[at]).collect())
-    }
-
-    fn unknown(&self, name: &str) -> ToolError {
-        let shown: String = name.chars().take(80).collect();
-        let error =
-            ToolError::new(ErrorKind::NotFound, format!("there is no tool `{shown}`")).code(ErrorCode::ToolNotAllowed);
-        let near = nearest(name, self.names.keys().map(String::as_str));
-        if near.is_empty() {
-            return error.hint("`tool.list` shows the tools you have");
-        }
-        error.hint(format!("did you mean {}?", or_list(&near)))
     }
 }
 
@@ -201,8 +194,7 @@ fn check_name(name: &str) -> Result<()> {
 
 /// The names most like `name`, best first.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    // Comparing is quadratic; nobody's tool has a name this long.
-    if name.len() > 200 {
+    if name.len() > NAME_COMPARED_MAX {
         return Vec::new();
     }
     let name = name.to_lowercase();
@@ -212,6 +204,41 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> V
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     scored.into_iter().take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate).collect()
+}
+
+/// The tools that a name may stand for, best first, by any of their names: one that is written almost like it, or that
+/// has half of its words, such as `ask_user` and `human_ask`. Those that are clearly less like it are left out.
+pub(crate) fn nearest_tools<'a>(name: &str, tools: impl Iterator<Item = &'a Registered>) -> Vec<&'a Registered> {
+    if name.len() > NAME_COMPARED_MAX {
+        return Vec::new();
+    }
+    let name = name.to_lowercase();
+    let likeness = |candidate: &str| {
+        let words = shared_words(&name, candidate);
+        let by_words = if words < WORDS_MIN { 0.0 } else { SIMILARITY_MIN + words * (1.0 - SIMILARITY_MIN) };
+        strsim::jaro_winkler(&name, candidate).max(by_words)
+    };
+    let best_of = |tool: &Registered| {
+        let aliases = tool.facts.aliases.iter().map(|alias| alias.name);
+        let names = aliases.chain([&*tool.facts.name, tool.wire_name.as_str()]);
+        names.map(likeness).fold(0.0, f64::max)
+    };
+    let mut scored: Vec<(f64, &Registered)> = tools.map(|tool| (best_of(tool), tool)).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let least = scored.first().map_or(1.0, |best| best.0 - FURTHER_OFF_MAX).max(SIMILARITY_MIN);
+    scored.into_iter().filter(|(score, _)| *score >= least).take(SUGGESTIONS_MAX).map(|(_, tool)| tool).collect()
+}
+
+/// The part of the longer name's words that both have.
+fn shared_words(one: &str, other: &str) -> f64 {
+    let words = |name: &str| -> BTreeSet<String> {
+        name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let (one, other) = (words(one), words(other));
+    let longer = one.len().max(other.len()).max(1);
+    #[expect(clippy::cast_precision_loss, reason = "a name has a handful of words")]
+    let part = one.intersection(&other).count() as f64 / longer as f64;
+    part
 }
 
 /// `; did you mean …?` for a name that is none, or nothing if none is like it.

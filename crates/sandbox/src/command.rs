@@ -87,6 +87,8 @@ pub struct CommandResult {
     pub output_limit_reached: bool,
     /// The command used more memory than this limit, in bytes, or so much that the machine ran out, and was ended for it.
     pub memory_limit_reached: Option<u64>,
+    /// Programs that were ended because they waited for a terminal, which no command has.
+    pub waited_for_terminal: Vec<String>,
     pub duration: Duration,
     /// The fence this very command ran in.
     pub tier: Tier,

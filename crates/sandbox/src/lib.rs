@@ -27,6 +27,7 @@ mod proxy;
 mod remover;
 mod shell;
 mod spawner;
+mod terminal;
 mod text;
 mod walk;
 

@@ -1,5 +1,6 @@
 //! This machine as the workspace.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,7 @@ use crate::output::{Capture, Captured};
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
 use crate::proxy::Proxy;
 use crate::spawner::{Spawner, Started};
+use crate::terminal::Waiters;
 use crate::walk::Walk;
 
 /// How long after a command's end its streams are still read: a daemon may hold them open forever.
@@ -557,6 +559,7 @@ pub(crate) async fn run_in(
         stderr,
         timed_out: matches!(outcome, End::TimedOut),
         output_limit_reached: matches!(outcome, End::TooMuchOutput),
+        waited_for_terminal: std::mem::take(&mut lock(&run.waiters).ended),
         memory_limit_reached: matches!(outcome, End::TooMuchMemory).then_some(room.config.limits.memory_bytes),
         duration: began.elapsed(),
         tier: method.tier,
@@ -602,14 +605,20 @@ struct Run {
     plan: Arc<Plan>,
     stdout: Stream,
     stderr: Stream,
+    /// The pipes of both, by their inodes.
+    outputs: Vec<u64>,
+    /// Processes that wait for a terminal.
+    waiters: Arc<std::sync::Mutex<Waiters>>,
     status: Option<i32>,
 }
 
 impl Run {
     fn new(mut started: Started, plan: Arc<Plan>, end_bytes: usize) -> Self {
-        let stdout = Stream::drain(started.child.stdout.take(), end_bytes);
-        let stderr = Stream::drain(started.child.stderr.take(), end_bytes);
-        Self { started, plan, stdout, stderr, status: None }
+        let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
+        let streams = stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd));
+        let outputs = streams.filter_map(|stream| Some(rustix::fs::fstat(stream).ok()?.st_ino)).collect();
+        let (stdout, stderr) = (Stream::drain(stdout, end_bytes), Stream::drain(stderr, end_bytes));
+        Self { started, plan, stdout, stderr, outputs, waiters: Arc::default(), status: None }
     }
 
     /// Waits for the end of the command, or brings it about.
@@ -628,7 +637,8 @@ impl Run {
         tick.tick().await;
         // The sum is not as exact as the kernel's: where that holds the limit, only the machine's memory is looked at.
         let limit = if self.plan.cgroup.is_some() { u64::MAX } else { limits.memory_bytes };
-        let too_large = memory_exceeded(self.started.child.id(), limit, Arc::clone(&self.plan));
+        let waiting = (self.outputs.clone(), Arc::clone(&self.waiters));
+        let too_large = memory_exceeded(self.started.child.id(), limit, Arc::clone(&self.plan), waiting);
         tokio::pin!(too_large);
         let end = loop {
             tokio::select! {
@@ -688,16 +698,25 @@ impl Run {
     }
 }
 
-/// Ends when a command's tree uses more memory than it may; where it has ended, never.
-async fn memory_exceeded(root: Option<u32>, limit: u64, plan: Arc<Plan>) {
+/// Ends when a command's tree uses more memory than it may; where it has ended, never. Meanwhile it ends what waits for a
+/// terminal in that tree.
+async fn memory_exceeded(
+    root: Option<u32>,
+    limit: u64,
+    plan: Arc<Plan>,
+    (outputs, waiters): (Vec<u64>, Arc<std::sync::Mutex<Waiters>>),
+) {
     let Some(root) = root else { return std::future::pending().await };
     let left_before = memory::machine_memory_left();
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + WATCH_EVERY, WATCH_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        let plan = Arc::clone(&plan);
-        let look = tokio::task::spawn_blocking(move || memory::is_too_large(root, limit, &plan.in_memory, left_before));
+        let (plan, outputs, waiters) = (Arc::clone(&plan), outputs.clone(), Arc::clone(&waiters));
+        let look = tokio::task::spawn_blocking(move || {
+            lock(&waiters).look(root, &outputs);
+            memory::is_too_large(root, limit, &plan.in_memory, left_before)
+        });
         if look.await.unwrap_or(false) {
             return;
         }

@@ -98,7 +98,7 @@ fn shared_by_all() -> u64 {
 }
 
 /// A process and all that come from it. In a fence even a daemon has an ancestor in it.
-fn tree(root: u32) -> Vec<u32> {
+pub(crate) fn tree(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
     while let Some(pid) = found.get(next).copied()

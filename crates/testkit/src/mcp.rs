@@ -42,8 +42,13 @@ pub struct McpProcess {
 impl McpProcess {
     /// Starts `mcp` with these further arguments; says nothing yet.
     pub fn start(program: &Program, arguments: &[&str], era: Era) -> Self {
+        Self::start_logging(program, arguments, era, Stdio::null())
+    }
+
+    /// As [`McpProcess::start`], with somewhere for its log.
+    pub fn start_logging(program: &Program, arguments: &[&str], era: Era, log: Stdio) -> Self {
         let mut command = tokio::process::Command::from(program.command(&[&["mcp"], arguments].concat()));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().map(BufReader::new);

@@ -13,6 +13,8 @@ use toolhost_sandbox::{Access, Analyzed, Command, RefChange, WsPath};
 use crate::{git_hint, interactive};
 
 const TIMEOUT_MS_DEFAULT: u64 = 30_000;
+/// Most programs named that waited for a terminal.
+const WAITED_MAX: usize = 5;
 /// Most changed references listed.
 const CHANGED_MAX: usize = 50;
 
@@ -195,7 +197,7 @@ impl Tool for Bash {
             return Err(ToolError::new(ErrorKind::Limit, message)
                 .hint("run less at once, or let the person raise the limit (`--command-memory`)"));
         }
-        let hint = git_hint::for_command(ctx.command, &result);
+        let hint = git_hint::for_command(ctx.command, &result, &|tool| ctx.catalog.called(tool));
         let mut stderr = result.stderr.text;
         if !result.restored.is_empty() {
             stderr.push_str(&format!(
@@ -203,7 +205,8 @@ impl Tool for Bash {
                 result.restored.join(", ")
             ));
         }
-        for note in hint.into_iter().chain(changed_note(&result.refs_changed)) {
+        let waited = waited_note(&result.waited_for_terminal);
+        for note in hint.into_iter().chain(waited).chain(changed_note(&result.refs_changed)) {
             if !stderr.is_empty() && !stderr.ends_with('\n') {
                 stderr.push('\n');
             }
@@ -227,6 +230,16 @@ impl Tool for Bash {
 
 fn not_told(why: &str) -> String {
     format!("  what it runs cannot be told ({why}): read it as it stands\n")
+}
+
+/// What is added to the answer where a program of the command waited for somebody to type.
+fn waited_note(programs: &[String]) -> Option<String> {
+    let mut programs = programs.to_vec();
+    programs.sort_unstable();
+    programs.dedup();
+    let names: Vec<String> = programs.iter().take(WAITED_MAX).map(|name| format!("`{name}`")).collect();
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| format!("{names} waited for a terminal and was ended: a command has none"))
 }
 
 /// What is added to the answer where the command, or something beside it, moved a branch.

@@ -6,21 +6,24 @@
 use toolhost_sandbox::{Analyzed, CommandResult, SimpleCommand, Tier};
 
 /// All tools that write the repository.
-const WRITERS: &str = "git.commit, git.branch, git.switch, git.restore, git.stash or git.init";
+const WRITERS: [&str; 6] = ["git.commit", "git.branch", "git.switch", "git.restore", "git.stash", "git.init"];
+
+/// How the caller calls a tool, by its canonical name; `None` if it does not have it.
+type Called<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What to add to the answer of a command; nothing if no git command that writes has failed.
 ///
 /// A command line fails for many reasons, and git itself has many words for each. So a failed command line that contains
 /// a writing git command gets the hint whatever git said. Where the exit code hides the failure (`git commit || true`), or
 /// the command line is not analyzable, git's own error lines decide.
-pub(crate) fn for_command(command: Option<&Analyzed>, result: &CommandResult) -> Option<String> {
+pub(crate) fn for_command(command: Option<&Analyzed>, result: &CommandResult, called: Called<'_>) -> Option<String> {
     if result.tier == Tier::Off {
         return None;
     }
-    hint_for(command, result.exit_code != 0, &[&result.stderr.text, &result.stdout.text])
+    hint_for(command, result.exit_code != 0, &[&result.stderr.text, &result.stdout.text], called)
 }
 
-fn hint_for(command: Option<&Analyzed>, failed: bool, said: &[&str]) -> Option<String> {
+fn hint_for(command: Option<&Analyzed>, failed: bool, said: &[&str], called: Called<'_>) -> Option<String> {
     let refused = said.iter().flat_map(|text| text.lines()).find_map(refusal);
     let why = refused.or(failed.then_some("git commands that write are tools here"))?;
     let commands = match command {
@@ -31,15 +34,35 @@ fn hint_for(command: Option<&Analyzed>, failed: bool, said: &[&str]) -> Option<S
     for (verb, tool) in
         commands.iter().filter_map(of_git).filter_map(|(verb, rest)| Some((verb, tool_for(verb, &rest)?)))
     {
-        let line = format!("`git {verb}` is {tool}");
+        let tool = spelled(tool, called);
+        let line = format!("`git {verb}` is {}", tool.as_deref().unwrap_or("for the person: ask them"));
         if !tools.contains(&line) {
             tools.push(line);
         }
     }
     match (tools.is_empty(), refused) {
         (false, _) => Some(format!("{why}: {}", tools.join("; "))),
-        (true, Some(why)) => Some(format!("{why}: use {WRITERS}, or ask the person")),
+        (true, Some(why)) => Some(format!("{why}: {}ask the person", writers(called))),
         (true, None) => None,
+    }
+}
+
+/// A text with each tool in it as the caller calls it; `None` if it does not have one of them.
+fn spelled(text: &str, called: Called<'_>) -> Option<String> {
+    let word = |word: &str| match word.trim_end_matches(',') {
+        tool if tool.starts_with("git.") => Some(format!("{}{}", called(tool)?, &word[tool.len()..])),
+        _ => Some(word.to_owned()),
+    };
+    text.split(' ').map(word).collect::<Option<Vec<String>>>().map(|words| words.join(" "))
+}
+
+/// `use git.commit or git.branch, or `: those that the caller has.
+fn writers(called: Called<'_>) -> String {
+    let mut names: Vec<String> = WRITERS.iter().filter_map(|tool| called(tool)).collect();
+    match (names.pop(), names.join(", ")) {
+        (None, _) => String::new(),
+        (Some(last), rest) if rest.is_empty() => format!("use {last}, or "),
+        (Some(last), rest) => format!("use {rest} or {last}, or "),
     }
 }
 
@@ -138,7 +161,24 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "no call is under way")]
     fn hint(command: &str, failed: bool, said: &[&str]) -> Option<String> {
-        hint_for(Some(&toolhost_sandbox::analyze(command)), failed, said)
+        hint_for(Some(&toolhost_sandbox::analyze(command)), failed, said, &|tool| Some(tool.to_owned()))
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "no call is under way")]
+    fn a_hint_names_the_tools_that_the_caller_has_as_it_calls_them() {
+        let check = |command: &str, called: Called<'_>, expected: &str| {
+            let hint = hint_for(Some(&toolhost_sandbox::analyze(command)), true, &[READ_ONLY], called);
+            assert_eq!(hint.unwrap(), format!(".git is read-only for commands: {expected}"));
+        };
+        let wire = |tool: &str| Some(tool.replace('.', "_"));
+        check("git checkout x", &wire, "`git checkout` is git_switch for a branch, git_restore for files");
+        check("git add x", &wire, "`git add` is git_commit, which stages as well; first change the files themselves");
+        let all = "use git_commit, git_branch, git_switch, git_restore, git_stash or git_init, or ask the person";
+        check("make", &wire, all);
+        check("git add x", &|_| None, "`git add` is for the person: ask them");
+        check("make", &|_| None, "ask the person");
+        check("make", &|tool| (tool == "git.init").then(|| tool.to_owned()), "use git.init, or ask the person");
     }
 
     const READ_ONLY: &str = "fatal: Unable to create './.git/index.lock': Read-only file system\n";

@@ -1,7 +1,8 @@
 //! Programs that wait for a person, and the way to do it without one.
 //!
-//! The command's simple commands are looked at, never its text: `echo vim` and `npx vitest run` are fine. What is not
-//! analyzable is let through: it waits until its time is over.
+//! The command's simple commands are looked at, and those that they run in their turn (`env vim`, `bash -c 'vim x'`), never
+//! its text: `echo vim` and `npx vitest run` are fine. What is not analyzable is let through: it finds no terminal, and
+//! what would wait for one all the same is ended by the sandbox.
 
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_sandbox::{Analyzed, SimpleCommand, Word};
@@ -17,13 +18,18 @@ const SHELLS: &[&str] = &[
 /// Refuses a command of which some part would wait for somebody to type.
 pub(crate) fn check(command: Option<&Analyzed>, has_stdin: bool) -> Result<(), ToolError> {
     let Some(Analyzed::Commands(commands)) = command else { return Ok(()) };
-    match commands.iter().find_map(|simple| advice(simple, has_stdin).map(|hint| (simple, hint))) {
+    match commands.iter().find_map(|simple| waiting(simple, has_stdin)) {
         None => Ok(()),
-        Some((simple, hint)) => {
-            let program = simple.words.first().map_or("", |word| word.text.as_str());
+        Some((program, hint)) => {
             Err(ToolError::new(ErrorKind::Validation, format!("`{program}` waits for a person here")).hint(hint))
         }
     }
+}
+
+/// The program that would wait, in a command or in one that it runs, and what to do instead.
+fn waiting(simple: &SimpleCommand, has_stdin: bool) -> Option<(&str, &'static str)> {
+    let own = advice(simple, has_stdin).and_then(|hint| Some((simple.words.first()?.text.as_str(), hint)));
+    own.or_else(|| simple.handed.iter().find_map(|inner| waiting(inner, has_stdin)))
 }
 
 fn advice(simple: &SimpleCommand, has_stdin: bool) -> Option<&'static str> {
@@ -99,6 +105,29 @@ mod tests {
             "cd x && nano y",
             "top",
             "/usr/bin/vim",
+            "env vim a.txt",
+            "env -u HOME TERM=xterm /usr/bin/vim a.txt",
+            "/usr/bin/env -i vim",
+            "bash -c vim",
+            "bash -c 'vim a.txt'",
+            "bash -lc 'cd x && less y'",
+            "bash -euo pipefail -c 'vim x'",
+            "/bin/sh -e -c \"nano y\"",
+            "sudo vim /etc/hosts",
+            "sudo -u root env EDITOR=vi vim x",
+            "nohup top",
+            "nohup vim x &",
+            "timeout 5 vim x",
+            "timeout -k 1 -s KILL 5s less x",
+            "ls | xargs vim",
+            "find . | xargs -n 1 -I{} less {}",
+            "nice -n 5 setsid vim",
+            "env bash -c 'timeout 9 python3'",
+            "script -qc 'vim x' /dev/null",
+            "env python3",
+            "timeout 3 ssh host",
+            "for f in a b; do env vim $f; done",
+            "if env vim x; then :; fi",
         ] {
             assert!(check(no, false).is_err(), "{no}");
         }
@@ -127,6 +156,18 @@ mod tests {
             "cat serve/dashboard.log | tee x",
             "node -e 1",
             "ls -la | wc -l",
+            "env FOO=1 npx vitest run",
+            "env -u vim ls",
+            "timeout 5 python3 script.py",
+            "echo 1 | env python3",
+            "echo x | xargs python3",
+            "ls | xargs -I vim echo vim",
+            "bash script.sh -c vim",
+            "bash -c 'echo vim'",
+            "sudo cat vim",
+            "nohup ./server &",
+            "timeout 5 bash -c 'python3 < x.py'",
+            "env env env env env env env env env env vim",
         ] {
             assert!(check(yes, false).is_ok(), "{yes}");
         }

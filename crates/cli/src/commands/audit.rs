@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use toolhost_contract::SystemClock;
+use toolhost_contract::{SystemClock, visible_json};
 use toolhost_store::{Filter, Project, Reader, Role, Row};
 
 use super::checkpoint::{self, Checkpoint, End};
@@ -19,6 +20,9 @@ use crate::wire::{self, Need};
 
 /// Rows read at once for an export.
 const EXPORT_PAGE_ROWS: i64 = 1000;
+
+/// How often `follow` looks for new rows.
+const FOLLOW_EVERY: Duration = Duration::from_millis(300);
 
 /// Read the audit: what was called, decided and done
 #[derive(clap::Args)]
@@ -31,6 +35,8 @@ pub(crate) struct Args {
 enum Command {
     /// Show the last rows
     Show(Show),
+    /// Show the last rows, then each new one as it is written, until Ctrl-C
+    Follow(Follow),
     /// Follow the hash chain and name every row that was changed or is missing
     ///
     /// By itself the chain cannot tell what somebody did who may write the database: a chain that was rebuilt with all its
@@ -57,6 +63,22 @@ enum Command {
         #[arg(long, short)]
         output: Option<PathBuf>,
     },
+}
+
+#[derive(clap::Args)]
+struct Follow {
+    /// How many of the last rows to begin with
+    #[arg(long, short = 'n', default_value_t = 10)]
+    limit: i64,
+    /// Only this tool
+    #[arg(long)]
+    tool: Option<String>,
+    /// Only this session
+    #[arg(long)]
+    session: Option<String>,
+    /// Only calls that failed or whose end is unknown
+    #[arg(long)]
+    failed: bool,
 }
 
 #[derive(clap::Args)]
@@ -88,6 +110,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let reader = store.reader();
     let code = match args.command {
         Command::Show(show) => self::show(&reader, project.id, show, settings.json).await,
+        Command::Follow(follow) => self::follow(&reader, project.id, follow, settings.json).await,
         Command::Verify { against, partial } => {
             let former = |path: PathBuf| checkpoint::former(&path, &project.name, &resolved.audit_key, partial);
             let former = against.map(former).transpose();
@@ -119,6 +142,40 @@ async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::
         if json { print::json_line(&whole(&row))? } else { print::line(one_line(&row)) }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints rows as they come, until a signal or the end of whoever reads them.
+async fn follow(reader: &Reader, project: i64, follow: Follow, json: bool) -> anyhow::Result<ExitCode> {
+    let ended = crate::signals::ended_by_signal();
+    let mut filter = Filter {
+        tool: follow.tool,
+        session: follow.session,
+        failed_only: follow.failed,
+        limit: follow.limit,
+        last: true,
+        ..Filter::default()
+    };
+    if follow.limit <= 0 {
+        filter = Filter { after_seq: reader.audit_end(project).await?, limit: EXPORT_PAGE_ROWS, last: false, ..filter };
+    }
+    loop {
+        let rows = reader.audit(project, &filter).await?;
+        for row in &rows {
+            let line = if json { visible_json(&whole(row).to_string()) } else { one_line(row) };
+            match print::whole(line) {
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+                printed => printed?,
+            }
+        }
+        let is_full = !filter.last && i64::try_from(rows.len()).is_ok_and(|count| count == filter.limit);
+        filter.after_seq = rows.last().map_or(filter.after_seq, |row| row.seq);
+        (filter.last, filter.limit) = (false, EXPORT_PAGE_ROWS);
+        let pause = if is_full { Duration::ZERO } else { FOLLOW_EVERY };
+        tokio::select! {
+            () = ended.cancelled() => return Ok(ExitCode::SUCCESS),
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
 }
 
 /// A row with its hashes, as an export holds it.

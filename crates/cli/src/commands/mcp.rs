@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use toolhost_contract::{IdSource, RandomIds};
+use toolhost_host::Names;
 use toolhost_sandbox::Access;
-use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, Names, serve_stdio};
+use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, serve_stdio};
 
 use crate::settings::{CALLS_MAX, Settings};
 use crate::wire;

@@ -25,6 +25,12 @@ const TASK: &States = &[
     ("completed", &["in_progress", "completed"], &[]),
     ("blocked", &["in_progress", "blocked"], &["in_progress"]),
 ];
+const FEATURE: &States = &[
+    ("pending", &[], &["in_progress"]),
+    ("in_progress", &["in_progress"], &["completed", "blocked"]),
+    ("completed", &["in_progress", "completed"], &["in_progress"]),
+    ("blocked", &["in_progress", "blocked"], &["in_progress"]),
+];
 const ITERATION: &States = &[
     ("draft", &[], &["running"]),
     ("running", &["running"], &["paused", "completed", "failed"]),
@@ -45,7 +51,7 @@ struct Mover {
     states: &'static States,
 }
 
-const MOVERS: [Mover; 3] = [
+const MOVERS: [Mover; 4] = [
     Mover {
         tool: "ticket.update_state",
         id: "ticketId",
@@ -63,6 +69,14 @@ const MOVERS: [Mover; 3] = [
         states: TASK,
     },
     Mover {
+        tool: "feature.update_status",
+        id: "id",
+        to: "newStatus",
+        state: "status",
+        expected: Some("expectedStatus"),
+        states: FEATURE,
+    },
+    Mover {
         tool: "iteration.update_status",
         id: "id",
         to: "newStatus",
@@ -74,7 +88,7 @@ const MOVERS: [Mover; 3] = [
 
 impl Mover {
     async fn go(&self, house: &House, id: &str, to: &str) -> Outcome {
-        house.call(self.tool, json!({ (self.id): id, (self.to): to })).await
+        house.call(self.tool, json!({ (self.id): id, (self.to): to, "why": format!("to {to}") })).await
     }
 
     /// A new record, walked to a state.
@@ -82,6 +96,7 @@ impl Mover {
         let id = match self.id {
             "ticketId" => made(house, "ticket.create", json!({ "title": "x" })).await,
             _ if self.tool.starts_with("task") => task(house, &[]).await,
+            _ if self.tool.starts_with("feature") => made(house, "feature.add", a_feature()).await,
             _ => made(house, "iteration.create", json!({ "title": "x" })).await,
         };
         for step in way {
@@ -97,11 +112,13 @@ async fn made(house: &House, tool: &str, arguments: Value) -> String {
     house.data(tool, arguments).await["id"].as_str().unwrap().to_owned()
 }
 
+fn a_feature() -> Value {
+    json!({ "name": "f", "description": "", "requirementIds": [], "completionCriteria": [], "iteration": 0 })
+}
+
 /// A feature and a component that tasks can be made for.
 async fn plan(house: &House) {
-    house
-        .data("feature.add", json!({ "name": "f", "description": "", "requirementIds": [], "completionCriteria": [] }))
-        .await;
+    house.data("feature.add", a_feature()).await;
     let component = json!({ "name": "c", "componentType": "other", "responsibilities": ["x"], "technology": "" });
     house.data("component.add", component).await;
 }

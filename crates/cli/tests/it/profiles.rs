@@ -39,7 +39,8 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         "tool.describe",
         "tool.list",
     ];
-    let mut reviewing = [&reading[..], &["ticket.update_state"]].concat();
+    let asking = ["review.content", "review.file", "human.ask"];
+    let mut reviewing = [&reading[..], &asking, &["ticket.update_state"]].concat();
     reviewing.sort_unstable();
     for (name, expected) in [("researcher", reading.to_vec()), ("reviewer", reviewing)] {
         let profile = profile(&program, name);
@@ -59,7 +60,7 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         "git.stash",
         "ticket.update_state",
     ];
-    let mut expected = [&reading[..], &changing].concat();
+    let mut expected = [&reading[..], &asking, &changing].concat();
     expected.sort_unstable();
     assert_eq!(tools(&developer), expected);
     assert_eq!(developer["fence"], json!({ "workspace": "write", "network": [] }));
@@ -196,4 +197,32 @@ async fn what_an_agent_writes_into_the_project_s_policy_changes_nothing_while_it
     host.call("bash", json!({ "command": "rm -f toolhost.toml; : > toolhost.toml" })).await;
     assert_eq!(host.call("file_write", locked).await["structuredContent"]["error"]["kind"], "denied");
     assert!(!workspace.has("locked.txt"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_agent_at_work_can_ask_a_person_and_is_told_the_answer() {
+    for profile in ["developer", "reviewer", "builder", "planner"] {
+        let workspace = TempWorkspace::new();
+        workspace.write("plan.md", "# Plan\n");
+        workspace.write_beside("operator.toml", "[approvals]\nhold_seconds = 0\n");
+        let program = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+        let mut host = McpProcess::open(&program, &["--profile", profile], Era::Session).await;
+        for (tool, arguments, answer, field, told) in [
+            ("human_ask", json!({ "question": "Which port?" }), "--answer=8080", "answer", "8080"),
+            ("review_file", json!({ "path": "plan.md" }), "--edit=# My plan", "content", "# My plan"),
+            ("review_content", json!({ "title": "x", "content": "y" }), "--pass", "status", "pass"),
+        ] {
+            let asked = host.call(tool, arguments).await["structuredContent"].clone();
+            let id = asked["data"]["approvalId"].as_str().map(str::to_owned).unwrap_or_default();
+            assert!(id.starts_with("ask-"), "{profile} {tool}: {asked}");
+            let ran = program.run(&["review", "decide", &id, answer]);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            let waited = host.call("approval_wait", json!({ "approvalId": id, "timeoutMs": 50 })).await;
+            let outcome = &waited["structuredContent"]["data"]["outcome"];
+            assert_eq!(outcome["data"][field], told, "{profile} {tool}: {waited}");
+        }
+        // Who may not write is handed the person's text, and who may finds it saved.
+        let saved = if profile == "developer" { "# My plan" } else { "# Plan\n" };
+        assert_eq!(workspace.read("plan.md"), saved, "{profile}");
+    }
 }

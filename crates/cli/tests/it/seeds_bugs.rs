@@ -285,10 +285,19 @@ async fn a_task_does_not_go_from_anywhere_to_anywhere() {
             assert!(outcome.text.contains("one of pending, in_progress, completed, blocked"), "{}", outcome.text);
         }
         assert_eq!(house.data("task.list", json!({})).await["items"][0]["status"], "completed");
-        let mut feature = Value::Null;
-        for to in ["completed", "pending"] {
-            feature = house.data("feature.update_status", json!({ "id": "FEAT-001", "newStatus": to })).await;
-        }
+        let go = |to: &str| house.call("update_feature_status", json!({ "id": "FEAT-001", "newStatus": to }));
+        assert_eq!(
+            refusal(&go("completed").await).2,
+            "FEAT-001 cannot go from pending to completed: allowed is in_progress"
+        );
+        assert!(go("in_progress").await.ok && go("completed").await.ok);
+        let back = go("pending").await;
+        assert_eq!(refusal(&back).2, "FEAT-001 cannot go from completed to pending: allowed is in_progress");
+        let reopened = go("in_progress").await;
+        assert_eq!(refusal(&reopened).2, "FEAT-001 is completed: it is reopened only with a reason");
+        assert!(reopened.error.unwrap().hint.unwrap().contains("`why`"));
+        let reopen = json!({ "id": "FEAT-001", "newStatus": "in_progress", "why": "the form lost its focus" });
+        let feature = house.data("feature.update_status", reopen).await;
         assert!(feature["completedAtMs"].is_null(), "what is open again was not completed: {feature}");
     }
 }

@@ -6,6 +6,7 @@
 //! listed instead. Tests hold the reader against bash itself with texts that are made up.
 
 mod builtins;
+mod handed;
 mod heredocs;
 mod reader;
 mod words;
@@ -21,6 +22,9 @@ const COMMAND_BYTES_MAX: usize = 32 * 1024;
 const COMMANDS_MAX: usize = 500;
 /// Deepest nesting of groups, conditions, loops and substitutions, counted together.
 const DEPTH_MAX: usize = 24;
+
+/// How often a command is followed into one that it runs: `env nohup timeout 5 bash -c 'vim x'`.
+const HANDED_DEPTH_MAX: usize = 8;
 
 /// A shell command, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,12 +51,18 @@ pub struct SimpleCommand {
     pub literal: bool,
     /// Its input comes from a pipe, a file or a here-document.
     pub fed: bool,
+    /// The commands that it runs in its turn, as far as that is certain: `vim x` of `env vim x` and of `bash -c 'vim x'`.
+    /// Rules do not look at them.
+    pub handed: Vec<SimpleCommand>,
 }
 
 /// Takes a command apart as bash would. The time and the memory it takes grow with its length alone.
 pub fn analyze(text: &str) -> Analyzed {
     match reader::read(text) {
-        Ok(commands) => Analyzed::Commands(commands),
+        Ok(mut commands) => {
+            commands.iter_mut().for_each(|command| handed::find(command, HANDED_DEPTH_MAX));
+            Analyzed::Commands(commands)
+        }
         Err(why) => Analyzed::NotAnalyzable { why },
     }
 }
@@ -61,7 +71,7 @@ impl SimpleCommand {
     fn new(assignments: Vec<Word>, words: Vec<Word>) -> Self {
         let literal = assignments.iter().chain(&words).all(|word| word.known);
         let text = joined(assignments.iter().chain(&words));
-        Self { assignments, words, text, literal, fed: false }
+        Self { assignments, words, text, literal, fed: false, handed: Vec::new() }
     }
 
     /// No command, but a deed that a rule may speak of: `> file`.

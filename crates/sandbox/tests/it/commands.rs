@@ -68,6 +68,25 @@ async fn a_deadline_ends_the_whole_tree_even_daemons() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_waits_for_a_terminal_is_ended_long_before_the_deadline() {
+    for (_, room) in rooms().await {
+        room.bring_probe();
+        let opened = room.bash("true < /dev/tty", Access::Read).await;
+        assert_ne!(opened.exit_code, 0, "{opened:?}");
+        for script in ["./probe wait-for-terminal; echo $?", "./probe wait-for-terminal 60000; echo $?"] {
+            let waited = room.bash(script, Access::Read).await;
+            assert_eq!((waited.stdout.text.as_str(), waited.timed_out), ("137\n", false), "{waited:?}");
+            assert_eq!(waited.waited_for_terminal, ["probe"], "{waited:?}");
+        }
+        // Who waits with an end, or for something else, goes on.
+        for script in ["./probe wait-for-terminal 500", "bash -c 'sleep 0.5; echo ok' <&2", "sleep 0.5 <&2; echo ok"] {
+            let ended = room.bash(script, Access::Read).await;
+            assert_eq!((ended.stdout.text.as_str(), ended.waited_for_terminal.len()), ("ok\n", 0), "{ended:?}");
+        }
+    }
+}
+
 /// The kernel gives a new folder the set-group-id bit of the folder around it.
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_made_in_a_set_group_id_folder_do_not_inherit_the_bit() {

@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -104,6 +105,20 @@ static int set_id(const char *way, const char *name, mode_t bits) {
     return 2;
 }
 
+/* As vim: at the end of its input it takes its error stream for a terminal. */
+static int wait_for_terminal(int milliseconds) {
+    char byte;
+    fd_set set;
+    struct timeval end = {milliseconds / 1000, milliseconds % 1000 * 1000};
+    if (open("/dev/tty", O_RDWR) >= 0) return said(0);
+    if (read(0, &byte, 1) != 0) return said(0);
+    dup2(2, 0);
+    FD_ZERO(&set);
+    FD_SET(0, &set);
+    select(1, &set, NULL, NULL, milliseconds < 0 ? NULL : &end);
+    return said(0);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "0";
     struct { const char *name; int family, type, protocol; } sockets[] = {
@@ -154,6 +169,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "setuid")) return said(setuid(0));
     if (!strcmp(what, "init-module")) return said(syscall(SYS_init_module, params, 0, ""));
     if (!strcmp(what, "kexec")) return said(syscall(SYS_kexec_load, 0, -1, NULL, 0));
+    if (!strcmp(what, "wait-for-terminal")) return wait_for_terminal(argc > 2 ? atoi(arg) : -1);
     fprintf(stderr, "no probe `%s`\n", what);
     return 2;
 }

@@ -8,6 +8,6 @@ mod service;
 mod slots;
 mod stdio;
 
-pub use service::{Door, Names};
+pub use service::Door;
 pub use slots::CALLS_MAX_DEFAULT;
 pub use stdio::{StdioError, serve_stdio};

@@ -5,18 +5,13 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use toolhost_contract::{Effect, Facts, Outcome};
-use toolhost_host::Registered;
-
-use super::service::Names;
+use toolhost_host::{Names, Registered};
 
 /// A tool as MCP lists it.
 pub(crate) fn tool(registered: &Registered, names: Names) -> Tool {
     let facts = &registered.facts;
-    let name = match names {
-        Names::Wire => registered.wire_name.clone(),
-        Names::Dotted => facts.name.to_string(),
-    };
-    let mut tool = Tool::new(name, facts.description.clone(), object(facts.input_schema.clone()));
+    let mut tool =
+        Tool::new(names.of(registered).to_owned(), facts.description.clone(), object(facts.input_schema.clone()));
     tool.title = Some(facts.title.to_string());
     tool.output_schema = Some(object(envelope(&facts.output_schema.value())));
     tool.annotations = Some(annotations(facts));

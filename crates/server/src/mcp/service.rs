@@ -12,22 +12,13 @@ use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
-use toolhost_host::{Gate, Hooks, Pace, Person, Registered};
+use toolhost_host::{Gate, Hooks, Names, Pace, Person, Registered};
 
 use super::slots::Slot;
 use super::{elicit, render};
 
 /// Tools of one page of `tools/list`.
 const PAGE_TOOLS: usize = 100;
-
-/// Which names a client sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
-    /// `file_read`: what every client and model API takes.
-    Wire,
-    /// `file.read`: canonical, for clients that take dots.
-    Dotted,
-}
 
 /// Everything an MCP door needs, handed in.
 pub struct Door {
@@ -45,6 +36,7 @@ pub struct Door {
     pub calls_max: usize,
     /// Called when the client has asked nothing for a moment: the time to give memory back.
     pub when_idle: fn(),
+    /// Which names the client sees.
     pub names: Names,
     pub instructions: String,
     pub version: String,
@@ -133,7 +125,7 @@ impl ServerHandler for McpService {
         };
         let slot = context.extensions.get::<Slot>().cloned();
         let pace = slot.clone().map(|slot| Arc::new(slot) as Arc<dyn Pace>);
-        let mut hooks = Hooks { cancel: cancel.clone(), progress, pace, ..Hooks::default() };
+        let mut hooks = Hooks { cancel: cancel.clone(), progress, pace, names: self.door.names, ..Hooks::default() };
         let forms = if self.door.ask_in_client { elicit::Forms::of(&context) } else { elicit::Forms::None };
         let person = || Person {
             user_id: self.door.scope.user_id,
@@ -175,10 +167,7 @@ impl ServerHandler for McpService {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let named = |tool: &&Registered| match self.door.names {
-            Names::Wire => tool.wire_name == name,
-            Names::Dotted => tool.facts.name == name,
-        };
+        let named = |tool: &&Registered| self.door.names.of(tool) == name;
         self.tools().find(named).map(|tool| render::tool(tool, self.door.names))
     }
 }

@@ -22,6 +22,8 @@ pub enum RecordError {
     Reference { field: String, to: RecordId },
     #[error("{id} has changed: it is at version {found}, not {expected}")]
     Stale { id: RecordId, expected: i64, found: i64 },
+    #[error("{id} is completed: it is reopened only with a reason")]
+    NoReason { id: RecordId },
     #[error("{id} is {from}, not {expected}")]
     NotInState { id: RecordId, from: String, expected: String },
     #[error("{id} cannot go from {from} to {to}: {}", allowed_text(from, allowed))]
@@ -111,6 +113,7 @@ impl RecordError {
             | Self::Field { .. }
             | Self::Reference { .. }
             | Self::Start { .. }
+            | Self::NoReason { .. }
             | Self::Content { .. }
             | Self::NotWhole { .. }
             | Self::Cycle { .. } => ErrorKind::Validation,
@@ -137,6 +140,7 @@ impl RecordError {
             Self::Stale { id, .. } | Self::NotInState { id, .. } => {
                 format!("read {id} again and decide anew; nothing was changed")
             }
+            Self::NoReason { .. } => "give the reason as `why`; nothing was changed".to_owned(),
             Self::Transition { allowed, .. } if !allowed.is_empty() => format!("go to {} first", allowed.join(" or ")),
             Self::InUse { .. } => "change those first, so that they no longer name it; nothing was changed".to_owned(),
             Self::Cycle { .. } => "leave one of these dependencies out; nothing was changed".to_owned(),

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{RecordError, Result};
-use super::machine::{ITERATION, Machine, TASK, TICKET};
+use super::machine::{FEATURE, ITERATION, Machine, TASK, TICKET};
 use super::{artifact, iteration, memory, persona, planning, ticket};
 
 /// The kinds of records.
@@ -196,6 +196,7 @@ impl Kind {
     /// The kinds whose states follow a machine.
     pub fn machine(self) -> Option<&'static Machine> {
         match self {
+            Self::Feature => Some(&FEATURE),
             Self::Task => Some(&TASK),
             Self::Ticket => Some(&TICKET),
             Self::Iteration => Some(&ITERATION),

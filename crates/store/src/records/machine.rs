@@ -20,6 +20,17 @@ pub const TASK: Machine = Machine {
     ],
 };
 
+/// As a task's, and a feature that was completed can be reopened: later work on it is no reason for another record.
+pub const FEATURE: Machine = Machine {
+    field: "status",
+    states: &[
+        ("pending", &["in_progress"]),
+        ("in_progress", &["completed", "blocked"]),
+        ("blocked", &["in_progress"]),
+        ("completed", &["in_progress"]),
+    ],
+};
+
 /// Bonsai's, with its ways back.
 pub const TICKET: Machine = Machine {
     field: "state",

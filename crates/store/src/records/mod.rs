@@ -33,7 +33,7 @@ pub use artifact::{Artifact, ArtifactKind};
 pub use error::{RecordError, Result, chain_text};
 pub use iteration::{Inheritance, Iteration, IterationStatus};
 pub use kind::{Body, Kind, OnDelete, RecordId, Reference};
-pub use machine::{ITERATION, Machine, TASK, TICKET};
+pub use machine::{FEATURE, ITERATION, Machine, TASK, TICKET};
 pub use memory::{Decision, Importance, Insight, Issue, Learning, Pattern};
 pub use persona::Persona;
 pub use planning::{

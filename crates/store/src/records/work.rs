@@ -1,10 +1,10 @@
-//! Tasks as work: what is ready, who works on what until when, and what waits for what.
+//! Tasks and features as work: what is ready, who works on what until when, and what waits for what.
 
 use serde_json::Value;
 
 use super::error::{RecordError, Result};
 use super::kind::{Kind, RecordId};
-use super::planning::{Status, Task};
+use super::planning::{Feature, Status, Task};
 use super::read::{Page, Query, select};
 use super::row::{Holder, Saved, Stored, columns, stored};
 use super::write::Edit;
@@ -136,24 +136,44 @@ impl Desk {
         let id = RecordId::of(Kind::Task, id)?;
         let mut tx = self.begin().await?;
         let found = self.expect(&mut tx, id, edit).await?;
-        if let Some(expected) = expected.filter(|expected| expected.as_str() != found.state) {
-            let expected = expected.as_str().to_owned();
-            return Err(RecordError::NotInState { id, from: found.state, expected });
-        }
+        check_expected(&found, expected)?;
         let now = self.now_ms();
         not_held(&found, claimant, now)?;
         if found.state == "pending" && to == Status::InProgress {
             self.waits_for_nothing(&mut tx, &found).await?;
         }
-        if found.state == to.as_str() {
-            return Err(RecordError::Transition {
-                id,
-                from: found.state.clone(),
-                to: found.state.clone(),
-                allowed: super::TASK.next(to.as_str()),
-            });
-        }
+        check_moves(&found, to)?;
         let body = moved(&found, to, now)?;
+        let stored = self.rewrite(&mut tx, &found, &body, "state", edit.why.as_deref()).await?;
+        tx.commit().await?;
+        stored.typed()
+    }
+
+    /// Moves a feature to another state. It begins when the features it depends on are completed, and a completed one is
+    /// reopened only with a reason.
+    pub async fn move_feature(
+        &self,
+        id: &str,
+        to: Status,
+        expected: Option<Status>,
+        edit: &Edit,
+    ) -> Result<Saved<Feature>> {
+        let id = RecordId::of(Kind::Feature, id)?;
+        let mut tx = self.begin().await?;
+        let found = self.expect(&mut tx, id, edit).await?;
+        check_expected(&found, expected)?;
+        check_moves(&found, to)?;
+        let reason = edit.why.as_deref().unwrap_or_default().trim();
+        if found.state == "completed" && to == Status::InProgress && reason.is_empty() {
+            return Err(RecordError::NoReason { id });
+        }
+        if found.state == "pending" && to == Status::InProgress {
+            self.waits_for_nothing(&mut tx, &found).await?;
+        }
+        let mut content: Feature = found.clone().typed()?.content;
+        content.status = to;
+        content.completed_at_ms = (to == Status::Completed).then(|| self.now_ms());
+        let body = serde_json::to_value(&content)?;
         let stored = self.rewrite(&mut tx, &found, &body, "state", edit.why.as_deref()).await?;
         tx.commit().await?;
         stored.typed()
@@ -236,20 +256,41 @@ impl Desk {
         }
     }
 
-    async fn waits_for_nothing(&self, tx: &mut Tx, task: &Stored) -> Result<()> {
-        if task.waits_on == 0 {
+    /// Fails if a record of the same kind that this one depends on is not completed.
+    async fn waits_for_nothing(&self, tx: &mut Tx, record: &Stored) -> Result<()> {
+        // Only tasks are counted: they are listed by it.
+        if record.id.kind == Kind::Task && record.waits_on == 0 {
             return Ok(());
         }
         let text = "SELECT l.to_number AS number FROM link l JOIN record d
                  ON d.project_id = l.project_id AND d.kind = l.to_kind AND d.number = l.to_number
-             WHERE l.project_id = $1 AND l.from_kind = 'task' AND l.from_number = $2 AND l.field = 'dependencies'
+             WHERE l.project_id = $1 AND l.from_kind = $2 AND l.from_number = $3 AND l.field = 'dependencies'
                  AND d.state <> 'completed' ORDER BY l.to_number";
+        let (kind, number) = (record.id.kind, record.id.number);
         let mut on = Vec::new();
-        for row in sql(text).bind(self.who.project_id).bind(task.id.number).all(tx).await? {
-            on.push(Kind::Task.id(row.get("number")?));
+        for row in sql(text).bind(self.who.project_id).bind(kind.as_str()).bind(number).all(tx).await? {
+            on.push(kind.id(row.get("number")?));
         }
-        Err(RecordError::Waits { id: task.id, on })
+        if on.is_empty() { Ok(()) } else { Err(RecordError::Waits { id: record.id, on }) }
     }
+}
+
+fn check_expected(found: &Stored, expected: Option<Status>) -> Result<()> {
+    match expected.map(Status::as_str) {
+        Some(expected) if expected != found.state => {
+            Err(RecordError::NotInState { id: found.id, from: found.state.clone(), expected: expected.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fails if the state cannot follow, the present one included: a step to where it is would write nothing.
+fn check_moves(found: &Stored, to: Status) -> Result<()> {
+    let allowed = found.id.kind.machine().map_or(&[][..], |machine| machine.next(&found.state));
+    if allowed.contains(&to.as_str()) {
+        return Ok(());
+    }
+    Err(RecordError::Transition { id: found.id, from: found.state.clone(), to: to.as_str().to_owned(), allowed })
 }
 
 fn not_held(task: &Stored, claimant: &Claimant, now_ms: i64) -> Result<()> {

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use serde_json::json;
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_store::records::{
-    Claimant, Desk, Edit, ITERATION, Inheritance, Iteration, IterationStatus, Machine, NewIteration, RecordError,
-    RecordId, Status, Stored, TASK, TICKET, Task, Ticket, TicketState,
+    Claimant, Desk, Edit, FEATURE, Feature, ITERATION, Inheritance, Iteration, IterationStatus, Machine, NewIteration,
+    RecordError, RecordId, Status, Stored, TASK, TICKET, Task, Ticket, TicketState,
 };
 
 use crate::both::{engines, said};
 use crate::checkup::checkup;
-use crate::things::{task, ticket};
+use crate::things::{feature, task, ticket};
 
 /// The states of the documents, written down once more.
 #[test]
@@ -23,6 +23,10 @@ fn the_machines_are_the_promised_ones() {
     assert_eq!(
         told(&TASK),
         "pending → in_progress; in_progress → completed | blocked; blocked → in_progress; completed → "
+    );
+    assert_eq!(
+        told(&FEATURE),
+        "pending → in_progress; in_progress → completed | blocked; blocked → in_progress; completed → in_progress"
     );
     assert_eq!(
         told(&TICKET),
@@ -42,6 +46,8 @@ fn nobody() -> Claimant {
 async fn begin(desk: &Desk, machine: &Machine) -> String {
     if *machine == TASK {
         desk.create(task("walks", &[]), 0, None).await.unwrap().id
+    } else if *machine == FEATURE {
+        desk.create(feature("walks", &[], &[]), 0, None).await.unwrap().id
     } else if *machine == TICKET {
         desk.create(ticket("walks"), 0, None).await.unwrap().id
     } else {
@@ -60,6 +66,8 @@ async fn step(desk: &Desk, machine: &Machine, id: &str, to: &str) -> Result<(), 
     let edit = Edit { why: Some(format!("to {to}")), ..Edit::default() };
     if *machine == TASK {
         desk.move_task(id, Status::parse(to).unwrap(), None, &nobody(), &edit).await.map(drop)
+    } else if *machine == FEATURE {
+        desk.move_feature(id, Status::parse(to).unwrap(), None, &edit).await.map(drop)
     } else if *machine == TICKET {
         let state = TicketState::parse(to).unwrap();
         let change = |ticket: &mut Ticket| {
@@ -129,7 +137,7 @@ async fn each_step_is_allowed_or_refused_as_the_machine_says() {
     for place in engines() {
         let here = place.room().await;
         let desk = here.desk();
-        for machine in [&TASK, &TICKET, &ITERATION] {
+        for machine in [&TASK, &FEATURE, &TICKET, &ITERATION] {
             for (from, _) in machine.states {
                 for (to, _) in machine.states {
                     check(&desk, machine, from, to).await;
@@ -149,6 +157,9 @@ async fn no_record_begins_in_the_middle_of_its_machine() {
             let refused = desk.create(Task { status, ..task("begins late", &[]) }, 0, None).await;
             assert_eq!(said(refused), format!("a new task begins as pending, not as {}", status.as_str()));
         }
+        let refused =
+            desk.create(Feature { status: Status::Completed, ..feature("begins late", &[], &[]) }, 0, None).await;
+        assert_eq!(said(refused), "a new feature begins as pending, not as completed");
         for state in TicketState::ALL.iter().copied().filter(|state| *state != TicketState::Backlog) {
             let refused = desk.create(Ticket { state, ..ticket("begins late") }, 0, None).await;
             assert_eq!(said(refused), format!("a new ticket begins as backlog, not as {}", state.as_str()));
@@ -202,6 +213,42 @@ async fn a_task_is_moved_only_from_the_state_it_is_expected_in() {
         let refused = desk.move_task(&id, Status::InProgress, None, &nobody(), &stale).await;
         assert_eq!(said(refused), "TASK-001 has changed: it is at version 1, not 7");
         assert_eq!(desk.get::<Task>(&id).await.unwrap().version, 1, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completed_feature_is_reopened_only_with_a_reason() {
+    for place in engines() {
+        let here = place.room().await;
+        let desk = here.desk();
+        let id = brought_to(&desk, &FEATURE, "completed").await.id.to_string();
+        assert!(desk.get::<Feature>(&id).await.unwrap().content.completed_at_ms.is_some());
+        for why in [None, Some("  ".to_owned())] {
+            let edit = Edit { why, ..Edit::default() };
+            let refused = desk.move_feature(&id, Status::InProgress, None, &edit).await;
+            assert_eq!(said(refused), "FEAT-001 is completed: it is reopened only with a reason");
+        }
+        assert_eq!(desk.get::<Feature>(&id).await.unwrap().content.status, Status::Completed, "{place}");
+        step(&desk, &FEATURE, &id, "in_progress").await.unwrap();
+        let reopened = desk.get::<Feature>(&id).await.unwrap();
+        assert_eq!(reopened.content.completed_at_ms, None, "what is open again was not completed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feature_waits_for_those_it_depends_on() {
+    for place in engines() {
+        let here = place.room().await;
+        let desk = here.desk();
+        desk.create(feature("first", &[], &[]), 0, None).await.unwrap();
+        desk.create(feature("last", &[], &["FEAT-001"]), 0, None).await.unwrap();
+        let refused = step(&desk, &FEATURE, "FEAT-002", "in_progress").await;
+        assert_eq!(said(refused), "FEAT-002 waits for FEAT-001", "{place}");
+        for to in way(&FEATURE, "completed") {
+            step(&desk, &FEATURE, "FEAT-001", to).await.unwrap();
+        }
+        step(&desk, &FEATURE, "FEAT-002", "in_progress").await.unwrap();
+        checkup(&desk).await;
     }
 }
 

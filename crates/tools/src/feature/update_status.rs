@@ -13,18 +13,20 @@ use crate::sheet::sheet;
 
 pub(crate) struct UpdateStatus(pub(crate) Records);
 
-/// Says where a feature stands. The time of its completion is kept, and taken away when it is opened again.
+/// Moves a feature to another state: pending to in_progress, in_progress to completed or blocked, blocked to in_progress, completed back to in_progress (reopened, `why` is required). It starts only when the features it depends on are completed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
     /// Which one, such as FEAT-001.
     id: String,
-    /// Where it stands.
+    /// The new state.
     new_status: Status,
+    /// Move it only if it is still in this state.
+    expected_status: Option<Status>,
     /// Change it only if it is still at this version.
     #[schemars(range(min = 1))]
     expected_version: Option<i64>,
-    /// Why, for its history.
+    /// Why, for its history. Required to reopen a completed feature.
     #[schemars(length(max = 2000))]
     why: Option<String>,
 }
@@ -44,11 +46,18 @@ impl Tool for UpdateStatus {
     fn examples(&self) -> Vec<Example> {
         vec![
             Example {
-                says: "it is complete",
+                says: "work on it begins",
+                arguments: json!({"id":"FEAT-001","newStatus":"in_progress"}),
+                files: &[],
+                before: &[given::REQUIREMENT, given::FEATURE],
+                expect: Expect::Data(&[("/status", r#""in_progress""#)]),
+            },
+            Example {
+                says: "not at once",
                 arguments: json!({"id":"FEAT-001","newStatus":"completed"}),
                 files: &[],
                 before: &[given::REQUIREMENT, given::FEATURE],
-                expect: Expect::Data(&[("/status", r#""completed""#)]),
+                expect: Expect::Fails(ErrorKind::Conflict),
             },
             Example {
                 says: "an unknown state",
@@ -70,13 +79,7 @@ impl Tool for UpdateStatus {
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
         let desk = desk(&self.0, ctx)?;
-        let (now, edit) = (desk.now_ms(), edit(input.expected_version, input.why));
-        let saved = desk.update::<Feature>(&input.id, &edit, |content| {
-            content.status = input.new_status;
-            content.completed_at_ms =
-                (input.new_status == Status::Completed).then(|| content.completed_at_ms.unwrap_or(now));
-            Ok(())
-        });
-        Ok(saved.await?)
+        let edit = edit(input.expected_version, input.why);
+        Ok(desk.move_feature(&input.id, input.new_status, input.expected_status, &edit).await?)
     }
 }

@@ -14,6 +14,8 @@ const LINES_DEFAULT: usize = 2000;
 const LINES_MAX: usize = 100_000;
 const BYTES_DEFAULT: usize = 128 * 1024;
 const BYTES_MAX: usize = 1024 * 1024;
+/// Lines that `fit` shows by default.
+const FIT_LINES_DEFAULT: usize = 200;
 /// Lines of each end that `headTail` shows by default.
 const END_LINES_DEFAULT: usize = 50;
 /// Bytes of each end that are looked at in a file too large to read whole.
@@ -21,8 +23,8 @@ const END_BYTES: u64 = 128 * 1024;
 
 pub(crate) struct Read;
 
-/// Reads a text file of the workspace: whole, a range of lines, its two ends, or the outline of its definitions. The
-/// answer holds the file's SHA-256, which `file.write` and `file.edit` take as `expectedSha256`.
+/// Reads a text file of the workspace: whole, a range of lines, its two ends, the outline of its definitions, or what fits
+/// into `limit` lines. The answer holds the file's SHA-256, which `file.write` and `file.edit` take as `expectedSha256`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -31,14 +33,16 @@ pub(crate) struct Input {
     /// First line to read, 1-based.
     #[schemars(range(min = 1))]
     offset: Option<usize>,
-    /// Most lines to read; with `headTail`, of each end.
+    /// Most lines to return; with `headTail`, of each end. Default: 2000, with `headTail` 50, with `fit` 200, with
+    /// `outline` all definitions.
     #[schemars(range(min = 1, max = 100000))]
     limit: Option<usize>,
     /// Most bytes of text to return.
     #[schemars(range(min = 1, max = 1048576))]
     max_bytes: Option<usize>,
     /// What to show: `full` (the lines asked for), `headTail` (the first and last lines), `outline` (definitions with
-    /// their line numbers, for Rust, Python, JavaScript, TypeScript, Go, Java, C and C++).
+    /// their line numbers, for Rust, Python, JavaScript, TypeScript, Go, Java, C and C++), `fit` (the whole file if it has
+    /// at most `limit` lines; otherwise its outline or, where it has none, its first and last lines; with `offset` as `full`).
     #[serde(default)]
     view: View,
 }
@@ -50,6 +54,7 @@ enum View {
     Full,
     HeadTail,
     Outline,
+    Fit,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -88,7 +93,7 @@ impl Tool for Read {
     fn aliases(&self) -> Vec<Alias> {
         vec![
             Alias::new("read_file"),
-            Alias::new("read_file_truncated").preset(json!({"view": "outline"})),
+            Alias::new("read_file_truncated").preset(json!({"view": "fit"})),
             Alias::new("read_file_with_limit").calls_per_session(10),
         ]
     }
@@ -108,6 +113,13 @@ impl Tool for Read {
                 files: &[("a.py", "import os\n\nclass A:\n    def run(self):\n        pass\n")],
                 before: &[],
                 expect: Expect::Data(&[("/content", "\"3: class A:\\n4:     def run(self):\\n\"")]),
+            },
+            Example {
+                says: "a file that fits is shown whole",
+                arguments: json!({"path": "a.py", "view": "fit", "limit": 3}),
+                files: &[("a.py", "import os\nprint(os.name)\n")],
+                before: &[],
+                expect: Expect::Data(&[("/content", "\"import os\\nprint(os.name)\\n\""), ("/truncated", "false")]),
             },
             Example {
                 says: "paths stay in the workspace",
@@ -142,7 +154,7 @@ impl Tool for Read {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let path = WsPath::parse(&input.path)?;
         let bytes_max = input.max_bytes.unwrap_or(BYTES_DEFAULT).min(BYTES_MAX);
-        if input.view == View::HeadTail {
+        if matches!(input.view, View::HeadTail | View::Fit) {
             let first = ctx.workspace.read(&path, ReadSpan { start: 0, bytes_max: END_BYTES }).await?;
             if first.size > WHOLE_BYTES_MAX {
                 return ends_of_huge(ctx, &path, first.bytes, first.size, &input, bytes_max).await;
@@ -159,20 +171,47 @@ impl Tool for Read {
         };
         match input.view {
             View::Full => file.lines(&input, bytes_max),
-            View::HeadTail => Ok(file.ends(input.limit, bytes_max, None)),
-            View::Outline => {
+            View::HeadTail => Ok(file.ends(Ends::of(&input), bytes_max, None)),
+            View::Fit if input.offset.is_some() || file.fits(fit_lines(&input), bytes_max) => {
+                file.lines(&input, bytes_max)
+            }
+            View::Outline | View::Fit => {
                 // Parsing is work for the processor, where no deadline would reach it among the others.
                 let parsed = tokio::task::spawn_blocking(move || {
                     let outline = outline(&file.path, &file.text, bytes_max);
                     (file, outline)
                 });
                 Ok(match parsed.await.map_err(ToolError::internal)? {
-                    (file, Ok(content)) => file.outline(content),
-                    (file, Err(why)) => file.ends(input.limit, bytes_max, Some(why)),
+                    (file, Ok(content)) => file.outline(&content, &input),
+                    (file, Err(why)) => file.ends(Ends::of(&input), bytes_max, Some(why)),
                 })
             }
         }
     }
+}
+
+/// How many lines of the beginning and of the end are shown.
+#[derive(Clone, Copy)]
+struct Ends {
+    first: usize,
+    last: usize,
+}
+
+impl Ends {
+    fn of(input: &Input) -> Self {
+        match input.view {
+            View::Fit => Self { first: fit_lines(input).div_ceil(2), last: fit_lines(input) / 2 },
+            _ => {
+                let each = input.limit.unwrap_or(END_LINES_DEFAULT).min(LINES_MAX);
+                Self { first: each, last: each }
+            }
+        }
+    }
+}
+
+/// Most lines that `fit` shows.
+fn fit_lines(input: &Input) -> usize {
+    input.limit.unwrap_or(FIT_LINES_DEFAULT).min(LINES_MAX)
 }
 
 /// A text file, read whole.
@@ -185,6 +224,10 @@ struct File {
 }
 
 impl File {
+    fn fits(&self, lines_max: usize, bytes_max: usize) -> bool {
+        self.text.len() <= bytes_max && self.text.lines().nth(lines_max).is_none()
+    }
+
     fn lines(self, input: &Input, bytes_max: usize) -> Result<Output, ToolError> {
         let first = input.offset.unwrap_or(1);
         let lines_max = input.limit.unwrap_or(LINES_DEFAULT).min(LINES_MAX);
@@ -223,9 +266,9 @@ impl File {
         })
     }
 
-    fn ends(self, limit: Option<usize>, bytes_max: usize, note: Option<String>) -> Output {
+    fn ends(self, ends: Ends, bytes_max: usize, note: Option<String>) -> Output {
         let lines: Vec<&str> = self.text.split_inclusive('\n').collect();
-        let (content, truncated) = head_and_tail(&lines, &lines, lines.len(), limit, bytes_max);
+        let (content, truncated) = head_and_tail(&lines, &lines, lines.len(), ends, bytes_max);
         let total = lines.len();
         Output {
             content,
@@ -237,8 +280,15 @@ impl File {
         }
     }
 
-    fn outline(self, content: String) -> Output {
+    fn outline(self, content: &str, input: &Input) -> Output {
         let total = self.text.lines().count();
+        let most = if input.view == View::Fit { fit_lines(input) } else { input.limit.unwrap_or(usize::MAX) };
+        let mut lines = content.split_inclusive('\n');
+        let mut content: String = lines.by_ref().take(most).collect();
+        let left_out = lines.count();
+        if left_out > 0 {
+            content.push_str(&format!("[... {left_out} more definitions left out ...]\n"));
+        }
         Output { content, truncated: true, ..self.described(View::Outline, Some(total)) }
     }
 
@@ -275,7 +325,7 @@ async fn ends_of_huge(
     let head_lines: Vec<&str> = decoded.text.split_inclusive('\n').collect();
     // The first line of the tail began before it.
     let tail_lines: Vec<&str> = tail.split_inclusive('\n').skip(1).collect();
-    let (content, _) = head_and_tail(&head_lines, &tail_lines, usize::MAX, input.limit, bytes_max);
+    let (content, _) = head_and_tail(&head_lines, &tail_lines, usize::MAX, Ends::of(input), bytes_max);
     let file = File {
         path: path.to_string(),
         size,
@@ -288,13 +338,12 @@ async fn ends_of_huge(
 }
 
 /// The first lines of `head` and the last of `tail`, with a line that says what is left out between.
-fn head_and_tail(head: &[&str], tail: &[&str], total: usize, limit: Option<usize>, bytes_max: usize) -> (String, bool) {
-    let each = limit.unwrap_or(END_LINES_DEFAULT).min(LINES_MAX);
-    if total <= each * 2 && head.iter().map(|line| line.len()).sum::<usize>() <= bytes_max {
+fn head_and_tail(head: &[&str], tail: &[&str], total: usize, ends: Ends, bytes_max: usize) -> (String, bool) {
+    if total <= ends.first + ends.last && head.iter().map(|line| line.len()).sum::<usize>() <= bytes_max {
         return (head.concat(), false);
     }
-    let first = within(head.iter().take(each).copied(), bytes_max / 2);
-    let last = within(tail.iter().rev().take(each).copied(), bytes_max / 2);
+    let first = within(head.iter().take(ends.first).copied(), bytes_max / 2);
+    let last = within(tail.iter().rev().take(ends.last).copied(), bytes_max / 2);
     let left_out = match total {
         usize::MAX => "[... the middle is left out ...]\n".to_owned(),
         total => format!("[... {} lines left out ...]\n", total.saturating_sub(first.len() + last.len())),

@@ -7,10 +7,9 @@ use crate::room::house;
 /// The lines of the outline of `text`, without their numbers.
 async fn check(path: &str, text: &str, expected: &[&str]) {
     let house = house(&[(path, text.as_bytes())]).await;
-    for (tool, arguments) in
-        [("file.read", json!({ "path": path, "view": "outline" })), ("read_file_truncated", json!({ "path": path }))]
-    {
-        let data = house.data(tool, arguments).await;
+    let cut = json!({ "path": path, "view": "fit", "maxBytes": text.len() - 1 });
+    for arguments in [json!({ "path": path, "view": "outline" }), cut] {
+        let data = house.data("file.read", arguments).await;
         let content = data["content"].as_str().unwrap();
         assert_eq!(data["view"], "outline", "{path}: {data}");
         for line in content.lines() {
@@ -105,4 +104,47 @@ async fn a_file_of_endless_nesting_does_not_end_the_host() {
     for path in ["deep.rs", "blocks.rs"] {
         assert!(house.call("file.read", json!({ "path": path, "view": "outline" })).await.ok, "{path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_cut_only_where_it_is_longer_than_asked_for() {
+    let code: String = (0..300).map(|n| format!("fn f{n}() {{\n    work({n});\n}}\n")).collect();
+    let text: String = (0..300).map(|n| format!("line {n}\n")).collect();
+    let files = [("a.rs", &*code), ("a.txt", &*text), ("small.rs", "fn one() {}\n// why\n"), ("small.txt", "a\nb\n")];
+    let house = house(&files.map(|(path, text)| (path, text.as_bytes()))).await;
+    let read = async |path: &str, limit: Option<usize>| {
+        let mut arguments = json!({ "path": path });
+        if let Some(limit) = limit {
+            arguments["limit"] = json!(limit);
+        }
+        house.data("read_file_truncated", arguments).await
+    };
+    for (path, whole) in &files[2..] {
+        for limit in [None, Some(2)] {
+            let data = read(path, limit).await;
+            assert_eq!((&data["content"], &data["truncated"]), (&json!(whole), &json!(false)), "{path} {limit:?}");
+        }
+    }
+    let whole = read("a.txt", Some(300)).await;
+    assert_eq!((&whole["content"], &whole["truncated"]), (&json!(text), &json!(false)));
+    // Large ones are cut by their structure, and what has none to its two ends: `limit` lines and one that says so.
+    for (path, limit, first, last) in [
+        ("a.rs", None, "1: fn f0()", "[... 100 more definitions left out ...]"),
+        ("a.rs", Some(3), "1: fn f0()", "[... 297 more definitions left out ...]"),
+        ("a.txt", None, "line 0", "line 299"),
+        ("a.txt", Some(5), "line 0", "line 299"),
+    ] {
+        let data = read(path, limit).await;
+        let lines: Vec<&str> = data["content"].as_str().unwrap().lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[lines.len() - 1]), (limit.unwrap_or(200) + 1, first, last), "{path}");
+        assert_eq!(
+            (&data["truncated"], &data["totalLines"]),
+            (&json!(true), &json!(if path == "a.rs" { 900 } else { 300 }))
+        );
+    }
+    let cut = read("a.txt", Some(5)).await["content"].clone();
+    assert_eq!(cut, "line 0\nline 1\nline 2\n[... 295 lines left out ...]\nline 298\nline 299\n");
+    // And a line that is asked for is the first one shown.
+    let from = house.data("read_file_truncated", json!({ "path": "a.txt", "offset": 300, "limit": 9 })).await;
+    assert_eq!(from["content"], "line 299\n");
 }

@@ -1,0 +1,90 @@
+//! The names of tools in what a caller is told: of tools that it has, as its door spells them.
+
+use toolhost_contract::{CallerKind, ErrorCode, ErrorKind, Success, ToolError};
+
+use crate::profile::Profile;
+use crate::registry::{Registered, Registry, nearest_tools, or_list};
+
+/// How a door spells the names of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Names {
+    /// `file_read`: what every client and model API takes.
+    Wire,
+    /// `file.read`: canonical, for people and for clients that take dots.
+    #[default]
+    Dotted,
+}
+
+impl Names {
+    pub fn of(self, tool: &Registered) -> &str {
+        match self {
+            Self::Wire => &tool.wire_name,
+            Self::Dotted => &tool.facts.name,
+        }
+    }
+}
+
+/// Who is told something.
+pub(crate) struct Told<'a> {
+    pub(crate) registry: &'a Registry,
+    /// `None`: the caller names a profile that does not exist, and has no tools.
+    pub(crate) profile: Option<&'a Profile>,
+    pub(crate) kind: CallerKind,
+    pub(crate) names: Names,
+}
+
+impl Told<'_> {
+    /// There is no such tool; the hint names those of the caller's that are most like it.
+    pub(crate) fn unknown(&self, name: &str) -> ToolError {
+        let shown: String = name.chars().take(80).collect();
+        let error =
+            ToolError::new(ErrorKind::NotFound, format!("there is no tool `{shown}`")).code(ErrorCode::ToolNotAllowed);
+        let near = nearest_tools(name, self.registry.tools().iter().filter(|tool| self.has(tool)));
+        if near.is_empty() {
+            return error.hint("`tool.list` shows the tools you have");
+        }
+        let near: Vec<&str> = near.into_iter().map(|tool| self.names.of(tool)).collect();
+        error.hint(format!("did you mean {}?", or_list(&near)))
+    }
+
+    /// A hint without the parts that name a tool which the caller does not have.
+    pub(crate) fn error(&self, mut error: ToolError) -> ToolError {
+        let usable = |part: &&str| self.named(part).all(|tool| self.has(tool));
+        let hint = error.hint.take().unwrap_or_default();
+        let parts: Vec<&str> = hint.split("; ").filter(usable).filter(|part| !part.is_empty()).collect();
+        error.hint = (!parts.is_empty()).then(|| self.spelled(&parts.join("; ")));
+        error
+    }
+
+    /// What waits for a person says with which tool to wait. Other texts may hold what is not the host's to change.
+    pub(crate) fn success(&self, mut success: Success) -> Success {
+        let is = |field: &str, start: &str| success.data[field].as_str().is_some_and(|text| text.starts_with(start));
+        if is("status", "pending_") && is("approvalId", "ask-") {
+            success.text = self.spelled(&success.text);
+        }
+        success
+    }
+
+    fn has(&self, tool: &Registered) -> bool {
+        let forbidden = tool.facts.people_only && self.kind == CallerKind::Model;
+        !forbidden && self.profile.is_some_and(|profile| profile.has(&tool.facts.name))
+    }
+
+    /// The tools that a text names between backticks, by their canonical names or as a door spells them.
+    fn named<'t>(&'t self, text: &'t str) -> impl Iterator<Item = &'t Registered> {
+        text.split('`').skip(1).step_by(2).filter_map(|word| self.tool(word))
+    }
+
+    fn spelled(&self, text: &str) -> String {
+        let parts = text.split('`').enumerate();
+        let parts = parts.map(|(n, part)| match self.tool(part) {
+            Some(tool) if n % 2 == 1 => self.names.of(tool),
+            _ => part,
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+
+    fn tool(&self, name: &str) -> Option<&Registered> {
+        self.registry.get(name).filter(|tool| *tool.facts.name == *name || tool.wire_name == name)
+    }
+}
