@@ -19,6 +19,7 @@ mod builder;
 mod builder_changes;
 mod builder_first_day;
 mod builder_from_nothing;
+mod builder_lifecycle;
 mod builder_races;
 mod command_line;
 mod commands;
