@@ -5,6 +5,7 @@ mod changes;
 mod commands;
 mod deploy_target;
 mod editor;
+mod fold;
 mod keys;
 mod known;
 mod model;
