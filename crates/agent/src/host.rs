@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
-    AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Outcome, ProgressSink, Scope, Silent, Trace,
+    AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Meta, Outcome, ProgressSink, Scope, Silent, Trace,
 };
-use toolhost_host::{Decide, Error, Gate, Hooks, Made, Names, Presenter, Registered};
+use toolhost_host::{BUILDER_LOOP_TOOLS, Decide, Error, Gate, Hooks, Made, Names, Presenter, Registered};
 
 use crate::model::ToolSpec;
 
@@ -44,6 +44,17 @@ impl Catalog {
         Ok(Arc::new(Self { profile: profile.to_owned(), specs, names, asked_for }))
     }
 
+    /// Those among these, by wire name.
+    fn among(&self, is_meant: impl Fn(&str) -> bool) -> Self {
+        let named = |name: &&String| is_meant(name);
+        Self {
+            profile: self.profile.clone(),
+            specs: self.specs.iter().filter(|spec| is_meant(&spec.name)).cloned().collect(),
+            names: self.names.iter().filter(named).cloned().collect(),
+            asked_for: self.asked_for.iter().filter(named).cloned().collect(),
+        }
+    }
+
     /// Tools that a person is asked for whatever the arguments, by the profile's rules or by their nature.
     #[must_use]
     pub fn asked_for(&self) -> &[String] {
@@ -72,6 +83,7 @@ pub(crate) struct Ends {
 }
 
 /// The way of one session to the gate: in whose name, with which tools, and where people are asked.
+#[derive(Clone)]
 pub struct ToolHost {
     gate: Arc<Gate>,
     catalog: Arc<Catalog>,
@@ -80,6 +92,8 @@ pub struct ToolHost {
     ids: Arc<dyn IdSource>,
     presenter: Option<Arc<dyn Presenter>>,
     hold: Option<Duration>,
+    /// As [`Hooks::only`].
+    only: Option<&'static [&'static str]>,
 }
 
 impl ToolHost {
@@ -88,7 +102,20 @@ impl ToolHost {
     pub fn new(gate: Arc<Gate>, catalog: Arc<Catalog>, scope: Scope, persona: String, ids: Arc<dyn IdSource>) -> Self {
         let caller =
             Caller { kind: CallerKind::Model, door: AGENT_DOOR.into(), profile: catalog.profile.clone(), persona };
-        Self { gate, catalog, scope, caller, ids, presenter: None, hold: None }
+        Self { gate, catalog, scope, caller, ids, presenter: None, hold: None, only: None }
+    }
+
+    /// The same for a session on a workflow package: of the profile's tools those of [`BUILDER_LOOP_TOOLS`], in what the
+    /// model is told and at the gate.
+    #[must_use]
+    pub fn on_package(&self) -> Self {
+        let tool = |name: &str| self.gate.registry().get(name);
+        let is_builders = |name: &str| tool(name).is_some_and(|tool| BUILDER_LOOP_TOOLS.contains(&&*tool.facts.name));
+        let catalog = match self.catalog.names.iter().all(|name| is_builders(name)) {
+            true => Arc::clone(&self.catalog),
+            false => Arc::new(self.catalog.among(is_builders)),
+        };
+        Self { catalog, only: Some(&BUILDER_LOOP_TOOLS), ..self.clone() }
     }
 
     /// Where a person can be asked while a call waits.
@@ -155,6 +182,23 @@ impl ToolHost {
         value
     }
 
+    /// What an outcome would say of a call that the loop answers itself.
+    pub(crate) async fn meta(&self, id: &CallId, tool: &str) -> Meta {
+        let known = self.gate.registry().get(tool);
+        Meta {
+            tool: known.map_or_else(|| tool.to_owned(), |tool| tool.facts.name.to_string()),
+            call_id: id.clone(),
+            session_id: self.scope.session_id.clone(),
+            user_id: self.scope.user_id,
+            project_id: self.scope.project_id,
+            workflow_id: self.scope.workflow_id,
+            revision: None,
+            allow_write: self.effect(tool).may_change(),
+            duration_ms: 0,
+            fence: self.gate.fence().await.to_owned(),
+        }
+    }
+
     pub(crate) fn new_id(&self) -> CallId {
         self.ids.call_id()
     }
@@ -175,6 +219,7 @@ impl ToolHost {
             hold: self.hold,
             let_go: ends.let_go.clone(),
             names: Names::Wire,
+            only: self.only,
             ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await
@@ -188,6 +233,7 @@ impl ToolHost {
             hold: Some(PATIENCE),
             let_go: ends.let_go.clone(),
             names: Names::Wire,
+            only: self.only,
             ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await

@@ -49,6 +49,10 @@ pub struct BuilderTarget {
     pub workflow_id: Option<String>,
     /// Tokens of the context; a share of the model's window if left out.
     pub context_budget: Option<u64>,
+    /// Tokens of the model's window that the context leaves for the reply; a share of it if left out.
+    pub reserve_for_response: Option<u64>,
+    /// All tools of the profile, and not only those for packages.
+    pub all_tools: bool,
 }
 
 /// Whose session it is, as its prompt and its commits tell it.
@@ -117,6 +121,14 @@ pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &A
             (input, answer, ResultForm::Text, goal, None)
         }
         Task::Builder(target) => {
+            let bounded;
+            let tools = match target.all_tools {
+                true => tools,
+                false => {
+                    bounded = tools.on_package();
+                    &bounded
+                }
+            };
             let (input, trim) = builder(tools, model, target).await?;
             (ComposeInput::Builder(input), AnswerForm::Change, ResultForm::Envelope, &target.goal, Some(trim))
         }
@@ -133,6 +145,7 @@ pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &A
         answer,
         signature: composed.signature,
         results,
+        all_tools: matches!(task, Task::Builder(target) if target.all_tools),
         persona: about.persona.clone(),
         ticket: about.ticket.clone(),
         trim,
@@ -216,7 +229,7 @@ async fn builder(
     let arguments = without_nulls(arguments);
     let outcome = read(tools, "builder.context.get", arguments).await?;
     let counter = Counter::for_model(&model.facts().name);
-    let budget = Budget::resolve(target.context_budget, None, model.facts().window);
+    let budget = Budget::resolve(target.context_budget, target.reserve_for_response, model.facts().window);
     let trimmed = trim_context_with_budget(&outcome.data, &counter, budget)?;
     let profile = trimmed.envelope.get("domain_profile").cloned().unwrap_or_default();
     let domain_profile: DomainProfile =

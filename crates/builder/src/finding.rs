@@ -5,7 +5,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::change::Found;
 use crate::limits::{FINDINGS_MAX, QUOTE_CHARS_MAX};
 
 /// Whether a package with this finding can be used.
@@ -50,14 +49,6 @@ impl fmt::Display for Finding {
             true => f.write_str(&self.message),
             false => write!(f, "{}{}: {}", self.file, self.pointer, self.message),
         }
-    }
-}
-
-/// A finding about a change set, told as one about its package.
-impl From<Found> for Finding {
-    fn from(found: Found) -> Self {
-        let Found { code, file, path, expected, actual, message, hint, .. } = found;
-        Self::error(&code, &file, path, message).expected(expected).actual(actual).hint(hint)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The binary `toolhost`: arguments, environment, output. The only place that wires the crates together.
 
 mod asks;
+mod changes;
 mod commands;
 mod deploy_target;
 mod editor;

@@ -10,8 +10,8 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost_contract::{
-    BoxFuture, Call, CallId, CallerKind, Catalog, Clock, Ctx, Effect, ErrorKind, Grants, IdSource, Meta, Outcome,
-    OutcomeError, ProgressSink, Revision, Scope, Silent, Success, ToolError, ToolSummary,
+    BoxFuture, Call, CallId, CallerKind, Catalog, Clock, Ctx, Effect, ErrorCode, ErrorKind, Grants, IdSource, Meta,
+    Outcome, OutcomeError, ProgressSink, Revision, Scope, Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Deployment, Executor, Workspace};
 use toolhost_store::{AskLimits, Audit, FileLog};
@@ -108,6 +108,8 @@ pub struct Hooks {
     pub pace: Option<Arc<dyn Pace>>,
     /// How the caller's tools are spelled in what it is told.
     pub names: Names,
+    /// The only tools of the profile that the caller has, by canonical name; `None`: all of them.
+    pub only: Option<&'static [&'static str]>,
 }
 
 /// Holds calls back before they run, so that a door can bound what answers its client has in hand.
@@ -131,6 +133,7 @@ impl Default for Hooks {
             let_go: CancellationToken::new(),
             pace: None,
             names: Names::default(),
+            only: None,
         }
     }
 }
@@ -278,6 +281,11 @@ impl Gate {
             return Err(ToolError::new(ErrorKind::Permission, message).hint("ask the person to do it"));
         }
         profile.admit(tool)?;
+        if hooks.only.is_some_and(|only| !only.contains(&&*tool.facts.name)) {
+            let message = format!("`{}` is not among the tools of this session", tool.facts.name);
+            let error = ToolError::new(ErrorKind::Permission, message).code(ErrorCode::ToolNotAllowed);
+            return Err(error.hint("`tool.list` shows the tools you have"));
+        }
 
         // 3. Authorize
         self.config.members.authorize(&call.scope, &tool.facts).await?;
@@ -385,7 +393,7 @@ impl Gate {
     ) -> Result<Success, ToolError> {
         let log = Arc::new(Logged::new(self.config.file_log.clone(), call));
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone()).logged(log);
-        let shelf = Shelf { gate: self, profile, names: hooks.names };
+        let shelf = Shelf { gate: self, profile, names: hooks.names, only: hooks.only };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
         let people = Counter { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
@@ -548,7 +556,8 @@ impl Gate {
         Outcome { ok: false, data: Value::Null, error: Some(said), meta, text }
     }
 
-    async fn fence(&self) -> &str {
+    /// The fence of commands here as one word, as [`Meta::fence`] tells it.
+    pub async fn fence(&self) -> &str {
         self.fence.get_or_init(|| async { self.config.executor.report().await.word().to_owned() }).await
     }
 }
@@ -565,20 +574,29 @@ fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> O
     None
 }
 
-/// The tools of one profile, for the tools that tell of them.
+/// The tools of one caller, for the tools that tell of them.
 pub(crate) struct Shelf<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) profile: &'a Profile,
     pub(crate) names: Names,
+    /// As [`Hooks::only`].
+    pub(crate) only: Option<&'static [&'static str]>,
+}
+
+impl Shelf<'_> {
+    fn has(&self, tool: &Registered) -> bool {
+        let name = &*tool.facts.name;
+        self.profile.has(name) && self.only.is_none_or(|only| only.contains(&name))
+    }
 }
 
 impl Catalog for Shelf<'_> {
     fn tools(&self) -> Vec<ToolSummary> {
-        self.gate.tools_of(self.profile).map(Registered::summary).collect()
+        self.gate.tools_of(self.profile).filter(|tool| self.has(tool)).map(Registered::summary).collect()
     }
 
     fn called(&self, tool: &str) -> Option<String> {
-        let tool = self.gate.registry().get(tool).filter(|tool| self.profile.has(&tool.facts.name))?;
+        let tool = self.gate.registry().get(tool).filter(|tool| self.has(tool))?;
         Some(self.names.of(tool).to_owned())
     }
 }

@@ -37,7 +37,7 @@ pub use queue::{
 };
 pub use redact::Redactor;
 pub use registry::{Registered, Registry, wire_name};
-pub use semantic::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
+pub use semantic::{BUILDER_LOOP_TOOLS, SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 pub use shown::{ANSWER_BYTES_MAX, PAGE_BYTES_MAX, PAGE_LINES_MAX, Shown, rule_words};
 pub use tighten::Tightening;
 pub use undo::{Made, Undo, UndoConflict, UndoStep};

@@ -16,6 +16,26 @@ pub const SEMANTIC_READ_TOOLS: [&str; 6] = [
     "builder.asset.read",
     "builder.refs.find",
 ];
+/// The tools of a session on a workflow package (CrewAgent seed BAI-2, 3.5): the six reads and three writes that the seed
+/// freezes; what finds tools, approvals and earlier results; what asks a person. `builder.change.apply` is a person's.
+pub const BUILDER_LOOP_TOOLS: [&str; 16] = [
+    "builder.context.get",
+    "builder.workflow.read",
+    "builder.step.read",
+    "builder.agent.read",
+    "builder.asset.read",
+    "builder.refs.find",
+    "builder.change.stage",
+    "builder.change.validate",
+    "builder.change.discard",
+    "tool.list",
+    "tool.describe",
+    "approval.wait",
+    "session.result",
+    "human.ask",
+    "review.content",
+    "review.file",
+];
 /// The profile that has these six tools.
 const PROFILE: &str = "builder-read";
 

@@ -27,7 +27,7 @@ const CONTEXT_SHARE: u64 = 70;
 /// Hundredths of the budget: as near to it as this, an estimate from windows does not decide.
 const DOUBT: u64 = 10;
 
-/// Tokens that a context may have, and tokens that are kept for the reply.
+/// Tokens that a context may have, and tokens of the model's window that are kept for the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     pub context: u64,
@@ -35,7 +35,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// As somebody says.
+    /// As somebody says, who knows that the window holds both.
     #[must_use]
     pub fn explicit(context: u64, reserve_for_response: u64) -> Self {
         Self { context, reserve_for_response }
@@ -44,19 +44,23 @@ impl Budget {
     /// 70 to 30 of a model's window.
     #[must_use]
     pub fn of_window(window: u32) -> Self {
-        let window = u64::from(window);
-        let context = window * CONTEXT_SHARE / 100;
-        Self { context, reserve_for_response: window - context }
+        Self::resolve(None, None, window)
     }
 
-    /// What is said goes before the shares of the window, each number for itself.
+    /// What is said goes before the shares of the window, each number for itself; both have room in the window. So what
+    /// is kept for the reply is taken from the context, also from one that is said.
     #[must_use]
     pub fn resolve(context: Option<u64>, reserve_for_response: Option<u64>, window: u32) -> Self {
-        let shares = Self::of_window(window);
-        Self {
-            context: context.unwrap_or(shares.context),
-            reserve_for_response: reserve_for_response.unwrap_or(shares.reserve_for_response),
-        }
+        let window = u64::from(window);
+        let share = window * CONTEXT_SHARE / 100;
+        let reserve = match (reserve_for_response, context) {
+            (Some(reserve), _) => reserve,
+            // A context that is said may be larger than its share.
+            (None, Some(context)) => window.saturating_sub(context).min(window - share),
+            (None, None) => window - share,
+        };
+        let room = window.saturating_sub(reserve);
+        Self { context: context.map_or(room, |context| context.min(room)), reserve_for_response: reserve }
     }
 }
 

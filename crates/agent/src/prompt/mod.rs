@@ -76,6 +76,10 @@ pub fn compose_system_instruction(input: &ComposeInput) -> Result<Vec<PromptLaye
 
 /// The layers as blocks of instructions, earlier turns, and what the person says now.
 ///
+/// `prior` is for a caller that has a conversation and no journal of it. A session of ours gives none, on purpose: its
+/// messages are composed once, when it begins, and a resumed session recalls each turn from its journal word for word, with
+/// calls and results. A summary of the same turns beside them would tell the model everything twice.
+///
 /// # Errors
 /// If a layer is missing, or the person says nothing.
 pub fn compose_messages(input: &ComposeInput, user_message: &str, prior: &[Turn]) -> Result<Composed, ComposeError> {

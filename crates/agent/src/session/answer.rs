@@ -204,11 +204,21 @@ fn change_answer(text: &str, written: &HashSet<&str>) -> Result<Word, Checked> {
     }
 }
 
+/// The summary in an answer of the form [`AnswerForm::Change`], whether or not the rest of it is right.
+#[must_use]
+pub fn summary_of(text: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(unfenced(text.trim())).ok()?;
+    value.get("assistantSummary")?.as_str().map(str::to_owned)
+}
+
+fn unfenced(text: &str) -> &str {
+    let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
+    inner.and_then(|rest| rest.trim_end().strip_suffix("```")).unwrap_or(text).trim()
+}
+
 /// The JSON of an answer, also where a model puts it in a fence.
 fn parse(text: &str) -> Result<Value, Checked> {
-    let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
-    let inner = inner.and_then(|rest| rest.trim_end().strip_suffix("```")).unwrap_or(text);
-    let value = serde_json::from_str(inner.trim()).map_err(|error| {
+    let value = serde_json::from_str(unfenced(text)).map_err(|error| {
         bad(format!("Your answer is no JSON: {error}. Answer again with the JSON object alone, and no other word."))
     })?;
     if is_too_deep(&value) {

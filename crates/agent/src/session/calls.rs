@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use toolhost_contract::{CallId, ErrorCode, ErrorKind, Fate, JournalError, Outcome, Progress, ProgressSink, Trace};
+use toolhost_contract::{
+    CallId, ErrorCode, ErrorKind, Fate, JournalError, Meta, Outcome, Progress, ProgressSink, Trace,
+};
 
 use toolhost_host::Made;
 
@@ -91,10 +93,11 @@ impl Run<'_> {
         let former = self.former((one.turn, one.n), given, true)?;
         let trace = self.host.trace(&one.call.name);
         let id = former.id.clone();
+        let meta = self.host.meta(&id, &one.call.name).await;
         let told = |ok: bool, text: &str| {
             let code = (!ok).then_some(ErrorCode::ToolExecution);
             let (tool, brief) = (one.call.name.clone(), "what became of it in an earlier run".to_owned());
-            let content = self.told(ok, code, text);
+            let content = self.told(ok, code, text, &meta);
             let code = code.map(|code| code.as_str().to_owned());
             let call_id = id.clone();
             // Only what the audit knows to have begun has become of it.
@@ -180,7 +183,8 @@ impl Run<'_> {
         if one.n >= self.limits.calls_per_turn {
             let most = self.limits.calls_per_turn;
             let text = format!("not run: at most {most} calls of one turn are run; ask for it again");
-            let content = self.told(false, Some(ErrorCode::LoopLimit), &text);
+            let meta = self.host.meta(&id, &tool).await;
+            let content = self.told(false, Some(ErrorCode::LoopLimit), &text, &meta);
             let code = Some(ErrorCode::LoopLimit.as_str().to_owned());
             let brief = brief(&text);
             return Ok(CallStep { call_id: id, tool, ok: false, ran: false, code, content, brief, ms: 0 });
@@ -201,7 +205,7 @@ impl Run<'_> {
         let ms = millis(self.session.clock.monotonic().saturating_sub(began));
         let error = outcome.error.as_ref().map(|error| error.code);
         let content = match broken {
-            Some(raw) => self.told(false, error, &broken_arguments(raw)),
+            Some(raw) => self.told(false, error, &broken_arguments(raw), &outcome.meta),
             None => self.render(&outcome),
         };
         let code = error.map(|code| code.as_str().to_owned());
@@ -233,27 +237,22 @@ impl Run<'_> {
     }
 
     /// What the loop itself has to say of a call, in the form of a result.
-    fn told(&self, ok: bool, code: Option<ErrorCode>, text: &str) -> String {
+    fn told(&self, ok: bool, code: Option<ErrorCode>, text: &str, meta: &Meta) -> String {
         match self.session.opening.results {
             ResultForm::Text => text.to_owned(),
             ResultForm::Envelope => {
                 let error = code.map(|code| json!({ "code": code, "message": text }));
                 let data = if ok { json!({ "note": text }) } else { Value::Null };
-                json!({ "ok": ok, "data": data, "error": error, "meta": { "allowWrite": false } }).to_string()
+                json!({ "ok": ok, "data": data, "error": error, "meta": meta }).to_string()
             }
         }
     }
 
+    /// The answer as every door gives it.
     fn render(&self, outcome: &Outcome) -> String {
         match self.session.opening.results {
             ResultForm::Text => outcome.text.clone(),
-            ResultForm::Envelope => {
-                // Who, where and how long are the host's to know; a model pays for each word.
-                let meta = json!({
-                    "revision": outcome.meta.revision, "workflowId": outcome.meta.workflow_id, "allowWrite": false,
-                });
-                json!({ "ok": outcome.ok, "data": outcome.data, "error": outcome.error, "meta": meta }).to_string()
-            }
+            ResultForm::Envelope => json!(outcome).to_string(),
         }
     }
 

@@ -19,7 +19,7 @@ use toolhost_contract::{CallId, ErrorCode};
 use crate::budget::TrimReport;
 use crate::model::{Message, Reply, SystemBlock, Usage};
 
-pub use answer::{Answer, AnswerForm};
+pub use answer::{Answer, AnswerForm, summary_of};
 pub use event::{Asked, Event, Unwatched, Watch, replay};
 pub use run::{Control, SessionState, run_tool_loop};
 
@@ -39,6 +39,10 @@ pub struct Opening {
     pub signature: String,
     /// How results are told to the model.
     pub results: ResultForm,
+    /// Whether a session on a workflow package has all tools of its profile, as a person asked for, instead of those for
+    /// packages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_tools: bool,
     /// Who works, as commits and comments name them.
     pub persona: String,
     /// The ticket that the work is about.
@@ -47,6 +51,14 @@ pub struct Opening {
     /// What was left out of the context, so that whoever asks what was sent can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<TrimReport>,
+}
+
+impl Opening {
+    /// Whether its tools are those for packages, whatever its profile has.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        self.answer == AnswerForm::Change && !self.all_tools
+    }
 }
 
 /// How the result of a call is told to a model.

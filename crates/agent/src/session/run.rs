@@ -69,7 +69,8 @@ impl<'a> SessionState<'a> {
 
 /// Runs a session until it has an answer, a limit or a person stops it, or it cannot go on (CrewAgent seed BAI-2.5).
 ///
-/// What earlier runs have come to is taken from the journal and not done again.
+/// What earlier runs have come to is taken from the journal and not done again. A session on a workflow package has the
+/// tools for packages and no others ([`ToolHost::on_package`]), unless its opening says otherwise.
 ///
 /// # Errors
 /// If the journal cannot be written: nothing more is done then.
@@ -81,6 +82,14 @@ pub async fn run_tool_loop(
     control: &Control,
     watch: &Arc<dyn Watch>,
 ) -> Result<LoopResult, JournalError> {
+    let bounded;
+    let host = match session.opening.is_bounded() {
+        true => {
+            bounded = host.on_package();
+            &bounded
+        }
+        false => host,
+    };
     let name = model.facts().name.clone();
     watch.event(&Event::Opened { session: session.journal.session_id().to_owned(), model: name });
     let stop = Stop::new(control);

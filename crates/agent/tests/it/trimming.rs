@@ -115,6 +115,33 @@ fn an_explicit_budget_goes_before_the_shares_of_the_window() {
     assert_eq!(Budget::resolve(None, None, 1_000), Budget::explicit(700, 300));
     assert_eq!(Budget::resolve(Some(10), Some(20), 1_000), Budget::explicit(10, 20));
     assert_eq!(Budget::resolve(Some(10), None, 1_000), Budget::explicit(10, 300));
+    assert_eq!(Budget::resolve(Some(900), None, 1_000), Budget::explicit(900, 100), "more than its share, if said");
+}
+
+#[test]
+fn what_is_kept_for_the_reply_is_taken_from_the_context() {
+    assert_eq!(Budget::resolve(None, Some(400), 1_000), Budget::explicit(600, 400));
+    assert_eq!(Budget::resolve(Some(900), Some(400), 1_000), Budget::explicit(600, 400));
+    assert_eq!(Budget::resolve(None, Some(2_000), 1_000), Budget::explicit(0, 2_000));
+    // The same envelope, model and budget: only what is kept for the reply differs.
+    let envelope = envelope(&json!({ "agents": agents(60, 300), "guide": "words of a guide ".repeat(200) }));
+    let whole = tokens(&envelope);
+    let window = u32::try_from(whole * 2).unwrap();
+    let with_reserve = |reserve: u64| {
+        let budget = Budget::resolve(Some(whole), Some(reserve), window);
+        trim_context_with_budget(&envelope, &counter(), budget)
+    };
+    let little = with_reserve(whole).unwrap();
+    assert!(!little.report.applied && little.envelope == envelope);
+    let more = with_reserve(whole + 100).unwrap();
+    assert_eq!(kinds(&more), [ActionKind::Summarize]);
+    let most = with_reserve(whole * 2 - more.report.estimate_after + 100).unwrap();
+    assert_eq!(kinds(&most), [ActionKind::Summarize, ActionKind::Truncate]);
+    for trimmed in [little, more, most] {
+        let report = trimmed.report;
+        assert!(report.estimate_after + report.reserve_for_response <= u64::from(window), "{report:?}");
+    }
+    assert_eq!(with_reserve(u64::from(window)).unwrap_err().code(), ErrorCode::ContextBudget);
 }
 
 #[test]

@@ -26,7 +26,9 @@ pub enum Change {
 }
 
 impl Change {
-    fn as_str(self) -> &'static str {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
             Self::Modified => "modified",

@@ -15,6 +15,7 @@ mod impact;
 mod lines;
 mod merge;
 mod rename;
+mod report;
 mod set;
 mod snapshot;
 mod splice;
@@ -26,12 +27,13 @@ pub use graph::{FieldChange, GraphDiff, ItemChange};
 pub use impact::{Counts, Impact, impact};
 pub use merge::{Clash, ClashPlace, Merged, merge};
 pub use rename::{Rename, renames, wanted};
+pub use report::{Found, Report, Stage};
 pub use set::{
     ChangeSet, ContractError, LEGACY, Op, Operation, Parsed, Payload, Refused, Revision, Revisions, SCHEMA_UNSUPPORTED,
     StepPayload, VIOLATION, WorkflowPayload, parse,
 };
 pub use snapshot::{Part, Snapshot, affected, proposed, snapshot};
-pub use validate::{Check, Found, Report, Stage, validate};
+pub use validate::{Check, validate};
 pub use write::{overlay, write};
 
 pub use crate::envelope::{Mode, TargetType};

@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::report::{Report, Stage};
 use super::set::{parse_with, path_of};
-use super::{ChangeSet, Impact, Op, Operation, Refused, affected, hidden, impact, snapshot};
+use super::{ChangeSet, Op, Operation, affected, hidden, impact, snapshot};
 use crate::assets;
 use crate::check::{Scope, within};
 use crate::files;
 use crate::finding::{Finding, Severity, quoted};
-use crate::limits::{FILE_BYTES_MAX, FINDINGS_MAX};
+use crate::limits::FILE_BYTES_MAX;
 use crate::package::{MANIFEST, Package};
 use crate::refs::{Index, Kind, Locator, Object, Ref};
 use crate::schema::Schemas;
@@ -32,185 +31,75 @@ pub struct Check<'a> {
     pub unwritten: &'a [Finding],
 }
 
-/// What there is to say about a set.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// Whether it may be applied: there are no errors.
-    pub valid: bool,
-    /// Whether it ended with the first stage.
-    pub schema_failed: bool,
-    /// What must be mended first, in the order of the stages.
-    pub errors: Vec<Found>,
-    /// What is probably not as meant, in the order of the stages.
-    pub warnings: Vec<Found>,
-    /// What the set touches, computed.
-    pub impact: Impact,
-}
-
-/// A stage of the validation, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// The contract of the set, and the schemas of what it writes.
-    Schema,
-    /// The rules of a package.
-    Bmad,
-    /// What refers to what.
-    Reference,
-    /// What the set says it touches, and what it does.
-    Impact,
-    /// Paths, sizes, and what a person would not see.
-    Security,
-}
-
-/// One thing that a stage found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Found {
-    /// The stage.
-    pub stage: Stage,
-    /// Which rule. Stable.
-    pub code: String,
-    /// Where: in the set, such as `operations[0].target.path`, or a JSON pointer into the file.
-    pub path: String,
-    /// The file of the package; empty where the set itself is meant.
-    pub file: String,
-    /// The line in the file, or in the text of the set, from 1.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub line: Option<usize>,
-    /// What would be right.
-    pub expected: String,
-    /// What stands there.
-    pub actual: String,
-    /// Both in a sentence.
-    pub message: String,
-    /// What to try.
-    pub hint: String,
-    /// Whether it was so before the set; then it is a warning.
-    pub before: bool,
-}
-
-/// Codes of findings that are about references, whatever rule found them.
-const REFERENCE_CODES: [&str; 8] = [
-    "AGENT_NOT_FOUND",
-    "WORKFLOW_NOT_FOUND",
-    "NODE_NOT_FOUND",
-    "asset-not-found",
-    "edge-node-missing",
-    "entry-node-missing",
-    "file-missing",
-    "state-node-missing",
-];
-/// Codes of findings that are about paths and sizes.
-const SECURITY_CODES: [&str; 8] = [
-    "path-unsafe",
-    "path-taken",
-    "asset-path",
-    "asset-extension",
-    "file-too-large",
-    "path-case-duplicate",
-    "too-many-files",
-    "package-too-large",
-];
-/// Beginnings of the codes of findings that are about the form of one file.
-const SCHEMA_CODES: [&str; 7] =
-    ["schema", "json-", "yaml-", "front-matter", "too-deep", "not-utf8", "version-not-semver"];
-
-fn stage_of(code: &str) -> Stage {
-    if SCHEMA_CODES.iter().any(|begin| code.starts_with(begin)) {
-        Stage::Schema
-    } else if REFERENCE_CODES.contains(&code) {
-        Stage::Reference
-    } else if SECURITY_CODES.contains(&code) {
-        Stage::Security
-    } else {
-        Stage::Bmad
-    }
-}
-
-/// Says whether a set may be applied. A set that fails the first stage is looked at no further.
+/// Says whether a set may be applied: the five stages, one after the other. A set that fails the first one is looked at
+/// no further.
 #[must_use]
 pub fn validate(check: &Check<'_>) -> Report {
     let mut report = Report::default();
-    let parsed = match parse_with(&check.schemas.change_set, check.set) {
-        Ok(parsed) => parsed,
-        Err(refused) => {
-            report.refuse(refused);
-            return report.finished();
+    let mut looked: Option<Looked> = None;
+    for stage in Stage::ALL {
+        report.stages.push(stage);
+        match (stage, &mut looked) {
+            (Stage::Schema, _) => looked = check_schema(check, &mut report),
+            (_, None) => {}
+            (Stage::Bmad, Some(looked)) => {
+                report.extend(looked.of(stage), stage);
+                check_written(check, &looked.set, &mut report);
+            }
+            (Stage::Reference, Some(looked)) => {
+                report.extend(looked.of(stage), stage);
+                check_deleted(check, &looked.set, &mut report);
+            }
+            (Stage::Impact, Some(looked)) => check_impact(&looked.set, &mut report),
+            (Stage::Security, Some(looked)) => {
+                report.extend(looked.of(stage), stage);
+                for (index, operation) in looked.set.operations.iter().enumerate() {
+                    check_safety(check, index, operation, &mut report);
+                }
+            }
         }
-    };
-    let set = parsed.set;
-    report.impact = impact(&set.operations);
-    report.warnings.extend(parsed.warnings.into_iter().map(|finding| Found::of(Stage::Schema, finding, false)));
-    let mut found = check_files(check, &set);
-    found.extend(check.unwritten.iter().map(|finding| (finding.clone(), false)));
-    found.sort_by_key(|(finding, _)| stage_of(&finding.code));
-    let fails =
-        |(finding, before): &(Finding, bool)| finding.is_error() && !before && stage_of(&finding.code) == Stage::Schema;
-    if found.iter().any(fails) {
-        report.schema_failed = true;
-        found.retain(|(finding, _)| stage_of(&finding.code) == Stage::Schema);
-        report.extend(found);
-        return report.finished();
-    }
-    report.extend(found);
-    check_written(check, &set, &mut report);
-    check_deleted(check, &set, &mut report);
-    check_impact(&set, &mut report);
-    for (index, operation) in set.operations.iter().enumerate() {
-        check_safety(check, index, operation, &mut report);
+        if stage == Stage::Schema && !report.errors.is_empty() {
+            report.schema_failed = true;
+            break;
+        }
     }
     report.finished()
 }
 
-impl Report {
-    fn refuse(&mut self, refused: Refused) {
-        self.schema_failed = true;
-        for error in refused.errors {
-            self.errors.push(Found {
-                stage: Stage::Schema,
-                // What kind of error it is stands in the message; the contract knows two codes.
-                code: refused.code.to_owned(),
-                path: error.path,
-                file: String::new(),
-                line: None,
-                expected: error.expected,
-                actual: error.actual,
-                message: error.message,
-                hint: "write the set as its schema says".to_owned(),
-                before: false,
-            });
-        }
-    }
+/// A set that is one, and what the rules say of its files. Each stage takes its own findings.
+struct Looked {
+    set: ChangeSet,
+    found: Vec<(Finding, bool)>,
+}
 
-    fn extend(&mut self, found: Vec<(Finding, bool)>) {
-        for (finding, before) in found {
-            self.add(stage_of(&finding.code), finding, before);
-        }
-    }
-
-    fn add(&mut self, stage: Stage, finding: Finding, before: bool) {
-        let is_error = finding.is_error() && !before;
-        let found = Found::of(stage, finding, before);
-        if is_error { self.errors.push(found) } else { self.warnings.push(found) }
-    }
-
-    fn finished(mut self) -> Self {
-        self.errors.sort_by_key(|found| found.stage);
-        self.warnings.sort_by_key(|found| found.stage);
-        self.errors.truncate(FINDINGS_MAX);
-        self.warnings.truncate(FINDINGS_MAX);
-        self.valid = self.errors.is_empty();
-        self
+impl Looked {
+    fn of(&mut self, stage: Stage) -> Vec<(Finding, bool)> {
+        let (own, rest) =
+            std::mem::take(&mut self.found).into_iter().partition(|(found, _)| Stage::of(&found.code) == stage);
+        self.found = rest;
+        own
     }
 }
 
-impl Found {
-    fn of(stage: Stage, finding: Finding, before: bool) -> Self {
-        let Finding { file, pointer, line, code, expected, actual, message, hint, .. } = finding;
-        Self { stage, code, path: pointer, file, line, expected, actual, message, hint, before }
+/// The contract of the set, and the schemas of what it writes.
+fn check_schema(check: &Check<'_>, report: &mut Report) -> Option<Looked> {
+    let parsed = match parse_with(&check.schemas.change_set, check.set) {
+        Ok(parsed) => parsed,
+        Err(refused) => {
+            report.refuse(refused);
+            return None;
+        }
+    };
+    let set = parsed.set;
+    report.impact = impact(&set.operations);
+    for finding in parsed.warnings {
+        report.add(Stage::Schema, finding, false);
     }
+    let mut found = check_files(check, &set);
+    found.extend(check.unwritten.iter().map(|finding| (finding.clone(), false)));
+    let mut looked = Looked { set, found };
+    report.extend(looked.of(Stage::Schema), Stage::Schema);
+    Some(looked)
 }
 
 /// What the rules say of the files that the set touches, and whether they said it before.

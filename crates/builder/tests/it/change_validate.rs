@@ -14,7 +14,7 @@ use crate::large::many_workflows;
 use crate::small;
 
 /// The report on a set, written as far as it can be.
-fn report_on(base: &Package, value: &Value) -> Report {
+pub(crate) fn report_on(base: &Package, value: &Value) -> Report {
     let mut after = base.clone();
     let mut unwritten = Vec::new();
     for operation in parse(value).map(|parsed| parsed.set.operations).unwrap_or_default() {
@@ -38,7 +38,7 @@ fn errors(report: &Report) -> Vec<(Stage, &str)> {
     report.errors.iter().map(|found| (found.stage, found.code.as_str())).collect()
 }
 
-fn step_text(node: &str, kind: &str, more: &str) -> String {
+pub(crate) fn step_text(node: &str, kind: &str, more: &str) -> String {
     String::from_utf8(small::step(node, kind, more)).unwrap()
 }
 

@@ -5,6 +5,7 @@
 mod begun;
 mod change;
 mod change_merge;
+mod change_stages;
 mod change_validate;
 mod change_write;
 mod envelope;

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use toolhost_builder::change;
 use toolhost_contract::{Call, Outcome};
 use toolhost_host::Hooks;
 use toolhost_store::Role;
 use toolhost_store::packages::{ChangeSetLine, Deed, Preview, Shelf};
 
 use super::call::exit_code;
+use crate::changes::{self, Extent};
 use crate::settings::Settings;
 use crate::wire::Host;
 use crate::{EXIT_FAILED, Usage, print, terminal, wire};
@@ -149,6 +149,7 @@ fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<ExitCode> {
     super::call::show(outcome, json)?;
     if let Some(details) = outcome.error.as_ref().and_then(|error| error.details.as_ref()).filter(|_| !json) {
         conflicts(details);
+        changes::refused(details);
     }
     Ok(exit_code(outcome))
 }
@@ -195,14 +196,10 @@ fn list(lines: &[ChangeSetLine], json: bool) -> anyhow::Result<ExitCode> {
 
 fn show(preview: &Preview, json: bool) -> anyhow::Result<()> {
     if json {
-        return print::json(&json!({ "changeSet": preview.line, "body": preview.body, "diff": preview.diff }));
+        let Preview { line, body, report, diff } = preview;
+        return print::json(&json!({ "changeSet": line, "body": body, "report": report, "diff": diff }));
     }
-    let line = &preview.line;
-    let by = print::visible(&line.by);
-    print::line(format_args!("{} {} by {by}, {}", line.change_set_id, line.status, print::time(line.created_at_ms)));
-    for text in print::visible(&change::render(&preview.diff)).lines() {
-        print::line(print::diff_line(text));
-    }
+    changes::show(preview, Extent::Whole);
     Ok(())
 }
 

@@ -301,7 +301,7 @@ async fn resume(
         held.say(&step::say(turns, free), serde_json::to_value(SayStep { text })?).await?;
     }
     let limits = flags.limits(iterations_default(&opening.answer));
-    let conducted = running.run(held, &*model, &limits, settings.json).await?;
+    let conducted = running.run(held, &opening.answer, &*model, &limits, settings.json).await?;
     host.store.close().await?;
     Ok(ended(&conducted))
 }
@@ -309,7 +309,14 @@ async fn resume(
 /// A session as it went, and as it goes on.
 async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
-    let watch: Box<dyn Watch> = if settings.json { Box::new(Lines) } else { Box::new(Live::default()) };
+    let watch: Box<dyn Watch> = match settings.json {
+        true => Box::new(Lines),
+        false => {
+            let opening = place.sessions.steps(place.project.id, id, -1, 1).await?;
+            let opening = opening.into_iter().next().map(|row| Opening::deserialize(row.body)).transpose()?;
+            Box::new(opening.map_or_else(Live::default, |opening| Live::of(&opening.answer)))
+        }
+    };
     let stopped = crate::signals::ended_by_signal();
     let (mut after, mut replayed) = (-1, true);
     loop {

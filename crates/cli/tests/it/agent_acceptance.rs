@@ -20,6 +20,20 @@ const TARGETS: [(TargetType, &str); 4] = [
     (TargetType::Agent, "scout"),
     (TargetType::Asset, "assets/brief-template.md"),
 ];
+/// One of each kind that is not there yet.
+const NEW: [(TargetType, &str); 4] = [
+    (TargetType::Workflow, "new-flow"),
+    (TargetType::Step, "new-step"),
+    (TargetType::Agent, "new-agent"),
+    (TargetType::Asset, "assets/new.md"),
+];
+
+/// All entries: what is not there is made, what is there becomes better.
+fn entries() -> impl Iterator<Item = (TargetType, &'static str, Mode)> {
+    let new = NEW.into_iter().map(|(kind, id)| (kind, id, Mode::Create));
+    new.chain(TARGETS.into_iter().map(|(kind, id)| (kind, id, Mode::Optimize)))
+}
+
 const LAYERS: [&str; 8] = [
     "Layer-0A Core Identity",
     "Layer-0B Domain Persona",
@@ -36,6 +50,18 @@ async fn with_package(of_cooks: bool) -> House {
     let workspace = TempWorkspace::new();
     let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
     copy(&sample, &workspace.root().join("package"), of_cooks);
+    imported(workspace).await
+}
+
+/// The example's package, whose owner says this in its workflow of whom it is for.
+async fn with_profile(lines: &str) -> House {
+    let workspace = TempWorkspace::new();
+    let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
+    let package = workspace.root().join("package");
+    copy(&sample, &package, false);
+    let file = package.join("workflow.md");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen("---\n", &format!("---\ndomain_profile:\n{lines}"), 1)).unwrap();
     imported(workspace).await
 }
 
@@ -67,7 +93,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path, of_cooks: bool) {
     }
 }
 
-fn target(target_type: TargetType, id: &str, mode: Mode) -> Task {
+pub(crate) fn target(target_type: TargetType, id: &str, mode: Mode) -> Task {
     let workflow_id = (target_type == TargetType::Step).then(|| "research-report".to_owned());
     let goal = "make it clearer".to_owned();
     Task::Builder(BuilderTarget {
@@ -77,6 +103,8 @@ fn target(target_type: TargetType, id: &str, mode: Mode) -> Task {
         mode,
         workflow_id,
         context_budget: None,
+        reserve_for_response: None,
+        all_tools: false,
     })
 }
 
@@ -95,66 +123,81 @@ fn prompt(opening: &Opening) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn row_1_the_layers_are_all_there_in_their_order_and_the_same_each_time() {
     let house = with_package(false).await;
-    let mut signatures = BTreeSet::new();
-    for (kind, id) in TARGETS {
-        for mode in [Mode::Create, Mode::Optimize] {
-            let (one, other) =
-                (opening(&house, &target(kind, id, mode)).await, opening(&house, &target(kind, id, mode)).await);
-            assert_eq!(one, other, "{kind:?} {mode:?}");
-            let text = prompt(&one);
-            let places: Vec<usize> = LAYERS.iter().map(|layer| text.find(layer).unwrap()).collect();
-            assert!(places.is_sorted(), "{kind:?} {mode:?}: {places:?}");
-            signatures.insert(one.signature);
-        }
+    let (mut signatures, mut strategies) = (BTreeSet::new(), BTreeSet::new());
+    for (kind, id, mode) in entries() {
+        let (one, other) =
+            (opening(&house, &target(kind, id, mode)).await, opening(&house, &target(kind, id, mode)).await);
+        assert_eq!(one, other, "{kind:?} {mode:?}");
+        let text = prompt(&one);
+        let places: Vec<usize> = LAYERS.iter().map(|layer| text.find(layer).unwrap()).collect();
+        assert!(places.is_sorted(), "{kind:?} {mode:?}: {places:?}");
+        strategies.insert(text[places[5]..places[6]].to_owned());
+        signatures.insert(one.signature);
     }
     assert_eq!(signatures.len(), 8, "each target and mode has a prompt of its own");
+    assert_eq!(strategies.len(), 8, "and a strategy of its own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn row_2_two_packages_have_two_personas_and_neither_is_a_helper_for_anything() {
     let (research, kitchen) = (with_package(false).await, with_package(true).await);
-    let task = target(TargetType::Workflow, "research-report", Mode::Optimize);
+    let clerk =
+        with_profile("  industry_domain: bookkeeping for tax advisers\n  target_users: [clerks of tax advisers]\n")
+            .await;
     let persona = |opening: &Opening| {
         let text = prompt(opening);
         let (_, rest) = text.split_once(LAYERS[1]).unwrap();
         rest.split_once(LAYERS[2]).unwrap().0.to_owned()
     };
-    let (one, other) = (persona(&opening(&research, &task).await), persona(&opening(&kitchen, &task).await));
-    assert_ne!(one, other);
-    let domain = |persona: &str| {
-        let line = persona.lines().find_map(|line| line.strip_prefix("- industry_domain: "));
+    let told = |persona: &str, field: &str| {
+        let line = persona.lines().find_map(|line| line.strip_prefix(&format!("- {field}: ")));
         line.unwrap().to_lowercase()
     };
-    assert!(domain(&other).contains("kitchen of a restaurant"), "{other}");
-    for persona in [&one, &other] {
-        assert!(domain(persona).len() > 10, "{persona}");
-        for word in ["assistant", "helper", "anything", "general", "agent", "chatbot"] {
-            assert!(!domain(persona).contains(word), "{word}: {persona}");
+    for (kind, id, mode) in entries() {
+        let task = target(kind, id, mode);
+        let mut personas = Vec::new();
+        for house in [&research, &kitchen, &clerk] {
+            personas.push(persona(&opening(house, &task).await));
         }
+        let domains: BTreeSet<String> = personas.iter().map(|persona| told(persona, "industry_domain")).collect();
+        assert_eq!(domains.len(), 3, "{kind:?} {mode:?}: {domains:?}");
+        for domain in &domains {
+            assert!(domain.len() > 10, "{domain}");
+            for word in ["assistant", "helper", "anything", "general", "agent", "chatbot"] {
+                assert!(!domain.contains(word), "{word}: {domain}");
+            }
+        }
+        // What the owner says goes before what the texts hint at, wherever the work begins; a new workflow has none.
+        if kind != TargetType::Workflow || mode == Mode::Optimize {
+            assert!(
+                told(&personas[2], "industry_domain").contains("tax advisers"),
+                "{kind:?} {mode:?}: {}",
+                personas[2]
+            );
+            assert!(told(&personas[2], "target_users").contains("clerks of tax advisers"), "{}", personas[2]);
+            assert!(told(&personas[2], "source").starts_with("project_meta"), "{kind:?}: {}", personas[2]);
+        }
+        assert!(!told(&personas[0], "source").starts_with("project_meta"), "{}", personas[0]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_of_another_shape_is_named_and_no_session_begins() {
-    let workspace = TempWorkspace::new();
-    let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
-    let package = workspace.root().join("package");
-    copy(&sample, &package, false);
-    let file = package.join("workflow.md");
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replacen("---\n", "---\ndomain_profile:\n  target_users: 7\n", 1)).unwrap();
-    let house = imported(workspace).await;
-    let task = target(TargetType::Workflow, "research-report", Mode::Optimize);
-    let refused = Sitting::new(&house, "builder").opening(&script(&json!([{ "text": "x" }])), &task).await.unwrap_err();
-    assert_eq!(refused.code(), ErrorCode::DomainProfile, "{refused}");
-    assert!(refused.to_string().contains("domain_profile.target_users"), "{refused}");
+    let house = with_profile("  target_users: 7\n").await;
+    for (kind, id) in TARGETS {
+        let task = target(kind, id, Mode::Optimize);
+        let refused =
+            Sitting::new(&house, "builder").opening(&script(&json!([{ "text": "x" }])), &task).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::DomainProfile, "{kind:?}: {refused}");
+        assert!(refused.to_string().contains("domain_profile.target_users"), "{kind:?}: {refused}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn row_3_every_entry_has_its_envelope_of_seven_sections() {
     let house = with_package(false).await;
-    for (kind, id) in TARGETS {
-        let text = prompt(&opening(&house, &target(kind, id, Mode::Optimize)).await);
+    for (kind, id, mode) in entries() {
+        let text = prompt(&opening(&house, &target(kind, id, mode)).await);
         for key in KEYS {
             assert!(text.contains(&format!("\"{key}\": ")), "{kind:?}: {key}");
         }
@@ -248,6 +291,19 @@ async fn row_6_a_context_that_is_too_large_is_trimmed_and_its_target_is_not() {
     let (_, envelope) = sent.split_once("\"target_snapshot\": ").unwrap();
     let sent: Value = serde_json::Deserializer::from_str(envelope).into_iter().next().unwrap().unwrap();
     assert_eq!(sent, whole.envelope["target_snapshot"]);
+    // What is kept for the reply is taken from the context, here of a model whose window has room for both.
+    let estimate = report.estimate_before;
+    let roomy = json!({ "turns": [{ "text": "x" }], "window": estimate * 2 }).to_string();
+    let roomy = toolhost_agent::model::Script::parse("script", &roomy).unwrap();
+    for (reserve, is_trimmed) in [(estimate - 100, false), (estimate + 60, true)] {
+        let Task::Builder(mut target) = self::target(TargetType::Workflow, "research-report", Mode::Optimize) else {
+            unreachable!("it is the builder's");
+        };
+        target.reserve_for_response = Some(reserve);
+        let opening = Sitting::new(&house, "builder").opening(&roomy, &Task::Builder(target)).await.unwrap();
+        let report = opening.trim.unwrap();
+        assert_eq!((report.applied, report.reserve_for_response), (is_trimmed, reserve), "{report:?}");
+    }
     // A model with a small window.
     let small = json!({ "turns": [{ "text": "x" }], "window": 600 }).to_string();
     let small = toolhost_agent::model::Script::parse("script", &small).unwrap();

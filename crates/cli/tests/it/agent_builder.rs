@@ -29,6 +29,8 @@ fn task() -> Task {
         mode: Mode::Optimize,
         workflow_id: None,
         context_budget: None,
+        reserve_for_response: None,
+        all_tools: false,
     })
 }
 
@@ -99,6 +101,80 @@ async fn a_set_that_the_model_has_staged_itself_is_its_answer() {
             in_session(&house, &sitting.id, "builder.change.discard", json!({ "changeSetId": id })).await;
         }
     }
+}
+
+/// An envelope's meta without what is another in each call.
+fn lasting(meta: &Value) -> Value {
+    let mut meta = meta.clone();
+    let fields = meta.as_object_mut().unwrap();
+    for name in ["callId", "durationMs"] {
+        assert!(fields.remove(name).is_some(), "`{name}` is missing: {fields:?}");
+    }
+    meta
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_meta_of_a_call_is_whole_and_the_same_in_the_loop_as_at_other_doors() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let (good, _) = sets(&house).await;
+        let calls = [
+            ("builder.asset.read", json!({ "path": ASSET })),
+            ("builder.asset.read", json!({ "path": "assets/nowhere.md" })),
+            ("builder.change.stage", json!({ "changeSet": good })),
+            ("builder.change.validate", json!({})),
+        ];
+        let turns: Vec<Value> = calls.iter().map(|(tool, arguments)| call(tool, arguments.clone())).collect();
+        let chat = json!({ "responseType": "chat", "assistantSummary": "It is staged." });
+        let turns = [turns, vec![json!({ "text": chat.to_string() })]].concat();
+        let sitting = Sitting::new(&house, "builder");
+        let result = sitting.play(&script(&json!(turns)), &task()).await;
+        assert_eq!(result.status, Status::Completed, "{result:?}");
+        let told = sitting.contents().await;
+        assert_eq!(told.len(), calls.len());
+        for ((tool, arguments), (step, body)) in calls.iter().zip(&told) {
+            let in_loop: Value = serde_json::from_str(body["content"].as_str().unwrap()).unwrap();
+            let elsewhere = in_session(&house, &sitting.id, tool, arguments.clone()).await;
+            let elsewhere = serde_json::to_value(elsewhere).unwrap();
+            let meta = lasting(&in_loop["meta"]);
+            // What was staged is seen by reads that come later.
+            if !matches!(*tool, "builder.asset.read") {
+                assert_eq!(meta, lasting(&elsewhere["meta"]), "{step}");
+            }
+            let names: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
+            let whole: Vec<&str> = elsewhere["meta"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(String::as_str)
+                .filter(|name| names.contains(name))
+                .collect();
+            assert_eq!((names.len(), whole.len()), (8, 8), "{step}: {meta}");
+            assert_eq!((&meta["tool"], &meta["sessionId"]), (&json!(tool), &json!(sitting.id)));
+            assert_eq!((&meta["userId"], &meta["projectId"]), (&json!(1), &json!(house.project.id)));
+            assert_eq!(meta["allowWrite"], tool.starts_with("builder.change"), "{step}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_loop_says_of_a_call_itself_has_a_whole_meta_too() {
+    let house = house_with_sample(&engines().next().unwrap()).await;
+    let (good, _) = sets(&house).await;
+    let read = json!({ "tool": "builder_asset_read", "arguments": { "path": ASSET } });
+    let stage = json!({ "tool": "builder_change_stage", "arguments": { "changeSet": good } });
+    let chat = json!({ "responseType": "chat", "assistantSummary": "Nothing is staged." });
+    let model = script(&json!([{ "calls": [read, stage] }, { "text": chat.to_string() }]));
+    let mut sitting = Sitting::new(&house, "builder");
+    sitting.limits.calls_per_turn = 1;
+    sitting.play(&model, &task()).await;
+    let told = sitting.contents().await;
+    let envelope: Value = serde_json::from_str(told[1].1["content"].as_str().unwrap()).unwrap();
+    assert_eq!(envelope["error"]["code"], "AI_TOOL_LOOP_LIMIT_EXCEEDED");
+    let meta = lasting(&envelope["meta"]);
+    assert_eq!(meta.as_object().unwrap().len(), 8, "{meta}");
+    assert_eq!((&meta["tool"], &meta["allowWrite"]), (&json!("builder.change.stage"), &json!(true)));
+    assert_eq!(meta["sessionId"], sitting.id);
 }
 
 /// What the model said in a turn whose host died while it looked at the answer.

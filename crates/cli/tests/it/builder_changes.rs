@@ -21,7 +21,7 @@ pub(crate) async fn in_session(house: &House, session: &str, tool: &str, argumen
 }
 
 /// A person's call, as the command line makes it.
-async fn person(house: &House, tool: &str, arguments: Value) -> Outcome {
+pub(crate) async fn person(house: &House, tool: &str, arguments: Value) -> Outcome {
     let mut request = house.request(tool, arguments);
     "all".clone_into(&mut request.caller.profile);
     request.caller.kind = CallerKind::Person;
@@ -29,11 +29,11 @@ async fn person(house: &House, tool: &str, arguments: Value) -> Outcome {
     house.run(request).await
 }
 
-async fn apply(house: &House, id: &str) -> Outcome {
+pub(crate) async fn apply(house: &House, id: &str) -> Outcome {
     person(house, "builder.change.apply", json!({"changeSetId": id, "confirmSource": "ui_manual_apply"})).await
 }
 
-async fn files(house: &House) -> Files {
+pub(crate) async fn files(house: &House) -> Files {
     shelf_of(house, house.project.id).export().await.unwrap()
 }
 
@@ -64,13 +64,13 @@ async fn stage_step(house: &House, session: &str, node: &str, change: impl Fn(&s
 }
 
 #[track_caller]
-fn data(outcome: &Outcome) -> &Value {
+pub(crate) fn data(outcome: &Outcome) -> &Value {
     assert!(outcome.ok, "{outcome:?}");
     &outcome.data
 }
 
 #[track_caller]
-fn refused(outcome: &Outcome) -> (&'static str, &'static str) {
+pub(crate) fn refused(outcome: &Outcome) -> (&'static str, &'static str) {
     let error = outcome.error.as_ref().unwrap();
     (error.code.as_str(), error.kind.as_str())
 }
@@ -494,10 +494,18 @@ async fn an_agent_is_changed_and_the_bytes_of_the_others_stay() {
 async fn twenty_racing_applies_of_one_set_have_one_winner() {
     for engine in engines() {
         let house = staged_step(&engine).await;
+        let validate = || in_session(&house, "s1", "builder.change.validate", json!({"changeSetId": "cs-1"}));
+        data(&validate().await);
         let calls = (0..20).map(|_| apply(&house, "cs-1"));
-        let outcomes = futures::future::join_all(calls).await;
-        assert_eq!(outcomes.iter().filter(|outcome| outcome.ok).count(), 1);
-        assert_eq!(shelf_of(&house, house.project.id).history().await.unwrap().len(), 2);
+        // Those who validate it meanwhile never bring back what is applied.
+        let (outcomes, _) =
+            tokio::join!(futures::future::join_all(calls), futures::future::join_all([validate(), validate()]));
+        let (won, lost): (Vec<&Outcome>, Vec<&Outcome>) = outcomes.iter().partition(|outcome| outcome.ok);
+        assert_eq!(won.len(), 1);
+        assert!(lost.iter().all(|outcome| refused(outcome).1 == "conflict"), "{lost:?}");
+        let shelf = shelf_of(&house, house.project.id);
+        assert_eq!(shelf.history().await.unwrap().len(), 2);
+        assert_eq!(shelf.preview(1).await.unwrap().line.status, "applied");
     }
 }
 

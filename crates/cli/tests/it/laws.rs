@@ -61,6 +61,9 @@ fn schemas_are_objects_closed_and_described() {
         });
         // A tool without arguments has no `properties`, but is closed all the same.
         assert_eq!(facts.input_schema["additionalProperties"], false, "{}", facts.name);
+        for word in ["oneOf", "anyOf", "allOf", "not", "enum"] {
+            assert!(facts.input_schema.get(word).is_none(), "{}: providers refuse `{word}` there", facts.name);
+        }
         assert!(objects > 0 || facts.input_schema.get("properties").is_none(), "{}", facts.name);
         assert!(!facts.input_schema.to_string().contains("$ref"), "{}: the schema must be whole", facts.name);
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent_acceptance;
+mod agent_bounds;
 mod agent_builder;
 mod agent_commands;
 mod agent_crash;
@@ -10,6 +11,7 @@ mod agent_decided;
 mod agent_loop;
 mod agent_resume;
 mod agent_room;
+mod agent_terminal;
 mod analyzed_once;
 mod audit_against;
 mod audit_follow;
@@ -18,8 +20,10 @@ mod bad_records;
 mod beads;
 mod builder;
 mod builder_changes;
+mod builder_doors;
 mod builder_first_day;
 mod builder_from_nothing;
+mod builder_lifecycle;
 mod builder_races;
 mod command_line;
 mod commands;

@@ -83,6 +83,9 @@ impl fmt::Display for Conflicts {
 impl Shelf {
     /// Applies a staged set, or the operations of it that are wanted. What the session staged before for the same objects
     /// goes with it; what it staged later stays, as a change of what was staged before it.
+    ///
+    /// Only what is valid against the package as it is now is applied, so this validates, whatever was said before: the set
+    /// is `validated` then, or stays `staged` and is refused with what was found.
     pub async fn apply(&self, wish: &Apply) -> Result<Applied> {
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;
@@ -109,8 +112,13 @@ impl Shelf {
             set: &only(&kept.body, &chosen),
             unwritten: &findings,
         });
-        if !report.errors.is_empty() {
-            return Err(PackageError::Invalid(report.errors.into_iter().map(Finding::from).collect()));
+        // What was found of some operations says nothing of the others.
+        if wish.operations.is_none() {
+            self.keep_report(&mut tx, wish.number, &report).await?;
+        }
+        if !report.valid {
+            tx.commit().await?;
+            return Err(PackageError::Unfit { number: wish.number, report: Box::new(report) });
         }
         let edits = edits_between(part.base.files(), after.files());
         let operations: Vec<i64> = chosen.iter().map(|draft| draft.position).collect();
@@ -220,6 +228,10 @@ impl Shelf {
                  (SELECT 1 FROM change_operation o WHERE o.project_id = $1 AND o.set_number = change_set.number
                   AND o.state = 'staged')";
         sql(text).bind(project).bind(overlay).bind(self.clock.unix_ms()).run(tx).await?;
+        // The operations that are left were not validated alone.
+        let text =
+            "UPDATE change_set SET state = 'staged' WHERE project_id = $1 AND number = $2 AND state = 'validated'";
+        sql(text).bind(project).bind(number).run(tx).await?;
         Ok(self.wishes(tx, number).await?.len())
     }
 

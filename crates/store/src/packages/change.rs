@@ -99,7 +99,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// Says who made this change.
+    /// Says who made this change. What was valid against the package as it was has to be validated again.
     pub(super) async fn note(&self, tx: &mut Tx, moment: i64, cause: &Cause<'_>) -> Result<()> {
         let text = "INSERT INTO package_change (project_id, moment, kind, account_id, by_name, call_id, set_number,
                  operations, undoes, created_at_ms)
@@ -118,7 +118,7 @@ impl Shelf {
             .bind(self.clock.unix_ms())
             .run(tx)
             .await?;
-        Ok(())
+        self.unvalidate(tx, cause.set).await
     }
 
     async fn keep_former(

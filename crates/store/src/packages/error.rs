@@ -1,12 +1,15 @@
 //! What can go wrong with a package, told so that a model can mend it.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 use toolhost_builder::Finding;
-use toolhost_builder::change::{ContractError, Refused};
+use toolhost_builder::change::{ContractError, Refused, Report};
 use toolhost_builder::envelope::EnvelopeError;
 use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
 
 use super::apply::Conflicts;
+use super::sets::set_id;
 use crate::error::Error;
 
 pub type Result<T> = std::result::Result<T, PackageError>;
@@ -31,6 +34,9 @@ pub enum PackageError {
     Context(Box<PackageError>),
     #[error("{}", findings_text("the package is not right", .0))]
     Invalid(Vec<Finding>),
+    /// What the validation found that an apply begins with.
+    #[error("{}", findings_text(&format!("cs-{number} may not be applied"), &report.errors))]
+    Unfit { number: i64, report: Box<Report> },
     #[error("{}", findings_text("the change cannot be made", .0))]
     Rejected(Vec<Finding>),
     #[error("{}", contract_text(.0))]
@@ -61,7 +67,7 @@ pub enum PackageError {
     Store(#[from] Error),
 }
 
-fn findings_text(what: &str, findings: &[Finding]) -> String {
+fn findings_text(what: &str, findings: &[impl fmt::Display]) -> String {
     let shown: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
     let more = findings.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -81,6 +87,7 @@ impl PackageError {
             Self::Context(inside) => inside.kind(),
             Self::Envelope(_)
             | Self::Invalid(_)
+            | Self::Unfit { .. }
             | Self::Rejected(_)
             | Self::Contract(_)
             | Self::NoRevision { .. }
@@ -107,7 +114,7 @@ impl PackageError {
                 _ => ErrorCode::ChangeSetContract,
             },
             Self::NoRevision { .. } | Self::RevisionOfObject { .. } | Self::Rejected(_) => ErrorCode::ChangeSetContract,
-            Self::Invalid(_) => ErrorCode::ValidationFailed,
+            Self::Invalid(_) | Self::Unfit { .. } => ErrorCode::ValidationFailed,
             Self::UnknownRevision { .. } | Self::Conflict(_) => ErrorCode::RevisionMismatch,
             Self::NothingStaged(_) => ErrorCode::NothingStaged,
             Self::DeletesUnconfirmed(_) => ErrorCode::ApplyUnconfirmed,
@@ -132,6 +139,7 @@ impl PackageError {
             Self::NoRevision { .. } => "read the object, and send the revision that came with it; nothing was changed",
             Self::Contract(_) | Self::Rejected(_) => "mend what is named and send the whole set again",
             Self::Invalid(_) => "mend what is named; nothing was changed",
+            Self::Unfit { .. } => "stage the set again with what is named put right; nothing was applied",
             Self::Context(inside) => return inside.hint(),
             Self::Envelope(EnvelopeError::Profile(_)) => {
                 "mend that field, or take it out: what is not said is found in the texts"
@@ -146,6 +154,9 @@ impl PackageError {
     fn details(&self) -> Option<Value> {
         Some(match self {
             Self::Invalid(findings) | Self::Rejected(findings) => json!({ "findings": findings }),
+            Self::Unfit { number, report } => {
+                json!({ "changeSetId": set_id(*number), "stages": report.stages, "findings": report.errors })
+            }
             Self::Contract(refused) => json!({ "errors": refused.errors }),
             Self::Conflict(conflicts) => json!({ "conflicts": conflicts.0, "blocking": true }),
             Self::UnknownRevision { scope, revision } => {

@@ -16,6 +16,7 @@ mod part;
 mod read;
 mod refs;
 mod sets;
+mod validated;
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ pub use history::Deed;
 pub use read::{Brought, Revisions, Snapshot, WorkflowLine, WorkflowName};
 pub use refs::FoundRefs;
 pub(crate) use sets::set_id;
-pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged, Validated, Whose};
+pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged, Whose};
+pub use validated::Validated;
 
 use crate::db::Db;
 use crate::error::Error;

@@ -6,11 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use toolhost_builder::change::{
-    self, ChangeSet, Check, Found, Impact, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report,
-    Revision, Snapshot, Stage, WorkflowPayload, affected, impact, overlay, proposed, renames,
+    self, ChangeSet, Impact, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report, Revision,
+    Snapshot, WorkflowPayload, affected, impact, overlay, proposed, renames,
 };
 use toolhost_builder::refs::Object;
-use toolhost_builder::schema::Schemas;
 use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
 
 use super::apply::merged;
@@ -33,23 +32,12 @@ const COUNTER: &str = "change_set";
 pub struct Staged {
     /// Such as `cs-3`.
     pub change_set_id: String,
-    /// `staged`.
+    /// `staged`; `validated` where this very set was staged and validated before.
     pub status: String,
     /// What the session now sees otherwise.
     pub objects: Vec<Object>,
     pub warnings: Vec<Finding>,
     pub impact: Impact,
-}
-
-/// What the five stages said.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Validated {
-    pub change_set_id: String,
-    /// `validated`, or `staged` if something is wrong.
-    pub status: String,
-    #[serde(flatten)]
-    pub report: Report,
 }
 
 /// Whose change sets are meant.
@@ -87,6 +75,8 @@ pub(super) struct Kept {
 pub struct Preview {
     pub line: ChangeSetLine,
     pub body: Value,
+    /// What the last validation said; none while there was none.
+    pub report: Option<Report>,
     pub diff: Vec<ObjectDiff>,
 }
 
@@ -101,7 +91,7 @@ impl Shelf {
         let drafts = self.drafts(&mut tx, session.into()).await?;
         if let Some(number) = self.open_already(&mut tx, &set, &drafts).await? {
             let objects = drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
-            let (impact, status) = (impact(&set.operations), "staged".to_owned());
+            let (impact, status) = (impact(&set.operations), self.kept(&mut tx, number).await?.state);
             return Ok(Staged { change_set_id: set_id(number), status, objects, warnings, impact });
         }
         self.room_for_one_more(&mut tx, &overlay).await?;
@@ -141,40 +131,6 @@ impl Shelf {
         query.bind(&self.who.name).bind(body.to_string()).bind(now).bind(overlay).run(&mut tx).await?;
         tx.commit().await?;
         Ok(Staged { change_set_id: set_id(number), status: "staged".to_owned(), objects, warnings, impact })
-    }
-
-    /// Says of a staged set whether it could be applied now; keeps what it says.
-    pub async fn validate(&self, whose: Whose<'_>, number: Option<i64>) -> Result<Validated> {
-        let mut tx = self.db.snapshot().await?;
-        let kept = self.staged_set(&mut tx, whose, number, "validated").await?;
-        let drafts: Vec<Draft> = self
-            .all_drafts(&mut tx, &kept.overlay)
-            .await?
-            .into_iter()
-            .filter(|draft| draft.set <= kept.number)
-            .collect();
-        let drafts = of_set(drafts, kept.number);
-        let part = self.part_for(&mut tx, &drafts).await?;
-        let mut report = change::validate(&Check {
-            schemas: &Schemas::compiled(),
-            base: &part.base,
-            after: part.package(),
-            set: &kept.body,
-            unwritten: &part.findings,
-        });
-        report.warnings.extend(outdated(&part, &drafts));
-        drop(tx);
-        let state = if report.valid { "validated" } else { "staged" };
-        let mut tx = self.db.write().await?;
-        let text = "UPDATE change_set SET state = $3, report = $4, updated_at_ms = $5
-             WHERE project_id = $1 AND number = $2 AND state IN ('staged', 'validated')";
-        let query = sql(text).bind(self.who.project_id).bind(kept.number).bind(state);
-        let kept_still = query.bind(serde_json::to_string(&report)?).bind(self.clock.unix_ms()).run(&mut tx).await?;
-        if kept_still == 0 {
-            return Err(PackageError::NothingStaged("validated"));
-        }
-        tx.commit().await?;
-        Ok(Validated { change_set_id: set_id(kept.number), status: state.to_owned(), report })
     }
 
     /// Gives up a staged set, or all that the session has staged.
@@ -219,15 +175,17 @@ impl Shelf {
     /// A change set and what it would change of the package as it is now; of one that was applied, what it did.
     pub async fn preview(&self, number: i64) -> Result<Preview> {
         let mut tx = self.db.snapshot().await?;
-        let text = "SELECT number, session_id, overlay, by_name, state, created_at_ms, body FROM change_set
+        let text = "SELECT number, session_id, overlay, by_name, state, created_at_ms, body, report FROM change_set
              WHERE project_id = $1 AND number = $2";
         let row = sql(text).bind(self.who.project_id).bind(number).optional(&mut tx).await?;
         let row = row.ok_or_else(|| no_set(number))?;
         let line = self.line(&mut tx, &row).await?;
         let body = serde_json::from_str(&row.get::<String>("body")?)?;
+        let report: Option<String> = row.get("report")?;
+        let report = report.map(|text| serde_json::from_str(&text)).transpose()?;
         if line.status == "applied" {
             let diff = self.applied_diff(&mut tx, number, &line).await?;
-            return Ok(Preview { line, body, diff });
+            return Ok(Preview { line, body, report, diff });
         }
         let drafts: Vec<Draft> = self
             .all_drafts(&mut tx, &row.get::<String>("overlay")?)
@@ -248,7 +206,7 @@ impl Shelf {
             Err(_) => part.package().clone(),
         };
         let diff = change::diff(&part.base, &after, &objects);
-        Ok(Preview { line, body, diff })
+        Ok(Preview { line, body, report, diff })
     }
 
     /// What the apply of a set, or all of its applies, made of the package as it then was.
@@ -325,7 +283,7 @@ impl Shelf {
         Ok(units)
     }
 
-    async fn all_drafts(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<Draft>> {
+    pub(super) async fn all_drafts(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<Draft>> {
         let mut all = Vec::new();
         for number in self.open_numbers(tx, overlay).await? {
             all.extend(self.wishes(tx, number).await?);
@@ -449,27 +407,6 @@ impl Shelf {
     }
 }
 
-/// What has changed below the drafts since they were begun: told before an apply has to merge or to refuse.
-fn outdated(part: &Part, drafts: &[Draft]) -> Vec<Found> {
-    let moved = drafts.iter().filter(|draft| change::snapshot(&part.base, &draft.object) != draft.base);
-    let found = moved.map(|draft| Found {
-        stage: Stage::Impact,
-        code: MISMATCH.to_owned(),
-        path: draft.object.to_string(),
-        file: String::new(),
-        line: None,
-        expected: "as it was when this change was begun".to_owned(),
-        actual: "another one".to_owned(),
-        message: format!("{} has been changed by somebody else since", draft.object),
-        hint: "an apply merges both where they do not touch, and is refused where they do".to_owned(),
-        before: false,
-    });
-    found.collect()
-}
-
-/// The code of what somebody else has changed.
-pub(super) const MISMATCH: &str = "AI_REVISION_BASE_MISMATCH";
-
 /// Against which revision of a scope a set says that it was made.
 fn base_revision(set: &ChangeSet, scope: &str) -> Option<String> {
     // A set over several workflows has one of each in the part of the contract that is open.
@@ -498,13 +435,6 @@ fn follow(set: &mut ChangeSet, package: &Package, rename: &Rename) -> Result<()>
         }
     }
     Ok(())
-}
-
-/// What a set wants: its own objects, each as it was last staged.
-fn of_set(drafts: Vec<Draft>, number: i64) -> Vec<Draft> {
-    let own: BTreeSet<Object> =
-        drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
-    last_of_each(drafts).into_iter().filter(|draft| own.contains(&draft.object)).collect()
 }
 
 /// What was there at an earlier moment, but for the parts that the set does not name: it does not mean those.

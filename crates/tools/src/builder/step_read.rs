@@ -15,13 +15,12 @@ pub(crate) struct StepRead(pub(crate) Packages);
 /// Reads a step of a workflow: its text and its place in the graph. Name it by its node or by its file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(extend("oneOf" = [{"required": ["nodeId"]}, {"required": ["stepPath"]}]))]
 pub(crate) struct Input {
     /// The workflow: its number or its id.
     workflow_id: Workflow,
-    /// The id of its node.
+    /// The id of its node. Pass this or `stepPath`, not both.
     node_id: Option<String>,
-    /// The path of its file in the package.
+    /// The path of its file in the package. Pass this or `nodeId`, not both.
     step_path: Option<String>,
 }
 
@@ -83,7 +82,14 @@ impl Tool for StepRead {
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
         let workflow = input.workflow_id.into();
-        let id = input.node_id.or(input.step_path).unwrap_or_default();
+        // Not a rule of the schema: providers of models refuse a tool whose schema has one at its top.
+        let id = match (input.node_id, input.step_path) {
+            (Some(id), None) | (None, Some(id)) => id,
+            (named, _) => {
+                let how = if named.is_some() { "both `nodeId` and `stepPath` are given" } else { "no step is named" };
+                return Err(ToolError::new(ErrorKind::Validation, how).hint("pass one of `nodeId` and `stepPath`"));
+            }
+        };
         Read::new(shelf(&self.0, ctx)?.read(TargetType::Step, &id, Some(&workflow), session(ctx)).await?)
     }
 }

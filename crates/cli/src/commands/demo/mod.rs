@@ -21,7 +21,7 @@ use toolhost_store::{Filter, Store};
 
 use self::story::{Step, Wanted};
 use super::run::conduct::{self, Running};
-use super::run::live::Live;
+use super::run::live::{self, Live};
 use crate::print::{self, BAD, BOLD, GOOD, paint};
 use crate::settings::Settings;
 use crate::{terminal, wire};
@@ -152,6 +152,9 @@ async fn play(stage: &Stage, settings: &Settings, talk: bool) -> anyhow::Result<
     let limits = LoopLimits { max_iterations: 50, ..LoopLimits::default() };
     let watch: Arc<dyn Watch> = if talk { Arc::new(Live::default()) } else { Arc::new(Unwatched) };
     let result = running.run_watched(held, &model, &limits, &watch).await?.result;
+    if talk {
+        live::conclude(&result);
+    }
     if result.status != Status::Completed {
         bail!("the tour did not come to its end: {:?}", result.error);
     }

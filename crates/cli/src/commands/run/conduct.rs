@@ -4,19 +4,24 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use toolhost_agent::session::{
-    Control, LoopLimits, LoopResult, Opening, SessionState as Loop, Status, Watch, run_tool_loop, step,
+    Answer, AnswerForm, Control, LoopLimits, LoopResult, Opening, SessionState as Loop, Status, Watch, run_tool_loop,
+    step,
 };
 use toolhost_agent::{Catalog, Model, ToolHost};
 use toolhost_contract::SystemClock;
+use toolhost_store::packages::Shelf;
 use toolhost_store::{Held, NewSession, SessionState};
 
-use super::live::{Lines, Live};
+use super::live::{self, Lines, Live};
+use crate::changes::{self, Extent};
 use crate::terminal::{self, Terminal};
 use crate::{print, signals, wire};
 
 /// The tools of a session, wired.
 pub(in crate::commands) struct Running {
     pub(in crate::commands) tools: ToolHost,
+    /// Where what it stages is.
+    shelf: Shelf,
 }
 
 /// How a run ended, and what to type next.
@@ -39,19 +44,40 @@ impl Running {
         } else {
             tools
         };
-        Ok(Self { tools })
+        let shelf = host.store.records().packages().shelf(wire::who(&host.project, &host.user))?;
+        Ok(Self { tools, shelf })
     }
 
-    /// Runs until the session ends or is stopped; then it is free for the next process.
+    /// Runs until the session, whose answer is of this form, ends or is stopped; then it is free for the next process.
     pub(in crate::commands) async fn run(
         &self,
         held: Held,
+        answer: &AnswerForm,
         model: &dyn Model,
         limits: &LoopLimits,
         json: bool,
     ) -> anyhow::Result<Conducted> {
-        let watch: Arc<dyn Watch> = if json { Arc::new(Lines) } else { Arc::new(Live::default()) };
-        self.run_watched(held, model, limits, &watch).await
+        let watch: Arc<dyn Watch> = match json {
+            true => Arc::new(Lines),
+            false => Arc::new(Live::of(answer)),
+        };
+        let conducted = self.run_watched(held, model, limits, &watch).await?;
+        if !json {
+            self.show_changes(&conducted.result).await;
+            live::conclude(&conducted.result);
+        }
+        Ok(conducted)
+    }
+
+    /// What a session has staged, as a list and the beginnings of its diff.
+    async fn show_changes(&self, result: &LoopResult) {
+        let Some(Answer::Change { change_set_id, .. }) = &result.answer else { return };
+        let number = change_set_id.strip_prefix("cs-").and_then(|number| number.parse().ok()).unwrap_or_default();
+        match self.shelf.preview(number).await {
+            Ok(preview) => changes::show(&preview, Extent::Beginnings),
+            // The session has come to its end; `change show` says what is the matter.
+            Err(error) => print::note(format_args!("{change_set_id} cannot be shown: {error}")),
+        }
     }
 
     pub(in crate::commands) async fn run_watched(

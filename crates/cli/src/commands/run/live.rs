@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 use toolhost_agent::model::Usage;
-use toolhost_agent::session::{Answer, Event, LoopResult, Status, Watch};
+use toolhost_agent::session::{Answer, AnswerForm, Event, LoopResult, Status, Watch, summary_of};
 
 use toolhost_contract::{QUOTE_MARK, quoted, visible_line};
 
@@ -17,13 +17,26 @@ const NAME_CHARS_MAX: usize = 80;
 /// Characters of a call's arguments in its line.
 const ARGUMENTS_CHARS_MAX: usize = 100;
 
+/// Lines of what a model says beside its calls in a session on a package, where it may copy what it works on.
+const ASIDE_LINES_MAX: usize = 6;
+
 /// The terminal.
 #[derive(Default)]
 pub(in crate::commands) struct Live {
     inner: Mutex<Inner>,
 }
 
+impl Live {
+    /// For a session with such answers. One on a package answers with JSON that carries whole objects: people are told the
+    /// summary in it.
+    pub(in crate::commands) fn of(answer: &AnswerForm) -> Self {
+        let on_package = matches!(answer, AnswerForm::Change);
+        Self { inner: Mutex::new(Inner { on_package, ..Inner::default() }) }
+    }
+}
+
 struct Inner {
+    on_package: bool,
     /// Whether the cursor stands in the middle of streamed text.
     open: bool,
     /// Where that text stands in its line.
@@ -40,6 +53,7 @@ struct Inner {
 impl Default for Inner {
     fn default() -> Self {
         Self {
+            on_package: false,
             open: false,
             fold: None,
             held: String::new(),
@@ -55,8 +69,8 @@ impl Watch for Live {
     fn event(&self, event: &Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Text { text, .. } => inner.stream(text),
-            Event::Thought { .. } | Event::CallProgress { .. } => {}
+            Event::Text { text, .. } if !inner.on_package => inner.stream(text),
+            Event::Text { .. } | Event::Thought { .. } | Event::CallProgress { .. } => {}
             Event::Opened { session, model } => {
                 print::note(paint(DIM, format_args!("session {session} with {}", name(model))));
             }
@@ -72,9 +86,10 @@ impl Watch for Live {
                     format_args!("the model's server: {}; attempt {attempt} in {wait:.1} s", visible(why)),
                 ));
             }
-            Event::Said { turn, text, usage, cost, ms, replayed, .. } => {
-                if !inner.streamed && !text.trim().is_empty() {
-                    inner.stream(text);
+            Event::Said { turn, text, calls, usage, cost, ms, replayed } => {
+                let told = if inner.on_package { told_of_package(text, calls.is_empty()) } else { text.clone() };
+                if !inner.streamed && !told.trim().is_empty() {
+                    inner.stream(&told);
                 }
                 // What was recalled is told without having been asked for again.
                 inner.streamed = false;
@@ -112,10 +127,7 @@ impl Watch for Live {
                     format_args!("{results} old results put away: {tokens_before} -> {tokens_after} tokens"),
                 ));
             }
-            Event::Ended { result } => {
-                inner.close();
-                conclude(result);
-            }
+            Event::Ended { .. } => inner.close(),
         }
     }
 }
@@ -210,19 +222,29 @@ fn marked(piece: &str, mut open: bool) -> String {
     shown
 }
 
-fn conclude(result: &LoopResult) {
+/// What a person reads of a model's words in a session on a package: no object as it would be written.
+fn told_of_package(text: &str, is_answer: bool) -> String {
+    let text = text.trim();
+    if is_answer && let Some(summary) = summary_of(text) {
+        return summary;
+    }
+    let mut told: Vec<String> = text.lines().take(ASIDE_LINES_MAX).map(print::cell).collect();
+    let more = text.lines().count().saturating_sub(ASIDE_LINES_MAX);
+    if more > 0 {
+        told.push(format!("… {more} more lines"));
+    }
+    told.join("\n")
+}
+
+/// How a run has ended, and what to do with what it came to.
+pub(in crate::commands) fn conclude(result: &LoopResult) {
     let failed = result.calls.iter().filter(|call| !call.ok).count();
-    match &result.answer {
-        Some(Answer::Change { assistant_summary, change_set_id, warnings }) => {
-            print::line(visible(assistant_summary));
-            print::note(format_args!(
-                "{} {change_set_id} is staged and valid, with {} warnings; apply it with: toolhost change apply {change_set_id}",
-                paint(GOOD, "change set"),
-                warnings.len()
-            ));
-        }
-        // Streamed as it came.
-        Some(Answer::Chat { .. } | Answer::Json { .. }) | None => {}
+    if let Some(Answer::Change { change_set_id, warnings, .. }) = &result.answer {
+        print::note(format_args!(
+            "{} {change_set_id} is staged and valid, with {} warnings; apply it with: toolhost change apply {change_set_id}",
+            paint(GOOD, "change set"),
+            warnings.len()
+        ));
     }
     let word = match result.status {
         Status::Completed => paint(GOOD, "done"),

@@ -12,6 +12,7 @@ use toolhost_agent::session::{AnswerForm, LoopLimits};
 use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 
+use toolhost_host::SEMANTIC_READ_TOOLS;
 use toolhost_store::Role;
 
 use self::conduct::{Conducted, Running};
@@ -22,6 +23,9 @@ use crate::{EXIT_DENIED, Usage, print, wire};
 /// Turns of a session in the workspace; the builder's is frozen at 8.
 const WORKSPACE_ITERATIONS: u32 = 50;
 
+/// The profile of sessions on workflow packages.
+const BUILDER: &str = "builder";
+
 /// Let a model work on a task, with the tools of a profile, live in this terminal
 ///
 /// Everything it does passes the gate and is written down step by step: a session that was interrupted goes on with
@@ -30,7 +34,10 @@ const WORKSPACE_ITERATIONS: u32 = 50;
 pub(crate) struct Args {
     /// What to do, in words
     goal: String,
-    /// Whose tools, rules and fence apply [default: developer, or builder with --target]
+    /// Whose tools, rules and fence apply [default: developer]
+    ///
+    /// With --target the default is builder, and the model has the tools for packages only, whatever the profile has; the
+    /// profile builder stands in for one that cannot read packages.
     #[arg(long, env = "TOOLHOST_PROFILE")]
     profile: Option<String>,
     /// The model: anthropic:NAME, openai:NAME, openai:NAME@URL, gemini:NAME, ollama:NAME, script:FILE, replay:FILE,
@@ -55,6 +62,12 @@ pub(crate) struct Args {
     /// With --target: tokens of the context that the model is given [default: 70 of 100 of its window]
     #[arg(long, value_name = "N", requires = "target")]
     context_budget: Option<u64>,
+    /// With --target: tokens of the window left for the reply [default: 30 of 100]
+    #[arg(long, value_name = "N", requires = "target")]
+    reserve_for_response: Option<u64>,
+    /// With --target: give the model every tool of the profile
+    #[arg(long, requires = "target")]
+    all_tools: bool,
     /// A JSON Schema that the answer has to pass
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     answer_schema: Option<PathBuf>,
@@ -117,11 +130,8 @@ pub(super) fn iterations_default(answer: &AnswerForm) -> u32 {
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let task = task(&args)?;
     let Opened { model, spec } = model::open(settings, args.model.as_deref())?;
-    let profile = args.profile.clone().unwrap_or_else(|| match task {
-        Task::Workspace { .. } => "developer".to_owned(),
-        Task::Builder(_) => "builder".to_owned(),
-    });
     let mut host = wire::open(settings).await?;
+    let profile = profile(&args, &task, &host)?;
     // Whoever may only read has no business with the operator's model.
     wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
     host.ticket.clone_from(&args.ticket);
@@ -138,9 +148,23 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let limits = args.limits.limits(iterations_default(&opening.answer));
     conduct::create(&host, &id, &profile, &spec, &opening).await?;
     let held = host.store.sessions().hold(host.project.id, &id).await?;
-    let conducted = running.run(held, &*model, &limits, settings.json).await?;
+    let conducted = running.run(held, &opening.answer, &*model, &limits, settings.json).await?;
     host.store.close().await?;
     Ok(ended(&conducted))
+}
+
+/// The profile of a session. One that is set for all work, and has no tools for packages, does not keep people from
+/// working on those.
+fn profile(args: &Args, task: &Task, host: &wire::Host) -> anyhow::Result<String> {
+    let named = args.profile.clone();
+    let Task::Builder(target) = task else { return Ok(named.unwrap_or_else(|| "developer".to_owned())) };
+    let Some(named) = named else { return Ok(BUILDER.to_owned()) };
+    let profile = host.gate.profile(&named)?;
+    if target.all_tools || SEMANTIC_READ_TOOLS.iter().all(|tool| profile.has(tool)) {
+        return Ok(named);
+    }
+    print::note(format_args!("the profile {named} cannot read workflow packages; using the profile {BUILDER}"));
+    Ok(BUILDER.to_owned())
 }
 
 fn task(args: &Args) -> anyhow::Result<Task> {
@@ -176,7 +200,16 @@ fn task(args: &Args) -> anyhow::Result<Task> {
     };
     let workflow_id = args.workflow.clone();
     let context_budget = args.context_budget;
-    Ok(Task::Builder(BuilderTarget { goal, target_type, target_id: id.to_owned(), mode, workflow_id, context_budget }))
+    Ok(Task::Builder(BuilderTarget {
+        goal,
+        target_type,
+        target_id: id.to_owned(),
+        mode,
+        workflow_id,
+        context_budget,
+        reserve_for_response: args.reserve_for_response,
+        all_tools: args.all_tools,
+    }))
 }
 
 /// How the program ends, and what is said last.
