@@ -26,6 +26,7 @@ mod conformance;
 mod cowork;
 mod crash;
 mod deploys;
+mod documents;
 mod engines;
 mod examples;
 mod file_links;
