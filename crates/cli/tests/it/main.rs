@@ -22,7 +22,6 @@ mod builder_from_nothing;
 mod builder_races;
 mod command_line;
 mod commands;
-mod conformance;
 mod cowork;
 mod crash;
 mod deploys;
