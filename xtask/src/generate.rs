@@ -1,4 +1,5 @@
-//! The documents that are derived from the program: the tool list, for people and for programs.
+//! The documents that are derived: the tool list from the program, for people and for programs, and from the tests the rules they
+//! hold.
 //!
 //! They are committed, so that a changed contract shows up in review; `--check` fails when they are stale.
 
@@ -8,7 +9,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell;
+use crate::conformance::{Conformance, PAGE};
+use crate::{finding, shell, tidy};
 
 const FOLDER: &str = "docs/generated";
 
@@ -30,28 +32,39 @@ pub(crate) struct Arguments {
     check: bool,
 }
 
-/// Asks the program for every document before it writes the first, so that a failure leaves the old ones as they were.
+/// Begins with what needs no program; then asks the program for every document before it writes the first, so that a failure
+/// leaves the old ones as they were.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
-    let folder = root.join(FOLDER);
+    let tree = tidy::read(root)?;
+    let conformance = Conformance::read(&tree)?;
+    let findings = conformance.check(&tree);
+    if !findings.is_empty() {
+        return Ok(finding::show("conformance", &findings, &[]));
+    }
+    let mut stale = usize::from(put(root, PAGE, &conformance.page(&tree), arguments)?);
     let program = shell::program(root)?;
     let texts = DOCUMENTS.iter().map(|document| ask(&program, document)).collect::<Result<Vec<_>>>()?;
-    let mut stale = 0;
+    fs::create_dir_all(root.join(FOLDER)).with_context(|| format!("cannot make {FOLDER}"))?;
     for (document, text) in DOCUMENTS.iter().zip(texts) {
-        let path = folder.join(document.file);
-        let is_stale = fs::read_to_string(&path).ok().as_ref() != Some(&text);
-        let said = match (is_stale, arguments.check) {
-            (false, _) => "up to date",
-            (true, true) => "stale: run `cargo xtask gen`",
-            (true, false) => {
-                fs::create_dir_all(&folder).with_context(|| format!("cannot make {FOLDER}"))?;
-                fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-                "written"
-            }
-        };
-        stale += usize::from(is_stale);
-        println!("{FOLDER}/{}: {said}", document.file);
+        stale += usize::from(put(root, &format!("{FOLDER}/{}", document.file), &text, arguments)?);
     }
     Ok(if arguments.check && stale > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Writes a document that is stale, or only says so. Whether it was.
+fn put(root: &Path, name: &str, text: &str, arguments: &Arguments) -> Result<bool> {
+    let path = root.join(name);
+    let is_stale = fs::read_to_string(&path).ok().as_deref() != Some(text);
+    let said = match (is_stale, arguments.check) {
+        (false, _) => "up to date",
+        (true, true) => "stale: run `cargo xtask gen`",
+        (true, false) => {
+            fs::write(&path, text).with_context(|| format!("cannot write {name}"))?;
+            "written"
+        }
+    };
+    println!("{name}: {said}");
+    Ok(is_stale)
 }
 
 fn ask(program: &Path, document: &Document) -> Result<String> {

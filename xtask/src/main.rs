@@ -7,6 +7,7 @@
 
 mod bench;
 mod ci;
+mod conformance;
 mod examples;
 mod finding;
 mod generate;
@@ -38,8 +39,10 @@ enum Task {
     Layers,
     /// Says which file breaks a rule of the house.
     Tidy,
-    /// Writes docs/generated/ from the built program.
+    /// Writes docs/conformance.md, and docs/generated/ from the built program.
     Gen(generate::Arguments),
+    /// Breaks recorded rules in a copy of the repository, and expects their tests to fail.
+    Breaks(conformance::breaks::Arguments),
     /// Runs the tests again and again, to find the one that does not always pass.
     Soak(soak::Arguments),
     /// Runs the examples of other agents' loops, against a model that plays a script.
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         }
         Task::Tidy => tidy::read(root).map(|tree| finding::show("tidy", &tidy::check(&tree), &[])),
         Task::Gen(arguments) => generate::run(root, &arguments),
+        Task::Breaks(arguments) => conformance::breaks::run(root, &arguments),
         Task::Soak(arguments) => soak::run(root, &arguments),
         Task::Examples(arguments) => examples::run(root, &arguments),
         Task::Bench(arguments) => bench::run(root, &arguments),

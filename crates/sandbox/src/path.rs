@@ -168,6 +168,7 @@ mod tests {
         assert_eq!(WsPath::parse(text).map(|p| p.0), expected.map(str::to_owned), "{text:?}");
     }
 
+    /// Rules: 002.47, 002.48.
     #[test]
     fn accepts_what_frameworks_really_use() {
         check("src/main.rs", Ok("src/main.rs"));
@@ -181,6 +182,7 @@ mod tests {
         check("名前/é.txt", Ok("名前/é.txt"));
     }
 
+    /// Rules: 002.47, 002.48, 002.49, 004.6.
     #[test]
     fn refuses_what_leaves_the_workspace_by_its_text() {
         check("", Err(PathError::Empty));

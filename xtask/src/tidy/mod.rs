@@ -6,7 +6,7 @@
 
 mod modules;
 mod rust;
-mod source;
+pub(crate) mod source;
 mod text;
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// The Rust sources the rules are for: what ships, and what proves it.
-    fn rust_files(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn rust_files(&self) -> impl Iterator<Item = (&str, &str)> {
         self.texts()
             .filter(|(path, _)| path.ends_with(".rs") && (path.starts_with("crates/") || path.starts_with("xtask/")))
     }
@@ -37,8 +37,12 @@ impl Tree {
         self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    fn text(&self, path: &str) -> Option<&str> {
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.texts.get(path).map(String::as_str)
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(String::as_str)
     }
 
     /// Whether there is a file of this path, or a folder with files in it.

@@ -16,6 +16,7 @@ fn asking(hold: Duration) -> Asking {
     Asking { unattended: Unattended::Wait, hold, ..Asking::default() }
 }
 
+/// Rules: 002.7, 002.42.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_passes_the_gate_and_comes_back_as_its_outcome() {
     let (builder, notes) = house();
@@ -39,6 +40,7 @@ async fn a_call_passes_the_gate_and_comes_back_as_its_outcome() {
     assert_eq!(read["data"]["text"], "hello");
 }
 
+/// Rules: 002.7, 002.54.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_is_an_outcome_that_a_model_can_go_on_from() {
     let house = house().0.build().await;

@@ -27,6 +27,7 @@ async fn what_only_people_may_run_is_listed_for_no_agent() {
     assert_eq!(names(&toolset(&house, "writer")), ["note_read", "note_write", "note_wait"]);
 }
 
+/// Rules: 002.7, 002.42, 004.2.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_is_declared_with_the_schema_that_its_arguments_are_checked_against() {
     let house = house().0.build().await;

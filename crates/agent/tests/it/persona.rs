@@ -40,6 +40,7 @@ fn persona(profile: &DomainProfile) -> String {
     build_domain_persona_layer(profile).content
 }
 
+/// Rules: 001.13, 001.14, 001.15.
 #[test]
 fn what_the_owner_says_goes_before_signals_and_signals_before_the_default() {
     let meta = resolve("mill", &json!({ "domain_profile": said(), "workflowType": "grain-milling" }));
@@ -63,6 +64,7 @@ fn what_the_owner_says_goes_before_signals_and_signals_before_the_default() {
     assert!(meta.confidence > signal.confidence && signal.confidence > nothing.confidence);
 }
 
+/// Rules: 001.14, 001.17.
 #[test]
 fn names_of_assets_tell_and_roles_of_agents_are_nobodys_pain() {
     let mut files = package("assistant", &json!({ "x": 1 })).into_files();
@@ -83,6 +85,7 @@ fn names_of_assets_tell_and_roles_of_agents_are_nobodys_pain() {
     assert!(!told.core_pain_points.iter().any(|pain| pain.contains("letters")));
 }
 
+/// Rules: 001.16.
 #[test]
 fn a_description_that_fits_anything_names_no_field() {
     let mut files = package("mill", &json!({ "workflowType": "general" })).into_files();
@@ -93,6 +96,7 @@ fn a_description_that_fits_anything_names_no_field() {
     assert_eq!((profile.industry_domain.as_str(), profile.source), ("mill", Source::WorkflowSignal));
 }
 
+/// Rules: 001.11, 001.56.
 #[test]
 fn the_named_workflow_speaks_before_the_first_of_the_package() {
     let mut files = package("mill", &json!({ "domain_profile": said() })).into_files();
@@ -127,6 +131,7 @@ fn a_damaged_profile_is_named_with_its_field() {
     check(json!({ "quality_style": ["plain", 7] }), "domain_profile.quality_style");
 }
 
+/// Rules: 001.56.
 #[test]
 fn two_projects_give_two_personas() {
     let personas =
@@ -135,6 +140,7 @@ fn two_projects_give_two_personas() {
     assert_ne!(persona(&workspace_profile("shop", None)), persona(&workspace_profile("mill", None)));
 }
 
+/// Rules: 001.16.
 #[test]
 fn no_persona_is_a_helper_for_anything() {
     for generic in
@@ -178,6 +184,7 @@ fn what_a_package_says_of_itself_stays_a_short_line_that_can_be_seen() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
 
+    /// Rules: 001.12, 001.17.
     #[test]
     fn any_package_has_a_persona_of_five_fields(files in packages::package()) {
         let package = Package::read(files);

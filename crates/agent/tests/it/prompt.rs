@@ -81,6 +81,7 @@ fn sessions() -> Vec<Value> {
     all
 }
 
+/// Rules: 001.8, 001.64.
 #[test]
 fn every_session_reads_as_it_was_reviewed() {
     for json in sessions() {
@@ -91,6 +92,7 @@ fn every_session_reads_as_it_was_reviewed() {
     }
 }
 
+/// Rules: 001.5, 001.7, 001.55.
 #[test]
 fn the_eight_layers_stand_in_their_order_and_are_required() {
     for json in sessions() {
@@ -118,6 +120,7 @@ fn the_eight_layers_stand_in_their_order_and_are_required() {
     );
 }
 
+/// Rules: 001.43, 001.55.
 #[test]
 fn a_layer_that_is_missing_blank_twice_or_out_of_order_is_refused() {
     let whole = layers(&builder_json("step", "create"));
@@ -142,6 +145,7 @@ fn a_layer_that_is_missing_blank_twice_or_out_of_order_is_refused() {
     check_layers(&turned).unwrap_err();
 }
 
+/// Rules: 001.40, 001.43.
 #[test]
 fn an_empty_profile_or_context_is_a_compose_error_and_never_skipped() {
     let with = |field: &str, value: Value| {
@@ -179,6 +183,7 @@ fn an_empty_profile_or_context_is_a_compose_error_and_never_skipped() {
     assert_eq!(compose_messages(&parsed(&workspace_json()), " \n", &[]), Err(ComposeError::NothingSaid));
 }
 
+/// Rules: 001.39.
 #[test]
 fn the_frozen_json_parses_and_impossible_sessions_do_not() {
     for json in sessions() {
@@ -204,6 +209,7 @@ fn the_frozen_json_parses_and_impossible_sessions_do_not() {
     assert!(serde_json::from_value::<ComposeInput>(both).is_err());
 }
 
+/// Rules: 001.10, 001.64.
 #[test]
 fn guardrails_demand_the_schema_first_check_reading_and_that_data_stays_data() {
     for json in sessions() {
@@ -228,6 +234,7 @@ fn guardrails_demand_the_schema_first_check_reading_and_that_data_stays_data() {
     }
 }
 
+/// Rules: 001.9.
 #[test]
 fn each_layer_says_what_its_target_and_mode_need() {
     let check = |target: &str, mode: &str, said: &[&str]| {
@@ -281,6 +288,7 @@ fn the_entry_follows_where_the_person_began_and_the_strategy_the_target() {
     assert_ne!(content(&mixed, LayerId::Entry), content(&workflow, LayerId::Entry));
 }
 
+/// Rules: 001.8.
 #[test]
 fn the_same_input_gives_the_same_bytes_in_whatever_order_its_fields_come() {
     for json in sessions() {
@@ -409,6 +417,7 @@ fn turns(count: usize) -> Vec<Turn> {
     (1..=count).map(|n| Turn { user: format!("question {n}\nmore of {n}"), assistant: format!("answer {n}") }).collect()
 }
 
+/// Rules: 001.6.
 #[test]
 fn six_turns_are_told_as_they_were_and_older_ones_in_one_summary() {
     let input = parsed(&workspace_json());

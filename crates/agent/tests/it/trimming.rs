@@ -42,6 +42,7 @@ fn kinds(trimmed: &Trimmed) -> Vec<ActionKind> {
     trimmed.report.actions.iter().map(|action| action.action).collect()
 }
 
+/// Rules: 001.34.
 #[test]
 fn what_fits_is_not_touched() {
     for (target, id) in sample::TARGETS {
@@ -54,6 +55,7 @@ fn what_fits_is_not_touched() {
     }
 }
 
+/// Rules: 001.37, 001.38.
 #[test]
 fn lists_are_summarised_before_texts_are_cut_and_texts_before_objects_go() {
     let envelope = envelope(&json!({ "agents": agents(60, 300), "guide": "words of a guide ".repeat(200) }));
@@ -76,6 +78,7 @@ fn lists_are_summarised_before_texts_are_cut_and_texts_before_objects_go() {
     assert_eq!(stub["hash"].as_str().unwrap().len(), 16);
 }
 
+/// Rules: 001.50.
 #[test]
 fn a_target_that_does_not_fit_alone_is_over_the_budget_by_name() {
     let envelope = envelope(&json!({ "agents": agents(30, 300) }));
@@ -144,6 +147,7 @@ fn what_is_kept_for_the_reply_is_taken_from_the_context() {
     assert_eq!(with_reserve(u64::from(window)).unwrap_err().code(), ErrorCode::ContextBudget);
 }
 
+/// Rules: 001.34, 001.54.
 #[test]
 fn the_report_has_the_shape_of_the_seed() {
     let trimmed = trim(&envelope(&json!({ "agents": agents(60, 300) })), 1_500).unwrap();
@@ -160,6 +164,7 @@ fn the_report_has_the_shape_of_the_seed() {
     assert!(action["beforeChars"].as_u64().unwrap() > action["afterChars"].as_u64().unwrap());
 }
 
+/// Rules: 001.4, 001.34, 001.36.
 #[test]
 fn a_huge_envelope_is_cut_to_its_budget_whatever_it_consists_of() {
     let text = "fn f() { g(1); } // 说明 ".repeat(20);
@@ -215,6 +220,7 @@ fn any_envelope() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4 * 3))]
 
+    /// Rules: 001.4, 001.36, 001.60.
     #[test]
     fn the_promises_hold_for_any_envelope_and_budget(envelope in any_envelope(), share in 1_u64..120) {
         let before = tokens(&envelope);

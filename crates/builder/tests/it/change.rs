@@ -67,6 +67,7 @@ fn all() -> Value {
     ]))
 }
 
+/// Rules: 001.63.
 #[test]
 fn a_set_comes_back_as_it_was_written() {
     let mut value = all();
@@ -99,6 +100,7 @@ fn check(pointer: &str, value: Option<Value>, expected: &str) {
     assert!(refused.errors.iter().all(|error| !error.message.is_empty() && !error.code.is_empty()));
 }
 
+/// Rules: 001.63.
 #[test]
 fn each_break_of_the_contract_is_told_at_its_place() {
     for name in ["schemaVersion", "targetType", "mode", "operations"] {

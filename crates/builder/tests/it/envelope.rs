@@ -33,6 +33,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
+/// Rules: 001.18, 001.19, 001.21, 001.40, 001.51.
 #[test]
 fn an_envelope_has_exactly_seven_fields_and_the_snapshot_of_its_target() {
     let package = Package::read(sample::files());
@@ -87,6 +88,7 @@ fn what_is_missing_is_named() {
     check(TargetType::Workflow, "research-report", Some("x"), other);
 }
 
+/// Rules: 001.21, 001.51, 001.52.
 #[test]
 fn what_is_to_be_made_has_an_empty_snapshot_its_neighbours_its_schema_and_rules_for_its_name() {
     let package = Package::read(sample::files());
@@ -160,6 +162,7 @@ fn what_is_to_be_made_has_a_name_that_it_can_have_and_a_place() {
     assert!(build_for(Mode::Create, &two, TargetType::Step, "new", Some("two")).is_ok());
 }
 
+/// Rules: 001.44.
 #[test]
 fn a_damaged_profile_of_the_entry_is_told_for_every_target() {
     let mut files = sample::files();

@@ -5,6 +5,7 @@ use toolhost_builder::{Files, Package, revision};
 
 use crate::small::{edit, files, replace};
 
+/// Rules: 000.27, 001.42.
 #[test]
 fn a_revision_is_of_the_canonical_form() {
     let a = serde_json::from_str(r#"{"b":1,"a":[1.0,"é"]}"#).unwrap();

@@ -120,6 +120,7 @@ fn prompt(opening: &Opening) -> String {
     opening.system.iter().map(|block| block.text.as_str()).collect::<Vec<&str>>().join("\n")
 }
 
+/// Rules: 001.2, 001.7, 001.55.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_1_the_layers_are_all_there_in_their_order_and_the_same_each_time() {
     let house = with_package(false).await;
@@ -138,6 +139,7 @@ async fn row_1_the_layers_are_all_there_in_their_order_and_the_same_each_time() 
     assert_eq!(strategies.len(), 8, "and a strategy of its own");
 }
 
+/// Rules: 001.16, 001.56.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_2_two_packages_have_two_personas_and_neither_is_a_helper_for_anything() {
     let (research, kitchen) = (with_package(false).await, with_package(true).await);
@@ -181,6 +183,7 @@ async fn row_2_two_packages_have_two_personas_and_neither_is_a_helper_for_anythi
     }
 }
 
+/// Rules: 001.44.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_of_another_shape_is_named_and_no_session_begins() {
     let house = with_profile("  target_users: 7\n").await;
@@ -193,6 +196,7 @@ async fn a_profile_of_another_shape_is_named_and_no_session_begins() {
     }
 }
 
+/// Rules: 001.19, 001.45, 001.57.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_3_every_entry_has_its_envelope_of_seven_sections() {
     let house = with_package(false).await;
@@ -209,6 +213,7 @@ async fn row_3_every_entry_has_its_envelope_of_seven_sections() {
     assert_eq!(error.code(), ErrorCode::ContextBuild, "{error}");
 }
 
+/// Rules: 001.3, 001.27, 001.30, 001.58.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_4_the_model_looks_things_up_with_the_reads_of_the_builder() {
     let house = with_package(false).await;
@@ -236,6 +241,7 @@ async fn row_4_the_model_looks_things_up_with_the_reads_of_the_builder() {
     }
 }
 
+/// Rules: 001.25, 001.26, 001.49, 001.53, 001.59.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_5_the_loop_ends_within_its_limits_and_says_how() {
     let house = with_package(false).await;
@@ -256,6 +262,7 @@ async fn row_5_the_loop_ends_within_its_limits_and_says_how() {
     assert_eq!((ended.status, ended.error.unwrap().code), (Status::Failed, ErrorCode::Provider));
 }
 
+/// Rules: 001.36, 001.50, 001.54, 001.60.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_6_a_context_that_is_too_large_is_trimmed_and_its_target_is_not() {
     let house = with_package(false).await;
@@ -330,6 +337,7 @@ async fn row_7_an_answer_that_carries_a_file_is_sent_back() {
     assert_eq!((result.status, result.repairs), (Status::Completed, 2), "{result:?}");
 }
 
+/// Rules: 001.32, 001.47, 001.62.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_8_apply_is_not_among_the_tools_and_a_call_of_it_is_forbidden() {
     let house = with_package(false).await;
@@ -361,6 +369,7 @@ fn change(house_revision: &str, text: &str) -> String {
         .to_string()
 }
 
+/// Rules: 001.28, 001.31.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_is_staged_validated_and_repaired_and_a_person_applies_it() {
     let house = with_package(false).await;

@@ -67,6 +67,7 @@ async fn left(sitting: &Sitting<'_>, result: &LoopResult) -> String {
     change_set_id.clone()
 }
 
+/// Rules: 001.31.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_that_the_model_has_staged_itself_is_its_answer() {
     for engine in engines() {

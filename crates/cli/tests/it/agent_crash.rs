@@ -97,6 +97,7 @@ fn ran(workspace: &TempWorkspace) -> BTreeMap<String, usize> {
     counted
 }
 
+/// Rules: 001.20.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_session_comes_to_the_same_end_and_runs_nothing_twice() {
     let mut seed = Seed::of_this_run();

@@ -27,6 +27,7 @@ fn read(path: &str) -> Value {
     json!({ "tool": "file_read", "arguments": { "path": path } })
 }
 
+/// Rules: 001.24, 001.27.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_reads_writes_in_order_and_answers() {
     let house = house(workspace()).build().await;
@@ -81,6 +82,7 @@ async fn a_model_that_errs_is_told_how_and_goes_on() {
     assert!(said(2).contains("paht") && said(2).contains("path"), "{}", said(2));
 }
 
+/// Rules: 001.25, 001.29, 001.49.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_has_its_code_and_the_session_goes_on_with_more() {
     let house = house(workspace()).build().await;
@@ -252,6 +254,7 @@ async fn a_long_result_is_cut_and_its_handle_reads_the_rest() {
     assert!(!other.contents().await[0].1["content"].as_str().unwrap().contains("line"), "{result:?}");
 }
 
+/// Rules: 001.26, 001.28.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_structured_answer_is_parsed_validated_and_repaired() {
     let house = house(workspace()).build().await;

@@ -59,6 +59,7 @@ fn of_wrong_type(schema: &Value) -> Value {
     if named.contains("\"object\"") && !named.contains("\"array\"") { json!(7) } else { json!({ "wrong": true }) }
 }
 
+/// Rules: 002.44, 002.76.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_type_is_refused_wherever_it_stands() {
     let house = furnished().await;
@@ -96,6 +97,7 @@ async fn every_violation_is_told_at_once() {
     assert_eq!(house.workspace.snapshot(), before);
 }
 
+/// Rules: 002.44.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_required_must_be_there() {
     let house = furnished().await;
@@ -117,6 +119,7 @@ async fn what_is_required_must_be_there() {
     assert_eq!(house.workspace.snapshot(), before);
 }
 
+/// Rules: 002.44.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_the_schema_does_not_name_is_taken() {
     let house = furnished().await;

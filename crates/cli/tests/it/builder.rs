@@ -106,6 +106,7 @@ fn is_sha256(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
+/// Rules: 000.1, 000.7, 000.27, 001.23.
 #[tokio::test(flavor = "multi_thread")]
 async fn ac_1_a_step_is_read_with_its_metadata_and_its_revision() {
     for engine in engines() {
@@ -128,6 +129,7 @@ async fn ac_1_a_step_is_read_with_its_metadata_and_its_revision() {
     }
 }
 
+/// Rules: 000.2, 000.32.
 #[tokio::test(flavor = "multi_thread")]
 async fn ac_2_who_has_no_access_gets_a_permission_error_and_no_data() {
     for engine in engines() {
@@ -162,6 +164,7 @@ async fn ac_2_who_has_no_access_gets_a_permission_error_and_no_data() {
     }
 }
 
+/// Rules: 000.3, 000.16, 001.23.
 #[tokio::test(flavor = "multi_thread")]
 async fn ac_3_every_answer_is_ok_data_error_meta() {
     let expected: BTreeSet<&str> = ["ok", "data", "error", "meta"].into();
@@ -180,6 +183,7 @@ async fn ac_3_every_answer_is_ok_data_error_meta() {
     }
 }
 
+/// Rules: 000.6, 000.8, 000.9, 000.31, 000.33.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_test_plan_every_tool_answers_valid_input_and_names_what_is_not_there() {
     for engine in engines() {
@@ -196,6 +200,7 @@ async fn the_test_plan_every_tool_answers_valid_input_and_names_what_is_not_ther
     }
 }
 
+/// Rules: 000.4, 000.11, 000.12, 000.13, 000.18, 000.19.
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_1_all_reads_pass_one_dispatcher_and_are_recorded() {
     for engine in engines() {
@@ -214,6 +219,7 @@ async fn decision_1_all_reads_pass_one_dispatcher_and_are_recorded() {
     }
 }
 
+/// Rules: 000.16, 000.28, 001.46.
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_4_the_dispatcher_runs_no_tool_that_writes() {
     let engine = engines().next().unwrap();
@@ -231,6 +237,7 @@ async fn decision_4_the_dispatcher_runs_no_tool_that_writes() {
     assert_eq!(run("builder.change.apply").await, "AI_TOOL_FORBIDDEN");
 }
 
+/// Rules: 000.5, 000.14, 001.57.
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_2_the_context_is_the_one_envelope() {
     for engine in engines() {
@@ -261,6 +268,7 @@ async fn decision_2_the_context_is_the_one_envelope() {
     }
 }
 
+/// Rules: 000.15, 001.22.
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_3_authorisation_comes_before_any_look_at_the_package() {
     let engine = engines().next().unwrap();
@@ -277,6 +285,7 @@ async fn decision_3_authorisation_comes_before_any_look_at_the_package() {
     }
 }
 
+/// Rules: 000.17, 000.28, 000.29, 000.30, 001.45, 001.48.
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_5_codes_are_the_frozen_ones() {
     let engine = engines().next().unwrap();
@@ -318,6 +327,7 @@ async fn a_project_without_a_package_says_so() {
     }
 }
 
+/// Rules: 000.10.
 #[tokio::test(flavor = "multi_thread")]
 async fn references_are_found_in_both_directions_as_in_the_whole_package() {
     for engine in engines() {
@@ -394,6 +404,7 @@ fn their_sample() -> Files {
     files
 }
 
+/// Rules: 000.32.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_in_the_other_project_answers_as_what_is_nowhere() {
     for engine in engines() {
@@ -520,6 +531,7 @@ async fn a_thousand_made_up_packages_come_out_as_they_went_in() {
     }
 }
 
+/// Rules: 000.20, 000.21, 000.22, 000.23, 000.24, 000.25, 001.41.
 #[test]
 fn the_arguments_are_the_frozen_ones() {
     let tools = toolhost_tools::all(&toolhost_store::Records::nowhere());
@@ -545,6 +557,7 @@ fn the_arguments_are_the_frozen_ones() {
     assert_eq!(locator["required"], json!(["type", "value"]));
 }
 
+/// Rules: 000.7, 000.22.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_is_named_by_its_node_or_by_its_path_and_not_by_both() {
     let engine = engines().next().unwrap();
@@ -555,6 +568,7 @@ async fn a_step_is_named_by_its_node_or_by_its_path_and_not_by_both() {
     }
 }
 
+/// Rules: 001.30, 001.31.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_profile_has_the_six_reads_and_three_writes_that_the_loop_may_use() {
     let engine = engines().next().unwrap();

@@ -82,6 +82,7 @@ async fn staged_step(engine: &Engine) -> House {
     house
 }
 
+/// Rules: 001.1.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_staged_is_seen_by_its_session_alone_until_a_person_applies_it() {
     for engine in engines() {
@@ -109,6 +110,7 @@ async fn what_is_staged_is_seen_by_its_session_alone_until_a_person_applies_it()
     }
 }
 
+/// Rules: 001.1, 001.32, 001.47.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_never_applies_whatever_its_profile_and_the_audit_says_so() {
     for engine in engines() {
@@ -162,6 +164,7 @@ async fn two_sessions_that_change_different_lines_of_one_step_both_win() {
     }
 }
 
+/// Rules: 001.66.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sessions_that_change_the_same_line_never_lose_one_silently() {
     for engine in engines() {

@@ -91,6 +91,7 @@ fn make(program: &Program, workspace: &TempWorkspace, target: &str, operations: 
     told["data"].clone()
 }
 
+/// Rules: 001.2, 001.52, 001.57.
 #[test]
 fn a_package_is_begun_and_its_first_workflow_step_agent_and_asset_are_made() {
     for engine in engines() {

@@ -10,6 +10,7 @@ async fn run(house: &House, command: &str) -> Value {
     house.data("bash", json!({ "command": command })).await
 }
 
+/// Rules: 004.12.
 #[tokio::test(flavor = "multi_thread")]
 async fn pipes_redirections_and_here_documents_work() {
     let house = house(TempWorkspace::new()).build().await;
@@ -24,6 +25,7 @@ async fn pipes_redirections_and_here_documents_work() {
     assert!(data["stdout"].as_str().unwrap().trim_end().ends_with("/deep/er"), "{data}");
 }
 
+/// Rules: 004.32.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_command_is_an_answer() {
     let house = house(TempWorkspace::new()).build().await;
@@ -63,6 +65,7 @@ async fn names_that_only_look_like_it_are_not_refused() {
     }
 }
 
+/// Rules: 002.78.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_limit_beyond_the_grant_is_refused_and_within_it_ends_the_command() {
     let house = house(TempWorkspace::new()).build().await;
@@ -74,6 +77,7 @@ async fn a_time_limit_beyond_the_grant_is_refused_and_within_it_ends_the_command
     assert_eq!((&data["timedOut"], &data["stdout"]), (&json!(true), &json!("before\n")), "{data}");
 }
 
+/// Rules: 002.83.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_output_keeps_both_ends() {
     let house = house(TempWorkspace::new()).build().await;
@@ -83,6 +87,7 @@ async fn long_output_keeps_both_ends() {
     assert!(data["truncated"] == true && stdout.contains("bytes left out"), "{}", &stdout[..100]);
 }
 
+/// Rules: 004.17.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_researcher_cannot_change_the_workspace() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);

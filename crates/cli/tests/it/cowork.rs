@@ -186,6 +186,7 @@ fn field<'a>(items: &'a Value, name: &str) -> Vec<&'a Value> {
     items.as_array().unwrap().iter().map(|one| &one[name]).collect()
 }
 
+/// Rules: 002.67.
 #[test]
 fn a_project_of_cowork_forge_is_read_with_all_that_it_has() {
     for engine in engines() {

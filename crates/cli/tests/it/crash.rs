@@ -25,6 +25,7 @@ fn content(round: usize, call: u64) -> String {
     line.repeat(1 + usize::try_from(call % 5).unwrap() * 400)
 }
 
+/// Rules: 002.12.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_host_leaves_whole_files_with_rows_and_says_what_it_does_not_know() {
     let mut seed = Seed::of_this_run();

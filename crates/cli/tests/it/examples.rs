@@ -13,6 +13,7 @@ fn allows_calls(shown: &Shown) -> Presented {
     if shown.kind == AskKind::Approval { said(Answer::Allow) } else { Presented::Gone }
 }
 
+/// Rules: 002.15, 002.16, 002.17, 002.18, 002.19, 002.21, 002.22, 002.30.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_example_comes_to_what_it_says() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {

@@ -100,6 +100,7 @@ async fn the_log_tells_commits_newest_first() {
     assert_eq!((one["commits"].as_array().unwrap().len(), &one["commits"][0]["subject"]), (1, &json!("subject 1")));
 }
 
+/// Rules: 004.20.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_committed_deletions_and_new_files_too() {
     let house = repository(&[("a.txt", "1\n"), ("gone.txt", "1\n"), (".gitignore", "*.log\n")]).await;

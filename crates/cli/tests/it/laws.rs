@@ -8,6 +8,7 @@ use toolhost_host::{Registry, wire_name};
 /// Longest title or description; some clients cut what is longer.
 const TEXT_BYTES_MAX: usize = 1024;
 
+/// Rules: 004.1.
 #[test]
 fn names_are_unique_and_of_the_right_form() {
     let mut seen = BTreeSet::new();
@@ -32,6 +33,7 @@ fn names_are_unique_and_of_the_right_form() {
     assert!(Registry::new(toolhost_tools::all(&toolhost_store::Records::nowhere())).is_ok());
 }
 
+/// Rules: 004.4.
 #[test]
 fn titles_and_descriptions_say_something_and_fit() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
@@ -43,6 +45,7 @@ fn titles_and_descriptions_say_something_and_fit() {
     }
 }
 
+/// Rules: 004.2, 004.4.
 #[test]
 fn schemas_are_objects_closed_and_described() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {

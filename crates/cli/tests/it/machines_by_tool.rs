@@ -138,6 +138,7 @@ async fn call_in(house: &House, session: &str, tool: &str, arguments: Value) -> 
     house.run(call).await
 }
 
+/// Rules: 002.20, 002.61, 002.62, 004.8, 004.21, 004.24, 004.25, 004.26, 004.27, 004.28, 004.29.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_step_is_taken_or_refused_as_the_machine_says() {
     for engine in engines() {

@@ -46,6 +46,7 @@ async fn the_tools_of_the_profile_are_listed_the_same_each_time() {
     assert!(!listed.contains(&"file_delete".to_owned()), "not in the profile");
 }
 
+/// Rules: 002.42, 004.4.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_listed_tool_says_what_it_may_do() {
     let workspace = TempWorkspace::new();
@@ -104,6 +105,7 @@ async fn a_stateless_client_may_ask_what_the_host_is() {
     assert!(answer["result"]["capabilities"]["tools"].is_object(), "{answer}");
 }
 
+/// Rules: 002.45.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_structure_of_every_answer_fits_the_published_schema() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\ntwo\n"), ("a.rs", "fn main() {}\n")]);
@@ -248,6 +250,7 @@ fn assert_all_closed(workspace: &TempWorkspace) {
     assert_eq!(count("unknown"), 0, "{export}");
 }
 
+/// Rules: 002.82.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_calls_at_once_are_all_answered() {
     let workspace = TempWorkspace::new();

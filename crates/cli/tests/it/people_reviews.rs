@@ -68,6 +68,7 @@ fn long_text() -> String {
     text + "\n"
 }
 
+/// Rules: 002.4, 002.25, 002.26, 002.27, 002.28, 002.53.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_alias_lets_a_person_answer_as_it_says() {
     for engine in engines() {
@@ -94,6 +95,7 @@ async fn each_alias_lets_a_person_answer_as_it_says() {
     }
 }
 
+/// Rules: 002.25.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_s_edit_is_what_is_saved() {
     for engine in engines() {
@@ -134,6 +136,7 @@ async fn an_edit_is_not_written_over_what_the_person_did_not_see() {
     }
 }
 
+/// Rules: 002.28.
 #[tokio::test(flavor = "multi_thread")]
 async fn feedback_comes_back_byte_for_byte_and_its_rounds_are_counted() {
     for engine in engines() {
@@ -189,6 +192,7 @@ fn not_passed(outcome: &Outcome) {
     assert!(outcome.data.is_null() && refusal(outcome).2.contains("has not passed"), "{outcome:?}");
 }
 
+/// Rules: 002.79.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_is_never_a_pass() {
     for engine in engines() {
@@ -267,6 +271,7 @@ async fn what_is_no_answer_to_what_was_asked_is_refused_and_leaves_it_open() {
     }
 }
 
+/// Rules: 002.26.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_waits_in_the_queue_until_somebody_answers() {
     for engine in engines() {
@@ -373,6 +378,7 @@ async fn a_long_queue_is_listed_by_its_beginning_and_said_to_go_on() {
     }
 }
 
+/// Rules: 002.4, 002.72.
 #[test]
 fn at_the_keyboard_a_review_is_listed_shown_and_answered() {
     let workspace = TempWorkspace::new();

@@ -18,6 +18,7 @@ fn tools(profile: &Value) -> Vec<String> {
     names
 }
 
+/// Rules: 004.3, 004.16, 004.18, 004.19, 004.20, 004.21, 004.23.
 #[test]
 fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     let workspace = TempWorkspace::new();

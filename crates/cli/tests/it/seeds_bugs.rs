@@ -53,6 +53,7 @@ async fn found(house: &House, arguments: Value) -> Vec<String> {
     texts(&answer["items"], "/id").into_iter().map(str::to_owned).collect()
 }
 
+/// Rules: 002.15, 002.16, 002.57.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_is_not_given_again_after_a_delete() {
     for engine in engines() {
@@ -76,6 +77,7 @@ async fn an_id_is_not_given_again_after_a_delete() {
     }
 }
 
+/// Rules: 002.56.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_who_write_one_requirement_at_once_lose_nothing() {
     const ROUNDS: i64 = 20;
@@ -111,6 +113,7 @@ async fn two_who_write_one_requirement_at_once_lose_nothing() {
     }
 }
 
+/// Rules: 002.56.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_memory_that_cannot_be_saved_leaves_all_there_was() {
     for engine in engines() {
@@ -133,6 +136,7 @@ async fn a_memory_that_cannot_be_saved_leaves_all_there_was() {
     }
 }
 
+/// Rules: 002.37, 002.40, 002.41, 002.71.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_insight_becomes_one_decision_and_is_named_by_it() {
     for engine in engines() {
@@ -161,6 +165,7 @@ async fn an_insight_becomes_one_decision_and_is_named_by_it() {
     }
 }
 
+/// Rules: 002.38, 002.70.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_issue_can_be_resolved_once() {
     for engine in engines() {
@@ -183,6 +188,7 @@ async fn an_issue_can_be_resolved_once() {
     }
 }
 
+/// Rules: 002.36, 002.37, 002.38, 002.39, 002.69, 002.70.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_finds_every_kind_the_newest_first_and_each_once() {
     for engine in engines() {
@@ -258,6 +264,7 @@ async fn a_todo_list_can_be_asked_for() {
     }
 }
 
+/// Rules: 002.19, 002.20, 002.61.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_does_not_go_from_anywhere_to_anywhere() {
     for engine in engines() {
@@ -302,6 +309,7 @@ async fn a_task_does_not_go_from_anywhere_to_anywhere() {
     }
 }
 
+/// Rules: 002.19, 002.22.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_plan_shows_what_is_blocked() {
     for engine in engines() {
@@ -345,6 +353,7 @@ async fn a_list_of_texts_with_something_else_in_it_is_refused() {
     }
 }
 
+/// Rules: 002.17, 002.21, 002.58, 002.59, 002.60.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_name_is_not_deleted_behind_their_back() {
     for engine in engines() {
@@ -376,6 +385,7 @@ fn feature_of(requirement: &str) -> Value {
     feature("late", json!([requirement]))
 }
 
+/// Rules: 002.32, 002.63.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_circle_of_tasks_is_told_as_a_chain() {
     for engine in engines() {
@@ -419,6 +429,7 @@ async fn a_circle_of_tasks_is_told_as_a_chain() {
     }
 }
 
+/// Rules: 002.31.
 #[tokio::test(flavor = "multi_thread")]
 async fn coverage_is_asked_for_in_both_directions() {
     for engine in engines() {
@@ -486,6 +497,7 @@ async fn a_document_loses_most_of_its_text_only_by_a_person() {
     }
 }
 
+/// Rules: 002.46.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_iteration_inherits_what_it_says() {
     for engine in engines() {

@@ -68,6 +68,7 @@ fn hostile() -> Vec<String> {
     texts
 }
 
+/// Rules: 002.43.
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_commands_hold_up_no_other_call() {
     let workspace = TempWorkspace::new();

@@ -255,6 +255,7 @@ async fn the_first_of_two_answers_stays_and_the_other_is_told() {
     assert_eq!(outcome.data["approvalId"], "ask-2");
 }
 
+/// Rules: 002.74.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_after_the_expiry_is_refused_and_so_is_a_yes_that_was_not_used_in_time() {
     let (house, watched, _) = with_an_open_ask().await;

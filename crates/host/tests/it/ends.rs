@@ -6,6 +6,7 @@ use toolhost_host::{Hooks, Limits};
 
 use crate::probes::house;
 
+/// Rules: 004.31.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_is_an_internal_error_that_keeps_its_words() {
     let (builder, watched) = house();
@@ -22,6 +23,7 @@ async fn a_panic_is_an_internal_error_that_keeps_its_words() {
     assert_eq!((watched.runs(), house.workspace.read("made.txt").as_str()), (2, "after"));
 }
 
+/// Rules: 002.83.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_beyond_the_cap_is_refused_text_and_data_alike() {
     let (builder, _) = house();
@@ -88,6 +90,7 @@ async fn a_tool_that_ignores_its_deadline_is_dropped() {
     assert_eq!(watched.runs(), 2);
 }
 
+/// Rules: 002.43, 002.82.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_calls_run_at_once_than_the_limit_says() {
     let (builder, watched) = house();

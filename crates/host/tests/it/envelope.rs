@@ -8,6 +8,7 @@ fn check(outcome: &toolhost_contract::Outcome, expected: &str) {
     assert_eq!(serde_json::to_string(outcome).unwrap(), expected);
 }
 
+/// Rules: 000.3, 000.16.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_success_is_this_json() {
     let (builder, _) = house();
@@ -18,6 +19,7 @@ async fn a_success_is_this_json() {
     );
 }
 
+/// Rules: 000.3, 000.29, 001.48, 002.45.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_is_this_json() {
     let (builder, _) = house();

@@ -8,6 +8,7 @@ use toolhost_host::Limits;
 
 use crate::probes::house;
 
+/// Rules: 002.84.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alias_may_be_called_so_often_in_a_session() {
     let (builder, watched) = house();
@@ -35,6 +36,7 @@ async fn arguments_that_do_not_fit_do_not_use_up_the_budget() {
     assert!(house.call("echo_with_limit", json!({ "text": "hi" })).await.ok);
 }
 
+/// Rules: 002.84.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_may_limit_the_calls_of_a_session() {
     let (builder, watched) = house();

@@ -6,6 +6,7 @@ use toolhost_testkit::USER;
 
 use crate::probes::house;
 
+/// Rules: 000.11, 004.1, 004.10.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_answers_to_its_canonical_wire_and_other_names() {
     let (builder, _) = house();
@@ -44,6 +45,7 @@ async fn an_unknown_tool_is_told_the_nearest_names() {
     assert!(rows.iter().all(|row| row["event"] == "finished" && row["outcome"]["ok"] == false), "{rows:?}");
 }
 
+/// Rules: 000.28, 001.46, 004.3.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_outside_the_profile_is_refused_at_the_call() {
     let (builder, watched) = house();
@@ -62,6 +64,7 @@ async fn a_tool_outside_the_profile_is_refused_at_the_call() {
     assert_eq!(watched.runs(), 1);
 }
 
+/// Rules: 001.47.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_a_person_may_run_is_forbidden_to_a_model() {
     let (builder, watched) = house();
@@ -83,6 +86,7 @@ async fn a_profile_is_checked_before_the_arguments() {
     assert_eq!(outcome.error.unwrap().code, ErrorCode::ToolNotAllowed, "nothing is told of a tool one does not have");
 }
 
+/// Rules: 000.15.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_project_of_somebody_else_answers_like_one_that_does_not_exist() {
     let (builder, watched) = house();

@@ -132,6 +132,7 @@ mod tests {
         }
     }
 
+    /// Rules: 002.34, 002.64.
     #[test]
     fn protects_hidden_names_at_any_depth_and_the_rest_at_the_root() {
         let rules = DeployRules::default();

@@ -66,6 +66,7 @@ enum LeadsTo {
 /// A place to try, the links that make it one (name and target), and where it leads.
 type WayOut = (&'static str, &'static [(&'static str, &'static str)], LeadsTo);
 
+/// Rules: 002.2, 002.50, 002.52, 002.75.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_link_leads_a_file_tool_out_of_the_workspace() {
     use LeadsTo::{OutsideFolder, SecretFile, SomethingElse};
@@ -145,11 +146,15 @@ async fn no_command_starts_in_a_folder_outside() {
     }
 }
 
+/// Rules: 002.47, 002.48, 002.49, 002.52, 004.6.
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_that_say_by_themselves_that_they_leave_are_refused() {
     for text in ["..", "a/../../outside/secret.txt", "/etc/passwd", "a\0b", "", r"C:\x", r"\\server\share"] {
         assert!(WsPath::parse(text).is_err(), "{text:?}");
     }
+    // What Windows puts before a long path says nothing of where it leads.
+    assert_eq!(WsPath::parse(r"\\?\notes.txt").unwrap().as_str(), "notes.txt");
+    assert!(WsPath::parse(r"\\?\C:\x").is_err());
     let long = "d/".repeat(3000);
     assert!(matches!(WsPath::parse(&long), Err(toolhost_sandbox::PathError::TooLong(6000))));
     assert!(matches!(WsPath::parse(&"n".repeat(300)), Err(toolhost_sandbox::PathError::NameTooLong(300))));
@@ -179,6 +184,7 @@ async fn links_that_stay_inside_are_followed_and_stay_links() {
     assert_eq!(read_text(&room, "real/file").await.unwrap(), "written 3");
 }
 
+/// Rules: 002.55, 002.85.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workspace_replaced_while_open_leads_nowhere_else() {
     for replace_by_link in [true, false] {
@@ -474,6 +480,7 @@ async fn a_write_through_a_hard_link_leaves_the_file_outside_as_it_is() {
     room.assert_untouched("");
 }
 
+/// Rules: 002.12.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_write_leaves_nothing_behind() {
     let room = Room::new();

@@ -12,6 +12,7 @@ use toolhost_sandbox::{
 
 use crate::room::{Room, WHOLE, everything, look_for, path};
 
+/// Rules: 004.12.
 #[tokio::test(flavor = "multi_thread")]
 async fn this_machine_holds_what_any_executor_must() {
     let room = Room::new();

@@ -19,6 +19,8 @@ use super::{REFS_MAX, Shelf, WORKFLOWS_LOOKED_AT_MAX};
 
 /// Units asked for at once.
 const UNITS_PAGE: i64 = 64;
+/// Workflows and assets that are read to tell what an agent does; of steps beyond these, only the names are told.
+const AGENT_UNITS_MAX: i64 = 32;
 use crate::db::{Tx, sql};
 
 /// How a workflow is named: by its number here, or by its id in the package.
@@ -331,6 +333,16 @@ impl Shelf {
             }
             TargetType::Asset => drop(want.assets.insert(id.to_owned())),
             TargetType::Step | TargetType::Agent => {}
+        }
+        if kind == TargetType::Agent {
+            // The steps that an agent does are told with their titles, which stand in their workflows.
+            let text =
+                "SELECT DISTINCT unit FROM package_ref WHERE project_id = $1 AND target = $2 ORDER BY unit LIMIT $3";
+            let agent = Object::Agent(id.to_owned()).to_string();
+            let rows = sql(text).bind(self.who.project_id).bind(agent).bind(AGENT_UNITS_MAX).all(tx).await?;
+            for row in rows {
+                want.add_unit(&row.get::<String>("unit")?);
+            }
         }
         if matches!(kind, TargetType::Agent | TargetType::Asset) {
             // Who refers to it may be staged, too.

@@ -151,6 +151,7 @@ fn circle<T: std::fmt::Debug>(refused: Result<T, RecordError>) -> String {
     }
 }
 
+/// Rules: 002.63.
 #[tokio::test(flavor = "multi_thread")]
 async fn dependencies_go_in_no_circle() {
     for place in engines() {
@@ -206,6 +207,7 @@ async fn dependencies_go_in_no_circle() {
     }
 }
 
+/// Rules: 002.63.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_circle_of_five_hundred_is_named_whole() {
     const LENGTH: usize = 500;

@@ -14,6 +14,8 @@ use crate::checkup::checkup;
 use crate::things::{feature, task, ticket};
 
 /// The states of the documents, written down once more.
+///
+/// Rules: 002.61, 002.62, 004.24, 004.25, 004.26, 004.27, 004.28, 004.29.
 #[test]
 fn the_machines_are_the_promised_ones() {
     let told = |machine: &Machine| {
@@ -132,6 +134,7 @@ async fn check(desk: &Desk, machine: &Machine, from: &str, to: &str) {
     assert_eq!(desk.history(before.id, None, 1000).await.unwrap(), history, "{case} leaves no trace");
 }
 
+/// Rules: 002.61, 004.8.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_step_is_allowed_or_refused_as_the_machine_says() {
     for place in engines() {

@@ -24,6 +24,7 @@ async fn found(desk: &Desk, words: &str) -> Vec<String> {
     find(desk, SearchScope::Project, &[], words).await
 }
 
+/// Rules: 002.36.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_word_is_found_in_other_forms_misspelt_and_by_its_beginning() {
     for place in engines() {
@@ -124,6 +125,7 @@ async fn nothing_asked_is_the_newest() {
     }
 }
 
+/// Rules: 002.36, 002.69.
 #[tokio::test(flavor = "multi_thread")]
 async fn scopes_and_kinds_narrow_and_the_smart_one_weighs() {
     for place in engines() {

@@ -34,6 +34,7 @@ async fn is_refused(here: &Room, folder: &Path) {
     assert!(here.store.reader().verify_audit(here.project).await.is_err());
 }
 
+/// Rules: 002.77.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_folder_that_was_moved_stops_reads_and_writes_until_it_is_back() {
     let place = Place::sqlite();

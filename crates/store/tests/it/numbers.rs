@@ -10,6 +10,7 @@ fn id(text: &str) -> RecordId {
     RecordId::parse(text).unwrap()
 }
 
+/// Rules: 002.57.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_number_is_never_given_twice() {
     for place in engines() {
@@ -78,6 +79,7 @@ async fn two_projects_count_and_keep_apart() {
     }
 }
 
+/// Rules: 002.60.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_kind_counts_for_itself_and_past_three_digits() {
     for place in engines() {

@@ -16,6 +16,7 @@ fn clock() -> Arc<dyn Clock> {
     Arc::<FakeClock>::default()
 }
 
+/// Rules: 002.77.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_died_and_came_back_is_used_again() {
     if Postgres::shared().is_none() {

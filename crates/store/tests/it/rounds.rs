@@ -123,6 +123,7 @@ async fn work_that_somebody_holds_is_free_to_be_taken_over_in_its_copy() {
     }
 }
 
+/// Rules: 002.46, 002.67.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_project_is_in_the_iteration_that_was_begun_or_entered_last() {
     for place in engines() {

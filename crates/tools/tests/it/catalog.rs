@@ -5,6 +5,7 @@ use toolhost_contract::ErrorKind;
 
 use crate::room::{house, refused};
 
+/// Rules: 004.3, 004.10.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_sees_its_own_tools_only() {
     let house = house(&[]).await;
@@ -24,6 +25,7 @@ async fn a_caller_sees_its_own_tools_only() {
     assert!(house.call("tool.list", json!({ "family": "nothing" })).await.text.contains("no tools of that family"));
 }
 
+/// Rules: 004.10.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_tool_is_described_by_each_of_its_names() {
     let house = house(&[]).await;

@@ -26,6 +26,7 @@ async fn what_is_searched_is_taken_literally() {
     assert_eq!(house.workspace.read("a.txt"), "1 abc 2\n");
 }
 
+/// Rules: 004.19.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_edits_are_made_or_none() {
     let house = house(&[("a.txt", b"one\ntwo\n")]).await;

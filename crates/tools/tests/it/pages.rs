@@ -110,6 +110,7 @@ async fn what_git_ignores_and_what_is_hidden_is_left_out_unless_asked_for() {
     assert_eq!((&found["total"], &found["matches"][0]["path"]), (&json!(1), &json!("seen.txt")));
 }
 
+/// Rules: 002.8.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pattern_matches_names_or_paths() {
     let house = house(&[("a.rs", b""), ("src/b.rs", b""), ("src/deep/c.rs", b""), ("src/c.txt", b"")]).await;

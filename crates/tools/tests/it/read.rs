@@ -25,6 +25,7 @@ async fn pages_of_lines_cover_a_file_without_repeats() {
     }
 }
 
+/// Rules: 002.83.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_byte_cap_holds_and_says_where_to_go_on() {
     let text = numbered(1000);
@@ -86,6 +87,7 @@ async fn a_binary_file_is_told_with_its_kind_and_size() {
     }
 }
 
+/// Rules: 002.2, 002.49, 002.68, 002.75.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_file_is_refused_at_once() {
     let house = house(&[("folder/a.txt", b"a")]).await;
@@ -110,6 +112,7 @@ async fn what_is_no_file_is_refused_at_once() {
     }
 }
 
+/// Rules: 002.9.
 #[tokio::test(flavor = "multi_thread")]
 async fn text_is_decoded_and_its_encoding_told() {
     let house = house(&[
@@ -128,6 +131,7 @@ async fn text_is_decoded_and_its_encoding_told() {
     }
 }
 
+/// Rules: 002.48.
 #[tokio::test(flavor = "multi_thread")]
 async fn dots_in_names_are_no_way_out() {
     let house = house(&[("app/[...slug]/page.tsx", b"slug"), ("src/iterations/x.rs", b"x"), ("..hidden", b"h")]).await;
@@ -138,4 +142,16 @@ async fn dots_in_names_are_no_way_out() {
         house.data("file.read", json!({ "path": "./src//iterations/./x.rs" })).await["path"],
         "src/iterations/x.rs"
     );
+}
+
+/// Rules: 002.11.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_read_ten_times_by_the_name_that_counts() {
+    let house = house(&[("a.txt", b"one")]).await;
+    let arguments = json!({ "path": "a.txt" });
+    for n in 1..=10 {
+        assert!(house.call("read_file_with_limit", arguments.clone()).await.ok, "call {n}");
+    }
+    refused(&house, "read_file_with_limit", arguments.clone(), ErrorKind::Limit).await;
+    assert!(house.call("file.read", arguments).await.ok, "its other names do not count");
 }

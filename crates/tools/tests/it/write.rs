@@ -7,6 +7,7 @@ use crate::room::{house, refused};
 
 const SECRET: &str = "API_KEY=abcdefgh12345678\n";
 
+/// Rules: 002.12, 004.18.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_made_with_its_folders_and_replaced_whole() {
     let house = house(&[]).await;
@@ -47,6 +48,7 @@ async fn the_mark_of_a_secret_is_never_written_over_it() {
     assert_eq!(house.workspace.read(".env"), format!("MORE=1\n{SECRET}"));
 }
 
+/// Rules: 002.2, 002.68.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_written_outside_or_into_git() {
     let house = house(&[("a.txt", b"a"), (".git/config", b"[core]\n")]).await;

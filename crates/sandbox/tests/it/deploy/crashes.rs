@@ -29,6 +29,7 @@ fn is_one_of(found: &Snapshot, former: &Snapshot, complete: &Snapshot, what: &st
     found == complete
 }
 
+/// Rules: 002.66.
 #[test]
 fn a_deploy_that_dies_at_any_step_is_finished_or_never_was() {
     let (mut finished, mut discarded) = (0, 0);

@@ -81,6 +81,25 @@ fn says_of_every_file_that_does_not_ship_why() {
     assert!(!trees.at("target/.toolhost").exists(), "a plan leaves nothing behind");
 }
 
+/// Rules: 002.35, 002.65.
+#[test]
+fn ships_pages_scripts_texts_images_and_fonts_and_nothing_else_by_itself() {
+    let mut ships = [
+        "html", "css", "js", "ts", "tsx", "json", "md", "png", "jpg", "gif", "svg", "webp", "ico", "woff", "woff2",
+        "ttf",
+    ]
+    .map(|extension| format!("a.{extension}"));
+    ships.sort();
+    let stays = ["a.js.map", "a.css.map", "app.yaml", "app.toml", "app.ini", "manual.pdf", "manual.txt", "a.rs", "a"];
+    let files: Vec<(&str, &str)> = ships.iter().map(String::as_str).chain(stays).map(|path| (path, "x")).collect();
+    let plan = Trees::new(&files, &[]).plan(&DeployRules::default());
+    assert_eq!(paths(&plan.new, |file| &file.path), ships);
+    for path in stays {
+        assert_eq!(find(&plan.refused, path), Some("its kind of file is not in the list of what ships"), "{path}");
+    }
+}
+
+/// Rules: 002.65.
 #[test]
 fn ships_any_language_that_the_list_has() {
     let trees = Trees::new(&[("a.py", "x"), ("src/b.RS", "x"), ("Dockerfile", "x"), ("c.html", "x")], &[]);
@@ -106,6 +125,7 @@ const USERS: &[(&str, &str)] = &[
     ("a/.hidden/x.js", "x"),
 ];
 
+/// Rules: 002.34, 002.64.
 #[test]
 fn what_is_protected_survives_both_rules() {
     for rule in [Orphans::Ours, Orphans::Everything] {
@@ -137,6 +157,7 @@ fn what_is_protected_survives_both_rules() {
     }
 }
 
+/// Rules: 002.33.
 #[test]
 fn by_default_only_what_a_deploy_brought_is_deleted() {
     let trees =
