@@ -8,6 +8,7 @@ mod keys;
 mod known;
 mod model;
 mod print;
+mod remotes;
 mod settings;
 mod signals;
 mod terminal;

@@ -270,6 +270,7 @@ fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
         toolchains: resolved.toolchains.clone(),
         command_cgroup: resolved.command_cgroup.clone(),
         deploy: resolved.deploy.clone(),
+        remotes: resolved.remotes.clone(),
         limits: resolved.limits,
     };
     LocalExecutor::open(config).with_context(|| format!("the workspace {}", resolved.root.display()))
