@@ -387,6 +387,10 @@ async fn objects_that_a_link_leads_to_are_not_pushed() {
     let workspace = cloned(&url);
     let stolen = private.git(&["rev-parse", "HEAD"]);
     workspace.write(".git/refs/heads/stolen", &stolen);
+    // The commit alone can be read in the fence; its files are beyond it.
+    let (folder, file) = stolen.trim().split_at(2);
+    let object = format!(".git/objects/{folder}/{file}");
+    workspace.write(&object, private.read_bytes(&object));
     std::fs::write(
         workspace.path(".git/objects/info/alternates"),
         format!("{}\n", private.path(".git/objects").display()),
