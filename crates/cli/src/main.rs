@@ -7,6 +7,8 @@ mod editor;
 mod keys;
 mod known;
 mod model;
+mod personas;
+mod place;
 mod print;
 mod remotes;
 mod settings;

@@ -241,6 +241,11 @@ impl LocalExecutor {
         Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, places, deployment, walks })
     }
 
+    /// The remotes that the operator grants here.
+    pub fn granted_remotes(&self) -> Vec<&Remote> {
+        self.room.config.remotes.iter().filter(|remote| remote.is_for(&self.room.root)).collect()
+    }
+
     /// A person says that git's files in the workspace are as they should be: what was kept of them to be put back is
     /// forgotten, and commands run again.
     pub fn accept_git(&self) -> Result<()> {

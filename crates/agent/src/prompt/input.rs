@@ -58,11 +58,29 @@ pub struct WorkspaceContext {
     /// What a person is asked for, as a line each, such as `git.push`.
     #[serde(default)]
     pub needs_person: Vec<String>,
+    /// The branch that is checked out when the session begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The remote that git tools use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
+    /// In whose role the model works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<PersonaFact>,
     /// What else is known: conventions, recent decisions.
     #[serde(default)]
     pub facts: Vec<Fact>,
+}
+
+/// A persona of the project, as its record has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PersonaFact {
+    pub name: String,
+    /// How it works and speaks.
+    pub personality: String,
 }
 
 /// A tool, and what running it can do.

@@ -10,6 +10,7 @@ mod agent_decided;
 mod agent_loop;
 mod agent_resume;
 mod agent_room;
+mod agent_scope;
 mod analyzed_once;
 mod audit_against;
 mod bad_input;

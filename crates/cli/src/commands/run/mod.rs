@@ -12,10 +12,10 @@ use toolhost_agent::session::{AnswerForm, LoopLimits};
 use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 
-use toolhost_store::Role;
-
 use self::conduct::{Conducted, Running};
 use crate::model::{self, Opened};
+use crate::personas::{self, Role};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::{EXIT_DENIED, Usage, print, wire};
 
@@ -30,14 +30,14 @@ const WORKSPACE_ITERATIONS: u32 = 50;
 pub(crate) struct Args {
     /// What to do, in words
     goal: String,
-    /// Whose tools, rules and fence apply [default: developer, or builder with --target]
+    /// Whose tools, rules and fence apply [default: the persona's role; else developer, or builder with --target]
     #[arg(long, env = "TOOLHOST_PROFILE")]
     profile: Option<String>,
     /// The model: anthropic:NAME, openai:NAME, openai:NAME@URL, gemini:NAME, ollama:NAME, script:FILE, replay:FILE,
     /// record:FILE:MODEL
     #[arg(long, value_name = "MODEL", env = "TOOLHOST_MODEL")]
     model: Option<String>,
-    /// Who works, as commits and comments name them
+    /// Who works, as commits and comments name them; a persona of the project brings its profile along
     #[arg(long, default_value = "Toolhost Agent")]
     persona: String,
     /// The ticket that the work is about
@@ -117,21 +117,26 @@ pub(super) fn iterations_default(answer: &AnswerForm) -> u32 {
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let task = task(&args)?;
     let Opened { model, spec } = model::open(settings, args.model.as_deref())?;
-    let profile = args.profile.clone().unwrap_or_else(|| match task {
-        Task::Workspace { .. } => "developer".to_owned(),
-        Task::Builder(_) => "builder".to_owned(),
-    });
+    let usual = match task {
+        Task::Workspace { .. } => "developer",
+        Task::Builder(_) => "builder",
+    };
     let mut host = wire::open(settings).await?;
     // Whoever may only read has no business with the operator's model.
-    wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
+    wire::need_role(&host.store, &host.project, &host.user, toolhost_store::Role::Editor).await?;
     host.ticket.clone_from(&args.ticket);
+    let Role { profile, personality } = personas::role(&host, &args.persona, args.profile.as_deref(), usual).await?;
+    let Place { branch, remote } = host.place().await;
     let id = start::session_id();
     let running = Running::new(&host, &id, &profile, &args.persona)?;
     let about = About {
         project: host.project.name.clone(),
         profile: profile.clone(),
         persona: args.persona.clone(),
+        personality,
         ticket: args.ticket.clone(),
+        branch,
+        remote,
     };
     let opening = start::opening(&running.tools, &*model, &task, &about).await;
     let opening = opening.map_err(|error| anyhow::anyhow!("{} ({})", error, error.code().as_str()))?;
