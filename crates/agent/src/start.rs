@@ -174,6 +174,7 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
         persona,
         facts,
     };
+    let context = Box::new(context);
     Ok(WorkspaceInput { domain_profile: workspace_profile(&about.project, None), context, write_policy: WritePolicy })
 }
 

@@ -4,6 +4,7 @@ mod asks;
 mod commands;
 mod deploy_target;
 mod editor;
+mod fold;
 mod keys;
 mod known;
 mod model;

@@ -1,11 +1,16 @@
 //! What people see: tables, JSON, errors. Colour goes where a terminal is and `NO_COLOR` is not.
 
-use std::io::Write;
+use std::fs::{File, Metadata};
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 pub(crate) use toolhost_contract::visible;
-use toolhost_contract::{QUOTE_CONTINUED, QUOTE_MARK, visible_json};
+use toolhost_contract::{QUOTE_MARK, visible_json};
+
+use crate::fold::{fitting, folded};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -16,20 +21,37 @@ pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 /// Prints a line; a reader that has gone (`| head`) ends the printing, not the program.
 pub(crate) fn line(text: impl std::fmt::Display) {
     // A closed pipe is the reader's choice.
-    let _ = writeln!(anstream::stdout(), "{text}");
+    let _ = whole(text);
 }
 
 /// As [`line()`], for what must have been printed for something else to happen.
 pub(crate) fn whole(text: impl std::fmt::Display) -> std::io::Result<()> {
     let mut out = anstream::stdout();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", folded(text.to_string(), &std::io::stdout()))?;
     out.flush()
+}
+
+/// Whether what is printed goes where nobody reads it: a standard output that was closed is `/dev/null`, too.
+pub(crate) fn goes_nowhere() -> bool {
+    let (Some(out), Ok(null)) = (stdout_metadata(), std::fs::metadata("/dev/null")) else { return true };
+    out.file_type().is_char_device() && out.rdev() == null.rdev()
+}
+
+/// Whether what is printed may stand at a terminal between lines of the host's: not only where it is one, but also where it
+/// goes through a program that shows it there (`| tee log`). A file is read later, and has the text alone.
+pub(crate) fn is_shown_beside_notes() -> bool {
+    let is_file = || stdout_metadata().is_some_and(|out| out.is_file());
+    std::io::stdout().is_terminal() || (std::io::stderr().is_terminal() && !is_file() && !goes_nowhere())
+}
+
+fn stdout_metadata() -> Option<Metadata> {
+    File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?).metadata().ok()
 }
 
 /// Prints a line for people beside the output.
 pub(crate) fn note(text: impl std::fmt::Display) {
     // As above.
-    let _ = writeln!(anstream::stderr(), "{text}");
+    let _ = writeln!(anstream::stderr(), "{}", folded(text.to_string(), &std::io::stderr()));
 }
 
 pub(crate) fn clear_line() {
@@ -38,14 +60,20 @@ pub(crate) fn clear_line() {
 }
 
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    line(visible_json(&serde_json::to_string_pretty(value)?));
+    as_it_is(&visible_json(&serde_json::to_string_pretty(value)?));
     Ok(())
 }
 
 /// One JSON value a line.
 pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    line(visible_json(&serde_json::to_string(value)?));
+    as_it_is(&visible_json(&serde_json::to_string(value)?));
     Ok(())
+}
+
+/// For programs: a line that was broken to fit would be another text.
+fn as_it_is(text: &str) {
+    // A closed pipe is the reader's choice.
+    let _ = writeln!(anstream::stdout(), "{text}");
 }
 
 pub(crate) fn failure(error: &anyhow::Error) {
@@ -74,12 +102,8 @@ pub(crate) fn diff_line(line: &str) -> String {
     }
 }
 
-/// Columns that a terminal has at the least.
-const COLUMNS: usize = 78;
-
-/// What a person is shown of an ask, in colour. On a terminal marked lines are broken before it breaks them: the rest of
-/// a long one would otherwise begin a line without its mark.
-pub(crate) fn asked(text: &str, on_terminal: bool) -> String {
+/// What a person is shown of an ask, in colour.
+pub(crate) fn asked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split('\n') {
         if !shown.is_empty() {
@@ -95,36 +119,9 @@ pub(crate) fn asked(text: &str, on_terminal: bool) -> String {
             Some(b'-') => BAD,
             _ => Style::new(),
         };
-        let mut rest = quoted;
-        let mut mark = QUOTE_MARK;
-        loop {
-            let cut = if on_terminal { fitting(rest, COLUMNS - QUOTE_CONTINUED.chars().count()) } else { rest.len() };
-            shown.push_str(&format!("{DIM}{mark}{DIM:#}{style}{}{style:#}", &rest[..cut]));
-            rest = &rest[cut..];
-            if rest.is_empty() {
-                break;
-            }
-            shown.push('\n');
-            mark = QUOTE_CONTINUED;
-        }
+        shown.push_str(&format!("{DIM}{QUOTE_MARK}{DIM:#}{style}{quoted}{style:#}"));
     }
     shown
-}
-
-/// How many bytes of a line fit into so many columns: a tab takes up to eight, and so does whatever may be wide two.
-fn fitting(line: &str, columns: usize) -> usize {
-    let mut taken = 0;
-    for (at, c) in line.char_indices() {
-        taken += match c {
-            '\t' => 8,
-            '\u{1100}'.. => 2,
-            _ => 1,
-        };
-        if taken > columns {
-            return at;
-        }
-    }
-    line.len()
 }
 
 /// Longest cell of a table, characters.
@@ -181,7 +178,8 @@ pub(crate) struct Running;
 impl toolhost_contract::ProgressSink for Running {
     fn report(&self, progress: toolhost_contract::Progress) {
         // Written over itself; the answer that follows begins on a clean line.
-        let _ = write!(anstream::stderr(), "\r\x1b[K{DIM}{}{DIM:#}\r", visible(&progress.message));
+        let message = fitting(&visible(&progress.message), &std::io::stderr());
+        let _ = write!(anstream::stderr(), "\r\x1b[K{DIM}{message}{DIM:#}\r");
     }
 }
 

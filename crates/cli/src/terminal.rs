@@ -102,7 +102,7 @@ impl Terminal {
     }
 
     async fn by_rule(&self, shown: &Shown) -> Result<Option<Decision>, ToolError> {
-        let Some(rule) = shown.rule_text().map(|rule| print::asked(&quoted(&rule), true)) else {
+        let Some(rule) = shown.rule_text().map(|rule| print::asked(&quoted(&rule))) else {
             print::note(paint(WARN, "this is allowed one call at a time, never by a rule"));
             return Ok(None);
         };
@@ -227,12 +227,12 @@ impl Pages {
     fn show_next(&mut self) {
         let Some(page) = self.pages.get(self.shown) else { return };
         self.shown += 1;
-        print::note(print::asked(page, true));
+        print::note(print::asked(page));
         if self.are_left() {
             let note = format_args!("NOT ALL OF IT: page {} of {}", self.shown, self.pages.len());
             print::note(paint(BAD.bold(), note));
         } else if let Some(rule) = &self.rule {
-            print::note(format_args!("{}\n{}", paint(DIM, "[r]ule would allow:"), print::asked(&quoted(rule), true)));
+            print::note(format_args!("{}\n{}", paint(DIM, "[r]ule would allow:"), print::asked(&quoted(rule))));
         }
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
-use toolhost_sandbox::{Access, Fence, Glob, GlobStyle, HostRule};
+use toolhost_sandbox::{Access, Fence, HostRule};
 
 use crate::error::{Error, Result};
 use crate::limits::CallLimits;
 use crate::policy::{Decide, Looked, RawRule, Rule, Verdict, analyzed, decide};
-use crate::registry::{Registered, Registry, did_you_mean};
+use crate::registry::{Registered, Registry, Unmatched};
 use crate::tighten::Tightening;
 
 const BUILT_IN: &str = include_str!("profiles.toml");
@@ -235,18 +235,15 @@ fn base_of<'a>(name: &'a str, raw: &'a RawProfile, layers: usize) -> Option<&'a 
 fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: &Registry) -> Result<()> {
     let mut wanted = std::mem::take(&mut profile.tools);
     for pattern in &raw.tools {
-        let unknown = |hint: String| Error::UnknownTool { profile: profile.name.clone(), tool: pattern.clone(), hint };
-        if let Some(tool) = registry.get(pattern) {
-            wanted.push(tool.facts.name.to_string());
-            continue;
+        match registry.matching(pattern) {
+            Ok(found) => wanted.extend(found.iter().map(|tool| tool.facts.name.to_string())),
+            // The built-in profiles speak of tools that a host may lack.
+            Err(Unmatched::None { .. }) if origin == Origin::BuiltIn => {}
+            Err(unmatched) => {
+                let (profile, tool) = (profile.name.clone(), pattern.clone());
+                return Err(Error::UnknownTool { profile, tool, hint: unmatched.hint() });
+            }
         }
-        let glob = Glob::new(pattern, GlobStyle::Text).map_err(|error| unknown(format!(": {error}")))?;
-        let names = registry.tools().iter().map(|tool| &*tool.facts.name);
-        let found: Vec<String> = names.clone().filter(|name| glob.is_match(name)).map(str::to_owned).collect();
-        if found.is_empty() && origin == Origin::Operator {
-            return Err(unknown(did_you_mean(pattern, names)));
-        }
-        wanted.extend(found);
     }
     let order = registry.tools().iter().map(|tool| tool.facts.name.to_string());
     profile.tools = order.filter(|name| wanted.contains(name)).collect();

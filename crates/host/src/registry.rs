@@ -1,11 +1,12 @@
 //! The tools a host has, and every name they answer to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
 use serde_json::Value;
 use toolhost_contract::{Alias, AnyTool, ErrorCode, ErrorKind, Facts, ToolError, ToolSummary};
+use toolhost_sandbox::{Glob, GlobStyle};
 
 use crate::error::{Error, Result};
 use crate::validate::validate;
@@ -40,6 +41,26 @@ struct Named {
 pub(crate) struct Resolved<'a> {
     pub(crate) tool: &'a Registered,
     pub(crate) alias: Option<&'a Alias>,
+}
+
+/// Why a name or glob means no tool.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unmatched {
+    #[error("{0}")]
+    Glob(String),
+    /// With what may have been meant.
+    #[error("there is no tool `{pattern}`{hint}")]
+    None { pattern: String, hint: String },
+}
+
+impl Unmatched {
+    /// What follows a sentence that names the tool.
+    pub(crate) fn hint(self) -> String {
+        match self {
+            Self::Glob(problem) => format!(": {problem}"),
+            Self::None { hint, .. } => hint,
+        }
+    }
 }
 
 /// The name of a tool where dots are forbidden: `file.read` is `file_read` (Bonsai's names).
@@ -104,6 +125,22 @@ impl Registry {
     /// The tool behind any of its names.
     pub fn get(&self, name: &str) -> Option<&Registered> {
         self.names.get(name).map(|named| &self.tools[named.tool])
+    }
+
+    /// The tools that somebody speaks of by one of their names, or by a glob over all of them (`file.*`, `file_*`), in
+    /// their order. None is an error: whoever wrote it meant some.
+    pub(crate) fn matching(&self, pattern: &str) -> std::result::Result<Vec<&Registered>, Unmatched> {
+        if let Some(tool) = self.get(pattern) {
+            return Ok(vec![tool]);
+        }
+        let glob = Glob::new(pattern, GlobStyle::Text).map_err(|error| Unmatched::Glob(error.to_string()))?;
+        let found: BTreeSet<usize> =
+            self.names.iter().filter(|(name, _)| glob.is_match(name)).map(|(_, named)| named.tool).collect();
+        if found.is_empty() {
+            let names = self.tools.iter().map(|tool| &*tool.facts.name);
+            return Err(Unmatched::None { pattern: pattern.to_owned(), hint: did_you_mean(pattern, names) });
+        }
+        Ok(found.into_iter().map(|at| &self.tools[at]).collect())
     }
 
     fn unknown(&self, name: &str) -> ToolError {

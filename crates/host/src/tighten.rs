@@ -8,7 +8,7 @@ use toolhost_sandbox::Access;
 use crate::error::{Error, Result};
 use crate::policy::{Decide, RawRule, Rule};
 use crate::profile::Profile;
-use crate::registry::{Registry, did_you_mean};
+use crate::registry::Registry;
 
 /// What a project takes away from every profile.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,7 @@ pub struct Tightening {
 struct File {
     #[serde(default)]
     rules: Vec<RawRule>,
-    /// Tools that no profile has here.
+    /// Names or globs of tools that no profile has here.
     #[serde(default)]
     without_tools: Vec<String>,
     #[serde(default)]
@@ -64,11 +64,12 @@ impl Tightening {
         }
         let mut without_tools = Vec::new();
         for name in &file.without_tools {
-            let tool = registry.get(name).ok_or_else(|| {
-                let hint = did_you_mean(name, registry.tools().iter().map(|tool| &*tool.facts.name));
-                Error::UnknownTool { profile: "toolhost.toml".to_owned(), tool: name.clone(), hint }
+            let found = registry.matching(name).map_err(|unmatched| Error::UnknownTool {
+                profile: "toolhost.toml".to_owned(),
+                tool: name.clone(),
+                hint: unmatched.hint(),
             })?;
-            without_tools.push(tool.facts.name.to_string());
+            without_tools.extend(found.iter().map(|tool| tool.facts.name.to_string()));
         }
         Ok(Self { rules, without_tools, read_only: fence.workspace.is_some(), no_network: fence.network.is_some() })
     }

@@ -1,6 +1,6 @@
 //! The program, started as a person starts it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -74,6 +74,21 @@ impl Program {
     /// Runs it to its end with nothing on standard input.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         self.run_with_input(arguments, b"")
+    }
+
+    /// Runs it at a terminal of so many columns; what stood there, line by line. A shell runs `around` with the program in
+    /// the place of `{}`.
+    pub fn run_at_terminal(&self, columns: u16, around: &str, arguments: &[&str]) -> Vec<String> {
+        let command = self.command(arguments);
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
+        let line = words.map(quoted).collect::<Vec<_>>().join(" ");
+        let line = format!("stty cols {columns}; {}", around.replace("{}", &line));
+        let mut terminal = Command::new("script");
+        terminal.args(["-q", "-c", &line, "/dev/null"]).current_dir("/var/tmp").env_clear().env("TERM", "xterm");
+        terminal.envs(self.variables.iter().map(|(name, value)| (name, value))).env("NO_COLOR", "1");
+        let output = terminal.stdin(Stdio::null()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
     pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {

@@ -36,7 +36,7 @@ pub struct BuilderInput {
 pub struct WorkspaceInput {
     /// Of [`crate::persona::workspace_profile`], or of the project's package.
     pub domain_profile: DomainProfile,
-    pub context: WorkspaceContext,
+    pub context: Box<WorkspaceContext>,
     pub write_policy: WritePolicy,
 }
 
@@ -190,7 +190,7 @@ impl TryFrom<Wire> for ComposeInput {
                 Ok(Self::Builder(input))
             }
             ((None, None, None), None, Some(context)) => {
-                Ok(Self::Workspace(WorkspaceInput { domain_profile, context, write_policy }))
+                Ok(Self::Workspace(WorkspaceInput { domain_profile, context: Box::new(context), write_policy }))
             }
             _ => Err("`workspace` goes with `targetType: workspace`, `mode: work` and `workspaceContext`, \
                       any other `entrypoint` with a target, `create` or `optimize`, and `contextEnvelope`"),
@@ -219,7 +219,7 @@ impl From<ComposeInput> for Wire {
                 mode: WireMode::Work,
                 domain_profile: workspace.domain_profile,
                 context_envelope: None,
-                workspace_context: Some(workspace.context),
+                workspace_context: Some(*workspace.context),
                 write_policy: workspace.write_policy,
             },
         }

@@ -1,7 +1,7 @@
 //! `toolhost review`
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -135,7 +135,6 @@ async fn show(answers: &Answers, number: i64, all: bool, json: bool) -> anyhow::
     let printed = if json {
         print::whole(visible_json(&serde_json::to_string_pretty(&ask)?))
     } else {
-        let on_terminal = std::io::stdout().is_terminal();
         let mut text = ended(&ask).unwrap_or_else(|| format!("{id} is open")) + "\n";
         match pages.first() {
             Some(first) if !all && pages.len() > 1 => {
@@ -147,18 +146,23 @@ async fn show(answers: &Answers, number: i64, all: bool, json: bool) -> anyhow::
                     ),
                     _ => format!("page 1 of {count}: `toolhost review show {id} --all` shows the rest"),
                 };
-                text.push_str(&print::asked(&format!("{first}\n\n{rest}"), on_terminal));
+                text.push_str(&print::asked(&format!("{first}\n\n{rest}")));
             }
-            _ => text.push_str(&print::asked(&shown.render(), on_terminal)),
+            _ => text.push_str(&print::asked(&shown.render())),
         }
         if let Some(rule) = shown.rule_text().filter(|_| ask.state == AskState::Open) {
-            let rule = print::asked(&quoted(&rule), on_terminal);
+            let rule = print::asked(&quoted(&rule));
             text.push_str(&format!("\n\n`--allow --rule` would allow:\n{rule}"));
         }
         print::whole(text)
     };
     // Whoever looks at its beginning alone, through `head`, has not been shown the rest.
-    if all && printed.is_ok() && ask.state == AskState::Open {
+    if let Err(error) = &printed
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        return Err(anyhow::anyhow!("it could not be printed: {error}"));
+    }
+    if all && printed.is_ok() && !print::goes_nowhere() && ask.state == AskState::Open {
         answers.queue.saw(&answers.person, &ask, &shown, "cli").await?;
     }
     Ok(ExitCode::SUCCESS)

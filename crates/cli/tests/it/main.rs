@@ -57,6 +57,7 @@ mod seeds_bugs;
 mod shell_commands;
 mod state_folder;
 mod tenants;
+mod terminal_lines;
 mod undo;
 mod unwritable_state;
 mod vocabulary;

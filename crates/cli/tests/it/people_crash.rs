@@ -157,6 +157,17 @@ async fn what_one_session_was_allowed_another_runs_only_when_that_one_has_died()
         // How it ended anybody of the same profile may know.
         assert_eq!(ended(&mut other, &first).await["status"], "finished", "{engine}");
         asks.kill().await;
+        let wait = json!({ "approvalId": second, "timeoutMs": 0 });
+        let mut outcome = Value::Null;
+        // A server lets go of a dead host's lock when it reads the end of its connection.
+        tokio::time::timeout(Duration::from_secs(60), async {
+            while outcome["ok"] != true {
+                outcome = other.call("approval_wait", wait.clone()).await["structuredContent"].clone();
+                assert!(outcome["ok"] == true || outcome["error"]["kind"] == "conflict", "{engine}: {outcome}");
+            }
+        })
+        .await
+        .unwrap();
         assert_eq!(ended(&mut other, &second).await["status"], "finished", "{engine}");
         assert_eq!(ran(&workspace).values().copied().collect::<Vec<_>>(), [1, 1], "{engine}");
     }

@@ -189,6 +189,22 @@ async fn whoever_looked_at_the_beginning_alone_was_not_shown_the_rest() {
     drop(child.stdout.take());
     child.wait().unwrap();
     refused(&program, &["ask-1", "--allow"], "has not been shown all");
+    let path = program.path().to_str().unwrap().to_owned();
+    for (nowhere, code) in [(">&-", 0), (">/dev/null", 0), (">/dev/full", 1)] {
+        let show = program.command(&["review", "show", "ask-1", "--all"]);
+        let line = format!("exec \"$@\" {nowhere}");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a shell closes the output that the program under test then lacks"
+        )]
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["-c", &line, "bash", &path]).args(show.get_args()).env_clear();
+        shell.envs(show.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir("/var/tmp");
+        assert_eq!(shell.output().unwrap().status.code(), Some(code), "{nowhere}");
+        refused(&program, &["ask-1", "--allow"], "has not been shown all");
+    }
+    assert_eq!(program.run(&["review", "show", "ask-1", "--all"]).code, Some(0));
+    assert_eq!(program.run(&["review", "decide", "ask-1", "--allow"]).code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

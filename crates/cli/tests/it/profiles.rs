@@ -116,6 +116,11 @@ fn a_mistake_in_the_configuration_is_told_and_stops_the_host() {
             "[[profiles.x.rules]]\ntool = 'bash'\nwhen = { command = 'cargo *' }\ndecide = 'allow'\nmatch = ['ls']",
             "its own example",
         ),
+        ("[[profiles.developer.rules]]\ntool = 'fiel_*'\ndecide = 'deny'", "there is no tool `fiel_*`"),
+        (
+            "[[profiles.developer.rules]]\ntool = 'file_*'\nwhen = { pth = 'x' }\ndecide = 'deny'",
+            "`file_*` has no argument `pth`",
+        ),
         ("profile = 1", "profile"),
         ("sandbox = 'none'", "sandbox"),
     ] {
@@ -124,6 +129,34 @@ fn a_mistake_in_the_configuration_is_told_and_stops_the_host() {
         let ran = program.run(&["call", "file.list"]);
         assert!(ran.code == Some(1) && ran.stderr.contains(why), "{text}: {ran:?}");
     }
+}
+
+#[test]
+fn a_rule_names_its_tools_by_any_of_their_names_and_by_globs_over_them() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+    let write = ["call", "write_file", r#"{"path":"a.txt","content":"x"}"#, "--profile", "developer"];
+    for name in
+        ["file.write", "file_write", "write_file", "file.*", "file_*", "file_writ?", "write_*", "*", "{x,file_w*}"]
+    {
+        workspace.write_beside(
+            "operator.toml",
+            &format!("[[profiles.developer.rules]]\ntool = '{name}'\ndecide = 'deny'\n"),
+        );
+        let ran = program.run(&write);
+        assert!(ran.code == Some(3) && !workspace.has("a.txt"), "{name}: {ran:?}");
+    }
+    workspace.write_beside("operator.toml", "");
+    for taken in ["rules = [{ tool = 'file_*', decide = 'deny' }]", "without_tools = ['file_*']"] {
+        workspace.write("toolhost.toml", taken);
+        let ran = program.run(&write);
+        assert!(ran.code == Some(3) && !workspace.has("a.txt"), "{taken}: {ran:?}");
+    }
+    workspace.write("toolhost.toml", "without_tools = ['fiel_*']");
+    let ran = program.run(&write);
+    assert!(ran.code == Some(1) && ran.stderr.contains("fiel_*"), "{ran:?}");
+    workspace.remove("toolhost.toml");
+    assert_eq!(program.run(&write).code, Some(0));
 }
 
 #[test]

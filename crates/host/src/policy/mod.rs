@@ -7,7 +7,7 @@
 mod pattern;
 mod permission;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use toolhost_sandbox::{Analyzed, WsPath};
 
 pub(crate) use self::permission::suggest;
 use crate::policy::pattern::{Pattern, glob};
-use crate::registry::{Registry, did_you_mean};
+use crate::registry::{Registered, Registry};
 
 /// The tool and argument whose text is a shell command.
 const SHELL_TOOL: &str = "bash";
@@ -65,7 +65,8 @@ impl RawRule {
 /// A rule, compiled and tested by its own examples.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    tool: Pattern,
+    /// By their own names.
+    tools: BTreeSet<String>,
     when: Vec<(String, Pattern)>,
     pub decide: Decide,
     pub why: Option<String>,
@@ -129,16 +130,16 @@ pub(crate) fn analyzed(tool: &str, arguments: &Value) -> Option<Analyzed> {
 impl Rule {
     /// Compiles a rule and runs its own tests.
     pub(crate) fn new(raw: &RawRule, registry: &Registry) -> Result<Self, String> {
-        let name = check_names(raw, registry)?;
+        let (name, tools) = check_names(raw, registry)?;
         let when =
             raw.when.iter().map(|(name, pattern)| Ok((name.clone(), glob(pattern)?))).collect::<Result<_, String>>()?;
         let conditions: Vec<String> = raw.when.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
         let text = if conditions.is_empty() { name.clone() } else { format!("{name} when {}", conditions.join(", ")) };
-        let rule = Self { tool: glob(&name)?, when, decide: raw.decide, why: raw.why.clone(), text };
+        let rule = Self { tools, when, decide: raw.decide, why: raw.why.clone(), text };
         for (examples, expected) in [(&raw.matches, true), (&raw.not_match, false)] {
             for example in examples {
                 let arguments = rule.example(example)?;
-                let tool = if rule.tool.is_match(SHELL_TOOL) { SHELL_TOOL } else { &*name };
+                let tool = if rule.tools.contains(SHELL_TOOL) { SHELL_TOOL } else { &*name };
                 let command = analyzed(tool, &arguments);
                 if rule.matches_arguments(&Looked::new(tool, &arguments, command.as_ref())) != expected {
                     let word = if expected { "does not match" } else { "matches" };
@@ -162,7 +163,7 @@ impl Rule {
     }
 
     pub(crate) fn matches(&self, call: &Looked<'_>) -> bool {
-        self.tool.is_match(call.tool) && self.matches_arguments(call)
+        self.tools.contains(call.tool) && self.matches_arguments(call)
     }
 
     fn matches_arguments(&self, call: &Looked<'_>) -> bool {
@@ -209,26 +210,21 @@ impl Rule {
     }
 }
 
-/// The rule's tool by its canonical name. A name or argument that does not exist is a rule that would silently do
-/// nothing, so it is an error.
-fn check_names(raw: &RawRule, registry: &Registry) -> Result<String, String> {
-    let Some(tool) = registry.get(&raw.tool) else {
-        let matcher = glob(&raw.tool)?;
-        let names = registry.tools().iter().map(|tool| &*tool.facts.name);
-        // The built-in profiles speak of tools that a host may lack.
-        if raw.tool.contains(['*', '?', '[', '{']) || names.clone().any(|name| matcher.is_match(name)) {
-            return Ok(raw.tool.clone());
-        }
-        let hint = did_you_mean(&raw.tool, names);
-        return Err(format!("there is no tool `{}`{hint}", raw.tool));
-    };
-    let properties = tool.facts.input_schema.get("properties").and_then(Value::as_object);
+/// How the rule's tools are called for people, and their own names. A name or argument that does not exist is a rule that
+/// would silently do nothing, so it is an error.
+fn check_names(raw: &RawRule, registry: &Registry) -> Result<(String, BTreeSet<String>), String> {
+    let tools = registry.matching(&raw.tool).map_err(|problem| problem.to_string())?;
     for name in raw.when.keys() {
-        if properties.is_none_or(|properties| !properties.contains_key(name)) {
-            return Err(format!("`{}` has no argument `{name}`", tool.facts.name));
+        let has = |tool: &&Registered| {
+            let properties = tool.facts.input_schema.get("properties").and_then(Value::as_object);
+            properties.is_some_and(|properties| properties.contains_key(name))
+        };
+        if !tools.iter().any(has) {
+            return Err(format!("`{}` has no argument `{name}`", raw.tool));
         }
     }
-    Ok(tool.facts.name.to_string())
+    let called = registry.get(&raw.tool).map_or_else(|| raw.tool.clone(), |tool| tool.facts.name.to_string());
+    Ok((called, tools.iter().map(|tool| tool.facts.name.to_string()).collect()))
 }
 
 /// Step 6 of the gate.

@@ -21,7 +21,7 @@ impl Rule {
             conditions.iter().map(|(name, text)| Ok((name.clone(), glob(text)?))).collect::<Result<_, String>>()?;
         let shown: Vec<String> = conditions.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
         let text = if shown.is_empty() { tool.to_owned() } else { format!("{tool} when {}", shown.join(", ")) };
-        Ok(Self { tool: glob(&globset::escape(tool))?, when, decide: Decide::Allow, why: None, text })
+        Ok(Self { tools: [tool.to_owned()].into(), when, decide: Decide::Allow, why: None, text })
     }
 }
 

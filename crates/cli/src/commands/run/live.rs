@@ -9,6 +9,7 @@ use toolhost_agent::session::{Answer, Event, LoopResult, Status, Watch};
 
 use toolhost_contract::{QUOTE_MARK, quoted, visible_line};
 
+use crate::fold::Fold;
 use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible};
 
 /// Characters of a name in a line.
@@ -25,6 +26,10 @@ pub(in crate::commands) struct Live {
 struct Inner {
     /// Whether the cursor stands in the middle of streamed text.
     open: bool,
+    /// Where that text stands in its line.
+    fold: Option<Fold>,
+    /// The end of it that is not printed yet.
+    held: String,
     /// Whether the text of the turn was streamed as it came.
     streamed: bool,
     usage: Usage,
@@ -34,7 +39,15 @@ struct Inner {
 
 impl Default for Inner {
     fn default() -> Self {
-        Self { open: false, streamed: false, usage: Usage::default(), cost: Some(0.0), elapsed_ms: 0 }
+        Self {
+            open: false,
+            fold: None,
+            held: String::new(),
+            streamed: false,
+            usage: Usage::default(),
+            cost: Some(0.0),
+            elapsed_ms: 0,
+        }
     }
 }
 
@@ -110,21 +123,37 @@ impl Watch for Live {
 impl Inner {
     fn stream(&mut self, text: &str) {
         let mut text = visible(text);
+        if text.is_empty() {
+            return;
+        }
+        let is_open = !text.ends_with('\n');
         // Where a person reads it beside what the host says, its lines have a mark; a program is given the text alone.
-        if std::io::stdout().is_terminal() {
+        if print::is_shown_beside_notes() {
             text = marked(&text, self.open);
+            if !self.open {
+                self.fold = Fold::of(&std::io::stdout()).or_else(|| Fold::of(&std::io::stderr()));
+            }
+            if let Some(fold) = &mut self.fold {
+                text = fold.push(&text);
+            }
+            if !std::io::stdout().is_terminal() {
+                // It comes to the terminal by way of another program, and a note may come before it: what is in the middle of
+                // a line then would begin one.
+                self.held.push_str(&text);
+                let whole = self.held.rfind('\n').map_or(0, |end| end + 1);
+                text = self.held.drain(..whole).collect();
+            }
         }
         let mut out = anstream::stdout();
+        (self.open, self.streamed) = (is_open, true);
         // A closed pipe is the reader's choice.
         let _ = write!(out, "{text}");
         let _ = out.flush();
-        self.open = !text.ends_with('\n');
-        self.streamed = true;
     }
 
     fn close(&mut self) {
         if std::mem::take(&mut self.open) {
-            print::line("");
+            print::line(std::mem::take(&mut self.held));
         }
     }
 

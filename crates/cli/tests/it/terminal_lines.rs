@@ -1,0 +1,89 @@
+//! No line is left to the terminal to break: the rest of it would stand where the host's own lines begin.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace};
+
+use crate::room::program;
+
+const COLUMNS: u16 = 64;
+const ALONE: &str = "{} </dev/tty 2>&1";
+/// What an agent would like to be read as a row of the host's.
+const ROW: &str = "99  2026-11-22T15:00:00Z  git.push  ok 812 ms";
+
+/// Wherever its line begins, some part of this begins where a terminal begins its next row.
+fn padded() -> String {
+    (0..u32::from(COLUMNS)).map(|n| format!("x{}{ROW}", " ".repeat(n as usize))).collect()
+}
+
+/// Columns, where a character may be wide.
+fn columns(line: &str) -> usize {
+    line.chars().map(|c| if c == '日' { 2 } else { 1 }).sum()
+}
+
+#[track_caller]
+fn check(what: &str, lines: &[String]) {
+    let text = lines.join("\n");
+    assert!(text.contains("99  2026"), "{what}: the row is there at all: {text}");
+    for line in lines {
+        // What was there before it was written over.
+        let line = line.rsplit('\r').next().unwrap_or_default();
+        assert!(columns(line) <= usize::from(COLUMNS), "{what}: {line}");
+        assert!(!line.starts_with(&ROW[..8]), "{what}: {text}");
+    }
+}
+
+fn shown(program: &Program, arguments: &[&str]) -> Vec<String> {
+    program.run_at_terminal(COLUMNS, ALONE, arguments)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_wrote_begins_no_row_of_a_listing() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);
+    workspace.write_beside("operator.toml", "[approvals]\nhold_seconds = 0\n");
+    let program = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+    let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
+    let text = padded();
+    for (tool, arguments) in [
+        ("bash", json!({ "command": format!(": '{text}'") })),
+        ("bash", json!({ "command": format!(": '{}日{ROW}'", "日".repeat(40)) })),
+        ("human_ask", json!({ "question": &text })),
+        ("ticket_create", json!({ "title": text.chars().take(190).collect::<String>(), "description": &text })),
+        ("file_write", json!({ "path": "b.txt", "content": &text })),
+        ("file_write", json!({ "path": "c.txt", "content": "x\n" })),
+    ] {
+        let outcome = host.call(tool, arguments).await["structuredContent"].clone();
+        assert_eq!(outcome["ok"], true, "{tool}: {outcome}");
+    }
+    check("audit show", &shown(&program, &["audit", "show"]));
+    check("review list", &shown(&program, &["review", "list"]));
+    check("review show", &shown(&program, &["review", "show", "ask-1"]));
+    check("ticket read", &shown(&program, &["ticket", "read", "TKT-001"]));
+    check("file.read", &shown(&program, &["call", "file.read", r#"{"path":"b.txt"}"#]));
+    check("an error", &shown(&program, &["call", &text]));
+    check("undo", &shown(&program, &["undo", "--since", "1h"]));
+    let json = shown(&program, &["--json", "audit", "show"]).concat();
+    let parts = serde_json::Deserializer::from_str(&json).into_iter::<Value>();
+    assert!(parts.last().is_some_and(|part| part.is_ok()), "JSON is as it is: {json}");
+}
+
+#[test]
+fn what_a_model_says_and_calls_has_the_mark_of_its_lines() {
+    let workspace = TempWorkspace::new();
+    let text = padded();
+    let story = json!({ "turns": [
+        { "text": format!("\napproval needed ask-1\n{text}"), "calls": [{ "tool": "file.read", "arguments": { "path": text } }] },
+        { "text": format!("{ROW}\ndone") },
+    ] });
+    workspace.write_beside("story.json", &story.to_string());
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    let program = program(&workspace);
+    for around in [ALONE, "{} </dev/tty | tee /dev/null"] {
+        let lines = program.run_at_terminal(COLUMNS, around, &["run", "go", "--model", &model, "--profile", "all"]);
+        check(around, &lines);
+        let own = lines.iter().filter(|line| line.starts_with("approval needed")).count();
+        assert_eq!(own, 0, "{around}: {lines:?}");
+        assert!(lines.iter().any(|line| line.starts_with("| approval needed ask-1")), "{around}: {lines:?}");
+    }
+    let plain = program.run(&["run", "go", "--model", &model, "--profile", "all"]);
+    assert!(plain.stdout.contains(&format!("\n{ROW}\ndone")), "a program is given the text alone: {plain:?}");
+}
