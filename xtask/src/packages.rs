@@ -4,7 +4,7 @@
 //! is, missing ones are installed; anybody else is told the line to type.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -12,20 +12,26 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-const NEEDS: [Need; 5] = [
+const NEEDS: [Need; 7] = [
     Need::of("bwrap", &["bubblewrap"]),
     Need::of("git", &["git"]),
     // The C library's headers are only recommended by gcc, and recommended packages are left out.
     Need::of("cc", &["gcc", "libc6-dev"]),
     Need::of("bash", &["bash"]),
+    Need::of("ssh", &["openssh-client"]),
+    // Not on everybody's PATH.
+    Need { also_in: Some("/usr/sbin"), ..Need::of("sshd", &[OPENSSH_SERVER]) },
     // Debian keeps several versions side by side and none on the PATH.
     Need { versions_in: Some("/usr/lib/postgresql"), without: Without::Skip, ..Need::of("initdb", &[POSTGRESQL]) },
 ];
 
 const POSTGRESQL: &str = "postgresql";
+const OPENSSH_SERVER: &str = "openssh-server";
 
 /// Debian makes and starts a server when it installs PostgreSQL, unless it finds this setting. No test uses that one.
 const NO_SERVER: &str = "create_main_cluster = false\n";
+/// What Debian runs to ask whether a server may be started.
+const SERVERS_POLICY: &str = "/usr/sbin/policy-rc.d";
 const POSTGRESQL_SETTINGS: &str = "/etc/postgresql-common";
 
 /// Mirrors fail now and then, and a second try costs less than a red build.
@@ -39,6 +45,8 @@ struct Need {
     packages: &'static [&'static str],
     /// A folder beside the PATH, where each version has a folder with a `bin` of its own.
     versions_in: Option<&'static str>,
+    /// Another folder beside the PATH.
+    also_in: Option<&'static str>,
     without: Without,
 }
 
@@ -52,11 +60,13 @@ enum Without {
 
 impl Need {
     const fn of(program: &'static str, packages: &'static [&'static str]) -> Self {
-        Self { program, packages, versions_in: None, without: Without::Fail }
+        Self { program, packages, versions_in: None, also_in: None, without: Without::Fail }
     }
 
     fn is_met(&self) -> bool {
-        shell::has_program(self.program) || self.versions_in.is_some_and(|folder| has_version(folder, self.program))
+        shell::has_program(self.program)
+            || self.versions_in.is_some_and(|folder| has_version(folder, self.program))
+            || self.also_in.is_some_and(|folder| Path::new(folder).join(self.program).is_file())
     }
 }
 
@@ -84,10 +94,11 @@ pub(crate) fn ensure() -> Result<()> {
         bail!("missing programs: {programs}; install them with\n  {}", install_line(&packages));
     }
     println!("{}", shell::bold(&format!("== packages: {}", packages.join(" "))));
-    if packages.contains(&POSTGRESQL) {
-        without_its_server(|| install(&packages))?;
-    } else {
-        install(&packages)?;
+    let servers = [POSTGRESQL, OPENSSH_SERVER].iter().any(|server| packages.contains(server));
+    match (packages.contains(&POSTGRESQL), servers) {
+        (true, _) => without_its_server(|| without_servers(|| install(&packages)))?,
+        (false, true) => without_servers(|| install(&packages))?,
+        (false, false) => install(&packages)?,
     }
     let still = self::lacking(Need::is_met);
     if let Some(need) = still.first() {
@@ -133,6 +144,21 @@ fn is_debian(os_release: &str) -> bool {
 /// The owner of our own entry in /proc is our effective user; std has no `geteuid`.
 fn is_root() -> Result<bool> {
     Ok(fs::metadata("/proc/self").context("cannot read /proc/self to see who runs this")?.uid() == 0)
+}
+
+/// Lets packages be installed without their servers being started: what Debian asks before it starts one answers no. Whoever
+/// has an answer of their own keeps it.
+fn without_servers(install: impl FnOnce() -> Result<()>) -> Result<()> {
+    let policy = Path::new(SERVERS_POLICY);
+    if policy.exists() {
+        return install();
+    }
+    fs::write(policy, "#!/bin/sh\nexit 101\n")
+        .and_then(|()| fs::set_permissions(policy, fs::Permissions::from_mode(0o755)))
+        .with_context(|| format!("cannot write {SERVERS_POLICY}"))?;
+    let installed = install();
+    fs::remove_file(policy).with_context(|| format!("cannot remove {SERVERS_POLICY}"))?;
+    installed
 }
 
 /// Lets PostgreSQL be installed without the server. A machine that had it once keeps its own settings.
@@ -197,7 +223,7 @@ mod tests {
         assert_eq!(lacking(|_| true), Vec::<&super::Need>::new());
         assert_eq!(
             packages(&lacking(|need| need.program == "git" || need.program == "bash")),
-            ["bubblewrap", "gcc", "libc6-dev", "postgresql"]
+            ["bubblewrap", "gcc", "libc6-dev", "openssh-client", "openssh-server", "postgresql"]
         );
     }
 

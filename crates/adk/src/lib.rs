@@ -34,6 +34,16 @@ struct Shared {
     ids: Arc<dyn IdSource>,
     scope: Scope,
     caller: Caller,
+    answers: Answers,
+}
+
+/// The form of what a call returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    /// `{ok, data, error, meta}`.
+    Outcomes,
+    /// `{output, error?, metadata?}`, as Bonsai's tools answer.
+    ToolResults,
 }
 
 /// One tool.
@@ -56,6 +66,11 @@ impl Toolset {
         Self::with_ids(gate, scope, caller, Arc::new(RandomIds))
     }
 
+    /// As [`Toolset::new`], with tools that return a `ToolResult` instead of the outcome.
+    pub fn of_tool_results(gate: &Arc<Gate>, scope: Scope, caller: Caller) -> toolhost_host::Result<Self> {
+        Self::make(gate, scope, caller, Arc::new(RandomIds), Answers::ToolResults)
+    }
+
     /// As [`Toolset::new`], with the source of the calls' ids.
     pub fn with_ids(
         gate: &Arc<Gate>,
@@ -63,8 +78,18 @@ impl Toolset {
         caller: Caller,
         ids: Arc<dyn IdSource>,
     ) -> toolhost_host::Result<Self> {
+        Self::make(gate, scope, caller, ids, Answers::Outcomes)
+    }
+
+    fn make(
+        gate: &Arc<Gate>,
+        scope: Scope,
+        caller: Caller,
+        ids: Arc<dyn IdSource>,
+        answers: Answers,
+    ) -> toolhost_host::Result<Self> {
         let caller = Caller { kind: CallerKind::Model, door: DOOR.into(), ..caller };
-        let shared = Arc::new(Shared { gate: Arc::clone(gate), ids, scope, caller });
+        let shared = Arc::new(Shared { gate: Arc::clone(gate), ids, scope, caller, answers });
         let profile = gate.profile(&shared.caller.profile)?;
         let tools = gate.tools_of(profile).filter(|tool| !tool.facts.people_only);
         let tools = tools.map(|tool| -> Arc<dyn Tool> {
@@ -124,10 +149,10 @@ impl Tool for Hosted {
         self.reads
     }
 
-    /// The outcome, `{ok, data, error, meta}`, of successes and failures alike: a model goes on from either. Dropping the
+    /// The outcome, `{ok, data, error, meta}` or as a `ToolResult`, of successes and failures alike: a model goes on from either. Dropping the
     /// future cancels the call, which still ends with its row in the audit.
     async fn execute(&self, ctx: Arc<dyn ToolContext>, args: Value) -> adk_core::Result<Value> {
-        let Shared { gate, ids, scope, caller } = &*self.shared;
+        let Shared { gate, ids, scope, caller, answers } = &*self.shared;
         let mut scope = scope.clone();
         scope.session_id.get_or_insert_with(|| ctx.session_id().to_owned());
         let call =
@@ -144,7 +169,11 @@ impl Tool for Hosted {
                 Some(note) = notes.recv() => ctx.emit_progress(PROGRESS_STREAM, &note.message).await,
             }
         };
-        serde_json::to_value(&outcome).map_err(|error| {
+        let answer = match answers {
+            Answers::Outcomes => serde_json::to_value(&outcome),
+            Answers::ToolResults => serde_json::to_value(outcome.tool_result()),
+        };
+        answer.map_err(|error| {
             adk_core::AdkError::tool(format!("the outcome of call {} is no JSON: {error}", outcome.meta.call_id))
         })
     }

@@ -14,8 +14,8 @@ use crate::host::{Ends, ToolHost, is_held};
 use crate::model::{Message, Model};
 use crate::persona::workspace_profile;
 use crate::prompt::{
-    BuilderInput, ComposeError, ComposeInput, Fact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput, WritePolicy,
-    compose_messages,
+    BuilderInput, ComposeError, ComposeInput, Fact, PersonaFact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput,
+    WritePolicy, compose_messages,
 };
 use crate::session::{AnswerForm, Opening, ResultForm};
 
@@ -56,14 +56,20 @@ pub struct BuilderTarget {
 }
 
 /// Whose session it is, as its prompt and its commits tell it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// The project's name.
     pub project: String,
     /// The profile whose tools it has.
     pub profile: String,
     pub persona: String,
+    /// How the persona works and speaks, if the project has a record of it.
+    pub personality: Option<String>,
     pub ticket: Option<String>,
+    /// The branch that is checked out; told to a profile that has `git.status`.
+    pub branch: Option<String>,
+    /// The remote that the operator grants; told to a profile that has a tool for it.
+    pub remote: Option<String>,
 }
 
 /// Why a session does not begin.
@@ -167,14 +173,21 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
             break;
         }
     }
+    let persona = about.personality.as_ref().filter(|personality| !personality.trim().is_empty());
+    let persona = persona.map(|text| PersonaFact { name: about.persona.clone(), personality: text.clone() });
+    let reaches = ["git_push", "git_fetch", "git_pull"].iter().any(|tool| catalog.has(tool));
     let context = WorkspaceContext {
         project: about.project.clone(),
         profile: about.profile.clone(),
         tools: told,
         needs_person: catalog.asked_for().to_vec(),
+        branch: about.branch.clone().filter(|_| catalog.has("git_status")),
+        remote: about.remote.clone().filter(|_| reaches),
         ticket,
+        persona,
         facts,
     };
+    let context = Box::new(context);
     Ok(WorkspaceInput { domain_profile: workspace_profile(&about.project, None), context, write_policy: WritePolicy })
 }
 

@@ -105,7 +105,8 @@ async fn run(
     };
     let tools =
         ToolHost::new(Arc::clone(&house.gate), Arc::clone(catalog), scope, "Ada".to_owned(), Arc::new(RandomIds));
-    let about = About { project: "p".to_owned(), profile: PROFILE.to_owned(), persona: "Ada".to_owned(), ticket: None };
+    let about =
+        About { project: "p".to_owned(), profile: PROFILE.to_owned(), persona: "Ada".to_owned(), ..About::default() };
     let task = Task::Workspace { goal: "read".to_owned(), schema: None };
     let opening = start::opening(&tools, model, &task, &about).await.unwrap();
     let sessions = house.store.sessions();

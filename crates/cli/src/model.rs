@@ -63,13 +63,16 @@ pub(crate) struct Models {
     /// The model where none is named.
     pub(crate) default: Option<String>,
     pub(crate) tables: BTreeMap<String, ModelTable>,
+    /// Names of the tokens of granted remotes.
+    pub(crate) remotes: Vec<String>,
     pub(crate) vault: Vault,
 }
 
 impl Models {
-    /// Names of keys that the tables of models speak of.
+    /// Names of keys that the tables of models and of remotes speak of.
     pub(crate) fn key_names(&self) -> BTreeSet<String> {
-        self.tables.values().flat_map(|table| table.key.iter().chain(table.headers.values()).cloned()).collect()
+        let of_models = self.tables.values().flat_map(|table| table.key.iter().chain(table.headers.values()));
+        of_models.chain(&self.remotes).cloned().collect()
     }
 }
 

@@ -10,13 +10,14 @@ use crate::deploy_target;
 use crate::keys::{KeyPlace, Vault};
 use crate::known::Known;
 use crate::model::{ModelTable, Models};
+use crate::remotes::{self, RemoteTable};
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost_contract::{Clock, SystemClock};
 use toolhost_host::{Asking, Unattended};
-use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans};
+use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans, Remote};
 
 /// Beside the configuration: the keys of `toolhost key set`.
 const KEYS_FOLDER: &str = "keys";
@@ -285,6 +286,9 @@ struct File {
     /// Where keys are kept that the environment does not have, by their names.
     #[serde(default)]
     keys: BTreeMap<String, KeyPlace>,
+    /// Remotes that git tools may use.
+    #[serde(default)]
+    remotes: Vec<RemoteTable>,
     /// Tables of profiles, as the host reads them.
     #[serde(default)]
     profiles: toml::Table,
@@ -309,6 +313,7 @@ pub(crate) struct Resolved {
     pub(crate) asking: Asking,
     pub(crate) client: ClientSettings,
     pub(crate) deploy: Option<(PathBuf, DeployRules, DeployKey)>,
+    pub(crate) remotes: Vec<Remote>,
     /// Beside the configuration: what signs checkpoints of the audit.
     pub(crate) audit_key: PathBuf,
     pub(crate) home: PathBuf,
@@ -369,8 +374,9 @@ impl Settings {
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
         let config = self.config_file(&folders);
         let file = read_config(&config, self.config.is_some())?;
-        let folder = config.parent().unwrap_or(Path::new(".")).join(KEYS_FOLDER);
-        Ok(Models { default: file.model, tables: file.models, vault: Vault { places: file.keys, folder } })
+        let folder = keys_folder(&config);
+        let remotes = file.remotes.iter().filter_map(|remote| remote.token.clone()).collect();
+        Ok(Models { default: file.model, tables: file.models, remotes, vault: Vault { places: file.keys, folder } })
     }
 
     fn config_file(&self, folders: &impl BaseStrategy) -> PathBuf {
@@ -419,6 +425,7 @@ impl Settings {
         let mut seen = std::collections::HashSet::new();
         toolchains.retain(|path| seen.insert(path.clone()));
         env.extend(file.env);
+        let vault = Vault { places: file.keys, folder: keys_folder(&config_file) };
         Ok(Resolved {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
@@ -428,6 +435,7 @@ impl Settings {
             deploy: deploy(self.deploy_to.clone(), file.deploy, &data, (&root, folders.home_dir()))?,
             known,
             client: client(&file.approvals, &file.mcp)?,
+            remotes: remotes::granted(&file.remotes, &vault, folders.home_dir())?,
             profiles: profiles_text(file.profiles)?,
             database: self.database.clone().or(file.database),
             project: self.project.clone().or(file.project),
@@ -442,6 +450,10 @@ impl Settings {
             env,
         })
     }
+}
+
+fn keys_folder(config_file: &Path) -> PathBuf {
+    config_file.parent().unwrap_or(Path::new(".")).join(KEYS_FOLDER)
 }
 
 /// A clock that stands before 1970 is not set: what is written by it could not be sorted, and nothing would end in time.

@@ -14,6 +14,7 @@ use toolhost_store::records::Who;
 use toolhost_store::{Entry, Error, Event, Outage, Project, Records, Role, Store};
 
 use crate::known::Known;
+use crate::place::{self, Place};
 use crate::settings::{ClientSettings, Resolved, Settings};
 use crate::{Denied, Usage, print};
 
@@ -270,6 +271,7 @@ fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
         toolchains: resolved.toolchains.clone(),
         command_cgroup: resolved.command_cgroup.clone(),
         deploy: resolved.deploy.clone(),
+        remotes: resolved.remotes.clone(),
         limits: resolved.limits,
     };
     LocalExecutor::open(config).with_context(|| format!("the workspace {}", resolved.root.display()))
@@ -380,6 +382,11 @@ impl Host {
     /// Where the workspace is deployed to.
     pub(crate) fn deployment(&self) -> Option<Deployment> {
         self.executor.deployment().cloned()
+    }
+
+    /// Where an agent works.
+    pub(crate) async fn place(&self) -> Place {
+        place::look(&self.executor).await
     }
 
     /// The workspace's files, for what a person does without a tool.

@@ -20,7 +20,7 @@ pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary}
 pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
-pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, WorkflowRef};
+pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Packed, Tool, Trace, description_of, schema_of};
 pub use toolhost_sandbox::BoxFuture;

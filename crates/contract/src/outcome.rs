@@ -60,6 +60,39 @@ pub struct Revision {
     pub target: Option<String>,
 }
 
+/// An outcome as Bonsai's tools answer (seed 004, Error Handling): a rendering for programs that expect this form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The answer as text; empty where the call failed.
+    pub output: String,
+    /// What failed and what to try next.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<String>,
+    /// The fields of the answer, such as `exitCode`; of a failure its `code`, `kind` and `details`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub metadata: Option<serde_json::Map<String, Value>>,
+}
+
+impl Outcome {
+    /// The same outcome as a [`ToolResult`].
+    pub fn tool_result(&self) -> ToolResult {
+        let Some(error) = &self.error else {
+            let metadata = match &self.data {
+                Value::Object(fields) => Some(fields.clone()),
+                Value::Null => None,
+                data => Some(serde_json::Map::from_iter([("data".to_owned(), data.clone())])),
+            };
+            return ToolResult { output: self.text.clone(), error: None, metadata };
+        };
+        let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let mut metadata = serde_json::Map::new();
+        metadata.insert("code".to_owned(), error.code.as_str().into());
+        metadata.insert("kind".to_owned(), serde_json::to_value(error.kind).unwrap_or_default());
+        metadata.extend(error.details.clone().map(|details| ("details".to_owned(), details)));
+        ToolResult { output: String::new(), error: Some(format!("{}{hint}", error.message)), metadata: Some(metadata) }
+    }
+}
+
 /// What a tool returns when it succeeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Success {

@@ -8,7 +8,7 @@ use toolhost_sandbox::{Access, Fence, HostRule};
 
 use crate::error::{Error, Result};
 use crate::limits::CallLimits;
-use crate::policy::{Looked, RawRule, Rule, Verdict, analyzed, decide};
+use crate::policy::{Decide, Looked, RawRule, Rule, Verdict, analyzed, decide};
 use crate::registry::{Registered, Registry, Unmatched};
 use crate::tighten::Tightening;
 
@@ -124,6 +124,22 @@ impl Profiles {
 }
 
 impl Profile {
+    /// Whether whatever this profile allows, `wider` allows as well: its tools, its fence, and each rule of `wider` that asks
+    /// or denies.
+    pub fn is_within(&self, wider: &Profile) -> bool {
+        let tools = self.tools.iter().all(|tool| wider.has(tool));
+        let access = self.fence.workspace == Access::Read || wider.fence.workspace == Access::Write;
+        let network = self.fence.network.iter().all(|host| wider.fence.network.contains(host));
+        let strict = |rule: &&Rule| rule.decide != Decide::Allow;
+        let held = |rule: &Rule| self.rules.iter().any(|own| (&own.text, own.decide) == (&rule.text, rule.decide));
+        // What is allowed without asking there is what its own rules allow, too.
+        let freed =
+            |rule: &Rule| wider.rules.iter().any(|other| (&other.text, other.decide) == (&rule.text, rule.decide));
+        let rules = wider.rules.iter().filter(strict).all(held)
+            && self.rules.iter().filter(|rule| rule.decide == Decide::Allow).all(freed);
+        tools && access && network && rules
+    }
+
     pub fn has(&self, tool: &str) -> bool {
         self.tools.iter().any(|name| name == tool)
     }

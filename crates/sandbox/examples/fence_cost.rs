@@ -48,6 +48,7 @@ fn open(folder: &tempfile::TempDir, helper: &std::path::Path, fence: FenceChoice
         toolchains: Vec::new(),
         command_cgroup: None,
         deploy: None,
+        remotes: Vec::new(),
         limits: Limits::default(),
     })
     .unwrap()

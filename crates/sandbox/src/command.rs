@@ -21,6 +21,8 @@ pub struct Command {
     pub env: Vec<(String, String)>,
     /// Bytes for standard input; empty means end of file at once.
     pub stdin: Vec<u8>,
+    /// A file that is standard input instead.
+    pub stdin_file: Option<Arc<std::fs::File>>,
     pub timeout: Duration,
     /// Bytes kept of each end of each stream.
     pub capture_bytes: usize,
@@ -42,6 +44,7 @@ impl Command {
             cwd: WsPath::root(),
             env: Vec::new(),
             stdin: Vec::new(),
+            stdin_file: None,
             timeout,
             capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
             toolchains: true,

@@ -64,6 +64,8 @@ pub enum Error {
     UndoBlocked { paths: String },
     #[error("another deploy into this folder is under way: wait for its end")]
     DeployBusy,
+    #[error("the remote `{name}` cannot be used: {why}")]
+    Remote { name: String, why: String },
     #[error("no deploy {what}")]
     NoDeploy { what: String },
     /// The folder that deploys keep their state in is not one to trust.
@@ -114,6 +116,7 @@ impl Error {
             | Self::PlanStale { .. }
             | Self::UndoBlocked { .. }
             | Self::CommandUnderWay
+            | Self::Remote { .. }
             | Self::DeployBusy => ErrorKind::Conflict,
             Self::NotRegular { .. } | Self::NotFolder { .. } | Self::Pattern { .. } | Self::DeployFolders { .. } => {
                 ErrorKind::Validation

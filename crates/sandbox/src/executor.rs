@@ -15,6 +15,7 @@ use crate::deployment::Deployment;
 use crate::error::{Error, Result};
 use crate::fence::FenceReport;
 use crate::path::WsPath;
+use crate::remote::{Remote, RemoteCommand, RemoteResult};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -48,6 +49,17 @@ pub trait Executor: Send + Sync {
     /// Where the workspace is deployed to, if the operator has said so.
     fn deployment(&self) -> Option<&Deployment> {
         None
+    }
+
+    /// The remote of this name, if the operator grants it here.
+    fn remote(&self, _name: &str) -> Option<&Remote> {
+        None
+    }
+
+    /// Lets git talk to a granted remote, in a repository of the host's own.
+    fn run_remote<'a>(&'a self, remote: &'a Remote, _: RemoteCommand, _: Watch) -> BoxFuture<'a, Result<RemoteResult>> {
+        let why = "this workspace reaches no remotes".to_owned();
+        Box::pin(std::future::ready(Err(Error::Remote { name: remote.name.clone(), why })))
     }
 
     /// What a person's git obeys in the workspace's own files, and the project's policy: a tool that runs git leaves them
@@ -426,6 +438,22 @@ impl Workspace {
     pub async fn run_reading(&self, command: Command, watch: Watch) -> Result<CommandResult> {
         let fence = Fence { workspace: Access::Read, network: Vec::new() };
         self.executor.run(command, &fence, watch).await
+    }
+
+    /// Runs a command that reads: the workspace is read-only, and the network is what the profile grants.
+    pub async fn run_looking(&self, command: Command, watch: Watch) -> Result<CommandResult> {
+        let fence = Fence { workspace: Access::Read, network: self.fence.network.clone() };
+        self.executor.run(command, &fence, watch).await
+    }
+
+    /// The remote of this name, if the operator grants it here.
+    pub fn remote(&self, name: &str) -> Option<&Remote> {
+        self.executor.remote(name)
+    }
+
+    /// Lets git talk to a granted remote, in a repository of the host's own that borrows this one's objects.
+    pub async fn run_remote(&self, remote: &Remote, command: RemoteCommand, watch: Watch) -> Result<RemoteResult> {
+        self.executor.run_remote(remote, command, watch).await
     }
 
     /// What is there now, as far as it can be put back.

@@ -25,6 +25,7 @@ use crate::memory::{self, WATCH_EVERY, machine_memory_bytes};
 use crate::output::{Capture, Captured};
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
 use crate::proxy::Proxy;
+use crate::remote::{self, Remote, RemoteCommand, RemoteResult};
 use crate::spawner::{Spawner, Started};
 use crate::terminal::Waiters;
 use crate::walk::Walk;
@@ -59,6 +60,8 @@ pub struct LocalConfig {
     pub command_cgroup: Option<PathBuf>,
     /// Where the workspace is deployed to, by which rules, and what seals the journal there.
     pub deploy: Option<(PathBuf, DeployRules, DeployKey)>,
+    /// Remotes that git tools may use.
+    pub remotes: Vec<Remote>,
     pub limits: Limits,
 }
 
@@ -107,7 +110,7 @@ pub(crate) struct Room {
     pub(crate) root: PathBuf,
     pub(crate) config: LocalConfig,
     /// The repository's folder where it is not inside the workspace (a linked worktree).
-    outer_git: Option<PathBuf>,
+    pub(crate) outer_git: Option<PathBuf>,
     /// Repositories that the workspace lies in.
     around: Vec<Around>,
 }
@@ -238,6 +241,11 @@ impl LocalExecutor {
             }
         });
         Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, places, deployment, walks })
+    }
+
+    /// The remotes that the operator grants here.
+    pub fn granted_remotes(&self) -> Vec<&Remote> {
+        self.room.config.remotes.iter().filter(|remote| remote.is_for(&self.room.root)).collect()
     }
 
     /// A person says that git's files in the workspace are as they should be: what was kept of them to be put back is
@@ -448,9 +456,7 @@ impl Executor for LocalExecutor {
             let method = method.as_ref().ok_or_else(|| {
                 // The reasons name host paths: they are the operator's, who finds them in the log and in `doctor`.
                 tracing::error!(why = report.why.join("; "), "no fence holds here");
-                Error::NoFence {
-                    why: "the fence that the operator asks for cannot be built on this machine".to_owned(),
-                }
+                no_fence()
             })?;
             let cwd = command.cwd.clone();
             self.on_files(move |tree| {
@@ -489,6 +495,32 @@ impl Executor for LocalExecutor {
         self.deployment.as_ref()
     }
 
+    fn remote(&self, name: &str) -> Option<&Remote> {
+        let mut granted: Vec<&Remote> = self
+            .room
+            .config
+            .remotes
+            .iter()
+            .filter(|remote| remote.name == name && remote.is_for(&self.room.root))
+            .collect();
+        // One for this workspace goes before one for all.
+        granted.sort_by_key(|remote| remote.workspace.is_none());
+        granted.first().copied()
+    }
+
+    fn run_remote<'a>(
+        &'a self,
+        remote: &'a Remote,
+        order: RemoteCommand,
+        watch: Watch,
+    ) -> BoxFuture<'a, Result<RemoteResult>> {
+        Box::pin(async move {
+            let (method, _) = self.fence().await;
+            let method = method.as_ref().ok_or_else(no_fence)?;
+            remote::run(&self.spawner, &self.room, method, remote, order, watch).await
+        })
+    }
+
     fn git_obeys(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(async {
             let mut paths = vec![POLICY_FILE.to_owned(), STATE_FOLDER.to_owned()];
@@ -504,6 +536,10 @@ impl Executor for LocalExecutor {
     fn report(&self) -> BoxFuture<'_, FenceReport> {
         Box::pin(async { self.fence().await.1.clone() })
     }
+}
+
+fn no_fence() -> Error {
+    Error::NoFence { why: "the fence that the operator asks for cannot be built on this machine".to_owned() }
 }
 
 /// Runs one command by one method.
@@ -524,6 +560,24 @@ pub(crate) async fn run_in(
         ),
     };
     let mut plan = fence::plan(method, room, &command, fence, proxy.as_ref().map(Proxy::socket), held)?;
+    plan.stdin = command
+        .stdin_file
+        .as_ref()
+        .map(|file| file.try_clone())
+        .transpose()
+        .map_err(|error| spawn_failure(&command, &error))?;
+    run_plan(spawner, room, method, command, plan, watch).await
+}
+
+/// Starts what was planned and waits for its end.
+pub(crate) async fn run_plan(
+    spawner: &Spawner,
+    room: &Room,
+    method: &Method,
+    command: Command,
+    mut plan: Plan,
+    watch: Watch,
+) -> Result<CommandResult> {
     let cgroup = method.cgroups.as_ref().map(|cgroups| cgroups.command(&room.config.limits));
     let cgroup = cgroup.transpose().map_err(|error| no_cgroup(&error))?;
     plan.cgroup = cgroup.as_ref().map(CommandCgroup::door).transpose().map_err(|error| no_cgroup(&error))?;

@@ -115,7 +115,7 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
         .args(&plan.args)
         .env_clear()
         .envs(plan.env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::piped())
+        .stdin(plan.stdin.as_ref().map_or_else(|| Ok(Stdio::piped()), |file| file.try_clone().map(Stdio::from))?)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let cwd = CString::new(plan.cwd.as_os_str().as_bytes()).map_err(std::io::Error::other)?;

@@ -9,7 +9,7 @@ use toolhost_host::{
     Analyzer, Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
     Tightening, Unattended,
 };
-use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, LocalConfig, LocalExecutor};
+use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, LocalConfig, LocalExecutor, Remote};
 use toolhost_store::{Filter, Project, Records, Store, Verdict};
 
 use crate::clock::{CountingIds, FakeClock};
@@ -39,6 +39,8 @@ pub struct HouseBuilder {
     secrets: Vec<(String, String)>,
     persona: String,
     deploy: Option<(PathBuf, DeployRules, DeployKey)>,
+    remotes: Vec<Remote>,
+    fence: FenceChoice,
     analyzer: Analyzer,
 }
 
@@ -78,6 +80,8 @@ impl HouseBuilder {
             secrets: Vec::new(),
             persona: "Test Agent".to_owned(),
             deploy: None,
+            remotes: Vec::new(),
+            fence: FenceChoice::Auto,
             analyzer: Arc::new(toolhost_sandbox::analyze),
         }
     }
@@ -107,6 +111,18 @@ impl HouseBuilder {
     /// Where the workspace is deployed to, and by which rules.
     pub fn deploy(mut self, target: PathBuf, rules: DeployRules) -> Self {
         self.deploy = Some((target, rules, DeployKey::new([7; 32])));
+        self
+    }
+
+    /// Remotes that the operator grants.
+    pub fn remotes(mut self, remotes: Vec<Remote>) -> Self {
+        self.remotes = remotes;
+        self
+    }
+
+    /// Another fence than the strongest.
+    pub fn fence(mut self, fence: FenceChoice) -> Self {
+        self.fence = fence;
         self
     }
 
@@ -171,7 +187,7 @@ impl HouseBuilder {
         let executor = LocalExecutor::open(LocalConfig {
             root: self.workspace.root(),
             helper: self.helper,
-            fence: FenceChoice::Auto,
+            fence: self.fence,
             path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
             home: PathBuf::from("/home/agent"),
             temp: std::env::temp_dir(),
@@ -180,6 +196,7 @@ impl HouseBuilder {
             toolchains: Vec::new(),
             command_cgroup: None,
             deploy: self.deploy,
+            remotes: self.remotes,
             limits: toolhost_sandbox::Limits::default(),
         });
         let redactor = Arc::new(Redactor::new(self.secrets));

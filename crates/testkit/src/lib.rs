@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test double that fails ends its test")]
 
 mod clock;
+mod git_server;
 mod house;
 mod mcp;
 mod model_server;
@@ -18,11 +19,12 @@ mod seed;
 mod workspace;
 
 pub use clock::{CountingIds, FakeClock};
+pub use git_server::{HttpGit, Repositories, Request, SshGit};
 pub use house::{House, HouseBuilder, USER};
 pub use mcp::{Era, McpProcess};
 pub use model_server::{Fault, ModelFormat, ModelRequest, ModelServer, Tokens, Turn};
 pub use people::{SaysNo, SaysYes, Voice, said};
 pub use postgres::Postgres;
-pub use program::{Program, Ran, processes_named, until};
+pub use program::{Program, Ran, environments_with, processes_named, until};
 pub use seed::Seed;
 pub use workspace::TempWorkspace;

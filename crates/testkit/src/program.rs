@@ -140,3 +140,10 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
     assert!(holds(), "not within a minute: {what}");
 }
+
+/// Processes of the whole machine with `marker` in their environment.
+pub fn environments_with(marker: &str) -> usize {
+    let environ = |pid: &std::fs::DirEntry| std::fs::read(pid.path().join("environ")).unwrap_or_default();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.filter(|pid| environ(pid).windows(marker.len()).any(|part| part == marker.as_bytes())).count()
+}

@@ -61,6 +61,8 @@ fn of_the_workspace() -> Vec<Box<dyn AnyTool>> {
         Box::new(git::log::Log),
         Box::new(git::commit::Commit),
         Box::new(git::push::Push),
+        Box::new(git::fetch::Fetch),
+        Box::new(git::pull::Pull),
         Box::new(git::show::Show),
         Box::new(git::init::Init),
         Box::new(git::branch::Branch),

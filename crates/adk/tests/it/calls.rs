@@ -42,6 +42,18 @@ async fn a_call_passes_the_gate_and_comes_back_as_its_outcome() {
 
 /// Rules: 002.7, 002.54.
 #[tokio::test(flavor = "multi_thread")]
+async fn a_set_of_tool_results_answers_in_bonsai_s_form() {
+    let house = house().0.build().await;
+    let set = Toolset::of_tool_results(&house.gate, scope(&house), caller("writer")).unwrap();
+    let written = tool(&set, "note_write").execute(context(), json!({ "name": "a", "text": "hello" })).await.unwrap();
+    assert_eq!((&written["metadata"], &written["error"]), (&json!({ "text": "hello" }), &Value::Null));
+    assert!(written["output"].is_string() && written["ok"].is_null(), "{written}");
+    let failed = tool(&set, "note_read").execute(context(), json!({ "name": "none" })).await.unwrap();
+    assert_eq!((&failed["output"], &failed["metadata"]["kind"]), (&json!(""), &json!("not_found")), "{failed}");
+    assert!(!failed["error"].as_str().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failure_is_an_outcome_that_a_model_can_go_on_from() {
     let house = house().0.build().await;
     let read = tool(&toolset(&house, "reader"), "note_read");

@@ -36,7 +36,7 @@ pub struct BuilderInput {
 pub struct WorkspaceInput {
     /// Of [`crate::persona::workspace_profile`], or of the project's package.
     pub domain_profile: DomainProfile,
-    pub context: WorkspaceContext,
+    pub context: Box<WorkspaceContext>,
     pub write_policy: WritePolicy,
 }
 
@@ -58,11 +58,29 @@ pub struct WorkspaceContext {
     /// What a person is asked for, as a line each, such as `git.push`.
     #[serde(default)]
     pub needs_person: Vec<String>,
+    /// The branch that is checked out when the session begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The remote that git tools use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
+    /// In whose role the model works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<PersonaFact>,
     /// What else is known: conventions, recent decisions.
     #[serde(default)]
     pub facts: Vec<Fact>,
+}
+
+/// A persona of the project, as its record has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PersonaFact {
+    pub name: String,
+    /// How it works and speaks.
+    pub personality: String,
 }
 
 /// A tool, and what running it can do.
@@ -172,7 +190,7 @@ impl TryFrom<Wire> for ComposeInput {
                 Ok(Self::Builder(input))
             }
             ((None, None, None), None, Some(context)) => {
-                Ok(Self::Workspace(WorkspaceInput { domain_profile, context, write_policy }))
+                Ok(Self::Workspace(WorkspaceInput { domain_profile, context: Box::new(context), write_policy }))
             }
             _ => Err("`workspace` goes with `targetType: workspace`, `mode: work` and `workspaceContext`, \
                       any other `entrypoint` with a target, `create` or `optimize`, and `contextEnvelope`"),
@@ -201,7 +219,7 @@ impl From<ComposeInput> for Wire {
                 mode: WireMode::Work,
                 domain_profile: workspace.domain_profile,
                 context_envelope: None,
-                workspace_context: Some(workspace.context),
+                workspace_context: Some(*workspace.context),
                 write_policy: workspace.write_policy,
             },
         }

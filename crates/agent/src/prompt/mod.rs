@@ -14,7 +14,9 @@ pub use context::{
     FACT_CHARS_MAX, FACTS_MAX, LINE_CHARS_MAX, NEEDS_PERSON_MAX, TICKET_CHARS_MAX, TOOLS_MAX, render_envelope,
 };
 pub use history::{SUMMARY_LINE_CHARS_MAX, TURN_CHARS_MAX, TURNS_SUMMARIZED_MAX, TURNS_VERBATIM, Turn};
-pub use input::{BuilderInput, ComposeInput, Fact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput, WritePolicy};
+pub use input::{
+    BuilderInput, ComposeInput, Fact, PersonaFact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput, WritePolicy,
+};
 pub use layer::{LayerId, PromptLayer, check_layers, signature};
 pub use untrusted::{SOURCE_CHARS_MAX, inside_marks, mark_untrusted};
 

@@ -31,15 +31,32 @@ pub(crate) struct Args {
     /// Whose tools, rules and fence apply
     #[arg(long, default_value = "all", env = "TOOLHOST_PROFILE")]
     profile: String,
+    /// How the outcome is printed [default: text, or json with --json]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     /// Where a person has to agree and nobody is at this terminal: wait until somebody has answered elsewhere
     #[arg(long)]
     wait: bool,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Text,
+    /// The envelope: ok, data, error and meta
+    Json,
+    /// Bonsai's form: output, error and metadata
+    ToolResult,
+}
+
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let arguments = arguments(args.arguments.as_deref())?;
     let made = make(settings, &args.tool, arguments, &args.profile, args.wait).await?;
-    show(&made.outcome, settings.json)?;
+    match args.format {
+        Some(Format::ToolResult) => print::json(&made.outcome.tool_result())?,
+        Some(Format::Json) => show(&made.outcome, true)?,
+        Some(Format::Text) => show(&made.outcome, false)?,
+        None => show(&made.outcome, settings.json)?,
+    }
     made.end().await
 }
 

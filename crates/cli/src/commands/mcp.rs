@@ -4,23 +4,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use toolhost_contract::{IdSource, RandomIds};
-use toolhost_host::Names;
+use toolhost_host::{Names, Profile};
 use toolhost_sandbox::Access;
 use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, serve_stdio};
 
+use crate::personas::{self, Role};
+use crate::place::Place;
 use crate::settings::{CALLS_MAX, Settings};
 use crate::wire;
 
 /// Serve an agent over MCP on standard input and output
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The profile of the agent: its tools, rules and fence
-    #[arg(long, default_value = "developer", env = "TOOLHOST_PROFILE")]
-    profile: String,
+    /// The profile of the agent: its tools, rules and fence [default: the persona's role, else developer]
+    #[arg(long, env = "TOOLHOST_PROFILE")]
+    profile: Option<String>,
     /// Dotted tool names (`file.read`) instead of wire names (`file_read`)
     #[arg(long)]
     dotted_names: bool,
-    /// The agent's name: the author of its commits
+    /// The agent's name: the author of its commits; a persona of the project brings its profile along
     #[arg(long, default_value = "agent", env = "TOOLHOST_PERSONA")]
     persona: String,
     /// Let forms in the client answer approvals: whoever writes this program's input can then approve
@@ -46,14 +48,16 @@ const SESSION_CHARS_MAX: usize = 64;
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut host = wire::open(settings).await?;
     host.ticket = args.ticket;
-    let profile = host.gate.profile(&args.profile)?;
+    let role = personas::role(&host, &args.persona, args.profile.as_deref(), "developer").await?;
+    let profile = host.gate.profile(&role.profile)?;
+    let about = told(&host, profile, &args.persona, &role).await;
     let may_write = match profile.fence.workspace {
         Access::Write => "may change files in the workspace",
         Access::Read => "may read the workspace; nothing in it can be changed",
     };
     let instructions = format!(
         "Tools for the workspace `{}`. You have the profile `{}`: you {may_write}. Paths are relative to the workspace root. \
-         Commands run in a fence without network unless it was granted. `{}` shows your tools.",
+         Commands run in a fence without network unless it was granted. `{}` shows your tools.{about}",
         host.project.name,
         profile.name,
         if args.dotted_names { "tool.list" } else { "tool_list" },
@@ -63,7 +67,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         gate: Arc::clone(&host.gate),
         ids: Arc::clone(&host.ids),
         scope: host.scope(Some(session)),
-        profile: args.profile,
+        profile: role.profile,
         persona: args.persona,
         user: host.user.name.clone(),
         ask_in_client: (args.client_approvals || host.client.approvals) && !args.no_client_approvals,
@@ -79,6 +83,23 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     host.store.close().await?;
     served??;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the agent works, and as whom: its ticket, the branch and the remote as far as its profile has tools for them, and
+/// the manner of its persona.
+async fn told(host: &wire::Host, profile: &Profile, persona: &str, role: &Role) -> String {
+    let Place { branch, remote } = host.place().await;
+    let reaches = ["git.push", "git.fetch", "git.pull"].iter().any(|tool| profile.has(tool));
+    let lines = [
+        ("Ticket", host.ticket.clone()),
+        ("Branch, when this session began", branch.filter(|_| profile.has("git.status"))),
+        ("Remote", remote.filter(|_| reaches)),
+        ("Your name", role.personality.as_ref().map(|_| persona.to_owned())),
+        ("How you work and speak; it changes neither your task nor your rules", role.personality.clone()),
+    ];
+    let lines = lines.into_iter().filter_map(|(what, value)| Some((what, value.filter(|value| !value.is_empty())?)));
+    // Quoted, so that none can pretend to be a line of the host's.
+    lines.map(|(what, value)| format!("\n{what}: {}", serde_json::Value::from(value))).collect()
 }
 
 fn calls_max(text: &str) -> Result<usize, String> {

@@ -80,6 +80,7 @@ impl<'a> Sitting<'a> {
             profile: self.profile.clone(),
             persona: "Ada".to_owned(),
             ticket: ticket.map(str::to_owned),
+            ..About::default()
         }
     }
 

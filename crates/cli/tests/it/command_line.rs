@@ -12,7 +12,8 @@ fn call(program: &Program, tool: &str, arguments: &str) -> Ran {
 #[test]
 fn exit_codes_are_what_the_help_promises() {
     let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
-    workspace.git(&["remote", "add", "origin", "https://git.example.org/a.git"]);
+    workspace.git(&["init", "-q", "--bare", "remote.git"]);
+    workspace.git(&["remote", "add", "origin", "./remote.git"]);
     let program = program(&workspace);
     let ok = call(&program, "file.read", r#"{"path":"a.txt"}"#);
     assert_eq!((ok.code, ok.stdout.as_str(), ok.stderr.as_str()), (Some(0), "hello\n", ""));

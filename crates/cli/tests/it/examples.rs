@@ -6,7 +6,7 @@ use toolhost_host::{Presented, Shown};
 use toolhost_store::AskKind;
 use toolhost_testkit::{TempWorkspace, said};
 
-use crate::room::house;
+use crate::room::{house, program};
 
 /// Allows every call, and is not there for anything else.
 fn allows_calls(shown: &Shown) -> Presented {
@@ -33,6 +33,7 @@ async fn every_example_comes_to_what_it_says() {
             }
             let outcome = house.call_rightly(&facts, example.arguments.clone()).await;
             check(&facts.name, example, &outcome);
+            check_tool_result(&facts.name, &outcome);
             if outcome.ok {
                 let validator = jsonschema::draft202012::new(&facts.output_schema.value()).unwrap();
                 let errors: Vec<String> = validator.iter_errors(&outcome.data).map(|e| e.to_string()).collect();
@@ -40,6 +41,45 @@ async fn every_example_comes_to_what_it_says() {
             }
         }
     }
+}
+
+/// Every outcome of every tool has Bonsai's form as well: `{output, error?, metadata?}`.
+fn check_tool_result(tool: &str, outcome: &Outcome) {
+    let result = serde_json::to_value(outcome.tool_result()).unwrap();
+    let fields = result.as_object().unwrap();
+    let metadata = fields["metadata"].as_object().unwrap();
+    if let Some(error) = &outcome.error {
+        assert_eq!((fields.len(), &fields["output"]), (3, &Value::from("")), "{tool}: {result}");
+        let text = fields["error"].as_str().unwrap();
+        assert!(text.starts_with(&error.message), "{tool}: {result}");
+        assert!(error.hint.as_ref().is_none_or(|hint| text.ends_with(hint)), "{tool}: {result}");
+        assert_eq!(
+            (&metadata["code"], &metadata["kind"]),
+            (&error.code.as_str().into(), &to_json(error.kind)),
+            "{tool}"
+        );
+    } else {
+        assert_eq!((fields.len(), &fields["output"]), (2, &Value::from(outcome.text.as_str())), "{tool}: {result}");
+        assert_eq!(Some(metadata), outcome.data.as_object(), "{tool}: {result}");
+    }
+}
+
+fn to_json(value: impl serde::Serialize) -> Value {
+    serde_json::to_value(value).unwrap()
+}
+
+#[test]
+fn a_call_prints_bonsai_s_form_when_asked() {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "hello\n");
+    let program = program(&workspace);
+    let ran = program.run(&["call", "bash", r#"{"command":"cat a.txt; exit 3"}"#, "--format", "tool-result"]).json();
+    assert!(ran["output"].as_str().unwrap().contains("hello") && ran.get("error").is_none(), "{ran}");
+    assert_eq!(ran["metadata"]["exitCode"], 3);
+    let failed = program.run(&["call", "file.read", r#"{"path":"none.txt"}"#, "--format", "tool-result"]);
+    let told = failed.json();
+    assert_eq!((failed.code, &told["output"], &told["metadata"]["kind"]), (Some(1), &"".into(), &"not_found".into()));
+    assert!(told["error"].as_str().unwrap().contains("none.txt"), "{told}");
 }
 
 fn check(tool: &str, example: &Example, outcome: &Outcome) {

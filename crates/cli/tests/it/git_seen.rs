@@ -200,6 +200,7 @@ impl Direct {
             toolchains: Vec::new(),
             command_cgroup: None,
             deploy: None,
+            remotes: Vec::new(),
             limits: toolhost_sandbox::Limits::default(),
         });
         let fence = Fence { workspace: Access::Write, network: Vec::new() };

@@ -199,6 +199,7 @@ async fn options_are_no_revisions_remotes_or_files() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_needs_a_person() {
     let house = repository(&[("a.txt", "1\n")]).await;
+    house.workspace.git(&["init", "-q", "--bare", "-b", "main", "remote.git"]);
     house.workspace.git(&["remote", "add", "origin", "./remote.git"]);
     let asked = error(&house, "git.push", json!({})).await;
     assert_eq!((asked.kind, asked.code.as_str()), (ErrorKind::Denied, "AI_TOOL_FORBIDDEN"));

@@ -70,7 +70,11 @@ async fn every_listed_tool_says_what_it_may_do() {
         assert_eq!(reads, should, "{name}");
         assert_eq!(hints["destructiveHint"], !reads && !asks, "{name}");
         // To wait for a person may be to run what they allow.
-        assert_eq!(hints["openWorldHint"], matches!(name, "git_push" | "approval_wait"), "{name}");
+        assert_eq!(
+            hints["openWorldHint"],
+            matches!(name, "git_push" | "git_fetch" | "git_pull" | "approval_wait"),
+            "{name}"
+        );
         assert!(tool["title"].is_string() && !tool["description"].as_str().unwrap().is_empty(), "{name}");
         assert_eq!((&tool["inputSchema"]["type"], &tool["outputSchema"]["type"]), (&json!("object"), &json!("object")));
     }

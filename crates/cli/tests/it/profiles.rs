@@ -54,6 +54,8 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         "file.edit",
         "git.commit",
         "git.push",
+        "git.fetch",
+        "git.pull",
         "git.init",
         "git.branch",
         "git.switch",

@@ -222,6 +222,7 @@ fn teller(cgroup: OwnedFd) -> Arc<Plan> {
         supervised: false,
         lock: None,
         cgroup: Some(cgroup),
+        stdin: None,
         in_memory: Vec::new(),
         _temp: None,
     })

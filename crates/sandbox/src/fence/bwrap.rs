@@ -70,6 +70,8 @@ pub(crate) struct Plan {
     pub(crate) cgroup: Option<OwnedFd>,
     /// Private folders that are kept in memory.
     pub(crate) in_memory: Vec<PathBuf>,
+    /// Standard input, where it is a file.
+    pub(crate) stdin: Option<std::fs::File>,
     /// Removed, with what the command left there, when the plan is dropped.
     pub(crate) _temp: Option<Scratch>,
 }
@@ -147,6 +149,7 @@ fn full(
         cwd: Some(room.path_of(&command.cwd)),
         readable,
         writable,
+        readable_plain: Vec::new(),
         mounted,
         network,
         limits: limits(method, config, command),
@@ -162,6 +165,7 @@ fn full(
         supervised: false,
         lock: None,
         cgroup: None,
+        stdin: None,
         in_memory: private_folders(config).chain([PathBuf::from(SHM)]).collect(),
         _temp: None,
     })
@@ -205,6 +209,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         cwd: None,
         readable,
         writable,
+        readable_plain: Vec::new(),
         mounted: Vec::new(),
         network: NetworkMode::None,
         limits: limits(method, config, command),
@@ -220,12 +225,13 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         supervised: true,
         lock,
         cgroup: None,
+        stdin: None,
         in_memory: Vec::new(),
         _temp: Some(temp),
     })
 }
 
-fn system_readable(config: &LocalConfig) -> Vec<PathBuf> {
+pub(super) fn system_readable(config: &LocalConfig) -> Vec<PathBuf> {
     let system = SYSTEM_READABLE.iter().map(PathBuf::from);
     let etc = ETC.iter().map(|name| Path::new("/etc").join(name));
     system.chain(etc).chain(config.toolchains.iter().cloned()).collect()
@@ -287,7 +293,7 @@ fn workspace_view(args: &mut Args, room: &Room, access: Access, command: &Comman
     mounted
 }
 
-fn limits(method: &Method, config: &LocalConfig, command: &Command) -> ResourceLimits {
+pub(super) fn limits(method: &Method, config: &LocalConfig, command: &Command) -> ResourceLimits {
     let own_user = matches!(method.identity, Identity::Mapped { .. });
     ResourceLimits {
         // Every core may be busy for the whole time, and a little more.
@@ -299,7 +305,7 @@ fn limits(method: &Method, config: &LocalConfig, command: &Command) -> ResourceL
     }
 }
 
-fn orders(policy: &Policy, command: &Command) -> Result<Vec<OsString>> {
+pub(super) fn orders(policy: &Policy, command: &Command) -> Result<Vec<OsString>> {
     helper::arguments(policy, &command.argv).map_err(|error| Error::FenceBuild { detail: error.to_string() })
 }
 

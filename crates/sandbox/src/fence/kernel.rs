@@ -6,6 +6,7 @@ use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetStatus, Scope,
 };
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -77,6 +78,11 @@ fn restrict_files(policy: &Policy) -> Result<(), Failure> {
             let Ok(fd) = PathFd::new(path) else { continue };
             ruleset = ruleset.add_rule(PathBeneath::new(fd, access))?;
         }
+    }
+    for path in &policy.readable_plain {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let fd = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)?;
+        ruleset = ruleset.add_rule(PathBeneath::new(fd, read))?;
     }
     match ruleset.restrict_self()?.ruleset {
         RulesetStatus::NotEnforced => Err("the kernel has no Landlock".into()),
@@ -166,11 +172,16 @@ fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>
 
     let socket_rules = match network {
         NetworkMode::None => Vec::new(),
-        NetworkMode::Proxy => {
+        NetworkMode::Proxy | NetworkMode::Direct => {
             let other_than = |family: i32| -> Result<_, Failure> {
                 Ok(arg(0, SeccompCmpOp::Ne, u64::from(u32::try_from(family)?))?)
             };
-            vec![SeccompRule::new(vec![other_than(libc::AF_INET)?, other_than(libc::AF_INET6)?])?]
+            let mut conditions = vec![other_than(libc::AF_INET)?, other_than(libc::AF_INET6)?];
+            if network == NetworkMode::Direct {
+                // The C library asks the kernel which addresses this machine has before it chooses one.
+                conditions.push(other_than(libc::AF_NETLINK)?);
+            }
+            vec![SeccompRule::new(conditions)?]
         }
     };
     rules.insert(libc::SYS_socket, socket_rules);

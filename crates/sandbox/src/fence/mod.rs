@@ -13,6 +13,7 @@ mod identity;
 mod kernel;
 mod policy;
 mod probe;
+mod remote;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,7 @@ pub(crate) use kernel::{LANDLOCK_ABI_SIGNALS, apply, landlock_abi, landlock_thre
 pub(crate) use policy::{LOCK_FD, Mounted, NetworkMode, Policy, READY_FD};
 pub(crate) use probe::probe;
 pub use probe::{MemoryReport, Probe};
+pub(crate) use remote::plan_remote;
 
 /// How strong the fence around a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -28,6 +28,8 @@ pub(crate) struct Policy {
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
+    /// Readable as long as no link is on the way there.
+    pub(crate) readable_plain: Vec<PathBuf>,
     /// What must be found where it was mounted.
     pub(crate) mounted: Vec<Mounted>,
     pub(crate) network: NetworkMode,
@@ -53,6 +55,8 @@ pub(crate) enum NetworkMode {
     None,
     /// Internet sockets only, in an empty network namespace whose way out is the host's proxy.
     Proxy,
+    /// Internet sockets in the host's own network: for git at a remote that the operator grants.
+    Direct,
 }
 
 /// Limits of one command, set with `setrlimit`.

@@ -127,6 +127,7 @@ pub(crate) fn config(root: PathBuf, fence: FenceChoice) -> LocalConfig {
         toolchains: Vec::new(),
         command_cgroup: None,
         deploy: None,
+        remotes: Vec::new(),
         limits: Limits::default(),
     }
 }

@@ -9,16 +9,16 @@ use tokio::net::TcpStream;
 const READ: usize = 64 * 1024;
 
 /// A request as it came.
-pub(super) struct Incoming {
-    pub(super) method: String,
-    pub(super) path: String,
+pub(crate) struct Incoming {
+    pub(crate) method: String,
+    pub(crate) path: String,
     /// Names in lower case.
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Reads the next request of a connection. None when the client is gone.
-pub(super) async fn read(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<Incoming> {
+pub(crate) async fn read(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<Incoming> {
     let head = loop {
         if let Some(at) = held.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             break at + 4;
@@ -51,20 +51,20 @@ async fn more(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<()> {
 }
 
 /// The beginning of a body in chunks.
-pub(super) fn head(content_type: &str) -> Vec<u8> {
+pub(crate) fn head(content_type: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n").into_bytes()
 }
 
 /// A piece of such a body.
-pub(super) fn chunk(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn chunk(bytes: &[u8]) -> Vec<u8> {
     [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
 }
 
 /// Its end.
-pub(super) const END: &[u8] = b"0\r\n\r\n";
+pub(crate) const END: &[u8] = b"0\r\n\r\n";
 
 /// A whole answer of known length.
-pub(super) fn whole(code: u16, headers: &[(String, String)], content_type: &str, body: &str) -> Vec<u8> {
+pub(crate) fn whole(code: u16, headers: &[(String, String)], content_type: &str, body: &str) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {code} Whatever\r\ncontent-type: {content_type}\r\n");
     for (name, value) in headers {
         write!(head, "{name}: {value}\r\n").unwrap();
@@ -73,6 +73,6 @@ pub(super) fn whole(code: u16, headers: &[(String, String)], content_type: &str,
 }
 
 /// Writes; whether the client is still there.
-pub(super) async fn write(stream: &mut TcpStream, bytes: &[u8]) -> bool {
+pub(crate) async fn write(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).await.is_ok()
 }

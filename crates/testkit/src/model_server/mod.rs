@@ -4,7 +4,7 @@
 //! A test that drops a server whose clients broke a rule fails, unless it asked for [`ModelServer::violations`].
 
 mod anthropic;
-mod http;
+pub(crate) mod http;
 mod openai;
 mod truth;
 mod turn;

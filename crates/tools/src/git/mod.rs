@@ -8,9 +8,12 @@ pub(crate) mod branch;
 mod change;
 pub(crate) mod commit;
 pub(crate) mod diff;
+pub(crate) mod fetch;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod pull;
 pub(crate) mod push;
+mod remote;
 pub(crate) mod restore;
 pub(crate) mod show;
 pub(crate) mod stash;
@@ -20,7 +23,7 @@ pub(crate) mod switch;
 use std::time::Duration;
 
 use toolhost_contract::{Ctx, ErrorKind, ToolError};
-use toolhost_sandbox::{Command, CommandResult, WsPath};
+use toolhost_sandbox::{Captured, Command, CommandResult, WsPath};
 
 /// How long git may take.
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -87,6 +90,8 @@ blank_drivers
 pub(crate) enum Mode {
     /// Read-only, whatever the profile grants.
     Read,
+    /// The workspace read-only, and the network that the profile grants.
+    Look,
     /// What the profile grants, and the data of `.git`: no program but git itself runs in it.
     Write,
     /// What the profile grants, with `.git` read-only as for every command: another repository's hooks may run in it.
@@ -150,9 +155,14 @@ pub(crate) async fn preview(
     arguments: &[&str],
 ) -> Result<(CommandResult, u64), ToolError> {
     let result = run_keeping(ctx, Mode::Read, script, arguments, ("", &[], PREVIEW_BYTES)).await?;
-    let kept = if result.stdout.truncated { 2 * PREVIEW_BYTES as u64 } else { result.stdout.bytes };
-    let left_out = result.stdout.bytes.saturating_sub(kept);
+    let left_out = left_out(&result.stdout);
     Ok((result, left_out))
+}
+
+/// How many bytes of an output that is kept for a preview were left out.
+fn left_out(output: &Captured) -> u64 {
+    let kept = if output.truncated { 2 * PREVIEW_BYTES as u64 } else { output.bytes };
+    output.bytes.saturating_sub(kept)
 }
 
 async fn run_keeping(
@@ -162,15 +172,12 @@ async fn run_keeping(
     arguments: &[&str],
     (stdin, extra, capture_bytes): (&str, &[(&str, &str)], usize),
 ) -> Result<CommandResult, ToolError> {
-    let program = format!("{PRELUDE}{script}");
-    let argv = ["bash", "-c", &program, "git"].into_iter().chain(arguments.iter().copied());
-    let mut command = Command::new(argv, GIT_TIMEOUT);
+    let mut command = self::script(ctx, script, arguments, extra);
     command.capture_bytes = capture_bytes;
-    command.toolchains = false;
     command.stdin = stdin.as_bytes().to_vec();
-    command.env = environment(ctx, extra);
     let result = match mode {
         Mode::Read => ctx.workspace.run_reading(command, ctx.watch()).await?,
+        Mode::Look => ctx.workspace.run_looking(command, ctx.watch()).await?,
         Mode::Reach => ctx.workspace.run(command, ctx.watch()).await?,
         Mode::Write => {
             command.is_git = true;
@@ -178,6 +185,15 @@ async fn run_keeping(
         }
     };
     told(ctx, result).await
+}
+
+fn script(ctx: &Ctx<'_>, script: &str, arguments: &[&str], extra: &[(&str, &str)]) -> Command {
+    let program = format!("{PRELUDE}{script}");
+    let argv = ["bash", "-c", &program, "git"].into_iter().chain(arguments.iter().copied());
+    let mut command = Command::new(argv, GIT_TIMEOUT);
+    command.toolchains = false;
+    command.env = environment(ctx, extra);
+    command
 }
 
 /// The failures that mean the same for every command.

@@ -141,8 +141,12 @@ async fn play(stage: &Stage, settings: &Settings, talk: bool) -> anyhow::Result<
     let model = script(stage)?;
     let id = start::session_id();
     let running = Running::new(&host, &id, PROFILE, PERSONA)?;
-    let about =
-        About { project: "greeter".to_owned(), profile: PROFILE.to_owned(), persona: PERSONA.to_owned(), ticket: None };
+    let about = About {
+        project: "greeter".to_owned(),
+        profile: PROFILE.to_owned(),
+        persona: PERSONA.to_owned(),
+        ..About::default()
+    };
     let task = Task::Workspace { goal: GOAL.to_owned(), schema: None };
     let mut opening = start::opening(&running.tools, &model, &task, &about).await?;
     // The tour looks into the results, which are easier to look into as JSON.

@@ -13,13 +13,18 @@ pub(super) const FILES: &[(&str, &str)] = &[
 ];
 
 /// The project's repository, as a person's `git init` and `git remote add` leave it: no command of an agent's adds a remote.
-pub(super) const GIT_FOLDERS: &[&str] = &[".git/objects", ".git/refs/heads"];
+/// The remote is beside the files, because the tour needs no network.
+pub(super) const GIT_FOLDERS: &[&str] =
+    &[".git/info", ".git/objects", ".git/refs/heads", "greeter.git/objects", "greeter.git/refs/heads"];
 pub(super) const GIT_FILES: &[(&str, &str)] = &[
     (".git/HEAD", "ref: refs/heads/main\n"),
     (
         ".git/config",
-        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = https://git.example.org/greeter.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = ./greeter.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
     ),
+    (".git/info/exclude", "/greeter.git/\n"),
+    ("greeter.git/HEAD", "ref: refs/heads/main\n"),
+    ("greeter.git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"),
 ];
 
 /// Beside the project; no tool may see it.

@@ -13,10 +13,11 @@ use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 
 use toolhost_host::SEMANTIC_READ_TOOLS;
-use toolhost_store::Role;
 
 use self::conduct::{Conducted, Running};
 use crate::model::{self, Opened};
+use crate::personas::{self, Role};
+use crate::place::Place;
 use crate::settings::Settings;
 use crate::{EXIT_DENIED, Usage, print, wire};
 
@@ -34,17 +35,17 @@ const BUILDER: &str = "builder";
 pub(crate) struct Args {
     /// What to do, in words
     goal: String,
-    /// Whose tools, rules and fence apply [default: developer]
+    /// Whose tools, rules and fence apply [default: the persona's role; else developer, or builder with --target]
     ///
-    /// With --target the default is builder, and the model has the tools for packages only, whatever the profile has; the
-    /// profile builder stands in for one that cannot read packages.
+    /// With --target the model has the tools for packages only, whatever the profile has; the profile builder stands in for
+    /// one that cannot read packages.
     #[arg(long, env = "TOOLHOST_PROFILE")]
     profile: Option<String>,
     /// The model: anthropic:NAME, openai:NAME, openai:NAME@URL, gemini:NAME, ollama:NAME, script:FILE, replay:FILE,
     /// record:FILE:MODEL
     #[arg(long, value_name = "MODEL", env = "TOOLHOST_MODEL")]
     model: Option<String>,
-    /// Who works, as commits and comments name them
+    /// Who works, as commits and comments name them; a persona of the project brings its profile along
     #[arg(long, default_value = "Toolhost Agent")]
     persona: String,
     /// The ticket that the work is about
@@ -130,18 +131,27 @@ pub(super) fn iterations_default(answer: &AnswerForm) -> u32 {
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let task = task(&args)?;
     let Opened { model, spec } = model::open(settings, args.model.as_deref())?;
+    let usual = match task {
+        Task::Workspace { .. } => "developer",
+        Task::Builder(_) => BUILDER,
+    };
     let mut host = wire::open(settings).await?;
-    let profile = profile(&args, &task, &host)?;
     // Whoever may only read has no business with the operator's model.
-    wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
+    wire::need_role(&host.store, &host.project, &host.user, toolhost_store::Role::Editor).await?;
     host.ticket.clone_from(&args.ticket);
+    let Role { profile, personality } = personas::role(&host, &args.persona, args.profile.as_deref(), usual).await?;
+    let profile = for_task(profile, personality.is_some(), &task, &host)?;
+    let Place { branch, remote } = host.place().await;
     let id = start::session_id();
     let running = Running::new(&host, &id, &profile, &args.persona)?;
     let about = About {
         project: host.project.name.clone(),
         profile: profile.clone(),
         persona: args.persona.clone(),
+        personality,
         ticket: args.ticket.clone(),
+        branch,
+        remote,
     };
     let opening = start::opening(&running.tools, &*model, &task, &about).await;
     let opening = opening.map_err(|error| anyhow::anyhow!("{} ({})", error, error.code().as_str()))?;
@@ -154,14 +164,17 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 }
 
 /// The profile of a session. One that is set for all work, and has no tools for packages, does not keep people from
-/// working on those.
-fn profile(args: &Args, task: &Task, host: &wire::Host) -> anyhow::Result<String> {
-    let named = args.profile.clone();
-    let Task::Builder(target) = task else { return Ok(named.unwrap_or_else(|| "developer".to_owned())) };
-    let Some(named) = named else { return Ok(BUILDER.to_owned()) };
+/// working on those; a persona's own is not exchanged.
+fn for_task(named: String, is_role: bool, task: &Task, host: &wire::Host) -> anyhow::Result<String> {
+    let Task::Builder(target) = task else { return Ok(named) };
     let profile = host.gate.profile(&named)?;
     if target.all_tools || SEMANTIC_READ_TOOLS.iter().all(|tool| profile.has(tool)) {
         return Ok(named);
+    }
+    if is_role {
+        return Err(Usage::error(format!(
+            "the profile {named} of this persona cannot read workflow packages: name another persona, or leave --persona out"
+        )));
     }
     print::note(format_args!("the profile {named} cannot read workflow packages; using the profile {BUILDER}"));
     Ok(BUILDER.to_owned())
