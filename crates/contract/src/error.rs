@@ -234,6 +234,9 @@ impl From<toolhost_sandbox::Error> for ToolError {
                 Some("ask the person to make that file readable for everybody, or to install bubblewrap")
             }
             E::LinkedGit => Some("ask the person to open the repository where it really is"),
+            E::Shared { .. } => Some(
+                "no command runs until each has one name: ask the person to look at them and give them files of their own, for each F: `cp -p F F.new && mv F.new F`",
+            ),
             E::NotRestored { .. } => Some(
                 "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`",
             ),

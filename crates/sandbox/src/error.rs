@@ -26,6 +26,11 @@ pub enum Error {
         "git's settings include `{path}`, which cannot be read in the fence, so it is not known what git obeys here"
     )]
     GitUnreadable { path: String },
+    /// A read-only mount of one name does not cover another.
+    #[error(
+        "git obeys these files, and each has a second name (a hard link) through which a command could change it: {names}"
+    )]
+    Shared { names: String },
     /// A command changed what git obeys, and that could not be undone; commands are refused until it is.
     #[error("what a command has changed of git's own files could not be put back: {names}")]
     NotRestored { names: String },
@@ -103,6 +108,7 @@ impl Error {
             | Self::GitObeys { .. }
             | Self::LinkedGit
             | Self::GitUnreadable { .. }
+            | Self::Shared { .. }
             | Self::NotRestored { .. }
             | Self::ReadOnly
             | Self::DeployState { .. }

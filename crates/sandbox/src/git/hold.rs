@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use super::guard::{Lease, Turn};
 use super::placeholder::{Empty, Placeholder};
 use super::places::{Place, Places, Rule};
+use super::shared::refuse_shared;
 use crate::error::{Error, Result};
 use crate::fence::{Mounted, Tier};
 use crate::path::{POLICY_FILE, STATE_FOLDER};
@@ -65,6 +66,7 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
         held.lease = Some(lease);
         return Ok(held);
     }
+    refuse_shared(root, places)?;
     let mut mounts = BTreeMap::new();
     let mut unmounted = Vec::new();
     for place in &places.all {

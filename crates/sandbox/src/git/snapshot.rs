@@ -35,9 +35,9 @@ const SOUGHT_MAX: usize = 50_000;
 const ASIDE: &str = "toolhost-planted-";
 
 /// Files in a repository's folder by which git is told what to do or where to look.
-const ARMED_FILES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
+pub(super) const ARMED_FILES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
 /// Folders of such files.
-const ARMED_FOLDERS: [&str; 4] = ["hooks", "info", "branches", "remotes"];
+pub(super) const ARMED_FOLDERS: [&str; 4] = ["hooks", "info", "branches", "remotes"];
 
 /// Everything kept of one workspace, parents before what is in them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -71,6 +71,9 @@ enum State {
         /// Lower-case hex.
         bytes: String,
         mode: u32,
+        /// It has more than one name: through a second one, a later command could change it.
+        #[serde(default)]
+        shared: bool,
     },
     Link(PathBuf),
     Folder {
@@ -93,6 +96,19 @@ pub(super) struct Identity {
     inode: u64,
     /// When it was made, in seconds and nanoseconds; 0 where the file system does not know.
     born: (i64, u32),
+}
+
+impl State {
+    /// Whether nothing has to be put back. A file that lost its second name is no danger.
+    fn is_as(&self, was: &Self) -> bool {
+        match (self, was) {
+            (
+                Self::File { bytes, mode, shared: false },
+                Self::File { bytes: bytes_before, mode: mode_before, shared: true },
+            ) => bytes == bytes_before && mode == mode_before,
+            (now, was) => now == was,
+        }
+    }
 }
 
 impl Identity {
@@ -246,7 +262,7 @@ impl Node {
     /// What of it is not as it was: itself, or what is in it without having been there.
     fn differences(&self) -> Vec<String> {
         match look(&self.top, &self.path) {
-            Ok((now, _)) if now == self.was => {}
+            Ok((now, _)) if now.is_as(&self.was) => {}
             _ => return vec![self.name()],
         }
         match self.planted() {
@@ -263,7 +279,7 @@ impl Node {
 
     fn put_back(&mut self) -> Result<()> {
         let (now, _) = look(&self.top, &self.path)?;
-        if now != self.was {
+        if !now.is_as(&self.was) {
             self.put_itself_back(&now)?;
         }
         let planted = self.planted()?;
@@ -296,7 +312,7 @@ impl Node {
         match self.was.clone() {
             State::Absent | State::Other { .. } => Ok(()),
             State::Link(target) => Ok(rustix::fs::symlinkat(&target, &parent, name)?),
-            State::File { bytes, mode } => {
+            State::File { bytes, mode, .. } => {
                 let bytes = hex::decode(bytes).map_err(Error::other)?;
                 self.write(&parent, name, &bytes, mode)
             }
@@ -433,7 +449,7 @@ fn look(top: &Path, path: &Path) -> Result<(State, (u32, u32))> {
             match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
                 Ok(file) => {
                     std::fs::File::from(file).take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-                    State::File { bytes: hex::encode(bytes), mode }
+                    State::File { bytes: hex::encode(bytes), mode, shared: stat.st_nlink > 1 }
                 }
                 Err(_) => other,
             }

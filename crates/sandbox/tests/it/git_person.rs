@@ -1,6 +1,7 @@
 //! A person's git never runs an agent's program: whatever a command does in `.git`, of the workspace, of its worktrees and of
 //! its submodules, after it, while it runs, after the host was killed, and with two hosts.
 
+mod hard_links;
 mod plant;
 
 use std::cell::Cell;

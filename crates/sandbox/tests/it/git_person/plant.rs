@@ -321,13 +321,22 @@ pub(super) const AROUND: &[(&str, &str, &str, &[&str])] = &[
 
 /// The person's part of [`AROUND`], in the folder around the workspace.
 pub(super) fn prepare(ws: &Path, script: &str) {
-    let origin = ws.parent().unwrap().join("outside/origin");
+    let origin = origin(ws);
     std::fs::create_dir_all(&origin).unwrap();
     sure(&origin, &["init", "-q"]);
     commit(&origin, "file");
     sure(ws, &["init", "-q"]);
     commit(ws, "file");
-    let submodule = format!("git submodule --quiet add {}", origin.display());
+    by_person(ws, script);
+}
+
+fn origin(ws: &Path) -> PathBuf {
+    ws.parent().unwrap().join("outside/origin")
+}
+
+/// What a person does in a workspace of [`prepare`].
+pub(super) fn by_person(ws: &Path, script: &str) {
+    let submodule = format!("git submodule --quiet add {}", origin(ws).display());
     let script = script.replace("SUBMODULE", &submodule);
     let mut bash = std::process::Command::new("bash");
     bash.args(["-ec", &script]).current_dir(ws).env("GIT_CONFIG_NOSYSTEM", "1");
