@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::places::way;
+
 /// Most folders above the workspace that are looked at.
 const ABOVE_MAX: usize = 64;
 
@@ -32,13 +34,15 @@ fn repository(root: &Path, top: &Path) -> Option<Around> {
         dot_git.canonicalize().ok()?
     } else {
         let text = std::fs::read_to_string(&dot_git).ok()?;
-        top.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?
+        // It may be missing: a command could make it.
+        way(&top.join(text.strip_prefix("gitdir:")?.trim())).1
     };
     let mut folders = vec![git.clone()];
     if let Ok(common) = std::fs::read_to_string(git.join("commondir")) {
         folders.extend(git.join(common.trim()).canonicalize().ok());
     }
-    // What lies in the workspace is seen anyway, and is not believed to be a person's.
+    // What lies in the workspace is seen anyway, and is not believed to be a person's, unless a file above it says so.
     folders.retain(|folder| folder.is_dir() && !folder.starts_with(root));
-    (!folders.is_empty()).then(|| Around { top: top.to_owned(), git, folders })
+    let named_above = top != root && git.starts_with(root);
+    (named_above || !folders.is_empty()).then(|| Around { top: top.to_owned(), git, folders })
 }
