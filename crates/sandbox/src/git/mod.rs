@@ -14,6 +14,7 @@
 //!
 //! Not held: other repositories in the workspace, such as clones side by side and those that commands make.
 
+mod accepted;
 mod around;
 mod guard;
 mod hold;
@@ -23,10 +24,12 @@ mod refs;
 mod shared;
 mod snapshot;
 
+pub(crate) use accepted::waited_for;
 pub(crate) use around::{Around, around};
 pub(crate) use guard::{Begun, Guard};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
-pub(crate) use places::{Places, Seen, find, forget, read_places, unreadable};
+pub(crate) use places::{FOUND_BYTES_MAX, Places, Seen, find, forget, read_places, unreadable};
 pub use refs::RefChange;
 pub(crate) use refs::Refs;
+pub(crate) use shared::refuse_shared;

@@ -19,6 +19,8 @@ use crate::error::{Error, Result};
 pub(crate) const PLACES_MAX: usize = 500;
 /// How long git may take to name them.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Most bytes in which it names them.
+pub(crate) const FOUND_BYTES_MAX: usize = 4 << 20;
 const GIT_DIR: &str = ".git";
 
 /// What a place is, and how it is looked after where it cannot be mounted.
@@ -122,7 +124,7 @@ pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Command {
     command.finds_git = true;
     command.also_reads = also.to_vec();
     command.toolchains = false;
-    command.capture_bytes = 4 << 20;
+    command.capture_bytes = FOUND_BYTES_MAX;
     let pairs = [
         // Names are bytes.
         ("LC_ALL", "C"),
