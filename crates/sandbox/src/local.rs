@@ -122,6 +122,16 @@ impl Room {
                 "its `.git` is a link, which cannot be guarded; open the repository where it is",
             ));
         }
+        if let Some(repository) = git::repository_around(&root) {
+            let text = if repository == root {
+                "it is a repository's own folder"
+            } else {
+                "it is inside a repository's own folder"
+            };
+            return Err(std::io::Error::other(format!(
+                "{text}, whose hooks and settings commands could write; open a working tree of it instead (for a bare repository: `git worktree add FOLDER`)"
+            )));
+        }
         let (outer_git, around) = (outer_git(&root), git::around(&root));
         Ok(Self { root, config, outer_git, around })
     }

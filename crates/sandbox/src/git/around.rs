@@ -46,3 +46,25 @@ fn repository(root: &Path, top: &Path) -> Option<Around> {
     let named_above = top != root && git.starts_with(root);
     (named_above || !folders.is_empty()).then(|| Around { top: top.to_owned(), git, folders })
 }
+
+/// The repository's own folder that `root` is or lies in: there a command could write what git obeys.
+///
+/// Above a working tree nothing is looked at: worktrees may lie in the folder of a bare repository, beside its files.
+pub(crate) fn repository_around(root: &Path) -> Option<&Path> {
+    for folder in root.ancestors().take(ABOVE_MAX) {
+        let is_repository = || {
+            folder.join("HEAD").symlink_metadata().is_ok()
+                && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
+        };
+        if folder.file_name().is_some_and(|name| name == ".git") {
+            return Some(folder);
+        }
+        if folder.join(".git").symlink_metadata().is_ok() {
+            return None;
+        }
+        if is_repository() {
+            return Some(folder);
+        }
+    }
+    None
+}

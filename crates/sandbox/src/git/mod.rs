@@ -25,7 +25,7 @@ mod shared;
 mod snapshot;
 
 pub(crate) use accepted::waited_for;
-pub(crate) use around::{Around, around};
+pub(crate) use around::{Around, around, repository_around};
 pub(crate) use guard::{Begun, Guard};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;

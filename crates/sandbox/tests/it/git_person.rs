@@ -3,6 +3,7 @@
 
 mod accepted;
 mod hard_links;
+mod opened;
 mod plant;
 
 use std::cell::Cell;
