@@ -145,3 +145,23 @@ async fn what_a_dropped_command_rejected_is_put_back_too() {
     }
     use_all_of_git(&room.ws(), attack);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebase_that_a_command_leaves_is_named_with_what_it_would_run() {
+    const TODO: &str = ".git/rebase-merge/git-rebase-todo";
+    let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "true"), |_| {});
+    let plant = format!("mkdir -p .git/rebase-merge; printf 'pick a\n\t x ./evil.sh\nexec ./more\n' > {TODO}");
+    for (script, value) in [
+        (plant.as_str(), Some("runs 2 programs")),
+        (&format!("printf 'exec ./other\nexec x\n' > {TODO}"), Some("runs 2 programs")),
+        (&format!("rm {TODO}; ln -s ../../todo {TODO}"), Some("cannot be read")),
+        ("rm -r .git/rebase-merge", None),
+        ("mkdir r; ln -s ../r .git/rebase-merge; echo 'x ./evil.sh' > r/git-rebase-todo", Some("cannot be read")),
+    ] {
+        let result = room.bash(script, Access::Write).await;
+        let change = result.refs_changed.iter().find(|change| change.name == "rebase-merge/git-rebase-todo");
+        let to = change.unwrap_or_else(|| panic!("{script}: {result:?}")).to.as_deref();
+        let told = to.zip(value).map_or(to.is_none() && value.is_none(), |(to, value)| to.contains(value));
+        assert!(told, "{script}: {to:?}");
+    }
+}
