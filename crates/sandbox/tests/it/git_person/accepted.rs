@@ -73,7 +73,7 @@ async fn references_or_objects_that_are_gone_are_told_and_stop_commands() {
 async fn what_people_do_with_branches_and_commits_stays() {
     const USUAL: &str = "git() { command git -c user.name=a -c user.email=a@b \"$@\"; }
         git checkout -q -b work && git commit -q --allow-empty -m x && git checkout -q --detach && git pack-refs --all &&
-        git repack -adq && git -C tree checkout -q -b elsewhere && git -C libs/outer checkout -q -b inner";
+        git repack -adnq && git -C tree checkout -q -b elsewhere && git -C libs/outer checkout -q -b inner";
     let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
     let result = room.bash(USUAL, Access::Write).await;
     assert!(result.exit_code == 0 && result.restored.is_empty(), "{result:?}");
@@ -160,7 +160,8 @@ async fn a_rebase_that_a_command_leaves_is_named_with_what_it_would_run() {
     ] {
         let result = room.bash(script, Access::Write).await;
         let change = result.refs_changed.iter().find(|change| change.name == "rebase-merge/git-rebase-todo");
-        let to = change.unwrap_or_else(|| panic!("{script}: {result:?}")).to.as_deref();
+        assert!(change.is_some(), "{script}: {result:?}");
+        let to = change.and_then(|change| change.to.as_deref());
         let told = to.zip(value).map_or(to.is_none() && value.is_none(), |(to, value)| to.contains(value));
         assert!(told, "{script}: {to:?}");
     }
