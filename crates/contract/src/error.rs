@@ -234,6 +234,15 @@ impl From<toolhost_sandbox::Error> for ToolError {
                 Some("ask the person to make that file readable for everybody, or to install bubblewrap")
             }
             E::LinkedGit => Some("ask the person to open the repository where it really is"),
+            E::GitSilent { .. } => Some(
+                "no command runs until git answers: ask the person to look for FIFOs and very large files among git's (`find .git -type p -o -size +100M`) and at what `git status` waits for",
+            ),
+            E::GitWaits { .. } => {
+                Some("no command runs while they are there: ask the person to look at them and remove them")
+            }
+            E::Shared { .. } => Some(
+                "no command runs until each has one name: ask the person to look at them and give them files of their own, for each F: `cp -p F F.new && mv F.new F`",
+            ),
             E::NotRestored { .. } => Some(
                 "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`",
             ),

@@ -26,6 +26,15 @@ pub enum Error {
         "git's settings include `{path}`, which cannot be read in the fence, so it is not known what git obeys here"
     )]
     GitUnreadable { path: String },
+    #[error("git did not answer within {seconds} s when asked which files it obeys")]
+    GitSilent { seconds: u64 },
+    #[error("git would wait without end for these, which are FIFOs or lead to one or to a device: {names}")]
+    GitWaits { names: String },
+    /// A read-only mount of one name does not cover another.
+    #[error(
+        "git obeys these files, and each has a second name (a hard link) through which a command could change it: {names}"
+    )]
+    Shared { names: String },
     /// A command changed what git obeys, and that could not be undone; commands are refused until it is.
     #[error("what a command has changed of git's own files could not be put back: {names}")]
     NotRestored { names: String },
@@ -105,6 +114,9 @@ impl Error {
             | Self::GitObeys { .. }
             | Self::LinkedGit
             | Self::GitUnreadable { .. }
+            | Self::GitSilent { .. }
+            | Self::GitWaits { .. }
+            | Self::Shared { .. }
             | Self::NotRestored { .. }
             | Self::ReadOnly
             | Self::DeployState { .. }

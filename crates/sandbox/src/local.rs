@@ -103,6 +103,8 @@ impl Default for Limits {
 const WALKS_MAX: usize = 2;
 /// Most settings files of git outside the workspace that are given to the look for its places.
 const ALSO_MAX: usize = 32;
+/// Most FIFOs in `.git` named in an error.
+const WAITS_NAMED_MAX: usize = 10;
 
 /// A workspace folder and what was found about it when it was opened.
 pub(crate) struct Room {
@@ -124,6 +126,16 @@ impl Room {
             return Err(std::io::Error::other(
                 "its `.git` is a link, which cannot be guarded; open the repository where it is",
             ));
+        }
+        if let Some(repository) = git::repository_around(&root) {
+            let text = if repository == root {
+                "it is a repository's own folder"
+            } else {
+                "it is inside a repository's own folder"
+            };
+            return Err(std::io::Error::other(format!(
+                "{text}, whose hooks and settings commands could write; open a working tree of it instead (for a bare repository: `git worktree add FOLDER`)"
+            )));
         }
         let (outer_git, around) = (outer_git(&root), git::around(&root));
         Ok(Self { root, config, outer_git, around })
@@ -250,8 +262,21 @@ impl LocalExecutor {
 
     /// A person says that git's files in the workspace are as they should be: what was kept of them to be put back is
     /// forgotten, and commands run again.
-    pub fn accept_git(&self) -> Result<()> {
-        self.guard.accept()
+    ///
+    /// # Errors
+    /// Commands would still be refused: git does not answer, or a file that it obeys has a second name.
+    pub async fn accept_git(&self) -> Result<()> {
+        let guard = self.guard.clone();
+        self.on_files(move |_| guard.accept()).await?;
+        let (Some(method), _) = self.fence().await else { return Ok(()) };
+        if method.tier == Tier::Off {
+            return Ok(());
+        }
+        let (places, room) = (self.places(method).await?, Arc::clone(&self.room));
+        if method.tier == Tier::Full {
+            self.on_files(move |_| git::refuse_shared(&room.root, &places)).await?;
+        }
+        Ok(())
     }
 
     async fn fence(&self) -> &(Option<Method>, FenceReport) {
@@ -306,14 +331,24 @@ impl LocalExecutor {
 
     /// What git says of its places. Where it must not read one of its files in its fence it says nothing, so it is given those.
     async fn ask_git(&self, method: &Method) -> Result<String> {
+        let room = Arc::clone(&self.room);
+        let waits = self.on_files(move |_| Ok(git::waited_for(&room.root, Path::new(".git")))).await?;
+        if !waits.is_empty() {
+            let names = waits.iter().take(WAITS_NAMED_MAX).map(|name| name.to_string_lossy());
+            return Err(Error::GitWaits { names: names.collect::<Vec<_>>().join(", ") });
+        }
         let fence = Fence { workspace: Access::Read, network: Vec::new() };
         let mut also: Vec<PathBuf> = Vec::new();
         loop {
             let (find, watch) = (git::find(&self.room.around, &also), Watch::unattended());
             let result = run_in(&self.spawner, &self.room, method, find, &fence, watch, &Held::default()).await?;
-            if result.timed_out || result.stdout.truncated {
-                let what = "the time or the output of git that names its own files".to_owned();
-                return Err(Error::Limit { what, actual: result.stdout.text.len() as u64, limit: 0 });
+            if result.timed_out {
+                return Err(Error::GitSilent { seconds: result.duration.as_secs() });
+            }
+            if result.stdout.truncated {
+                let what = "the number of bytes in which git names the files that it obeys".to_owned();
+                let limit = git::FOUND_BYTES_MAX as u64;
+                return Err(Error::Limit { what, actual: result.stdout.bytes, limit });
             }
             let unreadable = git::unreadable(&result.stdout.text);
             if unreadable.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use serde_json::json;
 use toolhost_sandbox::{Executor, FenceReport, MemoryReport, Tier};
 
@@ -22,13 +23,16 @@ pub(crate) struct Args {
 const ACCEPTING: &str = "Toolhost forgets what it had kept of git's files in this workspace to put it back: hooks, \
 configuration and what they name stay as they are now. Commands run again. Look at .git before you use git here.";
 
+/// Said before the reason where accepting is not enough.
+const STILL_REFUSED: &str = "git's files are accepted, but commands are still refused";
+
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let kit = wire::kit(settings).await?;
     if args.accept_git {
         if !settings.json {
             print::line(ACCEPTING);
         }
-        kit.executor.accept_git()?;
+        kit.executor.accept_git().await.context(STILL_REFUSED)?;
         if !settings.json {
             print::line(format_args!("git's files in {} are accepted\n", kit.resolved.root.display()));
         }

@@ -169,6 +169,7 @@ fn holes(method: &Method) -> Vec<String> {
         holes.extend(
             [
                 "commands read secrets that are in the workspace and rewrite its scripts and build files, which you may run later outside the fence; keep secrets elsewhere, and read the diff first",
+                "a set-user-id or set-group-id program that is already in the workspace can be rewritten by a command, through a shared mapping, and keeps its bit; `find . -perm /6000 -type f` lists them: take the bit off (`chmod ug-s`), or keep them elsewhere",
                 "a new folder inherits the set-group-id bit of the folder around it; take it off the workspace with `chmod g-s`",
                 "git: repositories in the workspace that are neither its own, nor its submodules and worktrees, nor around it (clones side by side, bare ones, those that a command makes) may run a command's programs: if you use git there, `git add` their folder, or check out a submodule in their place. Open each of your repositories as a workspace of its own, and look before you do; `git config --global safe.bareRepository explicit` helps against bare ones",
                 "git: while a command runs it can write a hook or settings file in the workspace that your own git replaces then, and a worktree or submodule that you add then, and that stays; do that while no command runs",
@@ -185,8 +186,9 @@ fn holes(method: &Method) -> Vec<String> {
                 "modes and times of outside files that the command's user owns can be changed",
                 "git: a command can change hooks and configuration in .git until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
                 "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it. The answer and the audit say which branches moved; install bubblewrap, or take `bash` from the profile, to prevent it",
+                "git: a command can leave a rebase half done, and that stays: `git rebase --continue` runs the `exec` lines of its list. The answer and the audit name it; read `git status` and `.git/rebase-merge/git-rebase-todo` first, or say `git rebase --abort`",
                 "git: two hosts of yours with another HOME or XDG_DATA_HOME on one workspace do not know of each other, and one may put back what a command of the other planted; start them with the same",
-                "git: a .git that a command removes is gone; commands are then refused until you say `toolhost doctor --accept-git`",
+                "git: a .git, its objects or its references that a command removes are gone; commands are then refused until you say `toolhost doctor --accept-git`",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "shared memory and message queues of the same user can be reached",
                 "files in $TMPDIR are in the host's temporary folder and have no limit together",

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::places::way;
+
 /// Most folders above the workspace that are looked at.
 const ABOVE_MAX: usize = 64;
 
@@ -32,13 +34,37 @@ fn repository(root: &Path, top: &Path) -> Option<Around> {
         dot_git.canonicalize().ok()?
     } else {
         let text = std::fs::read_to_string(&dot_git).ok()?;
-        top.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?
+        // It may be missing: a command could make it.
+        way(&top.join(text.strip_prefix("gitdir:")?.trim())).1
     };
     let mut folders = vec![git.clone()];
     if let Ok(common) = std::fs::read_to_string(git.join("commondir")) {
         folders.extend(git.join(common.trim()).canonicalize().ok());
     }
-    // What lies in the workspace is seen anyway, and is not believed to be a person's.
+    // What lies in the workspace is seen anyway, and is not believed to be a person's, unless a file above it says so.
     folders.retain(|folder| folder.is_dir() && !folder.starts_with(root));
-    (!folders.is_empty()).then(|| Around { top: top.to_owned(), git, folders })
+    let named_above = top != root && git.starts_with(root);
+    (named_above || !folders.is_empty()).then(|| Around { top: top.to_owned(), git, folders })
+}
+
+/// The repository's own folder that `root` is or lies in: there a command could write what git obeys.
+///
+/// Above a working tree nothing is looked at: worktrees may lie in the folder of a bare repository, beside its files.
+pub(crate) fn repository_around(root: &Path) -> Option<&Path> {
+    for folder in root.ancestors().take(ABOVE_MAX) {
+        let is_repository = || {
+            folder.join("HEAD").symlink_metadata().is_ok()
+                && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
+        };
+        if folder.file_name().is_some_and(|name| name == ".git") {
+            return Some(folder);
+        }
+        if folder.join(".git").symlink_metadata().is_ok() {
+            return None;
+        }
+        if is_repository() {
+            return Some(folder);
+        }
+    }
+    None
 }

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use super::guard::{Lease, Turn};
 use super::placeholder::{Empty, Placeholder};
 use super::places::{Place, Places, Rule};
+use super::shared::refuse_shared;
 use crate::error::{Error, Result};
 use crate::fence::{Mounted, Tier};
 use crate::path::{POLICY_FILE, STATE_FOLDER};
@@ -59,12 +60,14 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
     let mut held = Held::default();
     let alone = [POLICY_FILE];
     if tier != Tier::Full {
-        let all: Vec<&Place> = places.all.iter().collect();
+        let heads = heads(root, places);
+        let all: Vec<&Place> = places.all.iter().chain(&heads).collect();
         let lease = begun.lease(&alone, &all, places)?;
         held.lock = Some(lease.lock().map_err(|source| Error::Io { path: ".git".to_owned(), source })?);
         held.lease = Some(lease);
         return Ok(held);
     }
+    refuse_shared(root, places)?;
     let mut mounts = BTreeMap::new();
     let mut unmounted = Vec::new();
     for place in &places.all {
@@ -81,6 +84,12 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
     }
     held.mounts = mounts.into_values().collect();
     Ok(held)
+}
+
+/// `HEAD` beside each `.git`: git takes the folder itself for a bare repository while it does not accept its `.git`.
+fn heads(root: &Path, places: &Places) -> Vec<Place> {
+    let gits = places.all.iter().filter(|place| place.top == root && place.path.ends_with(".git"));
+    gits.map(|git| Place { path: git.path.with_file_name("HEAD"), rule: Rule::Whole, ..git.clone() }).collect()
 }
 
 type Mounts = BTreeMap<(usize, PathBuf), Mount>;

@@ -9,20 +9,27 @@
 //! planted, so nothing has to be put back. A link cannot be mounted over: it is put back, as in the Landlock tier. Without mounts, in the Landlock tier, a [`snapshot`] is kept on disk before a
 //! command and put back after it by the [`guard`], which is shared by all hosts and finished by the next one.
 //!
+//! A file of these that has a second name (a hard link) could be changed through that one: the full tier refuses commands then
+//! ([`shared`]), and the Landlock tier replaces the file by a copy.
+//!
 //! Not held: other repositories in the workspace, such as clones side by side and those that commands make.
 
+mod accepted;
 mod around;
 mod guard;
 mod hold;
 mod placeholder;
 mod places;
 mod refs;
+mod shared;
 mod snapshot;
 
-pub(crate) use around::{Around, around};
+pub(crate) use accepted::waited_for;
+pub(crate) use around::{Around, around, repository_around};
 pub(crate) use guard::{Begun, Guard};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
-pub(crate) use places::{Places, Seen, find, forget, read_places, unreadable};
+pub(crate) use places::{FOUND_BYTES_MAX, Places, Seen, find, forget, read_places, unreadable};
 pub use refs::RefChange;
 pub(crate) use refs::Refs;
+pub(crate) use shared::refuse_shared;

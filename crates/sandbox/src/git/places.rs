@@ -19,6 +19,8 @@ use crate::error::{Error, Result};
 pub(crate) const PLACES_MAX: usize = 500;
 /// How long git may take to name them.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Most bytes in which it names them.
+pub(crate) const FOUND_BYTES_MAX: usize = 4 << 20;
 const GIT_DIR: &str = ".git";
 
 /// What a place is, and how it is looked after where it cannot be mounted.
@@ -122,7 +124,7 @@ pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Command {
     command.finds_git = true;
     command.also_reads = also.to_vec();
     command.toolchains = false;
-    command.capture_bytes = 4 << 20;
+    command.capture_bytes = FOUND_BYTES_MAX;
     let pairs = [
         // Names are bytes.
         ("LC_ALL", "C"),
@@ -206,10 +208,29 @@ unreadable() { # what git may not read here, if that is why it says nothing
         say unreadable "${said%%"': "*}" ;;
     esac
 }
+named_in() { # the file $1, as git reads it: without the line ends at its end; sets elsewhere
+    elsewhere=
+    [ -f "$1" ] || return
+    IFS= read -r -d '' -n 65536 elsewhere <"$1"
+    while :; do case "$elsewhere" in *$'\n'|*$'\r') elsewhere=${elsewhere%?} ;; *) break ;; esac; done
+    [ -n "$elsewhere" ]
+}
+leads_to() { # the folder $1 is or would be a repository's, and may share another's
+    say git "$1"
+    if named_in "$1/commondir"; then
+        case "$elsewhere" in /*) say git "$elsewhere" ;; *) say git "$1/$elsewhere" ;; esac
+    fi
+}
 of_repository() { # at the folder $1; sets common, index and tree
     local git_dir hooks elsewhere last failed with item value paths own_hooks=
     common= index= tree=
     cd -- "$1" 2>/dev/null || return
+    # Also where nothing is there yet, and git therefore says nothing: whatever comes there becomes this repository.
+    if [ -n "$own_git" ]; then
+        leads_to "$own_git"
+    elif named_in .git; then
+        case "$elsewhere" in 'gitdir: '*) leads_to "${elsewhere#gitdir: }" ;; esac
+    fi
     mapfile -t paths < <(ask rev-parse --path-format=absolute --git-dir --git-common-dir --git-path index --show-toplevel 2>/dev/null)
     if [ "${#paths[@]}" -lt 3 ] || [ "${#paths[@]}" -gt 4 ]; then # no repository, or a name with a line end
         paths=()
@@ -220,17 +241,9 @@ of_repository() { # at the folder $1; sets common, index and tree
         paths+=("$(ask rev-parse --path-format=absolute --show-toplevel 2>/dev/null)")
     fi
     git_dir=${paths[0]} common=${paths[1]} index=${paths[2]} tree=${paths[3]-}
-    say git "$git_dir"
     say git "$common"
     say whole "$git_dir/config.worktree" # it may come later
-    if [ -f .git ]; then
-        IFS= read -r elsewhere <.git
-        case "$elsewhere" in 'gitdir: '*) say git "${elsewhere#gitdir: }" ;; esac
-    fi
-    if [ -f "$git_dir/commondir" ]; then
-        IFS= read -r elsewhere <"$git_dir/commondir"
-        case "$elsewhere" in /*) say git "$elsewhere" ;; *) say git "$git_dir/$elsewhere" ;; esac
-    fi
+    leads_to "$git_dir"
     # What hooks and their folder are relative to; without a working tree, that is the repository.
     cd -- "${tree:-$git_dir}" 2>/dev/null || tree=
     say tree "$PWD"
@@ -359,7 +372,7 @@ pub(crate) fn unreadable(printed: &str) -> Vec<PathBuf> {
 const LINKS_MAX: usize = 40;
 
 /// Every link on the way to an absolute path, and where the way ends.
-fn way(path: &Path) -> (Vec<PathBuf>, PathBuf) {
+pub(super) fn way(path: &Path) -> (Vec<PathBuf>, PathBuf) {
     let (mut links, mut here) = (Vec::new(), PathBuf::from("/"));
     let mut todo: Vec<PathBuf> = path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect();
     while let Some(part) = todo.pop() {

@@ -2,7 +2,8 @@
 //!
 //! In the Landlock tier a command can commit and move branches, so a rule about `git.commit` does not stop `bash` there. The
 //! host cannot prevent it, but it reads `HEAD` and the references before and after the command, and the answer and the
-//! audit say what changed. Only the workspace's own repository is compared: neither submodules nor other worktrees.
+//! audit say what changed. The list of a rebase is compared, too: it can name programs that `git rebase --continue` runs.
+//! Only the workspace's own repository is compared: neither submodules nor other worktrees.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 
 use super::snapshot::{names, open};
 
@@ -22,11 +24,15 @@ const FILES_MAX: usize = 2_000;
 const PACKED_BYTES_MAX: u64 = 2 << 20;
 /// Largest text reported for one reference; git writes 40 or 64 characters, or the name of another reference.
 const VALUE_CHARS_MAX: usize = 200;
+/// What a rebase still has to do.
+const REBASE_TODO: &str = "rebase-merge/git-rebase-todo";
+/// Largest such list read.
+const TODO_BYTES_MAX: u64 = 1 << 20;
 
 /// A reference that is not what it was before a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefChange {
-    /// `HEAD`, or a full name such as `refs/heads/main`.
+    /// `HEAD`, a full name such as `refs/heads/main`, or `rebase-merge/git-rebase-todo`.
     pub name: String,
     /// The commit, or `ref: ` and another reference; `None` if the reference did not exist.
     pub from: Option<String>,
@@ -89,7 +95,23 @@ fn read(root: &Path) -> Option<BTreeMap<String, String>> {
             Found::Folder(names) => todo.extend(names.iter().map(|name| path.join(name))),
         }
     }
+    found.extend(rebase(root));
     (found.len() <= REFS_MAX).then_some(found)
+}
+
+/// The list of a rebase that is under way: `git rebase --continue` runs its `exec` lines.
+fn rebase(root: &Path) -> Option<(String, String)> {
+    let value = match look(root, Path::new(REBASE_TODO), TODO_BYTES_MAX) {
+        // A link to a folder is none of git's making, and `look` sees nothing through it.
+        Some(Found::Nothing) if !root.join(".git/rebase-merge").is_symlink() => return None,
+        Some(Found::File(text)) => {
+            let programs = text.lines().filter(|line| matches!(line.split_whitespace().next(), Some("exec" | "x")));
+            let digest = hex::encode(Sha256::digest(text.as_bytes()));
+            format!("a rebase whose list runs {} programs (SHA-256 {})", programs.count(), &digest[..12])
+        }
+        Some(Found::Folder(_) | Found::Nothing) | None => "a rebase whose list cannot be read".to_owned(),
+    };
+    Some((REBASE_TODO.to_owned(), value))
 }
 
 /// Looks at a path in `.git`; `None` for what git would not have written there.

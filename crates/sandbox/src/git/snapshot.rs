@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Re
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::accepted::{Need, waited_for};
 use super::places::{Place, Rule};
 use crate::remover::remove_some;
 
@@ -35,9 +36,9 @@ const SOUGHT_MAX: usize = 50_000;
 const ASIDE: &str = "toolhost-planted-";
 
 /// Files in a repository's folder by which git is told what to do or where to look.
-const ARMED_FILES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
+pub(super) const ARMED_FILES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
 /// Folders of such files.
-const ARMED_FOLDERS: [&str; 4] = ["hooks", "info", "branches", "remotes"];
+pub(super) const ARMED_FOLDERS: [&str; 4] = ["hooks", "info", "branches", "remotes"];
 
 /// Everything kept of one workspace, parents before what is in them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -60,17 +61,23 @@ struct Node {
     entries: Option<BTreeSet<String>>,
     /// A repository's own folder: another one cannot take its place.
     repository: bool,
+    /// Commands may change it as long as git accepts it.
+    #[serde(default)]
+    need: Option<Need>,
 }
 
 /// What is at a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-enum State {
+pub(super) enum State {
     Absent,
     File {
         /// Lower-case hex.
         bytes: String,
         mode: u32,
+        /// It has more than one name: through a second one, a later command could change it.
+        #[serde(default)]
+        shared: bool,
     },
     Link(PathBuf),
     Folder {
@@ -95,6 +102,19 @@ pub(super) struct Identity {
     born: (i64, u32),
 }
 
+impl State {
+    /// Whether nothing has to be put back. A file that lost its second name is no danger.
+    fn is_as(&self, was: &Self) -> bool {
+        match (self, was) {
+            (
+                Self::File { bytes, mode, shared: false },
+                Self::File { bytes: bytes_before, mode: mode_before, shared: true },
+            ) => bytes == bytes_before && mode == mode_before,
+            (now, was) => now == was,
+        }
+    }
+}
+
 impl Identity {
     pub(super) fn of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Self> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
@@ -117,6 +137,8 @@ enum Depth {
     Repositories,
     /// The name alone.
     Name,
+    /// What git needs to accept a repository.
+    Needed(Need),
 }
 
 impl Snapshot {
@@ -160,18 +182,46 @@ impl Snapshot {
                     tracing::debug!(%error, path = node.name(), "not put back yet");
                 }
             }
+            for name in self.remove_waited_for() {
+                differs = true;
+                changed.insert(name);
+            }
             if !differs {
                 return Ok(changed.into_iter().collect());
             }
         }
         // Of what is in a folder that is not there nothing more need be said.
         let mut left: Vec<String> = Vec::new();
-        for name in self.nodes.iter().flat_map(Node::differences) {
+        for name in self.nodes.iter().flat_map(Node::differences).chain(self.remove_waited_for()) {
             if !left.iter().any(|above| Path::new(&name).starts_with(above)) {
                 left.push(name);
             }
         }
         if left.is_empty() { Ok(changed.into_iter().collect()) } else { Err(left) }
+    }
+}
+
+impl Snapshot {
+    /// Moves aside what would stop git for ever, in repositories of the workspace, and answers its names.
+    fn remove_waited_for(&self) -> Vec<String> {
+        let Some(root) = self.nodes.first().map(|node| &node.top) else { return Vec::new() };
+        let outermost = |node: &&Node| {
+            let outer =
+                |other: &Node| other.repository && node.path != other.path && node.path.starts_with(&other.path);
+            node.repository && node.top == *root && !self.nodes.iter().any(outer)
+        };
+        let mut removed = Vec::new();
+        for node in self.nodes.iter().filter(outermost) {
+            for path in waited_for(&node.top, &node.path) {
+                let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
+                let moved = open(&node.top, above).and_then(opened_up).and_then(|above| node.move_aside(&above, name));
+                if let Err(error) = moved {
+                    tracing::debug!(%error, path = %path.display(), "not removed yet");
+                }
+                removed.push(path.to_string_lossy().into_owned());
+            }
+        }
+        removed
     }
 }
 
@@ -204,7 +254,8 @@ impl Taking {
             let folder = matches!(was, State::Folder { .. });
             let entries = if folder { self.enter(&top, &path, depth)? } else { None };
             let repository = folder && matches!(depth, Depth::Git);
-            self.nodes.push(Node { top, path, was, owner, entries, repository });
+            let need = if let Depth::Needed(need) = depth { Some(need) } else { None };
+            self.nodes.push(Node { top, path, was, owner, entries, repository, need });
         }
         Ok(Snapshot { nodes: self.nodes })
     }
@@ -213,8 +264,10 @@ impl Taking {
     fn enter(&mut self, top: &Path, path: &Path, depth: Depth) -> Result<Option<BTreeSet<String>>> {
         let mut go = |name: &str, depth| self.todo.push_back((top.to_owned(), path.join(name), depth));
         match depth {
-            Depth::Name => return Ok(None),
+            Depth::Name | Depth::Needed(_) => return Ok(None),
             Depth::Git => {
+                go("HEAD", Depth::Needed(Need::Head));
+                ["objects", "refs"].iter().for_each(|name| go(name, Depth::Needed(Need::Folder)));
                 ARMED_FILES.iter().for_each(|name| go(name, Depth::Name));
                 ARMED_FOLDERS.iter().for_each(|name| go(name, Depth::Whole));
                 ["modules", "worktrees"].iter().for_each(|name| go(name, Depth::Repositories));
@@ -243,10 +296,14 @@ impl Node {
         if self.path.as_os_str().is_empty() { ".".to_owned() } else { self.path.to_string_lossy().into_owned() }
     }
 
+    fn is_as_it_was(&self, now: &State) -> bool {
+        self.need.map_or_else(|| now.is_as(&self.was), |need| need.is_met(&self.was, now))
+    }
+
     /// What of it is not as it was: itself, or what is in it without having been there.
     fn differences(&self) -> Vec<String> {
         match look(&self.top, &self.path) {
-            Ok((now, _)) if now == self.was => {}
+            Ok((now, _)) if self.is_as_it_was(&now) => {}
             _ => return vec![self.name()],
         }
         match self.planted() {
@@ -263,7 +320,7 @@ impl Node {
 
     fn put_back(&mut self) -> Result<()> {
         let (now, _) = look(&self.top, &self.path)?;
-        if now != self.was {
+        if !self.is_as_it_was(&now) {
             self.put_itself_back(&now)?;
         }
         let planted = self.planted()?;
@@ -296,7 +353,7 @@ impl Node {
         match self.was.clone() {
             State::Absent | State::Other { .. } => Ok(()),
             State::Link(target) => Ok(rustix::fs::symlinkat(&target, &parent, name)?),
-            State::File { bytes, mode } => {
+            State::File { bytes, mode, .. } => {
                 let bytes = hex::decode(bytes).map_err(Error::other)?;
                 self.write(&parent, name, &bytes, mode)
             }
@@ -327,7 +384,7 @@ impl Node {
             rustix::fs::renameat_with(&from, &*old, parent, name, RenameFlags::NOREPLACE)?;
             return set_mode(&open(&self.top, &self.path)?, mode);
         }
-        if self.repository {
+        if self.repository || self.need.is_some() {
             return Err(Error::other("it was moved away and is not found"));
         }
         rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
@@ -433,7 +490,7 @@ fn look(top: &Path, path: &Path) -> Result<(State, (u32, u32))> {
             match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
                 Ok(file) => {
                     std::fs::File::from(file).take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-                    State::File { bytes: hex::encode(bytes), mode }
+                    State::File { bytes: hex::encode(bytes), mode, shared: stat.st_nlink > 1 }
                 }
                 Err(_) => other,
             }

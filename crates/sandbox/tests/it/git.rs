@@ -161,9 +161,9 @@ async fn in_the_landlock_tier_the_branches_that_a_command_moved_are_reported() {
         // The branches that were there come before those that are new.
         ("git branch aaa; git update-ref refs/heads/main HEAD", &["refs/heads/main TWO ONE", "refs/heads/aaa - ONE"]),
         ("git pack-refs --all; git branch -qD aaa main", &["refs/heads/aaa ONE -", "refs/heads/main ONE -"]),
+        // Git would wait for it: it is removed.
+        ("mkfifo .git/refs/heads/fifo", &[]),
         // What is no reference tells nothing, and hides nothing.
-        ("mkfifo .git/refs/heads/fifo", &["refs - no longer readable, or more than are compared"]),
-        ("rm .git/refs/heads/fifo", &[]),
         (
             "for i in {1..3000}; do echo $i; done | (cd .git/refs/heads && xargs touch); git update-ref refs/heads/other HEAD",
             &["refs - no longer readable, or more than are compared"],

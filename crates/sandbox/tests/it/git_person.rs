@@ -1,6 +1,9 @@
 //! A person's git never runs an agent's program: whatever a command does in `.git`, of the workspace, of its worktrees and of
 //! its submodules, after it, while it runs, after the host was killed, and with two hosts.
 
+mod accepted;
+mod hard_links;
+mod opened;
 mod plant;
 
 use std::cell::Cell;
@@ -334,7 +337,7 @@ async fn a_repository_that_is_gone_is_told_and_no_other_takes_its_place() {
     // A person has made it anew, and says so.
     sure(&room.ws(), &["init", "-q"]);
     assert!(room.try_bash("true", Access::Write, Duration::from_secs(20)).await.is_err());
-    room.executor.accept_git().unwrap();
+    room.executor.accept_git().await.unwrap();
     assert_eq!(room.bash("true", Access::Write).await.exit_code, 0);
 }
 

@@ -27,6 +27,9 @@ use toolhost_sandbox::{Captured, Command, CommandResult, WsPath};
 
 /// How long git may take.
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// What to do where git does not end in that time.
+const TOO_SLOW: &str = "git may be waiting for a FIFO in the place of a file that it reads, such as `.gitattributes` or \
+    `.gitignore`: `find . -type p` lists them";
 /// Bytes kept of each end of git's output.
 const CAPTURE_BYTES: usize = 256 * 1024;
 /// The same for what a person is shown before they allow something. Longer effects are known to be cut, and denied.
@@ -199,7 +202,8 @@ fn script(ctx: &Ctx<'_>, script: &str, arguments: &[&str], extra: &[(&str, &str)
 /// The failures that mean the same for every command.
 async fn told(ctx: &Ctx<'_>, result: CommandResult) -> Result<CommandResult, ToolError> {
     if result.timed_out {
-        return Err(ToolError::new(ErrorKind::Timeout, format!("git took longer than {} s", GIT_TIMEOUT.as_secs())));
+        let message = format!("git took longer than {} s", GIT_TIMEOUT.as_secs());
+        return Err(ToolError::new(ErrorKind::Timeout, message).hint(TOO_SLOW));
     }
     if result.exit_code == 127 {
         return Err(ToolError::new(ErrorKind::NotFound, "git is not installed here").hint("tell the person"));

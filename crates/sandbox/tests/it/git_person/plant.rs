@@ -240,6 +240,15 @@ pub(super) const LINKED: &[(&str, &str, bool)] = &[
     ("rm -r .git/hooks; ln -s ../githooks .git/hooks", "evil e; mv e/hooks githooks", true),
     ("git config core.hooksPath .husky/_", "mkdir -p .husky; evil e; mv e/hooks .husky/_", true),
     ("git config core.hooksPath file; echo > file", "rm file; evil e; mv e/hooks file", true),
+    // The repository is said to be where nothing is.
+    ("mv .git ../outside/g; echo 'gitdir: store/x' > .git", "mkdir -p store; evil store/x", true),
+    ("mv .git ../outside/g; printf 'gitdir: ./store/../x\\r\\n\\n' > .git", "mkdir -p store; evil x", true),
+    ("mv .git ../outside/g; ln -s store lg; echo 'gitdir: lg/x' > .git", "mkdir -p store; evil store/x", true),
+    (
+        "mv .git ../outside/g; echo \"gitdir: $PWD/store\" > .git; mkdir store; cp ../outside/g/HEAD store; echo ../y > store/commondir",
+        "evil y",
+        true,
+    ),
 ];
 
 /// How a person's repository reaches into the workspace from around it or by another working tree: what the person has done, the folder
@@ -266,6 +275,11 @@ pub(super) const AROUND: &[(&str, &str, &str, &[&str])] = &[
         "evil deep/.git",
         &["s", ""],
     ),
+    // The repository of a submodule, of another working tree, or of what is around, is said to be where nothing is.
+    ("SUBMODULE s/lib; git commit -qm x; echo 'gitdir: ../../store/x' > s/lib/.git", "", "mkdir -p store; evil store/x", &["", "s/lib"]),
+    ("git worktree add -q wt; echo 'gitdir: ../x' > wt/.git", "", "evil x", &["", "wt"]),
+    ("mkdir sub; mv .git ../outside/g; echo 'gitdir: sub/x' > .git", "sub", "evil x", &["", "sub"]),
+    ("mkdir sub; mv .git sub/x; echo 'gitdir: sub/x' > .git", "sub", "CONFIG >> x/config; evil e; mv e/hooks/* x/hooks", &["", "sub"]),
     // Another working tree obeys names of its own.
     ("git config core.hooksPath .husky; git worktree add -q wt", "", "evil e; mv e/hooks wt/.husky", &["wt"]),
     ("SUBMODULE lib; git commit -qm x; git worktree add -q wt", "", "rmdir wt/lib; mkdir wt/lib; evil wt/lib/.git", &["wt"]),
@@ -321,13 +335,22 @@ pub(super) const AROUND: &[(&str, &str, &str, &[&str])] = &[
 
 /// The person's part of [`AROUND`], in the folder around the workspace.
 pub(super) fn prepare(ws: &Path, script: &str) {
-    let origin = ws.parent().unwrap().join("outside/origin");
+    let origin = origin(ws);
     std::fs::create_dir_all(&origin).unwrap();
     sure(&origin, &["init", "-q"]);
     commit(&origin, "file");
     sure(ws, &["init", "-q"]);
     commit(ws, "file");
-    let submodule = format!("git submodule --quiet add {}", origin.display());
+    by_person(ws, script);
+}
+
+fn origin(ws: &Path) -> PathBuf {
+    ws.parent().unwrap().join("outside/origin")
+}
+
+/// What a person does in a workspace of [`prepare`].
+pub(super) fn by_person(ws: &Path, script: &str) {
+    let submodule = format!("git submodule --quiet add {}", origin(ws).display());
     let script = script.replace("SUBMODULE", &submodule);
     let mut bash = std::process::Command::new("bash");
     bash.args(["-ec", &script]).current_dir(ws).env("GIT_CONFIG_NOSYSTEM", "1");
