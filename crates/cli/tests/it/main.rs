@@ -42,6 +42,7 @@ mod laws;
 mod machines_by_tool;
 mod mcp;
 mod mcp_bounds;
+mod mcp_ends;
 mod newcomer;
 mod people_commands;
 mod people_crash;
