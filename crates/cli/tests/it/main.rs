@@ -32,6 +32,7 @@ mod file_links;
 mod git_changes;
 mod git_held;
 mod git_hostile;
+mod git_locks;
 mod git_seen;
 mod git_submodules;
 mod git_tools;

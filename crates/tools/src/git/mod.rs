@@ -169,6 +169,7 @@ async fn run_keeping(
     command.toolchains = false;
     command.stdin = stdin.as_bytes().to_vec();
     command.env = environment(ctx, extra);
+    command.ends_in_order = mode != Mode::Read;
     let result = match mode {
         Mode::Read => ctx.workspace.run_reading(command, ctx.watch()).await?,
         Mode::Reach => ctx.workspace.run(command, ctx.watch()).await?,
