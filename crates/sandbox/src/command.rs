@@ -30,6 +30,8 @@ pub struct Command {
     pub toolchains: bool,
     /// It is git as a tool of the host runs it: it may change the data of `.git`, which other commands see read-only.
     pub is_git: bool,
+    /// It is asked to end by SIGTERM before it is killed: git then removes its lock files, which would stop every later git.
+    pub ends_in_order: bool,
     /// It looks for what git obeys: it also reads the repositories around the workspace, and prints paths as they are.
     pub(crate) finds_git: bool,
     /// Files outside that it reads besides.
@@ -49,6 +51,7 @@ impl Command {
             capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
             toolchains: true,
             is_git: false,
+            ends_in_order: false,
             finds_git: false,
             also_reads: Vec::new(),
         }

@@ -10,14 +10,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-use crate::fence::{LOCK_FD, Mounted, NetworkMode, Policy, READY_FD, apply};
+use crate::fence::{HOST_FD, LOCK_FD, Mounted, NetworkMode, Policy, READY_FD, apply};
 use crate::proxy;
 
 /// The hidden subcommand a program that embeds this crate must route to [`main`].
 pub const SUBCOMMAND: &str = "sandbox-exec";
 /// Argument: enter a new user namespace, say so, and wait to be ended.
 pub(crate) const HOLD_NAMESPACE: &str = "--hold-user-namespace";
+/// How long descendants may take that are asked to end.
+pub(crate) const ORDER_GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked whether they have.
+const ORDER_LOOK: Duration = Duration::from_millis(5);
 /// As `env` and shells: the command was not found, or could not be run.
 const EXIT_NOT_FOUND: u8 = 127;
 const EXIT_NOT_RUN: u8 = 126;
@@ -69,11 +74,14 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
     }
     if policy.supervise {
         // Only the child returns from here.
-        if let Some(code) = supervise()? {
+        if let Some(code) = supervise(&policy)? {
             return Ok(code);
         }
         if policy.holds_lock {
-            close_lock();
+            close_inherited(LOCK_FD);
+        }
+        if policy.watches_host {
+            close_inherited(HOST_FD);
         }
     }
     if policy.enforce {
@@ -147,12 +155,12 @@ fn tell_ready() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Only the supervisor holds the lock: a command that held it, too, could keep it for good.
+/// What only the supervisor has: a command that held the lock, too, could keep it for good.
 #[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
-fn close_lock() {
-    // SAFETY: the host put the lock there before it started us, and nothing here uses it.
+fn close_inherited(number: i32) {
+    // SAFETY: the host put it there before it started us, and nothing in this process uses it.
     unsafe {
-        libc::close(LOCK_FD);
+        libc::close(number);
     }
 }
 
@@ -196,7 +204,7 @@ fn quit(code: i32) -> ! {
 /// Splits into a parent that outlives the command and ends all its descendants, and the child that goes on.
 ///
 /// `None` in the child; the command's exit code in the parent.
-fn supervise() -> Result<Option<ExitCode>, Failure> {
+fn supervise(policy: &Policy) -> Result<Option<ExitCode>, Failure> {
     use rustix::process::{Signal, WaitOptions};
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let host = rustix::process::getppid();
@@ -215,8 +223,10 @@ fn supervise() -> Result<Option<ExitCode>, Failure> {
     // The host waits for end-of-file on the ready pipe and the streams; only the command may hold them.
     release_streams();
     let mut code = None;
-    while code.is_none() {
+    let mut asked = policy.watches_host && watch_host().is_err();
+    while code.is_none() && !asked {
         if wait_for_ending() == Ending::Asked {
+            asked = true;
             break;
         }
         // `wait`, not `waitpid(None)`: that one knows only our own process group, and daemons leave it.
@@ -227,9 +237,47 @@ fn supervise() -> Result<Option<ExitCode>, Failure> {
             }
         }
     }
+    if asked && policy.ends_in_order {
+        ask_descendants();
+    }
     end_descendants();
     // 143: ended by SIGTERM, as a shell would say.
     Ok(Some(ExitCode::from(code.unwrap_or(143))))
+}
+
+/// Sends SIGTERM to this process when the host has closed its end of the pipe, as it does when it dies. The thread comes
+/// after the fork, and takes no part in it.
+fn watch_host() -> std::io::Result<()> {
+    let watch = || {
+        #[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
+        // SAFETY: the host put a pipe there before it started us, and nothing closes it.
+        let pipe = unsafe { BorrowedFd::borrow_raw(HOST_FD) };
+        // Nothing is ever written.
+        while matches!(rustix::io::read(pipe, &mut [0]), Err(rustix::io::Errno::INTR)) {}
+        // It is this very process.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+    };
+    std::thread::Builder::new().spawn(watch).map(drop)
+}
+
+/// Asks every descendant once to end, also those that are started meanwhile, and waits a while until all have.
+fn ask_descendants() {
+    use rustix::process::{Signal, WaitOptions, kill_process, wait};
+    let until = Instant::now() + ORDER_GRACE;
+    let mut asked = std::collections::BTreeSet::new();
+    while Instant::now() < until {
+        for pid in descendants().into_iter().filter(|pid| asked.insert(*pid)) {
+            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                // It may have ended by itself meanwhile.
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        if matches!(wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
+            return;
+        }
+        std::thread::sleep(ORDER_LOOK);
+    }
 }
 
 /// Kills every descendant until none is left; orphans have become our own children.

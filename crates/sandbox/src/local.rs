@@ -18,9 +18,10 @@ use crate::executor::{
     Access, BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, Spot,
     WriteGuard, Written,
 };
-use crate::fence::{self, FenceChoice, FenceReport, Method, Plan, Tier};
+use crate::fence::{self, Ending, FenceChoice, FenceReport, Method, Plan, Tier};
 use crate::files::Tree;
 use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Refs, Seen};
+use crate::helper;
 use crate::memory::{self, WATCH_EVERY, machine_memory_bytes};
 use crate::output::{Capture, Captured};
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
@@ -758,18 +759,22 @@ impl Run {
 
     /// Ends the whole process tree: the pid namespace dies with `bwrap`, the supervisor ends what it started.
     async fn end_tree(&mut self) {
-        let told = if self.plan.supervised { self.started.ask_to_end() } else { self.started.end_namespace() };
-        if told {
-            let waited = tokio::time::timeout(END_GRACE, self.started.child.wait()).await;
-            if waited.is_ok() {
-                return;
-            }
+        let order = if self.plan.ends_in_order { helper::ORDER_GRACE } else { Duration::ZERO };
+        if self.started.ask_to_end() && self.ends_within(order + END_GRACE).await {
+            return;
         }
-        if !self.plan.supervised {
+        if self.plan.ending == Ending::Pipe && self.started.end_namespace() && self.ends_within(END_GRACE).await {
+            return;
+        }
+        if self.plan.ending != Ending::Signal {
             self.started.end_group();
         }
         // Already gone is as good.
         let _ = self.started.child.kill().await;
+    }
+
+    async fn ends_within(&mut self, grace: Duration) -> bool {
+        tokio::time::timeout(grace, self.started.child.wait()).await.is_ok()
     }
 
     async fn streams(&mut self) -> (Captured, Captured) {

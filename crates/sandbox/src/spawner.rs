@@ -4,7 +4,7 @@
 //! threads come and go. This one lives as long as the executor, so a command dies with the host and not before.
 
 use std::ffi::CString;
-use std::io::PipeReader;
+use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -16,10 +16,13 @@ use rustix::fs::{Mode, OFlags};
 use tokio::process::Child;
 use tokio::sync::oneshot;
 
-use crate::fence::{LOCK_FD, Plan, READY_FD};
+use crate::fence::{Ending, HOST_FD, LOCK_FD, Plan, READY_FD};
 
 /// Negative for a host that the kernel is to spare when memory runs out; commands are not spared.
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
+
+/// The greatest number under which a helper is handed a descriptor.
+const HANDED_DOWN_MAX: i32 = HOST_FD;
 
 pub(crate) struct Spawner {
     jobs: mpsc::Sender<Job>,
@@ -35,12 +38,22 @@ struct Job {
 pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) ready: PipeReader,
-    supervised: bool,
+    ending: Ending,
+    /// What a supervisor in a pid namespace watches: closed with this host, or to ask it to end.
+    host: Option<PipeWriter>,
 }
 
 impl Started {
-    /// Asks a supervisor to end its tree; `false` if it has ended already.
-    pub(crate) fn ask_to_end(&self) -> bool {
+    /// Asks a supervisor to end its tree, or kills a pid namespace; `false` if that cannot be done, or it has ended already.
+    pub(crate) fn ask_to_end(&mut self) -> bool {
+        match self.ending {
+            Ending::Killed => self.end_namespace(),
+            Ending::Signal => self.signal_supervisor(),
+            Ending::Pipe => self.host.take().is_some(),
+        }
+    }
+
+    fn signal_supervisor(&self) -> bool {
         self.pid().is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok())
     }
 
@@ -77,10 +90,13 @@ impl Drop for Started {
     fn drop(&mut self) {
         // Here and not where it is awaited: whoever asked may be gone before the answer arrives. `kill_on_drop` sees the
         // end of what has no supervisor.
-        if self.supervised {
-            self.ask_to_end();
-        } else {
-            self.end_group();
+        match self.ending {
+            Ending::Killed => self.end_group(),
+            Ending::Signal => {
+                self.signal_supervisor();
+            }
+            // Dropped as well.
+            Ending::Pipe => {}
         }
     }
 }
@@ -119,15 +135,29 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let cwd = CString::new(plan.cwd.as_os_str().as_bytes()).map_err(std::io::Error::other)?;
-    before_exec(&mut command, plan, cwd, OwnedFd::from(ready_writer))?;
+    let (watched, host) = match plan.ending {
+        Ending::Pipe => {
+            let (watched, host) = std::io::pipe()?;
+            // Above all numbers that are handed down, so that none of them overwrites it.
+            (Some(rustix::io::fcntl_dupfd_cloexec(&watched, HANDED_DOWN_MAX + 1)?), Some(host))
+        }
+        Ending::Killed | Ending::Signal => (None, None),
+    };
+    before_exec(&mut command, plan, cwd, OwnedFd::from(ready_writer), watched)?;
     let mut command = tokio::process::Command::from(command);
-    command.kill_on_drop(!plan.supervised);
+    command.kill_on_drop(plan.ending == Ending::Killed);
     let child = command.spawn()?;
-    Ok(Started { child, ready, supervised: plan.supervised })
+    Ok(Started { child, ready, ending: plan.ending, host })
 }
 
 /// What happens in the child between `fork` and `exec`: system calls only, on memory prepared before.
-fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, ready: OwnedFd) -> std::io::Result<()> {
+fn before_exec(
+    command: &mut std::process::Command,
+    plan: &Plan,
+    cwd: CString,
+    ready: OwnedFd,
+    watched: Option<OwnedFd>,
+) -> std::io::Result<()> {
     let id_map = plan.id_map.clone();
     let lock = plan.lock.as_ref().and_then(|lock| lock.try_clone().ok());
     let cgroup = plan.cgroup.as_ref().map(OwnedFd::try_clone).transpose()?;
@@ -151,7 +181,11 @@ fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, r
         if let Some(lock) = &lock {
             hand_down(lock, LOCK_FD)?;
         }
-        hand_down(&ready, READY_FD)
+        hand_down(&ready, READY_FD)?;
+        match &watched {
+            Some(watched) => hand_down(watched, HOST_FD),
+            None => Ok(()),
+        }
     };
     #[expect(unsafe_code, reason = "pre_exec runs in a forked child of a threaded program")]
     // SAFETY: `prepare` allocates nothing and takes no lock: setsid, the mounts of `IdMap::enter`, chdir, dup2.

@@ -37,6 +37,13 @@ pub enum Error {
         folder = .folder.display()
     )]
     Moved { folder: PathBuf },
+    /// The same of a file that SQLite keeps beside the database.
+    #[error(
+        "{path} was deleted or replaced while a host had it open, and part of the database is in it; nothing was written. \
+         End every host of this project: the last one to end saves what is still open. Then start again",
+        path = .path.display()
+    )]
+    LogGone { path: PathBuf },
     #[error(
         "the database in the state folder {folder} is missing. Move the folder back or restore a copy, or run \
          `toolhost init --new` for an empty database",
@@ -124,6 +131,7 @@ impl Error {
     pub fn outage(&self) -> Option<Outage> {
         match self {
             Self::Moved { .. } => Some(Outage::Moved),
+            Self::LogGone { .. } => Some(Outage::LogGone),
             Self::Missing { .. } => Some(Outage::Missing),
             Self::Unreachable { .. } => Some(Outage::Unreachable),
             Self::Full { .. } => Some(Outage::Busy),

@@ -4,6 +4,7 @@
 //! again: who reads twice in a row opens a second connection, and who writes twice waits. A connection to a file has
 //! nothing to be asked. It goes back as it is, at once, unless it has failed.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::db::ACQUIRE_TIMEOUT;
 use crate::error::Result;
-use crate::file::DatabaseFile;
+use crate::file::{DatabaseFile, Open};
 
 /// How long it is waited without a word.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
@@ -26,7 +27,7 @@ type Transactions = <Sqlite as Database>::TransactionManager;
 pub(crate) struct Lanes {
     options: Arc<SqliteConnectOptions>,
     file: Arc<DatabaseFile>,
-    idle: Arc<Mutex<Vec<SqliteConnection>>>,
+    idle: Arc<Mutex<Vec<Open>>>,
     /// One for each connection that may be lent, first come, first served.
     permits: Arc<Semaphore>,
     count: u32,
@@ -35,16 +36,16 @@ pub(crate) struct Lanes {
 /// A connection, lent. A transaction on it that was not committed when it is dropped has not happened.
 pub(crate) struct Lane {
     /// `None` once it has failed, and while it is dropped.
-    connection: Option<SqliteConnection>,
+    connection: Option<Open>,
     file: Arc<DatabaseFile>,
-    idle: Arc<Mutex<Vec<SqliteConnection>>>,
+    idle: Arc<Mutex<Vec<Open>>>,
     in_transaction: bool,
     /// Given back after the connection: fields go after [`Drop::drop`].
     _permit: OwnedSemaphorePermit,
 }
 
 impl Lanes {
-    /// `first`: a connection that is there already.
+    /// `first`: a connection that has read something already.
     pub(crate) fn new(
         options: SqliteConnectOptions,
         count: u32,
@@ -52,6 +53,7 @@ impl Lanes {
         first: Option<SqliteConnection>,
     ) -> Self {
         let permits = Arc::new(Semaphore::new(count as usize));
+        let first = first.map(|first| Open::of(first, Arc::clone(&file)));
         let idle = Arc::new(Mutex::new(first.into_iter().collect()));
         // One that is opened later finds the same file, or none.
         Self { options: Arc::new(options.create_if_missing(false)), file, idle, permits, count }
@@ -66,7 +68,7 @@ impl Lanes {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => self.options.connect().await?,
+            None => Open::of(reading(&self.options).await?, Arc::clone(&self.file)),
         };
         let (file, idle) = (Arc::clone(&self.file), Arc::clone(&self.idle));
         Ok(Lane { connection: Some(connection), file, idle, in_transaction: false, _permit: permit })
@@ -87,6 +89,11 @@ impl Lanes {
         Ok(lane)
     }
 
+    /// The state folder, where the log of this database is no longer in it.
+    pub(crate) fn folder_without_log(&self) -> Option<&Path> {
+        self.file.log_is_gone().then(|| self.file.folder())
+    }
+
     /// Waits until all are back, and closes them.
     pub(crate) async fn close(&self) {
         // Closed only here: then there is nobody to wait for.
@@ -94,7 +101,7 @@ impl Lanes {
         self.permits.close();
         drop(all);
         let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        for connection in idle {
+        for connection in idle.into_iter().filter_map(Open::into_connection) {
             if let Err(error) = connection.close().await {
                 tracing::debug!(%error, "a connection to the database could not be closed");
             }
@@ -132,7 +139,7 @@ impl Lane {
     }
 
     pub(crate) fn connection(&mut self) -> sqlx::Result<&mut SqliteConnection> {
-        self.connection.as_mut().ok_or(sqlx::Error::WorkerCrashed)
+        self.connection.as_mut().ok_or(sqlx::Error::WorkerCrashed)?.connection()
     }
 
     /// Looks at how something went. A connection whose thread has ended is not lent again.
@@ -147,9 +154,18 @@ impl Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
-        if self.in_transaction {
-            Transactions::start_rollback(&mut connection);
+        if self.in_transaction
+            && let Ok(connection) = connection.connection()
+        {
+            Transactions::start_rollback(connection);
         }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
     }
+}
+
+/// A connection that has read something.
+pub(crate) async fn reading(options: &SqliteConnectOptions) -> sqlx::Result<SqliteConnection> {
+    let mut connection = options.connect().await?;
+    sqlx::query("SELECT count(*) FROM sqlite_master").execute(&mut connection).await?;
+    Ok(connection)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr};
 use toolhost_contract::Clock;
 
 use crate::asks::Asks;
@@ -17,9 +17,9 @@ use crate::audit::Audit;
 use crate::db::{self, BUSY_TIMEOUT, Db, sql};
 use crate::dialect;
 use crate::error::{Error, Result};
-use crate::file::DatabaseFile;
+use crate::file::{self, DatabaseFile};
 use crate::file_log::FileLog;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, reading};
 use crate::links::Links;
 use crate::outage::Outage;
 use crate::people::{self, People};
@@ -37,6 +37,9 @@ const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 const VERSION_HERE: &str = "SELECT COALESCE(max(version), 0) FROM _sqlx_migrations";
 const DATABASE_FILE: &str = "toolhost.db";
 const MIGRATION_LOCK_FILE: &str = "migrate.lock";
+/// How often a missing log is looked for while hosts run, and how long to wait in between.
+const LOG_TRIES: u32 = 20;
+const LOG_PAUSE: Duration = Duration::from_millis(50);
 /// SQLite's result codes for "somebody else is at it"; the upper bits tell more.
 const SQLITE_CORRUPT: u32 = 11;
 const SQLITE_NOTADB: u32 = 26;
@@ -154,6 +157,9 @@ impl Store {
             .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();
         let lock = lock(folder).await.map_err(unusable_folder)?;
+        if Self::is_in(folder) {
+            others_have_their_log(folder, &file).await?;
+        }
         let mut first = options.connect().await.map_err(|source| unusable(&file, source))?;
         let opened = Arc::new(DatabaseFile::opened(folder, &file).map_err(unusable_folder)?);
         let migrated = migrate(&mut first, |sql| sql.into_sql_str()).await;
@@ -249,16 +255,26 @@ impl Store {
 
     /// Commits what is still queued. Dropping the store without it loses what a crash would lose.
     pub async fn close(self) -> Result<()> {
+        // Where the log was deleted, closing saves what is in it; nobody may open the database before that.
+        let _lock = match &self.db {
+            Db::Sqlite { writer, .. } => match writer.folder_without_log() {
+                Some(folder) => lock(folder).await.ok(),
+                None => None,
+            },
+            Db::Postgres(_) | Db::Reading { .. } => None,
+        };
         let left = match &self.db {
             Db::Postgres(_) => tokio::time::timeout(LEAVE_MAX, self.audit.leave()).await,
             Db::Sqlite { .. } | Db::Reading { .. } => Ok(self.audit.leave().await),
         };
+        // Closing a file saves its log, also where the last rows could not be written. A server may not answer.
+        if matches!(left, Ok(Ok(()))) || !matches!(self.db, Db::Postgres(_)) {
+            self.db.close().await;
+        }
         left.map_err(|_| Error::Audit {
             why: "the server did not take the last rows in time".to_owned(),
             outage: Some(Outage::Unreachable),
-        })??;
-        self.db.close().await;
-        Ok(())
+        })?
     }
 }
 
@@ -271,13 +287,6 @@ fn server_options(url: &str) -> Result<(String, PgConnectOptions)> {
     let options = PgConnectOptions::from_str(url).map_err(|source| Error::Url { source })?;
     let place = db::place(&options);
     Ok((place, options.application_name("toolhost").disable_statement_logging()))
-}
-
-/// A connection that has read something.
-async fn reading(options: &SqliteConnectOptions) -> std::result::Result<SqliteConnection, sqlx::Error> {
-    let mut connection = options.connect().await?;
-    sqlx::query("SELECT count(*) FROM sqlite_master").execute(&mut connection).await?;
-    Ok(connection)
 }
 
 /// Whether all of a database is in its file.
@@ -301,6 +310,21 @@ fn is_this_version(here: i64, place: &Path) -> Result<()> {
 fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Refuses where hosts run and the log that they write is gone: opening would begin another one. A host that is just ending
+/// may have removed its log a moment before its lock.
+async fn others_have_their_log(folder: &Path, database: &Path) -> Result<()> {
+    for _ in 0..LOG_TRIES {
+        // In this order: a host removes its log at its end only.
+        let Some(path) = file::missing_beside(database) else { return Ok(()) };
+        if !Presence::others_are_there(folder) {
+            return Ok(());
+        }
+        tokio::time::sleep(LOG_PAUSE).await;
+        tracing::debug!(path = %path.display(), "hosts run, and this file of their database is missing");
+    }
+    file::missing_beside(database).map_or(Ok(()), |path| Err(Error::LogGone { path }))
 }
 
 /// Two hosts that open a new folder at once would both turn its database to WAL, which SQLite does not wait for, and both

@@ -26,6 +26,8 @@ const PG_GONE: [&str; 4] = ["57P01", "57P02", "57P03", "53300"];
 pub enum Outage {
     /// The state folder is not where it was.
     Moved,
+    /// A file beside the database, which belongs to it, is not where it was.
+    LogGone,
     /// There was a database, and there is none.
     Missing,
     DiskFull,
@@ -88,6 +90,10 @@ impl Outage {
                 "the state folder of this host was moved or deleted while the host ran; nothing was changed",
                 "a person must move the state folder back, and the host continues; if it is lost: stop the host, restore a \
                  copy or run `toolhost init --new` for an empty database, then start the host again",
+            ),
+            Self::LogGone => (
+                "a file of the database was deleted or replaced while this host ran; nothing was changed",
+                "a person must end every host of this project, which saves what is still open, and start the host again",
             ),
             Self::Missing => (
                 "the database of this project is missing",

@@ -91,6 +91,12 @@ impl Presence {
         Ok(Self { host, lock: Lock::File { folder, name, _lock: lock } })
     }
 
+    /// Whether some host has its lock below the state folder.
+    pub(crate) fn others_are_there(state: &Path) -> bool {
+        let hosts = std::fs::read_dir(state.join("hosts")).into_iter().flatten().flatten();
+        hosts.map(|entry| File::open(entry.path())).any(|file| file.is_ok_and(|file| file.try_lock().is_err()))
+    }
+
     /// No lock: for who only reads.
     pub(crate) fn nowhere(state: Option<&Path>) -> Self {
         let folder = state.map(|state| state.join("hosts"));
@@ -143,8 +149,12 @@ impl Presence {
         self.host.clone()
     }
 
-    /// Lets go of what is kept for this host in the database.
+    /// Gives up what is kept for this host, in the database or as its file.
     pub(crate) async fn leave(&mut self) {
+        self.remove_file();
+        if let Lock::File { folder, .. } = &self.lock {
+            self.lock = Lock::Nowhere { folder: Some(folder.clone()) };
+        }
         if let Lock::Session(session) = &mut self.lock {
             let text = "DELETE FROM host_slot WHERE host = $1";
             let host = self.host.get();
@@ -155,6 +165,13 @@ impl Presence {
                 Ok(Err(error)) => tracing::debug!(%error, "the slots of this host could not be removed"),
                 Err(_) => tracing::debug!("the server does not say whether the slots of this host are removed"),
             }
+        }
+    }
+
+    fn remove_file(&self) {
+        if let Lock::File { folder, name, .. } = &self.lock {
+            // Left behind, it is removed by the next host that looks.
+            let _ = std::fs::remove_file(folder.join(&**name));
         }
     }
 
@@ -294,10 +311,7 @@ fn sweep(folder: &Path) {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        if let Lock::File { folder, name, .. } = &self.lock {
-            // Left behind, it is removed by the next host that looks.
-            let _ = std::fs::remove_file(folder.join(&**name));
-        }
+        self.remove_file();
     }
 }
 

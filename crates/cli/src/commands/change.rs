@@ -11,7 +11,7 @@ use toolhost_store::packages::{ChangeSetLine, Deed, Preview, Shelf};
 use super::call::exit_code;
 use crate::changes::{self, Extent};
 use crate::settings::Settings;
-use crate::wire::Host;
+use crate::wire::{Host, Need};
 use crate::{EXIT_FAILED, Usage, print, terminal, wire};
 
 /// Changes of the workflow package: look at what sessions have staged, apply it, take it back
@@ -81,7 +81,11 @@ enum Command {
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let host = wire::open(settings).await?;
+    let need = match args.command {
+        Command::List { .. } | Command::Show { .. } | Command::Validate { .. } | Command::History => Need::Reading,
+        Command::Apply { .. } | Command::Discard { .. } | Command::Undo { .. } => Need::Writing,
+    };
+    let host = wire::open_for(settings, need).await?;
     wire::need_role(&host.store, &host.project, &host.user, Role::Viewer).await?;
     let shelf = host.store.records().packages().shelf(wire::who(&host.project, &host.user))?;
     let code = match args.command {

@@ -11,6 +11,7 @@ use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reaso
 use toolhost_store::Role;
 
 use crate::settings::Settings;
+use crate::wire::Need;
 use crate::{EXIT_FAILED, EXIT_HELD_BACK, Usage, print, terminal, wire};
 
 /// Paths of one kind that are shown unless all are wanted.
@@ -61,9 +62,11 @@ enum Command {
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let host = wire::open(settings).await?;
-    let role =
-        if matches!(args.command, Command::Plan { .. } | Command::History) { Role::Viewer } else { Role::Editor };
+    let (need, role) = match args.command {
+        Command::Plan { .. } | Command::History => (Need::Reading, Role::Viewer),
+        Command::Run { .. } | Command::Undo { .. } => (Need::Writing, Role::Editor),
+    };
+    let host = wire::open_for(settings, need).await?;
     wire::need_role(&host.store, &host.project, &host.user, role).await?;
     let Some(deployment) = host.deployment() else {
         return Err(Usage::error(
@@ -80,11 +83,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         );
     }
     let recovered = deployment.recover().await;
-    note_mended(&host, &deployment).await?;
+    note_mended(&host, &deployment, need).await?;
     recovered?;
     let done = run_one(&host, &deployment, args.command, settings).await;
     // Another one may have died meanwhile.
-    note_mended(&host, &deployment).await?;
+    note_mended(&host, &deployment, need).await?;
     let code = done?;
     host.store.close().await?;
     Ok(code)
@@ -140,12 +143,13 @@ async fn run_one(
 }
 
 /// What was mended is told, and written down, whoever has looked.
-async fn note_mended(host: &wire::Host, deployment: &Deployment) -> anyhow::Result<()> {
+async fn note_mended(host: &wire::Host, deployment: &Deployment, need: Need) -> anyhow::Result<()> {
     let mended = deployment.take_mended();
     if !mended.is_empty() {
         tell_mended(&mended);
         let who = wire::who(&host.project, &host.user);
-        wire::deed(&host.store, &who, "deploy.mend", json!({ "mended": mended }), async { Ok(()) }).await?;
+        let (arguments, insisted) = (json!({ "mended": mended }), need == Need::Writing);
+        wire::deed_recorded(&host.store, &who, "deploy.mend", arguments, async { Ok(()) }, insisted).await?;
     }
     Ok(())
 }

@@ -44,7 +44,8 @@ enum RoleName {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
+    let need = if matches!(args.command, Command::List) { Need::Reading } else { Need::Writing };
+    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), need).await?;
     let people = store.people();
     match args.command {
         Command::List => {

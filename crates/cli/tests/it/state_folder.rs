@@ -85,3 +85,63 @@ fn a_known_projects_missing_database_is_an_error_until_somebody_wants_a_new_one(
     let list = program.run(&["ticket", "list"]);
     assert!(list.code == Some(0) && !list.stdout.contains("TKT-001"), "{list:?}");
 }
+
+const BESIDE: [&str; 2] = ["toolhost.db-wal", "toolhost.db-shm"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_database_log_was_deleted_refuses_every_call_and_saves_what_was_written() {
+    for deleted in [&BESIDE[..], &BESIDE[..1], &BESIDE[1..]] {
+        let workspace = TempWorkspace::new();
+        let program = program(&workspace);
+        let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
+        let ticket = json!({ "title": "t" });
+        let made = host.call("ticket_create", ticket.clone()).await;
+        assert_eq!(made["isError"], false, "{made}");
+        for file in deleted {
+            std::fs::remove_file(workspace.state().join(file)).unwrap();
+        }
+        let write = json!({ "path": "a.txt", "content": "a" });
+        for (tool, arguments) in [("ticket_create", ticket), ("file_write", write), ("ticket_list", json!({}))] {
+            let refused = host.call(tool, arguments).await;
+            assert_eq!(refused["isError"], true, "{deleted:?} {tool}: {refused}");
+            let text = refused["content"][0]["text"].as_str().unwrap();
+            assert!(text.contains("was deleted or replaced") && text.contains("nothing was changed"), "{tool}: {text}");
+            assert!(text.contains("end every host of this project"), "{tool}: {text}");
+        }
+        assert!(!workspace.has("a.txt"));
+        // Whoever comes meanwhile would begin another log, and find nothing.
+        for arguments in [&["ticket", "create", "other"][..], &["ticket", "list"], &["audit", "verify"]] {
+            let refused = program.run(arguments);
+            assert_eq!(refused.code, Some(1), "{deleted:?} {arguments:?}: {refused:?}");
+            let names = refused.stderr.contains(workspace.state().join(deleted[0]).to_str().unwrap());
+            assert!(names && refused.stderr.contains("End every host"), "{refused:?}");
+        }
+        // What the error asks for. That calls were refused is not in the audit, and the host says so by its exit code.
+        assert!(!host.close().await.success());
+        assert!(program.run(&["ticket", "list"]).stdout.contains("TKT-001"), "{deleted:?}");
+        assert!(program.run(&["ticket", "create", "next"]).stdout.contains("TKT-002"), "{deleted:?}");
+        assert_eq!(program.run(&["audit", "verify"]).code, Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_database_log_was_replaced_leaves_the_other_one_s_changes_alone() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    assert_eq!(program.run(&["ticket", "create", "before"]).code, Some(0));
+    let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
+    let made = host.call("ticket_create", json!({ "title": "lost with its file" })).await;
+    assert_eq!(made["isError"], false, "{made}");
+    // More is deleted than the log, so that the next host knows nothing of this one.
+    for file in BESIDE {
+        std::fs::remove_file(workspace.state().join(file)).unwrap();
+    }
+    toolhost_sandbox::remove_folder(&workspace.state().join("hosts")).unwrap();
+    assert_eq!(program.run(&["ticket", "create", "from the other"]).code, Some(0));
+    let refused = host.call("ticket_create", json!({ "title": "again" })).await;
+    assert_eq!(refused["isError"], true, "{refused}");
+    host.close().await;
+    let list = program.run(&["ticket", "list"]);
+    assert!(list.stdout.contains("before") && list.stdout.contains("from the other"), "{list:?}");
+    assert_eq!(program.run(&["audit", "verify"]).code, Some(0));
+}

@@ -40,13 +40,21 @@ fn mount(arguments: &[&str], folder: &Path) -> Option<Mount> {
 fn is_only_read(program: &Program, workspace: &TempWorkspace, why: &str) {
     let export = workspace.beside("out.jsonl");
     let export = export.to_str().unwrap();
-    let reads: [(&[&str], &str); 6] = [
+    let target = workspace.beside("target");
+    std::fs::create_dir_all(&target).unwrap();
+    let target = target.to_str().unwrap();
+    let reads: [(&[&str], &str); 11] = [
         (&["ticket", "list"], "TKT-001"),
         (&["call", "file.read", r#"{"path":"a.txt"}"#], "content of a"),
         (&["audit", "verify"], "holds"),
         (&["audit", "show"], "ticket.create"),
         (&["session", "list"], ""),
         (&["export", "-o", export], ""),
+        (&["member", "list"], "local"),
+        (&["review", "list"], ""),
+        (&["approvals", "list"], ""),
+        (&["deploy", "plan", "--deploy-to", target], "a.txt"),
+        (&["deploy", "history", "--deploy-to", target], ""),
     ];
     for (arguments, expected) in reads {
         let ran = program.run(arguments);
@@ -89,6 +97,23 @@ fn a_read_only_state_folder_is_read_and_exported() {
     is_only_read(&program, &workspace, "read-only");
     drop(bound);
     assert_eq!(program.run(&["ticket", "create", "again"]).code, Some(0));
+}
+
+#[test]
+fn the_changes_of_a_package_are_read_in_a_read_only_state_folder() {
+    let workspace = TempWorkspace::new();
+    let program = lived_in(&workspace);
+    assert_eq!(program.run(&["package", "new", "p"]).code, Some(0));
+    let state = workspace.state();
+    let Some(_bound) = mount(&["--bind", state.to_str().unwrap()], &state) else { return };
+    let Some(_) = mount(&["-o", "remount,ro,bind"], &state).map(std::mem::forget) else { return };
+    for arguments in [["change", "list"], ["change", "history"], ["member", "list"]] {
+        let ran = program.run(&arguments);
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("not recorded in the audit"), "{arguments:?}: {ran:?}");
+    }
+    let refused = program.run(&["change", "undo", "--yes"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("cannot be used"), "{refused:?}");
 }
 
 #[test]

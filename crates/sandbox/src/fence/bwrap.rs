@@ -62,8 +62,9 @@ pub(crate) struct Plan {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) cwd: PathBuf,
     pub(crate) id_map: Option<Arc<IdMap>>,
-    /// Whether the first process is our supervisor, which must be asked to end, not killed.
-    pub(crate) supervised: bool,
+    pub(crate) ending: Ending,
+    /// Whether the supervisor asks before it kills.
+    pub(crate) ends_in_order: bool,
     /// Handed to the supervisor, who holds it until the last process has ended.
     pub(crate) lock: Option<OwnedFd>,
     /// Where it enters its cgroup, before anything else.
@@ -74,6 +75,17 @@ pub(crate) struct Plan {
     pub(crate) stdin: Option<std::fs::File>,
     /// Removed, with what the command left there, when the plan is dropped.
     pub(crate) _temp: Option<Scratch>,
+}
+
+/// How a command is brought to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Its pid namespace is killed, also when the host dies.
+    Killed,
+    /// A supervisor is asked by SIGTERM, also when the host dies. It must not be killed.
+    Signal,
+    /// A supervisor in a pid namespace is asked by the end of a pipe.
+    Pipe,
 }
 
 /// How commands are fenced on this machine; found by the probe.
@@ -119,7 +131,11 @@ fn full(
         args.add(["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]);
     }
     args.add(["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
-    args.add(["--die-with-parent", "--new-session"]);
+    let ending = if command.ends_in_order { Ending::Pipe } else { Ending::Killed };
+    if ending == Ending::Killed {
+        args.add(["--die-with-parent"]);
+    }
+    args.add(["--new-session"]);
     system_view(&mut args, config, command);
     args.bind("--ro-bind", &config.helper, Path::new(HELPER_INSIDE));
     if let Some(socket) = proxy {
@@ -144,7 +160,9 @@ fn full(
         // `bwrap` has dropped them already.
         drop_capabilities: false,
         enforce: true,
-        supervise: false,
+        supervise: command.ends_in_order,
+        ends_in_order: command.ends_in_order,
+        watches_host: command.ends_in_order,
         holds_lock: false,
         cwd: Some(room.path_of(&command.cwd)),
         readable,
@@ -162,7 +180,8 @@ fn full(
         env,
         cwd: PathBuf::from("/"),
         id_map: method.id_map.clone(),
-        supervised: false,
+        ending,
+        ends_in_order: command.ends_in_order,
         lock: None,
         cgroup: None,
         stdin: None,
@@ -205,6 +224,8 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         drop_capabilities: method.identity == Identity::BareRoot,
         enforce,
         supervise: true,
+        ends_in_order: command.ends_in_order,
+        watches_host: false,
         holds_lock: lock.is_some(),
         cwd: None,
         readable,
@@ -222,7 +243,8 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         env,
         cwd: room.path_of(&command.cwd),
         id_map: method.id_map.clone(),
-        supervised: true,
+        ending: Ending::Signal,
+        ends_in_order: command.ends_in_order,
         lock,
         cgroup: None,
         stdin: None,

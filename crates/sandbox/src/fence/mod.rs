@@ -17,9 +17,9 @@ mod remote;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use bwrap::{Method, Plan, TEMP_PREFIX, plan};
+pub(crate) use bwrap::{Ending, Method, Plan, TEMP_PREFIX, plan};
 pub(crate) use kernel::{LANDLOCK_ABI_SIGNALS, apply, landlock_abi, landlock_thread};
-pub(crate) use policy::{LOCK_FD, Mounted, NetworkMode, Policy, READY_FD};
+pub(crate) use policy::{HOST_FD, LOCK_FD, Mounted, NetworkMode, Policy, READY_FD};
 pub(crate) use probe::probe;
 pub use probe::{MemoryReport, Probe};
 pub(crate) use remote::plan_remote;

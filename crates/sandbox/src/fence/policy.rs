@@ -10,6 +10,10 @@ pub(crate) const READY_FD: i32 = 3;
 /// Where a supervisor finds the lock that it holds while anything of its command runs.
 pub(crate) const LOCK_FD: i32 = 4;
 
+/// Where a supervisor finds a pipe whose other end only the host has: it is closed when the host has died, and when the
+/// command is to end.
+pub(crate) const HOST_FD: i32 = 5;
+
 /// The helper's orders. Nothing in it is secret: the command can read it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +26,10 @@ pub(crate) struct Policy {
     pub(crate) enforce: bool,
     /// Stay alive as the parent and end every descendant: there is no pid namespace to do it.
     pub(crate) supervise: bool,
+    /// The supervisor asks its descendants to end before it kills them.
+    pub(crate) ends_in_order: bool,
+    /// The supervisor was handed [`HOST_FD`]: in a pid namespace it does not see the host's end.
+    pub(crate) watches_host: bool,
     /// The supervisor was handed a lock, which it holds until the last process has ended.
     pub(crate) holds_lock: bool,
     /// Where the command starts, if not where the helper does.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Tier;
-use super::bwrap::{Method, Plan, limits, orders, system_readable};
+use super::bwrap::{Ending, Method, Plan, limits, orders, system_readable};
 use super::identity::Identity;
 use super::policy::{NetworkMode, Policy, ResourceLimits};
 use crate::command::Command;
@@ -40,6 +40,8 @@ pub(crate) fn plan_remote(
         drop_capabilities: matches!(method.identity, Identity::Mapped { .. } | Identity::BareRoot),
         enforce: method.tier != Tier::Off,
         supervise: true,
+        ends_in_order: command.ends_in_order,
+        watches_host: false,
         holds_lock: false,
         cwd: Some(stage.repository()),
         readable,
@@ -56,7 +58,8 @@ pub(crate) fn plan_remote(
         env: stage.environment(&config.path, remote),
         cwd: PathBuf::from("/"),
         id_map: None,
-        supervised: true,
+        ending: Ending::Signal,
+        ends_in_order: command.ends_in_order,
         lock: None,
         cgroup: None,
         stdin: None,

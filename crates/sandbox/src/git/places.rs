@@ -147,7 +147,14 @@ pub(crate) fn forget(folders: impl IntoIterator<Item = String>) -> Command {
         (cd -- "$(dirname -- "$folder")" && git update-index --force-remove -- "$(basename -- "$folder")") || exit
     done"#;
     let argv = ["bash", "-c", SCRIPT, "git"].map(str::to_owned).into_iter().chain(folders);
-    Command { argv: argv.collect(), is_git: true, finds_git: false, also_reads: Vec::new(), ..find(&[], &[]) }
+    Command {
+        argv: argv.collect(),
+        is_git: true,
+        ends_in_order: true,
+        finds_git: false,
+        also_reads: Vec::new(),
+        ..find(&[], &[])
+    }
 }
 
 /// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, and `whole` for the rest.

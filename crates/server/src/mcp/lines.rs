@@ -45,7 +45,7 @@ pub(crate) struct Lines<R, W> {
     line: Vec<u8>,
     /// Bytes of the line that were too many to keep.
     dropped: usize,
-    writer: Arc<Mutex<Option<W>>>,
+    output: Arc<Output<W>>,
     slots: Slots,
     held: Held,
     refusals: Arc<Semaphore>,
@@ -53,6 +53,14 @@ pub(crate) struct Lines<R, W> {
     ended: Option<Instant>,
     /// Cancelled a moment after the client has closed its side.
     left: CancellationToken,
+}
+
+/// Where answers are written.
+struct Output<W> {
+    writer: Mutex<Option<W>>,
+    /// Cancelled when the connection is closed. A client that does not read may leave a write waiting forever, and closing
+    /// must not wait for it.
+    closed: CancellationToken,
 }
 
 impl<R, W> Lines<R, W>
@@ -65,7 +73,7 @@ where
             reader: BufReader::with_capacity(64 * 1024, reader),
             line: Vec::new(),
             dropped: 0,
-            writer: Arc::new(Mutex::new(Some(writer))),
+            output: Arc::new(Output { writer: Mutex::new(Some(writer)), closed: CancellationToken::new() }),
             slots,
             held: Held::default(),
             refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
@@ -216,10 +224,10 @@ where
     fn refuse(&self, answer: Value) {
         // There is one: it was looked before the line was read.
         let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
-        let (writer, slots) = (Arc::clone(&self.writer), self.slots.clone());
+        let (output, slots) = (Arc::clone(&self.output), self.slots.clone());
         tokio::spawn(async move {
             if let Ok(mut bytes) = serde_json::to_vec(&answer)
-                && let Err(error) = write_line(&writer, &mut bytes).await
+                && let Err(error) = output.write_line(&mut bytes).await
             {
                 tracing::warn!(%error, "a refusal could not be written");
             }
@@ -240,7 +248,7 @@ where
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let writer = Arc::clone(&self.writer);
+        let output = Arc::clone(&self.output);
         let slots = self.slots.clone();
         let id = answered(&message);
         let (is_answer, slot) = (id.is_some(), id.and_then(|id| slots.ended(id)));
@@ -254,7 +262,7 @@ where
             if let Some(slot) = &slot {
                 slot.ran();
             }
-            let written = write_line(&writer, &mut bytes).await;
+            let written = output.write_line(&mut bytes).await;
             // Not before: what is not written costs memory.
             drop((room, slot));
             written
@@ -291,7 +299,8 @@ where
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        drop(self.writer.lock().await.take());
+        self.output.closed.cancel();
+        drop(self.output.writer.lock().await.take());
         Ok(())
     }
 }
@@ -337,13 +346,21 @@ impl std::io::Write for Encoded {
     }
 }
 
-async fn write_line<W: AsyncWrite + Unpin>(writer: &Mutex<Option<W>>, bytes: &mut Vec<u8>) -> std::io::Result<()> {
-    bytes.push(b'\n');
-    let mut writer = writer.lock().await;
-    let closed = || std::io::Error::new(std::io::ErrorKind::NotConnected, "the connection is closed");
-    let writer = writer.as_mut().ok_or_else(closed)?;
-    writer.write_all(bytes).await?;
-    writer.flush().await
+impl<W: AsyncWrite + Unpin> Output<W> {
+    async fn write_line(&self, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+        bytes.push(b'\n');
+        let closed = || std::io::Error::new(std::io::ErrorKind::NotConnected, "the connection is closed");
+        let writing = async {
+            let mut writer = self.writer.lock().await;
+            let writer = writer.as_mut().ok_or_else(closed)?;
+            writer.write_all(bytes).await?;
+            writer.flush().await
+        };
+        tokio::select! {
+            written = writing => written,
+            () = self.closed.cancelled() => Err(closed()),
+        }
+    }
 }
 
 fn class_of(request: &ClientRequest) -> Class {

@@ -31,7 +31,13 @@ pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), Stdi
     let service = McpService::new(door)?;
     let (closing, gate) = (service.closing.clone(), service.gate());
     let (reader, writer) = rmcp::transport::stdio_pipes();
-    let running = match service.serve(Lines::new(reader, writer, slots.clone(), closing.clone())).await {
+    let lines = Lines::new(reader, writer, slots.clone(), closing.clone());
+    let opened = tokio::select! {
+        opened = service.serve(lines) => opened,
+        // A client that has not opened a session has no call under way.
+        () = stop.cancelled() => return Ok(()),
+    };
+    let running = match opened {
         Ok(running) => running,
         // A client that connects and leaves has done nothing wrong.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

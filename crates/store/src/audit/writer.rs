@@ -496,6 +496,7 @@ fn is_gone(error: &Error) -> bool {
         error,
         Error::Unreachable { .. }
             | Error::Moved { .. }
+            | Error::LogGone { .. }
             | Error::TakenOver
             | Error::NotPresent
             | Error::Audit { .. }

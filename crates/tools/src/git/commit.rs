@@ -94,6 +94,7 @@ trap 'rm -rf "$work"' EXIT
 const COMMIT: &str = r#"
 git commit --quiet --no-verify --cleanup=whitespace --file=- || exit 72
 cp "$work/index" "$lock" && mv -f "$lock" "$index" || exit 72
+mine=
 unset GIT_INDEX_FILE
 git rev-parse HEAD
 git symbolic-ref --quiet --short HEAD || echo
@@ -101,11 +102,22 @@ git log -1 --format=%s
 git diff-tree --root --no-commit-id --name-only -r -z HEAD
 "#;
 
-/// While a commit is made, no other git process changes the index.
+/// While a commit is made, no other git process changes the index. The lock is removed however this ends, if it is its own:
+/// SIGTERM is put off until that is known, and while it is removed.
 const LOCK: &str = r#"
 lock=$(git rev-parse --git-path index).lock || exit
-(set -C; : >"$lock") 2>/dev/null || { echo "another git process is at work here: $lock exists" >&2; exit 72; }
-trap 'rm -rf "$work" "$lock"' EXIT
+mine= ended=
+trap 'trap "" TERM; rm -rf "$work" ${mine:+"$lock"}' EXIT
+trap 'ended=1' TERM
+set -C
+{ : >"$lock"; } 2>/dev/null && mine=1
+set +C
+trap - TERM
+[ -z "$ended" ] || exit 143
+[ -n "$mine" ] || {
+    echo "another git process is at work here, or was killed: $lock exists; if no git runs, a person removes that file" >&2
+    exit 72
+}
 "#;
 
 /// New objects go to a store of the command's own, behind which the repository's is read.

@@ -178,6 +178,7 @@ async fn run_keeping(
     let mut command = self::script(ctx, script, arguments, extra);
     command.capture_bytes = capture_bytes;
     command.stdin = stdin.as_bytes().to_vec();
+    command.ends_in_order = mode != Mode::Read;
     let result = match mode {
         Mode::Read => ctx.workspace.run_reading(command, ctx.watch()).await?,
         Mode::Look => ctx.workspace.run_looking(command, ctx.watch()).await?,

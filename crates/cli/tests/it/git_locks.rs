@@ -1,0 +1,89 @@
+//! A git of the host's that is ended leaves no lock file behind: not for the next call, and not for the person's own git.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, TempWorkspace, until};
+
+use crate::room::program;
+
+/// Bytes that git takes a long time to read, and that take no room.
+const LARGE: u64 = 8 << 30;
+const TIERS: [&str; 2] = ["full", "landlock"];
+
+/// How a call is ended while git is at work.
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    /// `kill -9` of the host.
+    Killed,
+    /// The host is asked to end.
+    Asked,
+    Cancelled,
+}
+
+/// A repository in which git is busy with one file for long.
+fn busy() -> TempWorkspace {
+    let workspace = TempWorkspace::repository(&[("a.txt", "1\n"), ("large.bin", "1\n")]);
+    let large = std::fs::File::options().write(true).open(workspace.path("large.bin")).unwrap();
+    large.set_len(LARGE).unwrap();
+    workspace
+}
+
+/// The lock files of the repository.
+fn locks(workspace: &TempWorkspace) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![workspace.path(".git")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            } else if name.ends_with(".lock") {
+                found.push(name);
+            }
+        }
+    }
+    found
+}
+
+async fn end_while_git_is_at_work(tier: &str, tool: &str, arguments: Value, lock: &str, ended: Ended) {
+    let workspace = busy();
+    let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
+    let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+    let id = host.begin_call(tool, arguments).await;
+    let has_lock = || locks(&workspace).iter().any(|name| name.starts_with(lock));
+    until(&format!("{tool} in {tier} has a lock"), has_lock).await;
+    match ended {
+        Ended::Killed => host.kill().await,
+        Ended::Asked => host.close_stdin(),
+        Ended::Cancelled => host.notify("notifications/cancelled", json!({ "requestId": id })).await,
+    }
+    until(&format!("{tool} in {tier}, {ended:?}: no lock is left"), || locks(&workspace).is_empty()).await;
+    workspace.write("a.txt", "2\n");
+    let mine = ["-c", "user.name=p", "-c", "user.email=p@example.org", "commit", "-q", "-m", "mine", "a.txt"];
+    assert!(workspace.git_succeeds(&mine), "the person's git works");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_ended_leaves_no_lock() {
+    for tier in TIERS {
+        for ended in [Ended::Killed, Ended::Asked, Ended::Cancelled] {
+            end_while_git_is_at_work(tier, "git_commit", json!({ "message": "c" }), "index.lock", ended).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lock_of_a_person_s_git_stays() {
+    for tier in TIERS {
+        let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+        let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
+        let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+        workspace.write("a.txt", "2\n");
+        workspace.write(".git/index.lock", "a person's");
+        let refused = host.call("git_commit", json!({ "message": "c" })).await;
+        assert_eq!(refused["isError"], true, "{refused}");
+        let text = refused["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("index.lock exists") && text.contains("or was killed"), "{text}");
+        assert!(host.close().await.success());
+        assert_eq!(workspace.read(".git/index.lock"), "a person's");
+    }
+}
