@@ -22,7 +22,7 @@ pub(crate) const HOLD_NAMESPACE: &str = "--hold-user-namespace";
 /// How long descendants may take that are asked to end.
 pub(crate) const ORDER_GRACE: Duration = Duration::from_secs(5);
 /// How often it is looked whether they have.
-const ORDER_LOOK: Duration = Duration::from_millis(5);
+const ORDER_LOOK: Duration = Duration::from_millis(20);
 /// As `env` and shells: the command was not found, or could not be run.
 const EXIT_NOT_FOUND: u8 = 127;
 const EXIT_NOT_RUN: u8 = 126;
@@ -260,17 +260,15 @@ fn watch_host() -> std::io::Result<()> {
     std::thread::Builder::new().spawn(watch).map(drop)
 }
 
-/// Asks every descendant once to end, also those that are started meanwhile, and waits a while until all have.
+/// Asks every descendant to end, and waits a while until all have. Again and again: a shell between its fork and its exec
+/// forgets a signal, and others are started meanwhile.
 fn ask_descendants() {
     use rustix::process::{Signal, WaitOptions, kill_process, wait};
     let until = Instant::now() + ORDER_GRACE;
-    let mut asked = std::collections::BTreeSet::new();
     while Instant::now() < until {
-        for pid in descendants().into_iter().filter(|pid| asked.insert(*pid)) {
-            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-                // It may have ended by itself meanwhile.
-                let _ = kill_process(pid, Signal::TERM);
-            }
+        for pid in descendants().into_iter().filter_map(rustix::process::Pid::from_raw) {
+            // It may have ended by itself meanwhile.
+            let _ = kill_process(pid, Signal::TERM);
         }
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         if matches!(wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
