@@ -93,6 +93,7 @@ mod tests {
         super::check(Some(&toolhost_sandbox::analyze(command)), has_stdin)
     }
 
+    /// Rules: 002.14.
     #[test]
     fn what_waits_for_a_person_is_refused() {
         for no in [

@@ -40,7 +40,7 @@ async fn a_call_passes_the_gate_and_comes_back_as_its_outcome() {
     assert_eq!(read["data"]["text"], "hello");
 }
 
-/// Rules: 002.7, 002.54.
+/// Rules: 002.7, 002.54, 004.30.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_of_tool_results_answers_in_bonsai_s_form() {
     let house = house().0.build().await;

@@ -121,6 +121,7 @@ fn an_explicit_budget_goes_before_the_shares_of_the_window() {
     assert_eq!(Budget::resolve(Some(900), None, 1_000), Budget::explicit(900, 100), "more than its share, if said");
 }
 
+/// Rules: 001.35.
 #[test]
 fn what_is_kept_for_the_reply_is_taken_from_the_context() {
     assert_eq!(Budget::resolve(None, Some(400), 1_000), Budget::explicit(600, 400));

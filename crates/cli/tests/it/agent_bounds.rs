@@ -55,6 +55,7 @@ fn with_package(workspace: &TempWorkspace, server: &ModelServer) -> Program {
     program
 }
 
+/// Rules: 001.33.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_on_a_package_is_offered_the_tools_for_packages_whatever_its_profile() {
     // Of the profile, and whether the program says that another one stands in.

@@ -114,6 +114,7 @@ fn lasting(meta: &Value) -> Value {
     meta
 }
 
+/// Rules: 000.26.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_meta_of_a_call_is_whole_and_the_same_in_the_loop_as_at_other_doors() {
     for engine in engines() {

@@ -44,6 +44,7 @@ async fn opened(program: &Program, arguments: &[&str]) -> (String, Vec<String>) 
     (answer["result"]["instructions"].as_str().unwrap().to_owned(), names)
 }
 
+/// Rules: 004.13.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_told_its_ticket_its_branch_and_its_remote() {
     let server = ModelServer::start(ModelFormat::Anthropic, vec![Turn::text("Done.")]).await;
@@ -63,6 +64,7 @@ async fn an_agent_is_told_its_ticket_its_branch_and_its_remote() {
     }
 }
 
+/// Rules: 004.14.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_persona_s_role_is_its_profile_or_a_narrower_one() {
     let (_workspace, program) = scene("script:none");
@@ -90,6 +92,7 @@ async fn a_persona_s_role_is_its_profile_or_a_narrower_one() {
     }
 }
 
+/// Rules: 004.14.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_persona_s_manner_and_name_are_those_of_its_session() {
     let turns = vec![

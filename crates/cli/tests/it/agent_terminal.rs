@@ -65,6 +65,7 @@ fn holds_no_object(shown: &str) {
     }
 }
 
+/// Rules: 001.61.
 #[test]
 fn the_summary_comes_first_then_the_changes_as_a_diff() {
     let workspace = TempWorkspace::new();

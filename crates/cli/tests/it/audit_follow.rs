@@ -41,6 +41,7 @@ fn row(event: &str, tool: &str, ok: Value) -> (String, String, Value, bool) {
     (event.to_owned(), tool.to_owned(), ok, event == "finished")
 }
 
+/// Rules: 002.80.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_followed_while_calls_run() {
     let workspace = TempWorkspace::new();
@@ -71,6 +72,7 @@ async fn rows_are_followed_while_calls_run() {
     assert!(shown.contains("bash") && shown.contains("ok ") && shown.contains(" ms"), "{shown}");
 }
 
+/// Rules: 002.80.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_of_the_door_has_each_call_as_it_begins_and_ends() {
     let workspace = TempWorkspace::new();

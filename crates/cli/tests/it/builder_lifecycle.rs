@@ -48,6 +48,7 @@ fn findings(outcome: &Outcome) -> (Value, Vec<(String, String)>) {
     (details["stages"].clone(), details["findings"].as_array().unwrap().iter().map(told).collect())
 }
 
+/// Rules: 001.65.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_is_staged_then_validated_then_applied() {
     for engine in engines() {
@@ -66,6 +67,7 @@ async fn a_set_is_staged_then_validated_then_applied() {
     }
 }
 
+/// Rules: 001.65.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_that_nobody_validated_is_validated_by_its_apply() {
     for engine in engines() {

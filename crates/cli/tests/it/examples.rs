@@ -13,7 +13,7 @@ fn allows_calls(shown: &Shown) -> Presented {
     if shown.kind == AskKind::Approval { said(Answer::Allow) } else { Presented::Gone }
 }
 
-/// Rules: 002.15, 002.16, 002.17, 002.18, 002.19, 002.21, 002.22, 002.30.
+/// Rules: 002.15, 002.16, 002.17, 002.18, 002.19, 002.21, 002.22, 002.30, 004.30.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_example_comes_to_what_it_says() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
@@ -68,6 +68,7 @@ fn to_json(value: impl serde::Serialize) -> Value {
     serde_json::to_value(value).unwrap()
 }
 
+/// Rules: 004.30.
 #[test]
 fn a_call_prints_bonsai_s_form_when_asked() {
     let workspace = TempWorkspace::new();

@@ -81,6 +81,7 @@ async fn http(name: &str) -> (HttpGit, String) {
     (server, url)
 }
 
+/// Rules: 004.22.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_over_http_proves_who_the_operator_is_and_shows_what_goes() {
     for fence in FENCES {
@@ -114,6 +115,7 @@ async fn a_push_over_http_proves_who_the_operator_is_and_shows_what_goes() {
     }
 }
 
+/// Rules: 004.22.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_is_pushed_fetched_and_pulled_over_ssh() {
     for fence in FENCES {
@@ -207,6 +209,7 @@ async fn branches_that_have_gone_apart_are_found_before_a_person_is_asked() {
     assert_eq!(seen.lock().unwrap().len(), asked, "nobody is asked about what cannot work");
 }
 
+/// Rules: 004.22.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_the_repository_says_has_a_part_in_a_push() {
     for fence in FENCES {

@@ -202,6 +202,7 @@ async fn what_an_agent_writes_into_the_project_s_policy_changes_nothing_while_it
     assert!(!workspace.has("locked.txt"));
 }
 
+/// Rules: 002.29.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_agent_at_work_can_ask_a_person_and_is_told_the_answer() {
     for profile in ["developer", "reviewer", "builder", "planner"] {

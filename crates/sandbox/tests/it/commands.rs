@@ -68,6 +68,7 @@ async fn a_deadline_ends_the_whole_tree_even_daemons() {
     }
 }
 
+/// Rules: 002.14.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_waits_for_a_terminal_is_ended_long_before_the_deadline() {
     for (_, room) in rooms().await {

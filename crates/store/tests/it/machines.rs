@@ -134,7 +134,7 @@ async fn check(desk: &Desk, machine: &Machine, from: &str, to: &str) {
     assert_eq!(desk.history(before.id, None, 1000).await.unwrap(), history, "{case} leaves no trace");
 }
 
-/// Rules: 002.61, 004.8.
+/// Rules: 002.61, 004.8, 002.23, 002.24.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_step_is_allowed_or_refused_as_the_machine_says() {
     for place in engines() {
@@ -238,6 +238,7 @@ async fn a_completed_feature_is_reopened_only_with_a_reason() {
     }
 }
 
+/// Rules: 002.24.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_feature_waits_for_those_it_depends_on() {
     for place in engines() {

@@ -106,6 +106,7 @@ async fn a_file_of_endless_nesting_does_not_end_the_host() {
     }
 }
 
+/// Rules: 002.10.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_cut_only_where_it_is_longer_than_asked_for() {
     let code: String = (0..300).map(|n| format!("fn f{n}() {{\n    work({n});\n}}\n")).collect();
