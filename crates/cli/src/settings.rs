@@ -294,6 +294,12 @@ struct File {
     profiles: toml::Table,
 }
 
+/// Whether a configuration file could be read, as far as its text tells.
+pub(crate) fn check_file(table: toml::Table) -> anyhow::Result<()> {
+    let _: File = table.try_into()?;
+    Ok(())
+}
+
 /// What was said, resolved.
 pub(crate) struct Resolved {
     /// Canonical.

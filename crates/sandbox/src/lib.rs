@@ -26,6 +26,7 @@ mod path;
 mod proxy;
 mod remote;
 mod remover;
+mod running;
 mod shell;
 mod spawner;
 mod terminal;

@@ -37,20 +37,13 @@ enum Command {
     },
 }
 
+/// What of a file is policy. The rest of it is a configuration's.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
     profiles: toml::Table,
     #[serde(default)]
     tests: Vec<Test>,
-    /// A whole configuration file may be tried; these parts of it are not policy.
-    #[serde(default, rename = "sandbox")]
-    _sandbox: Option<toml::Value>,
-    #[serde(default, rename = "toolchains")]
-    _toolchains: Option<toml::Value>,
-    #[serde(default, rename = "env")]
-    _env: Option<toml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +75,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 
 fn test(file: &std::path::Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let parsed: File = toml::from_str(&text).with_context(|| format!("{} is not valid", file.display()))?;
+    let invalid = || format!("{} is not valid", file.display());
+    let parsed: File = toml::from_str(&text).with_context(invalid)?;
+    let mut rest: toml::Table = toml::from_str(&text).with_context(invalid)?;
+    rest.remove("tests");
+    crate::settings::check_file(rest).with_context(invalid)?;
     let registry = wire::registry(&toolhost_store::Records::nowhere())?;
     let mut tables = toml::Table::new();
     tables.insert("profiles".to_owned(), toml::Value::Table(parsed.profiles.clone()));

@@ -4,7 +4,7 @@
 //! `TOOLHOST_CRASH_ROUNDS` asks for more rounds, `TOOLHOST_SEED` for others.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -132,15 +132,17 @@ async fn came_to_its_end(scene: &Scene, seed: &mut Seed, story: &str) {
     check(scene, story);
 }
 
-/// Runs the session, takes as many of its events as are asked for, and kills it. Says how many came.
-fn killed_after(scene: &Scene, events: usize) -> usize {
+/// Runs the session, takes as many of its events as are asked for, and kills it. Says how many came, and what it said beside.
+fn killed_after(scene: &Scene, events: usize) -> (usize, String) {
     let model = scene.model();
     let mut command = scene.program.command(&["run", "count", "--profile", "all", "--json", "--model", &model]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let came = BufReader::new(child.stdout.take().unwrap()).lines().take(events).map_while(Result::ok).count();
     child.kill().unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     child.wait().unwrap();
-    came
+    (came, said)
 }
 
 /// As many of its events as there are rounds, spread evenly; with more rounds than events, each of them.
@@ -153,8 +155,8 @@ fn a_session_killed_at_each_of_its_events_comes_to_the_same_end() {
 
 fn killed_at_each_event(engine: &Engine) {
     let whole = Scene::new(engine);
-    let events = killed_after(&whole, usize::MAX);
-    assert!(events > 4 * STEPS, "a turn is asked, said, called and answered: {events}");
+    let (events, said) = killed_after(&whole, usize::MAX);
+    assert!(events > 4 * STEPS, "a turn is asked, said, called and answered: {events}: {said}");
     check(&whole, "not killed");
     let seed = Seed::of_this_run();
     let stride = (events / rounds()).max(1);
@@ -162,7 +164,8 @@ fn killed_at_each_event(engine: &Engine) {
     for at in (first..events).step_by(stride) {
         let story = format!("{engine}, TOOLHOST_SEED={}, killed after {at} events", seed.value());
         let scene = Scene::new(engine);
-        assert_eq!(killed_after(&scene, at), at, "{story}");
+        let (came, said) = killed_after(&scene, at);
+        assert_eq!(came, at, "{story}: {said}");
         match scene.session() {
             None => assert_eq!(at, 0, "{story}"),
             Some(row) if row["state"] == "done" => check(&scene, &story),

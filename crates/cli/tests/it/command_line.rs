@@ -132,6 +132,12 @@ fn a_policy_file_is_tested_by_its_own_words() {
     workspace.write_beside("policy.toml", &policy("deny").replace("'curl x']", "'ls']"));
     assert!(program.run(&["policy", "test", &file]).stderr.contains("does not match its own example"));
     assert_eq!(program.run(&["policy", "test", "/nonexistent"]).code, Some(1));
+    let rest = "sandbox = 'auto'\nmodel = 'script:x'\n[approvals]\nhold_seconds = 1\n[commands]\nmemory = '1G'\n";
+    workspace.write_beside("policy.toml", &format!("{rest}{}", policy("deny")));
+    assert_eq!(program.run(&["policy", "test", &file]).code, Some(0), "a whole configuration");
+    workspace.write_beside("policy.toml", &format!("sandbux = 'auto'\n{}", policy("deny")));
+    let wrong = program.run(&["policy", "test", &file]);
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("sandbux"), "{wrong:?}");
 }
 
 #[test]

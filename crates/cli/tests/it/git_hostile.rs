@@ -267,7 +267,9 @@ async fn a_repository_elsewhere_is_not_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bare_repository_hidden_in_a_folder_is_not_used() {
-    let workspace = TempWorkspace::new();
+    // A workspace that is one is not opened; this one becomes one later.
+    let house = house(TempWorkspace::new()).build().await;
+    let workspace = &house.workspace;
     workspace.write("HEAD", "ref: refs/heads/main\n");
     for folder in ["objects", "refs/heads"] {
         workspace.make_folder(folder);
@@ -279,7 +281,6 @@ async fn a_bare_repository_hidden_in_a_folder_is_not_used() {
         "config",
         format!("[core]\n\tbare = false\n\tworktree = {}\n\tfsmonitor = {evil}\n", workspace.root().display()),
     );
-    let house = house(workspace).build().await;
     for tool in ["git.status", "git.log", "git.diff"] {
         assert!(!house.call(tool, json!({})).await.ok, "{tool}");
     }

@@ -151,7 +151,7 @@ async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), St
     let root = room.root.to_string_lossy();
     let command = Command::new(["sh", "-c", "cd -- \"$1\" && ls >/dev/null", "sh", &root], TRIAL_TIMEOUT);
     let fence = Fence { workspace: Access::Read, network: Vec::new() };
-    match crate::local::run_in(spawner, room, method, command, &fence, Watch::unattended(), &Held::default()).await {
+    match crate::running::run_in(spawner, room, method, command, &fence, Watch::unattended(), &Held::default()).await {
         Ok(result) if result.exit_code == 0 => Ok(()),
         Ok(result) => Err(format!("the trial ended with {}: {}", result.exit_code, result.stderr.text.trim())),
         Err(Error::FenceBuild { detail }) => Err(detail),

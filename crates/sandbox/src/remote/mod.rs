@@ -102,7 +102,7 @@ impl RemoteUrl {
 
     fn read(text: &str) -> Result<Self, String> {
         let bad = || "an address is https://host/path, ssh://user@host/path or user@host:path".to_owned();
-        let plain = |c: char| c.is_ascii_graphic() && !"\\\"'`$;|&<>(){}*?[]!#^".contains(c);
+        let plain = |c: char| c.is_ascii_graphic() && !"\\\"'`$;|&<>(){}*?!#^".contains(c);
         if text.len() > URL_BYTES_MAX || !text.chars().all(plain) {
             return Err(bad());
         }
@@ -140,9 +140,11 @@ impl RemoteUrl {
         let fine = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
         // What begins with a dash would be an option to ssh.
         let named = !host.is_empty() && host.chars().all(fine) && !host.starts_with('-');
-        let user_fine = user.as_deref().is_none_or(|user| !user.is_empty() && !user.starts_with('-'));
+        // Brackets are an address of IP's version 6, and nothing else.
+        let plain = |text: &str| !text.is_empty() && !text.starts_with('-') && !text.contains(['[', ']']);
+        let user_fine = user.as_deref().is_none_or(plain);
         let path = path.trim_start_matches('/');
-        let path_fine = !path.is_empty() && !path.starts_with('-') && !path.split('/').any(|part| part == "..");
+        let path_fine = plain(path) && !path.split('/').any(|part| part == "..");
         (named && user_fine && path_fine).then(|| Self {
             text: text.to_owned(),
             scheme,
@@ -267,6 +269,8 @@ mod tests {
             "https://ho st/x",
             "https://host/x\nurl=y",
             "git@host:$(evil)",
+            "https://host/[x]",
+            "[git]@host:x",
         ] {
             assert!(RemoteUrl::parse(bad).is_err(), "{bad}");
         }

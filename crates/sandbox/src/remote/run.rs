@@ -6,7 +6,8 @@ use super::{Remote, RemoteCommand, RemoteResult, Stage};
 use crate::command::{Command, Watch};
 use crate::error::{Error, Result};
 use crate::fence::{self, Method};
-use crate::local::{Room, run_plan};
+use crate::local::Room;
+use crate::running::run_plan;
 use crate::spawner::Spawner;
 
 pub(crate) async fn run(

@@ -74,7 +74,7 @@ impl Tool for Describe {
                     ("/name", "\"file.read\""),
                     ("/effect", "\"reads\""),
                     ("/examples/0/fails", "null"),
-                    ("/examples/2/fails", "\"security\""),
+                    ("/examples/3/fails", "\"security\""),
                 ]),
             },
             Example {

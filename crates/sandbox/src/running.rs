@@ -1,0 +1,317 @@
+//! Running one command: from its plan to its end, and whatever brings that about.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+use crate::cgroup::CommandCgroup;
+use crate::command::{Command, CommandResult, Progress, Signal, Watch};
+use crate::error::{Error, Result};
+use crate::executor::Fence;
+use crate::fence::{self, Ending, Method, Plan, Tier};
+use crate::git::Held;
+use crate::helper;
+use crate::local::{Limits, Room};
+use crate::memory::{self, WATCH_EVERY};
+use crate::output::{Capture, Captured};
+use crate::proxy::Proxy;
+use crate::spawner::{Spawner, Started};
+use crate::terminal::Waiters;
+
+/// How long after a command's end its streams are still read: a daemon may hold them open forever.
+const STREAM_GRACE: Duration = Duration::from_millis(200);
+/// How long a supervisor may take to end the tree before it is killed itself.
+const END_GRACE: Duration = Duration::from_secs(2);
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
+/// Runs one command by one method.
+pub(crate) async fn run_in(
+    spawner: &Spawner,
+    room: &Room,
+    method: &Method,
+    command: Command,
+    fence: &Fence,
+    watch: Watch,
+    held: &Held,
+) -> Result<CommandResult> {
+    let proxy = match (fence.network.as_slice(), method.tier) {
+        ([], _) | (_, Tier::Off) => None,
+        (rules, _) => Some(
+            Proxy::start(&room.config.temp, rules.to_vec())
+                .map_err(|source| Error::Io { path: "the network proxy".to_owned(), source })?,
+        ),
+    };
+    let mut plan = fence::plan(method, room, &command, fence, proxy.as_ref().map(Proxy::socket), held)?;
+    plan.stdin = command
+        .stdin_file
+        .as_ref()
+        .map(|file| file.try_clone())
+        .transpose()
+        .map_err(|error| spawn_failure(&command, &error))?;
+    run_plan(spawner, room, method, command, plan, watch).await
+}
+
+/// Starts what was planned and waits for its end.
+pub(crate) async fn run_plan(
+    spawner: &Spawner,
+    room: &Room,
+    method: &Method,
+    command: Command,
+    mut plan: Plan,
+    watch: Watch,
+) -> Result<CommandResult> {
+    let cgroup = method.cgroups.as_ref().map(|cgroups| cgroups.command(&room.config.limits));
+    let cgroup = cgroup.transpose().map_err(|error| no_cgroup(&error))?;
+    plan.cgroup = cgroup.as_ref().map(CommandCgroup::door).transpose().map_err(|error| no_cgroup(&error))?;
+    let plan = Arc::new(plan);
+    let began = Instant::now();
+    let started = spawner.spawn(Arc::clone(&plan)).await.map_err(|e| spawn_failure(&command, &e))?;
+    let mut run = Run::new(started, plan, command.capture_bytes);
+    let mut outcome = run.attend(&command, &watch, &room.config.limits, began).await;
+    if let Some(cgroup) = cgroup
+        && end_cgroup(cgroup).await
+        && matches!(outcome, End::Itself)
+    {
+        outcome = End::TooMuchMemory;
+    }
+    let (mut stdout, mut stderr) = run.streams().await;
+    let fence_stood = run.fence_stood();
+    if let End::Cancelled = outcome {
+        return Err(Error::Cancelled);
+    }
+    let status = run.status;
+    if !fence_stood && matches!(outcome, End::Itself) {
+        return Err(Error::FenceBuild { detail: stderr.text.trim().to_owned() });
+    }
+    for stream in [&mut stdout, &mut stderr].into_iter().filter(|_| !command.finds_git) {
+        room.hide_paths(&mut stream.text);
+    }
+    let exit_code = status.unwrap_or(128 + libc::SIGKILL);
+    let signal = (exit_code > 128 && exit_code < 128 + 65).then(|| Signal(exit_code - 128));
+    Ok(CommandResult {
+        exit_code,
+        signal,
+        stdout,
+        stderr,
+        timed_out: matches!(outcome, End::TimedOut),
+        output_limit_reached: matches!(outcome, End::TooMuchOutput),
+        waited_for_terminal: std::mem::take(&mut lock(&run.waiters).ended),
+        memory_limit_reached: matches!(outcome, End::TooMuchMemory).then_some(room.config.limits.memory_bytes),
+        duration: began.elapsed(),
+        tier: method.tier,
+        restored: Vec::new(),
+        refs_changed: Vec::new(),
+    })
+}
+
+fn no_cgroup(error: &std::io::Error) -> Error {
+    Error::FenceBuild { detail: format!("no cgroup for the command: {error}") }
+}
+
+/// Ends what is left of a command; answers whether the kernel has killed it for its memory.
+async fn end_cgroup(cgroup: CommandCgroup) -> bool {
+    let ending = tokio::task::spawn_blocking(move || {
+        cgroup.end();
+        cgroup.ran_out_of_memory()
+    });
+    ending.await.unwrap_or(false)
+}
+
+fn spawn_failure(command: &Command, error: &std::io::Error) -> Error {
+    if error.raw_os_error() == Some(libc::E2BIG) {
+        let bytes = command.argv.iter().map(String::len).sum::<usize>() as u64;
+        // Linux: one argument may have 32 pages.
+        return Error::Limit { what: "the command's length in bytes".to_owned(), actual: bytes, limit: 128 * 1024 - 1 };
+    }
+    Error::FenceBuild { detail: error.to_string() }
+}
+
+/// Why a command ended.
+enum End {
+    Itself,
+    TimedOut,
+    Cancelled,
+    TooMuchOutput,
+    TooMuchMemory,
+}
+
+/// A running command: its streams are drained, and dropping it ends its tree.
+struct Run {
+    started: Started,
+    plan: Arc<Plan>,
+    stdout: Stream,
+    stderr: Stream,
+    /// The pipes of both, by their inodes.
+    outputs: Vec<u64>,
+    /// Processes that wait for a terminal.
+    waiters: Arc<std::sync::Mutex<Waiters>>,
+    status: Option<i32>,
+}
+
+impl Run {
+    fn new(mut started: Started, plan: Arc<Plan>, end_bytes: usize) -> Self {
+        let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
+        let streams = stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd));
+        let outputs = streams.filter_map(|stream| Some(rustix::fs::fstat(stream).ok()?.st_ino)).collect();
+        let (stdout, stderr) = (Stream::drain(stdout, end_bytes), Stream::drain(stderr, end_bytes));
+        Self { started, plan, stdout, stderr, outputs, waiters: Arc::default(), status: None }
+    }
+
+    /// Waits for the end of the command, or brings it about.
+    async fn attend(&mut self, command: &Command, watch: &Watch, limits: &Limits, began: Instant) -> End {
+        let stdin = self.started.child.stdin.take();
+        let input = command.stdin.clone();
+        let feeding = tokio::spawn(async move {
+            if let Some(mut stdin) = stdin {
+                // A command that does not read its input closes the pipe; that is its business.
+                let _ = stdin.write_all(&input).await;
+            }
+        });
+        let deadline = tokio::time::sleep(command.timeout);
+        tokio::pin!(deadline);
+        let mut tick = tokio::time::interval(PROGRESS_EVERY);
+        tick.tick().await;
+        // The sum is not as exact as the kernel's: where that holds the limit, only the machine's memory is looked at.
+        let limit = if self.plan.cgroup.is_some() { u64::MAX } else { limits.memory_bytes };
+        let waiting = (self.outputs.clone(), Arc::clone(&self.waiters));
+        let too_large = memory_exceeded(self.started.child.id(), limit, Arc::clone(&self.plan), waiting);
+        tokio::pin!(too_large);
+        let end = loop {
+            tokio::select! {
+                status = self.started.child.wait() => {
+                    self.status = status.ok().map(shell_code);
+                    break End::Itself;
+                }
+                () = &mut deadline => break End::TimedOut,
+                () = watch.cancel.cancelled() => break End::Cancelled,
+                () = &mut too_large => break End::TooMuchMemory,
+                _ = tick.tick() => {
+                    let output_bytes = self.stdout.total() + self.stderr.total();
+                    if output_bytes > limits.output_bytes {
+                        break End::TooMuchOutput;
+                    }
+                    if let Some(progress) = &watch.progress {
+                        progress(Progress { elapsed: began.elapsed(), output_bytes });
+                    }
+                }
+            }
+        };
+        feeding.abort();
+        if self.status.is_none() {
+            self.end_tree().await;
+        }
+        end
+    }
+
+    /// Ends the whole process tree: the pid namespace dies with `bwrap`, the supervisor ends what it started.
+    async fn end_tree(&mut self) {
+        let order = if self.plan.ends_in_order { helper::ORDER_GRACE } else { Duration::ZERO };
+        if self.started.ask_to_end() && self.ends_within(order + END_GRACE).await {
+            return;
+        }
+        if self.plan.ending == Ending::Pipe && self.started.end_namespace() && self.ends_within(END_GRACE).await {
+            return;
+        }
+        if self.plan.ending != Ending::Signal {
+            self.started.end_group();
+        }
+        // Already gone is as good.
+        let _ = self.started.child.kill().await;
+    }
+
+    async fn ends_within(&mut self, grace: Duration) -> bool {
+        tokio::time::timeout(grace, self.started.child.wait()).await.is_ok()
+    }
+
+    async fn streams(&mut self) -> (Captured, Captured) {
+        let deadline = tokio::time::Instant::now() + STREAM_GRACE;
+        self.stdout.finish_by(deadline).await;
+        self.stderr.finish_by(deadline).await;
+        (self.stdout.take(), self.stderr.take())
+    }
+
+    /// Whether the helper said that the fence stands. The command has ended, so this does not wait.
+    fn fence_stood(&mut self) -> bool {
+        use std::io::Read;
+        let nonblocking = rustix::io::ioctl_fionbio(&self.started.ready, true);
+        nonblocking.is_ok() && self.started.ready.read(&mut [0]).is_ok_and(|n| n == 1)
+    }
+}
+
+/// Ends when a command's tree uses more memory than it may; where it has ended, never. Meanwhile it ends what waits for a
+/// terminal in that tree.
+async fn memory_exceeded(
+    root: Option<u32>,
+    limit: u64,
+    plan: Arc<Plan>,
+    (outputs, waiters): (Vec<u64>, Arc<std::sync::Mutex<Waiters>>),
+) {
+    let Some(root) = root else { return std::future::pending().await };
+    let left_before = memory::machine_memory_left();
+    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + WATCH_EVERY, WATCH_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let (plan, outputs, waiters) = (Arc::clone(&plan), outputs.clone(), Arc::clone(&waiters));
+        let look = tokio::task::spawn_blocking(move || {
+            lock(&waiters).look(root, &outputs);
+            memory::is_too_large(root, limit, &plan.in_memory, left_before)
+        });
+        if look.await.unwrap_or(false) {
+            return;
+        }
+    }
+}
+
+fn shell_code(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1)
+}
+
+/// Drains one stream on a task of its own, so that a full pipe never stops the command.
+struct Stream {
+    capture: Arc<std::sync::Mutex<Capture>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Stream {
+    fn drain(source: Option<impl AsyncRead + Unpin + Send + 'static>, end_bytes: usize) -> Self {
+        let capture = Arc::new(std::sync::Mutex::new(Capture::new(end_bytes)));
+        let sink = Arc::clone(&capture);
+        let task = tokio::spawn(async move {
+            let Some(mut source) = source else { return };
+            let mut buffer = vec![0; 64 * 1024];
+            while let Ok(n @ 1..) = source.read(&mut buffer).await {
+                lock(&sink).push(&buffer[..n]);
+            }
+        });
+        Self { capture, task }
+    }
+
+    fn total(&self) -> u64 {
+        lock(&self.capture).total()
+    }
+
+    async fn finish_by(&mut self, deadline: tokio::time::Instant) {
+        if tokio::time::timeout_at(deadline, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+
+    fn take(&self) -> Captured {
+        std::mem::replace(&mut *lock(&self.capture), Capture::new(0)).finish()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
