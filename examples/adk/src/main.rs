@@ -114,6 +114,7 @@ impl Host {
             env: Vec::new(),
             toolchains: Vec::new(),
             deploy: None,
+            remotes: Vec::new(),
             command_cgroup: None,
             limits: toolhost_sandbox::Limits::default(),
         })?;
