@@ -28,7 +28,7 @@ impl Document {
             Finding::error(problem.code, file, "", message)
                 .line(problem.line + 1)
                 .expected("YAML that has a JSON form, without bombs")
-                .hint("mend the front matter at this line")
+                .hint("fix the front matter at this line")
         })?;
         if !front.is_object() {
             let message = format!("the front matter of `{file}` is not a set of fields");

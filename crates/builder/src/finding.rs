@@ -13,7 +13,7 @@ use crate::limits::{FINDINGS_MAX, QUOTE_CHARS_MAX};
 pub enum Severity {
     /// It works, but probably not as meant.
     Warning,
-    /// It must be mended first.
+    /// It must be fixed first.
     Error,
 }
 
@@ -125,7 +125,7 @@ impl Findings {
             let message = format!("{} more findings, {} of them errors", self.left_out, self.left_out_errors);
             let severity = if self.left_out_errors > 0 { Severity::Error } else { Severity::Warning };
             let last = Finding { severity, ..Finding::error("more-findings", "", "", message) };
-            self.listed.push(last.hint("mend those listed first, then validate again"));
+            self.listed.push(last.hint("fix those listed first, then validate again"));
         }
         self.listed
     }

@@ -32,7 +32,7 @@ fn syntax(file: &str, error: &serde_json::Error) -> Finding {
     } else {
         Finding::error("json-syntax", file, "", format!("`{file}` is not JSON: {said}")).expected("valid JSON")
     };
-    finding.line(error.line()).hint("mend the file at this line")
+    finding.line(error.line()).hint("fix the file at this line")
 }
 
 /// Begins the message of an error that [`syntax`] recognises.

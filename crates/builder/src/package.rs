@@ -1,7 +1,7 @@
 //! A package: its bytes, and what they say.
 //!
 //! The bytes are the truth. The view is made of them as far as they can be understood; what cannot be is left out of
-//! the view and told as a finding, so that a broken package can still be looked at, mended and exported unchanged.
+//! the view and told as a finding, so that a broken package can still be looked at, fixed and exported unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -142,7 +142,7 @@ fn unknown_field(file: &str, at: &str, name: &str, known: &[String]) -> Finding 
     Finding::error("schema-unknown-field", file, format!("{at}/{}", token(name)), message)
         .expected(if known.is_empty() { "no fields".to_owned() } else { format!("only {}", known.join(", ")) })
         .actual(name)
-        .hint("take it out, or mend its name")
+        .hint("take it out, or fix its name")
 }
 
 fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -> Finding {

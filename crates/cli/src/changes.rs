@@ -1,4 +1,4 @@
-//! A change set as people look at it: what it changes, what was found of it, and the diff.
+//! A change set as people look at it: what it changes, the findings of its validation, and the diff.
 
 use serde_json::Value;
 use toolhost_builder::change::{self, Found, ObjectDiff, Report};
@@ -9,9 +9,9 @@ use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible};
 /// How much of the diff is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// All of it, for whoever decides about it.
+    /// All of it: a person is about to accept or refuse it.
     Whole,
-    /// The beginning for each object, beside what an agent says of it.
+    /// The first lines of each object, under the agent's own summary.
     Beginnings,
 }
 

@@ -1,8 +1,8 @@
 //! Lines that fit the terminal.
 //!
-//! A terminal breaks a long line wherever it ends and begins the rest at the left, where only a line of its own should
-//! begin: whoever writes a part of a line, and fills it with blanks, could write what looks like a line of ours. So lines are
-//! broken here, and what goes on with a line has a mark.
+//! A terminal breaks a long line at its right edge and puts the rest at the left of the next row, where the host's own lines
+//! begin. An agent that fills its text with blanks could so imitate a line of the host. Therefore the host breaks long
+//! lines itself and marks each continuation.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;

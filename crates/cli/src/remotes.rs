@@ -73,7 +73,7 @@ fn grant(table: &RemoteTable, vault: &Vault, home: &Path) -> anyhow::Result<Remo
         (None, None) if url.is_ssh() => bail!("an address of ssh needs a `key`: the path of a private key"),
         (None, None) => RemoteAccess::Open,
     };
-    // One that is not there is no workspace that anybody opens.
+    // A folder that does not exist yet is compared by the path as written.
     let workspace = table.workspace.as_ref().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone()));
     Ok(Remote { name: table.name.clone(), url, access, workspace })
 }
@@ -81,7 +81,9 @@ fn grant(table: &RemoteTable, vault: &Vault, home: &Path) -> anyhow::Result<Remo
 fn token(vault: &Vault, name: &str) -> Result<String, String> {
     match vault.find(name) {
         Ok(Some((token, _))) => Ok(token.reveal().to_owned()),
-        Ok(None) => Err(format!("there is no token {name}: the operator sets it with `toolhost key set {name}`")),
+        Ok(None) => Err(format!(
+            "the token {name} is not stored on this machine: the operator stores it with `toolhost key set {name}`"
+        )),
         Err(error) => {
             tracing::error!("the token {name}: {error:#}");
             Err(format!("the token {name} cannot be read: the operator finds the reason in the log"))

@@ -299,18 +299,27 @@ pub(crate) async fn deed<T>(
     arguments: serde_json::Value,
     work: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<T> {
-    deed_recorded(store, who, what, arguments, work, true).await
+    deed_recorded(store, who, what, arguments, work, Recording::Required).await
 }
 
-/// As [`deed`]. What only reads may be `insisted` on less: whoever owns a project gets it out of a database that cannot be
-/// written, before it is lost.
+/// Whether something may be done that the audit cannot record, because its database cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recording {
+    /// It is not done.
+    Required,
+    /// It is done, with a warning: it only reads, and the owner of a project must be able to save the project's data
+    /// before the disk is lost.
+    IfWritable,
+}
+
+/// As [`deed`], with `recording`.
 pub(crate) async fn deed_recorded<T>(
     store: &Store,
     who: &Who,
     what: &str,
     arguments: serde_json::Value,
     work: impl Future<Output = anyhow::Result<T>>,
-    insisted: bool,
+    recording: Recording,
 ) -> anyhow::Result<T> {
     let row = |event, outcome| Entry {
         event,
@@ -331,7 +340,7 @@ pub(crate) async fn deed_recorded<T>(
     };
     let started = store.audit().append(row(Event::Started, None)).await;
     match started {
-        Err(error) if !insisted && is_unwritable(&error) => {
+        Err(error) if recording == Recording::IfWritable && is_unwritable(&error) => {
             unrecorded(&error);
             return work.await;
         }

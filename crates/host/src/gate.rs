@@ -245,15 +245,15 @@ impl Gate {
         Told { registry: &self.config.registry, profile, kind: call.caller.kind, names: hooks.names }
     }
 
-    /// Whatever looks at a deploy mends what a crash had left of one, and that is a deed of its own.
+    /// Whatever looks at a deploy first recovers what a crash left of one, and that is a deed of its own.
     async fn note_mended(&self, call: &Call) {
-        let mended = self.config.executor.deployment().map(Deployment::take_mended).unwrap_or_default();
-        if mended.is_empty() {
+        let recovered = self.config.executor.deployment().map(Deployment::take_recovered).unwrap_or_default();
+        if recovered.is_empty() {
             return;
         }
-        let row = Record::mended(call, self.config.ids.call_id(), &mended);
+        let row = Record::recovered(call, self.config.ids.call_id(), &recovered);
         if let Err(error) = self.config.audit.append(row).await {
-            tracing::error!(call = %call.id, %error, ?mended, "what was mended of a deploy could not be recorded");
+            tracing::error!(call = %call.id, %error, ?recovered, "what was recovered of a deploy could not be recorded");
         }
     }
 

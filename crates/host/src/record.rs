@@ -26,7 +26,7 @@ pub(crate) struct Record {
 }
 
 /// Stands for a tool where nobody called one.
-const MENDED: &str = "deploy.mend";
+const RECOVERED: &str = "deploy.recover";
 
 impl Record {
     pub(crate) fn new(call: &Call, redactor: &Redactor) -> Self {
@@ -73,12 +73,12 @@ impl Record {
         }
     }
 
-    /// What a call found of a deploy that a crash had interrupted, and has mended.
-    pub(crate) fn mended(call: &Call, id: CallId, mended: &[Recovered]) -> Entry {
-        let record = Self::of(MENDED.to_owned(), Some(Effect::Writes));
+    /// What a call found of a deploy that a crash had interrupted, and has recovered.
+    pub(crate) fn recovered(call: &Call, id: CallId, recovered: &[Recovered]) -> Entry {
+        let record = Self::of(RECOVERED.to_owned(), Some(Effect::Writes));
         let mut row = record.row(Event::Finished, call, "");
         row.call_id = id;
-        row.arguments = json!({ "foundBy": call.id.as_str(), "mended": mended });
+        row.arguments = json!({ "foundBy": call.id.as_str(), "recovered": recovered });
         row.outcome = Some(json!({ "ok": true }));
         row
     }

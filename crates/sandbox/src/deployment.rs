@@ -23,7 +23,7 @@ pub struct Deployment {
     rules: DeployRules,
     key: DeployKey,
     /// Of all clones.
-    mended: Arc<Mutex<Vec<Recovered>>>,
+    recovered: Arc<Mutex<Vec<Recovered>>>,
 }
 
 struct Told(DeployProgress);
@@ -36,7 +36,7 @@ impl DeployWatch for Told {
 
 impl Deployment {
     pub fn new(source: PathBuf, target: PathBuf, rules: DeployRules, key: DeployKey) -> Self {
-        Self { source, target, rules, key, mended: Arc::default() }
+        Self { source, target, rules, key, recovered: Arc::default() }
     }
 
     /// A host path: for people on this machine.
@@ -49,12 +49,12 @@ impl Deployment {
         self.target.file_name().map_or_else(|| "the project".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// What a crash had left and any call has mended since this was last asked, for the audit.
-    pub fn take_mended(&self) -> Vec<Recovered> {
-        std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner))
+    /// What a crash had left and any call has recovered since this was last asked, for the audit.
+    pub fn take_recovered(&self) -> Vec<Recovered> {
+        std::mem::take(&mut *self.recovered.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What a deploy would do now. What a crash left of an earlier one is mended first.
+    /// What a deploy would do now. What a crash left of an earlier one is recovered first.
     pub async fn plan(&self, cancel: &CancellationToken) -> Result<DeployPlan> {
         let (this, cancel) = (self.clone(), cancel.clone());
         self.blocking(move || this.opened(|deployer| deployer.plan(&this.rules, &|| cancel.is_cancelled()))).await
@@ -103,7 +103,7 @@ impl Deployment {
     fn opened<T>(&self, work: impl FnOnce(&Deployer) -> Result<T>) -> Result<T> {
         let deployer = Deployer::open(&self.source, &self.target, self.key.clone())?;
         let done = work(&deployer);
-        self.mended.lock().unwrap_or_else(PoisonError::into_inner).extend(deployer.take_mended());
+        self.recovered.lock().unwrap_or_else(PoisonError::into_inner).extend(deployer.take_recovered());
         done
     }
 

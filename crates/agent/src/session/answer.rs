@@ -354,7 +354,7 @@ async fn stage(
         code: ErrorCode::ValidationFailed,
         findings: format!(
             "Your change set may not be applied as it is, and was discarded:\n{errors}\nAnswer again with the whole set, \
-             mended."
+             fixed."
         ),
         discard: Some(id),
     })

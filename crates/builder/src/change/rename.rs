@@ -47,7 +47,7 @@ pub fn wanted(set: &ChangeSet) -> (Vec<Rename>, Vec<Finding>) {
         };
         let message = format!("extensions.renames[{index}] {problem}");
         let finding = Finding::warning("rename-unclear", "", format!("extensions.renames[{index}]"), message);
-        findings.push(finding.actual(value.to_string()).hint("mend it, or rewrite the references in the set"));
+        findings.push(finding.actual(value.to_string()).hint("fix it, or rewrite the references in the set"));
     }
     (renames, findings)
 }

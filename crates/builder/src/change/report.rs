@@ -20,7 +20,7 @@ pub struct Report {
     /// The stages that ran, in their order: all five, or the first alone if that failed.
     #[serde(default)]
     pub stages: Vec<Stage>,
-    /// What must be mended first, in the order of the stages.
+    /// What must be fixed first, in the order of the stages.
     pub errors: Vec<Found>,
     /// What is probably not as meant, in the order of the stages.
     pub warnings: Vec<Found>,

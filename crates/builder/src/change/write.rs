@@ -231,7 +231,7 @@ impl<'a> Draft<'a> {
         let Some(list) = list.filter(|list| list.items().is_some()) else {
             let finding =
                 Finding::error("agents-unreadable", file, "/agents", format!("`{file}` has no list of agents"));
-            return Err(Box::new(finding.expected("`agents`: a list").hint("mend the file first")));
+            return Err(Box::new(finding.expected("`agents`: a list").hint("fix the file first")));
         };
         let changed = splice(text, list, found.as_ref().map(|(_, index)| *index), wanted);
         self.set(file, changed);
@@ -319,7 +319,7 @@ impl<'a> Draft<'a> {
         let bare = manifest.strip_prefix('\u{feff}').unwrap_or(manifest);
         let Ok(Value::Object(mut fields)) = json::parse(MANIFEST, bare.as_bytes()) else {
             let message = format!("`{MANIFEST}` cannot be understood, so nothing can be listed in it");
-            return Err(Box::new(Finding::error("json-syntax", MANIFEST, "", message).hint("mend the file first")));
+            return Err(Box::new(Finding::error("json-syntax", MANIFEST, "", message).hint("fix the file first")));
         };
         let tree = Tree::of(manifest);
         let list = tree.as_ref().and_then(|tree| tree.field("workflows")).filter(|list| list.items().is_some());

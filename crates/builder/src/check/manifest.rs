@@ -67,7 +67,7 @@ pub(super) fn check_path(package: &Package, file: &str, pointer: String, path: &
     } else if !package.files().contains_key(path) {
         let message = format!("there is no file `{path}`");
         let finding = Finding::error("file-missing", file, pointer, message).actual(path);
-        findings.add(finding.expected("a file of the package").hint("add the file, or mend the path"));
+        findings.add(finding.expected("a file of the package").hint("add the file, or fix the path"));
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) fn asset_missing(file: &str, pointer: String, asset: &str) -> Finding
     Finding::error("asset-not-found", file, pointer, format!("there is no asset `{asset}`"))
         .expected("an asset of the package")
         .actual(asset)
-        .hint("add the asset, or mend the path")
+        .hint("add the asset, or fix the path")
 }
 
 pub(super) fn agent_missing(file: &str, pointer: &str, id: &str) -> Finding {

@@ -62,7 +62,7 @@ fn check_edges(workflow: &Workflow, findings: &mut Findings) {
                 let message = format!("the edge's `{name}` is `{node}`, and there is no such node");
                 let pointer = format!("/edges/{}/{name}", edge.index);
                 let finding = Finding::error("edge-node-missing", graph, pointer, message).actual(node);
-                findings.add(finding.expected("the id of a node").hint("mend the edge, or add the node"));
+                findings.add(finding.expected("the id of a node").hint("fix the edge, or add the node"));
             }
         }
         if let Some(id) = edge.value.get("id").and_then(Value::as_str).filter(|id| !ids.insert(*id)) {
@@ -196,7 +196,7 @@ fn check_document(package: &Package, workflow: &Workflow, findings: &mut Finding
     let mut check_id = |pointer: String, id: &str| {
         if !known.contains(id) {
             let finding = Finding::warning("state-node-missing", file, pointer, format!("there is no node `{id}`"));
-            findings.add(finding.expected("the id of a node").actual(id).hint("mend the state of the workflow"));
+            findings.add(finding.expected("the id of a node").actual(id).hint("fix the state of the workflow"));
         }
     };
     if let Some(current) = document.field("currentNodeId").filter(|current| !current.is_empty()) {

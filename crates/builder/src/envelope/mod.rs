@@ -431,7 +431,7 @@ fn text<'a>(package: &'a Package, kind: &'static str, id: &str, path: &str) -> R
     std::str::from_utf8(bytes).map_err(|_| EnvelopeError::NotText { kind, id: id.to_owned(), path: path.to_owned() })
 }
 
-/// The graph as a value; as its text while it is broken, so that a model can mend it.
+/// The graph as a value; as its text while it is broken, so that a model can fix it.
 fn graph(package: &Package, workflow: &Workflow) -> Result<Value> {
     match &workflow.graph {
         Some(graph) => Ok(graph.clone()),

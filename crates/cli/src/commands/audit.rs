@@ -70,6 +70,12 @@ struct Follow {
     /// How many of the last rows to begin with
     #[arg(long, short = 'n', default_value_t = 10)]
     limit: i64,
+    #[command(flatten)]
+    only: Only,
+}
+
+#[derive(clap::Args)]
+struct Only {
     /// Only this tool
     #[arg(long)]
     tool: Option<String>,
@@ -86,18 +92,11 @@ struct Show {
     /// How many rows
     #[arg(long, short = 'n', default_value_t = 50)]
     limit: i64,
-    /// Only this tool
-    #[arg(long)]
-    tool: Option<String>,
-    /// Only this session
-    #[arg(long)]
-    session: Option<String>,
+    #[command(flatten)]
+    only: Only,
     /// Only this call
     #[arg(long)]
     call: Option<String>,
-    /// Only calls that failed or whose end is unknown
-    #[arg(long)]
-    failed: bool,
     /// Only rows of the last so many minutes
     #[arg(long, value_name = "MINUTES")]
     since: Option<i64>,
@@ -130,10 +129,10 @@ async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::
     let now = toolhost_contract::Clock::unix_ms(&SystemClock::default());
     let filter = Filter {
         after_seq: 0,
-        tool: show.tool,
-        session: show.session,
+        tool: show.only.tool,
+        session: show.only.session,
         call: show.call,
-        failed_only: show.failed,
+        failed_only: show.only.failed,
         since_ms: show.since.map(|minutes| now.saturating_sub(minutes.saturating_mul(60_000))),
         limit: show.limit.max(1),
         last: true,
@@ -144,13 +143,13 @@ async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints rows as they come, until a signal or the end of whoever reads them.
+/// Prints each row when it is written, until a signal comes or the reader of the output is gone.
 async fn follow(reader: &Reader, project: i64, follow: Follow, json: bool) -> anyhow::Result<ExitCode> {
     let ended = crate::signals::ended_by_signal();
     let mut filter = Filter {
-        tool: follow.tool,
-        session: follow.session,
-        failed_only: follow.failed,
+        tool: follow.only.tool,
+        session: follow.only.session,
+        failed_only: follow.only.failed,
         limit: follow.limit,
         last: true,
         ..Filter::default()

@@ -11,7 +11,7 @@ use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reaso
 use toolhost_store::Role;
 
 use crate::settings::Settings;
-use crate::wire::Need;
+use crate::wire::{Need, Recording};
 use crate::{EXIT_FAILED, EXIT_HELD_BACK, Usage, print, terminal, wire};
 
 /// Paths of one kind that are shown unless all are wanted.
@@ -142,14 +142,15 @@ async fn run_one(
     })
 }
 
-/// What was mended is told, and written down, whoever has looked.
+/// Tells the person what was recovered after a crash, and records it, even if they only asked for a plan.
 async fn note_mended(host: &wire::Host, deployment: &Deployment, need: Need) -> anyhow::Result<()> {
-    let mended = deployment.take_mended();
-    if !mended.is_empty() {
-        tell_mended(&mended);
+    let recovered = deployment.take_recovered();
+    if !recovered.is_empty() {
+        tell_recovered(&recovered);
         let who = wire::who(&host.project, &host.user);
-        let (arguments, insisted) = (json!({ "mended": mended }), need == Need::Writing);
-        wire::deed_recorded(&host.store, &who, "deploy.mend", arguments, async { Ok(()) }, insisted).await?;
+        let arguments = json!({ "recovered": recovered });
+        let recording = if need == Need::Writing { Recording::Required } else { Recording::IfWritable };
+        wire::deed_recorded(&host.store, &who, "deploy.recover", arguments, async { Ok(()) }, recording).await?;
     }
     Ok(())
 }
@@ -341,8 +342,8 @@ fn tell(what: &str, reasons: &[Reason]) {
     }
 }
 
-fn tell_mended(mended: &[Recovered]) {
-    for one in mended {
+fn tell_recovered(recovered: &[Recovered]) {
+    for one in recovered {
         let (id, what, kept) = match one {
             Recovered::Discarded { id } => (id, "had not begun and was discarded", &[][..]),
             Recovered::Finished { id, kept } => (id, "was interrupted and is finished now", kept.as_slice()),

@@ -13,7 +13,7 @@ use toolhost_store::records::Desk;
 
 use crate::print;
 use crate::settings::Settings;
-use crate::wire::{self, Need};
+use crate::wire::{self, Need, Recording};
 
 /// How the name of an export begins while it is written.
 const PART_PREFIX: &str = ".export-";
@@ -35,8 +35,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let arguments =
         json!({ "to": args.output.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy()) });
     let owns = store.people().role(project.id, user.id).await? == Some(Role::Owner);
+    let recording = if owns { Recording::IfWritable } else { Recording::Required };
     let work = write(&desk, args.output.as_deref());
-    let lines = wire::deed_recorded(&store, &who, "export", arguments, work, !owns).await?;
+    let lines = wire::deed_recorded(&store, &who, "export", arguments, work, recording).await?;
     wire::close_reading(store).await?;
     if let Some(path) = args.output {
         if settings.json {

@@ -28,7 +28,7 @@ const NEW: [(TargetType, &str); 4] = [
     (TargetType::Asset, "assets/new.md"),
 ];
 
-/// All entries: what is not there is made, what is there becomes better.
+/// Every kind of target twice: a new object with `create`, an existing one with `optimize`.
 fn entries() -> impl Iterator<Item = (TargetType, &'static str, Mode)> {
     let new = NEW.into_iter().map(|(kind, id)| (kind, id, Mode::Create));
     new.chain(TARGETS.into_iter().map(|(kind, id)| (kind, id, Mode::Optimize)))

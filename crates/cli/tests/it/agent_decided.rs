@@ -152,7 +152,7 @@ async fn left_open(house: &House, point: &Point<'_>, story: &str) {
 async fn a_change_of_records_that_a_crash_left_open_is_decided_by_the_history() {
     let calls = [
         ("memory_save_learning", json!({ "content": "Commit first." })),
-        ("ticket_update", json!({ "ticketId": "TKT-001", "title": "Mend both gates" })),
+        ("ticket_update", json!({ "ticketId": "TKT-001", "title": "Fix both gates" })),
         ("ticket_delete", json!({ "id": "TKT-001" })),
     ];
     for engine in engines() {
@@ -166,7 +166,7 @@ async fn a_change_of_records_that_a_crash_left_open_is_decided_by_the_history() 
 }
 
 async fn of_records(house: &House, (tool, arguments): (&str, &Value), committed: bool, story: &str) {
-    house.data("ticket.create", json!({ "title": "Mend a gate", "type": "bug" })).await;
+    house.data("ticket.create", json!({ "title": "Fix a gate", "type": "bug" })).await;
     let id = CallId::new("call-left-open");
     let sitting = killed(house, &id, tool, arguments).await;
     if committed {
@@ -178,7 +178,7 @@ async fn of_records(house: &House, (tool, arguments): (&str, &Value), committed:
             }
             "ticket_update" => {
                 let title = |ticket: &mut Ticket| {
-                    ticket.title = "Mend both gates".to_owned();
+                    ticket.title = "Fix both gates".to_owned();
                     Ok(())
                 };
                 desk.update::<Ticket>("TKT-001", &Edit::default(), title).await.map(drop).unwrap();
@@ -195,7 +195,7 @@ async fn of_records(house: &House, (tool, arguments): (&str, &Value), committed:
     assert_eq!(content.contains(DONE), committed, "{story}: {content}");
     let (kind, number, versions, says) = match tool {
         "memory_save_learning" => (Kind::Learning, 1, 1, "Commit first."),
-        "ticket_update" => (Kind::Ticket, 1, 2, "Mend both gates"),
+        "ticket_update" => (Kind::Ticket, 1, 2, "Fix both gates"),
         _ => (Kind::Ticket, 1, 2, "TKT-001"),
     };
     assert!(content.contains(says), "{story}: what it wrote is told: {content}");
@@ -300,7 +300,7 @@ async fn a_deploy_that_a_crash_left_open_is_decided_by_the_journal_at_its_target
         // Begun again, a person is asked again; here nobody can be.
         assert_eq!(content.contains("needs a person's approval"), n != 2, "{point}: {content}");
         assert!(!content.contains(UNKNOWN), "{point}: {content}");
-        assert!(n == 2 || !half.exists(), "{point}: it was mended");
+        assert!(n == 2 || !half.exists(), "{point}: it was fixed");
     }
 }
 

@@ -21,8 +21,8 @@ fn leave_half(workspace: &TempWorkspace, id: &str) {
     std::fs::create_dir_all(workspace.beside("site/.toolhost/deploys").join(id).join("new")).unwrap();
 }
 
-fn mended(program: &Program) -> Vec<Value> {
-    let shown = program.run(&["--json", "audit", "show", "--tool", "deploy.mend"]).stdout;
+fn recovered(program: &Program) -> Vec<Value> {
+    let shown = program.run(&["--json", "audit", "show", "--tool", "deploy.recover"]).stdout;
     shown.lines().map(|row| serde_json::from_str(row).unwrap()).collect()
 }
 
@@ -53,21 +53,21 @@ fn what_is_mended_of_a_deploy_is_written_down_whoever_looked() {
     leave_half(&workspace, "one");
     let ran = program.run(&["--user", "vera", "deploy", "plan"]);
     assert!(ran.code == Some(0) && ran.stderr.contains("discarded"), "{ran:?}");
-    let rows = mended(&program);
+    let rows = recovered(&program);
     assert_eq!(rows.len(), 2, "its two rows: {rows:?}");
-    let row = rows.iter().find(|row| row["arguments"]["mended"][0]["id"] == "one").unwrap();
+    let row = rows.iter().find(|row| row["arguments"]["recovered"][0]["id"] == "one").unwrap();
     assert_eq!(row["caller"]["persona"], "vera", "{row}");
-    // A dry run by a tool needs nobody, and mends as well.
+    // A dry run by a tool needs nobody, and recovers as well.
     leave_half(&workspace, "two");
     let ran = program.run(&["--json", "call", "deploy.copy", &json!({ "dryRun": true }).to_string()]);
     assert_eq!(ran.json()["ok"], true, "{ran:?}");
-    let rows = mended(&program);
-    assert!(rows.iter().any(|row| row["arguments"]["mended"][0]["id"] == "two"), "{rows:?}");
+    let rows = recovered(&program);
+    assert!(rows.iter().any(|row| row["arguments"]["recovered"][0]["id"] == "two"), "{rows:?}");
     // And so does what is only shown to a person.
     leave_half(&workspace, "three");
     program.run(&["--json", "--unattended", "deny", "call", "deploy.copy", "{}"]);
-    let rows = mended(&program);
-    assert!(rows.iter().any(|row| row["arguments"]["mended"][0]["id"] == "three"), "{rows:?}");
+    let rows = recovered(&program);
+    assert!(rows.iter().any(|row| row["arguments"]["recovered"][0]["id"] == "three"), "{rows:?}");
     let verified = program.run(&["audit", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }

@@ -158,14 +158,14 @@ async fn what_cannot_work_is_found_before_a_person_is_asked() {
     let (server, url) = http("a.git").await;
     let ssh = SshGit::start().await;
     ssh.repositories.make("a.git");
-    let no_token = TokenSource::new(|| Err("there is no token X".to_owned()));
+    let no_token = TokenSource::new(|| Err("the token X is not stored".to_owned()));
     let no_token = RemoteAccess::Token { user: "git".to_owned(), token: no_token };
     let key = |file, known_hosts| RemoteAccess::Key { file, known_hosts };
     let nobody = ssh.repositories.path("nobody");
     std::fs::write(&nobody, "").unwrap();
     for (remote, says) in [
         (with_token(&url, "wrong"), "token or key is not accepted"),
-        (granted(&url, no_token), "there is no token X"),
+        (granted(&url, no_token), "the token X is not stored"),
         (granted(&url, RemoteAccess::Open), "token or key is not accepted"),
         (with_token(&server.url("none.git"), TOKEN), "not found"),
         (with_token("http://127.0.0.1:1/a.git", TOKEN), "reachable"),

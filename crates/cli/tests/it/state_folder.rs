@@ -4,18 +4,24 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use toolhost_testkit::{Era, McpProcess, TempWorkspace};
+use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace};
 
 use crate::room::program;
+
+/// A host that has written a ticket, and the arguments that it was given.
+async fn host_with_a_ticket(program: &Program) -> (McpProcess, Value) {
+    let mut host = McpProcess::open(program, &["--profile", "all"], Era::Session).await;
+    let ticket = json!({ "title": "t" });
+    let made = host.call("ticket_create", ticket.clone()).await;
+    assert_eq!(made["isError"], false, "{made}");
+    (host, ticket)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_whose_state_folder_was_deleted_refuses_every_call_and_says_why() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace);
-    let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
-    let ticket = json!({ "title": "t" });
-    let made = host.call("ticket_create", ticket.clone()).await;
-    assert_eq!(made["isError"], false, "{made}");
+    let (mut host, ticket) = host_with_a_ticket(&program).await;
     toolhost_sandbox::remove_folder(&workspace.state()).unwrap();
     let write = json!({ "path": "a.txt", "content": "a" });
     for (tool, arguments) in [("ticket_create", ticket), ("file_write", write), ("ticket_list", json!({}))] {
@@ -31,9 +37,7 @@ async fn a_host_whose_state_folder_was_deleted_refuses_every_call_and_says_why()
     // What the hint names, in its order.
     host.close().await;
     assert_eq!(program.run(&["init", "--new"]).code, Some(0));
-    let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
-    let made = host.call("ticket_create", json!({ "title": "t" })).await;
-    assert_eq!(made["isError"], false, "{made}");
+    host_with_a_ticket(&program).await;
 }
 
 #[test]
@@ -93,10 +97,7 @@ async fn a_host_whose_database_log_was_deleted_refuses_every_call_and_saves_what
     for deleted in [&BESIDE[..], &BESIDE[..1], &BESIDE[1..]] {
         let workspace = TempWorkspace::new();
         let program = program(&workspace);
-        let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
-        let ticket = json!({ "title": "t" });
-        let made = host.call("ticket_create", ticket.clone()).await;
-        assert_eq!(made["isError"], false, "{made}");
+        let (mut host, ticket) = host_with_a_ticket(&program).await;
         for file in deleted {
             std::fs::remove_file(workspace.state().join(file)).unwrap();
         }

@@ -49,8 +49,8 @@ pub struct Deployer {
     own: Option<String>,
     hashes: Hashes,
     key: DeployKey,
-    /// What was mended through this value, until somebody asks.
-    mended: std::sync::Mutex<Vec<Recovered>>,
+    /// What was recovered through this value, until somebody asks.
+    recovered: std::sync::Mutex<Vec<Recovered>>,
     /// Whether two names can change places in one step here, for all that is known.
     exchanges: bool,
 }
@@ -66,7 +66,7 @@ pub struct DeployMark {
 
 /// Told of each step, and of how far the long ones have come.
 pub trait DeployWatch: Send {
-    /// An error ends everything at once, as the end of the process would: the next call mends what is left.
+    /// An error ends everything at once, as the end of the process would: the next call recovers what is left.
     fn step(&mut self, _step: DeployStep) -> Result<()> {
         Ok(())
     }
@@ -223,14 +223,14 @@ impl Deployer {
                 why: "the workspace is inside the folder that deploys keep their state in",
             });
         }
-        let (hashes, mended) = (Hashes::default(), std::sync::Mutex::default());
-        Ok(Self { source, target, source_path, target_path, own, hashes, key, mended, exchanges: true })
+        let (hashes, recovered) = (Hashes::default(), std::sync::Mutex::default());
+        Ok(Self { source, target, source_path, target_path, own, hashes, key, recovered, exchanges: true })
     }
 
     /// Finishes or takes back what a crash left. Every other call that changes or plans something does this first.
     pub fn recover(&self, watch: &mut dyn DeployWatch) -> Result<Vec<Recovered>> {
         match Work::open(&self.target, &self.key, &|| false)? {
-            Some(work) => self.mend(&work, &mut Port::new(watch)),
+            Some(work) => self.recover_work(&work, &mut Port::new(watch)),
             None => Ok(Vec::new()),
         }
     }
@@ -240,7 +240,7 @@ impl Deployer {
         let work = Work::open(&self.target, &self.key, stop)?;
         let manifest = match &work {
             Some(work) => {
-                self.mend(work, &mut Port::new(&mut ()))?;
+                self.recover_work(work, &mut Port::new(&mut ()))?;
                 work.manifest()?
             }
             None => Manifest::default(),
@@ -275,28 +275,28 @@ impl Deployer {
         Work::look(&self.target, &self.key)?.map_or(Ok(Vec::new()), |work| work.history())
     }
 
-    /// What any call has mended since this was last asked: whoever records deeds records these.
-    pub fn take_mended(&self) -> Vec<Recovered> {
-        std::mem::take(&mut *self.mended.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    /// What any call has recovered since this was last asked: whoever records deeds records these.
+    pub fn take_recovered(&self) -> Vec<Recovered> {
+        std::mem::take(&mut *self.recovered.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    fn mend(&self, work: &Work, port: &mut Port<'_>) -> Result<Vec<Recovered>> {
-        let mut mended = Vec::new();
-        let done = self.mend_all(work, port, &mut mended);
-        self.mended.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(mended.iter().cloned());
-        done.map(|()| mended)
+    fn recover_work(&self, work: &Work, port: &mut Port<'_>) -> Result<Vec<Recovered>> {
+        let mut recovered = Vec::new();
+        let done = self.recover_all(work, port, &mut recovered);
+        self.recovered.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(recovered.iter().cloned());
+        done.map(|()| recovered)
     }
 
-    fn mend_all(&self, work: &Work, port: &mut Port<'_>, mended: &mut Vec<Recovered>) -> Result<()> {
+    fn recover_all(&self, work: &Work, port: &mut Port<'_>, recovered: &mut Vec<Recovered>) -> Result<()> {
         for id in work.folders()? {
             match work.stage(&id)? {
                 Stage::Preparing => {
                     work.remove(&id)?;
-                    mended.push(Recovered::Discarded { id });
+                    recovered.push(Recovered::Discarded { id });
                 }
                 Stage::Committed => {
                     let deploy = work.load(&id)?;
-                    mended.push(match run::finish(self, work, &deploy, None, port)? {
+                    recovered.push(match run::finish(self, work, &deploy, None, port)? {
                         run::End::Done { kept } => Recovered::Finished { id, kept },
                         run::End::TakenBack { kept, .. } => Recovered::TakenBack { id, kept },
                     });
@@ -304,7 +304,7 @@ impl Deployer {
                 Stage::Undoing => {
                     let deploy = work.load(&id)?;
                     let kept = undo::take_back(self, work, &deploy, undo::Certainty::AfterCrash, port)?;
-                    mended.push(Recovered::TakenBack { id, kept });
+                    recovered.push(Recovered::TakenBack { id, kept });
                 }
                 Stage::Done | Stage::Undone => {}
             }
@@ -397,8 +397,8 @@ mod tests {
             assert!(tree == complete || (tree == former && ended.is_err()), "{steps} steps: {tree:?}");
             if tree == complete {
                 let undone = small.deployer().undo(None, &mut EndAfter(steps % 7)).is_ok();
-                let mended = small.deployer().recover(&mut ()).unwrap();
-                let marked = undone || !mended.is_empty();
+                let recovered = small.deployer().recover(&mut ()).unwrap();
+                let marked = undone || !recovered.is_empty();
                 assert_eq!(small.tree(), if marked { former.clone() } else { complete.clone() }, "{steps} steps");
             }
             if ended.is_ok() {

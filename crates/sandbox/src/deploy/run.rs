@@ -46,7 +46,7 @@ pub(super) enum End {
 pub(super) fn run(deployer: &Deployer, order: &Order<'_>, port: &mut Port<'_>, stop: Stop<'_>) -> Result<Deployed> {
     check_id(&order.mark.id)?;
     let work = Work::create(&deployer.target, &deployer.key, stop)?;
-    deployer.mend(&work, port)?;
+    deployer.recover_work(&work, port)?;
     if work.folders()?.contains(&order.mark.id) {
         return Err(Error::Exists { path: order.mark.id.clone() });
     }
@@ -114,7 +114,7 @@ fn prepare(
         gone: survey.gone.clone(),
     };
     let paths = record.files.iter().map(|file| &file.path).chain(record.orphans.iter().map(|orphan| &orphan.path));
-    // What the listing lets through a crash must be able to mend.
+    // What the listing lets through a crash must be able to fix.
     if let Some(path) = paths.into_iter().find(|path| !may_be_deployed(path)) {
         return Err(Error::Escape { path: path.clone() });
     }

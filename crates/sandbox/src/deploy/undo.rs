@@ -17,7 +17,7 @@ pub(super) enum Certainty {
 
 pub(super) fn plan(deployer: &Deployer) -> Result<Option<UndoPlan>> {
     let Some(work) = Work::open(&deployer.target, &deployer.key, &|| false)? else { return Ok(None) };
-    deployer.mend(&work, &mut Port::new(&mut ()))?;
+    deployer.recover_work(&work, &mut Port::new(&mut ()))?;
     let Some(id) = newest(&work)? else { return Ok(None) };
     plan_of(deployer, &work.load(&id)?).map(Some)
 }
@@ -25,7 +25,7 @@ pub(super) fn plan(deployer: &Deployer) -> Result<Option<UndoPlan>> {
 pub(super) fn undo(deployer: &Deployer, id: Option<&str>, port: &mut Port<'_>) -> Result<Undone> {
     let none = || Error::NoDeploy { what: "is there to undo".to_owned() };
     let work = Work::open(&deployer.target, &deployer.key, &|| false)?.ok_or_else(none)?;
-    deployer.mend(&work, port)?;
+    deployer.recover_work(&work, port)?;
     let newest = newest(&work)?.ok_or_else(none)?;
     if let Some(asked) = id.filter(|asked| *asked != newest) {
         let what = format!("`{asked}` can be undone: the newest one that is not undone is `{newest}`");

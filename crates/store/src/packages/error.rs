@@ -1,4 +1,4 @@
-//! What can go wrong with a package, told so that a model can mend it.
+//! What can go wrong with a package, told so that a model can fix it.
 
 use std::fmt;
 
@@ -137,12 +137,12 @@ impl PackageError {
                 "send `data.revisions` of the read as `revisions`, not `meta.revision`; nothing was changed"
             }
             Self::NoRevision { .. } => "read the object, and send the revision that came with it; nothing was changed",
-            Self::Contract(_) | Self::Rejected(_) => "mend what is named and send the whole set again",
-            Self::Invalid(_) => "mend what is named; nothing was changed",
+            Self::Contract(_) | Self::Rejected(_) => "fix what is named and send the whole set again",
+            Self::Invalid(_) => "fix what is named; nothing was changed",
             Self::Unfit { .. } => "stage the set again with what is named put right; nothing was applied",
             Self::Context(inside) => return inside.hint(),
             Self::Envelope(EnvelopeError::Profile(_)) => {
-                "mend that field, or take it out: what is not said is found in the texts"
+                "fix that field, or take it out: what is not said is found in the texts"
             }
             Self::Conflict(_) => "read the objects again and stage the change anew; nothing was changed",
             Self::UsedTooMuch { .. } => "change some of those first, so that fewer use it; nothing was changed",

@@ -1,4 +1,4 @@
-//! What can go wrong with a record, told so that a model can mend it.
+//! What can go wrong with a record, told so that a model can fix it.
 
 use serde_json::json;
 use toolhost_contract::{ErrorKind, ToolError};

@@ -21,8 +21,8 @@ fn new(here: &Room, id: &str) -> NewSession {
         id: id.to_owned(),
         profile: "developer".to_owned(),
         model: "script:story.json".to_owned(),
-        title: "mend it\u{0}".to_owned(),
-        steps: vec![("open".to_owned(), json!({ "goal": "mend it" }))],
+        title: "fix it\u{0}".to_owned(),
+        steps: vec![("open".to_owned(), json!({ "goal": "fix it" }))],
     }
 }
 
@@ -101,7 +101,7 @@ async fn what_is_kept_is_recalled_by_the_next_run_and_once() {
         let here = place.room().await;
         made(&here).await;
         let held = hold(&here).await;
-        assert_eq!(held.recall("open"), Some(json!({ "goal": "mend it" })), "{place}");
+        assert_eq!(held.recall("open"), Some(json!({ "goal": "fix it" })), "{place}");
         keep(&held, "turn_0", json!({ "text": "zero \u{0} and ä" })).await;
         keep(&held, "call_0_0", json!({ "ok": true })).await;
         held.release(SessionState::Paused, None).await.unwrap();

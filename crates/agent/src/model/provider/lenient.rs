@@ -15,7 +15,7 @@ const ESCAPE: usize = 6;
 /// replacement character: the rest of the reply is whole, and paid for.
 pub(super) fn event<T: DeserializeOwned>(data: &str) -> serde_json::Result<T> {
     serde_json::from_str(data).or_else(|error| match paired(data) {
-        Cow::Owned(mended) => serde_json::from_str(&mended),
+        Cow::Owned(repaired) => serde_json::from_str(&repaired),
         Cow::Borrowed(_) => Err(error),
     })
 }
@@ -27,7 +27,7 @@ pub(super) fn field<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> 
 
 /// JSON without halves of surrogate pairs.
 fn paired(json: &str) -> Cow<'_, str> {
-    let mut mended = String::new();
+    let mut repaired = String::new();
     let (mut at, mut kept) = (0, 0);
     while let Some(found) = json[at..].find('\\') {
         at += found;
@@ -36,8 +36,8 @@ fn paired(json: &str) -> Cow<'_, str> {
             None => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
             Some(0xd800..=0xdbff) if matches!(unit(&json[at + ESCAPE..]), Some(0xdc00..=0xdfff)) => at += 2 * ESCAPE,
             Some(0xd800..=0xdfff) => {
-                mended.push_str(&json[kept..at]);
-                mended.push_str(REPLACEMENT);
+                repaired.push_str(&json[kept..at]);
+                repaired.push_str(REPLACEMENT);
                 at += ESCAPE;
                 kept = at;
             }
@@ -47,8 +47,8 @@ fn paired(json: &str) -> Cow<'_, str> {
     if kept == 0 {
         return Cow::Borrowed(json);
     }
-    mended.push_str(&json[kept..]);
-    Cow::Owned(mended)
+    repaired.push_str(&json[kept..]);
+    Cow::Owned(repaired)
 }
 
 /// The code unit that an escape at the beginning stands for.

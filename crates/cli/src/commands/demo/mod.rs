@@ -29,7 +29,7 @@ use crate::{terminal, wire};
 /// In whose name the tour's agent commits.
 const PERSONA: &str = "Demo Agent";
 const PROFILE: &str = "developer";
-const GOAL: &str = "The tests of greeter fail. Mend it and push. (Then try what an agent must not do.)";
+const GOAL: &str = "The tests of greeter fail. Fix it and push. (Then try what an agent must not do.)";
 
 /// Take the two-minute tour: an agent at work in a real project, and what it cannot do
 #[derive(clap::Args)]

@@ -88,7 +88,7 @@ pub(crate) struct LimitFlags {
     /// Replies of the model [default: 50; with --target 8]
     #[arg(long, value_name = "N")]
     max_iterations: Option<u32>,
-    /// Answers sent back to be mended
+    /// Answers sent back to be fixed
     #[arg(long, value_name = "N", default_value_t = 2)]
     max_repairs: u32,
     /// Tokens of the whole session, in and out

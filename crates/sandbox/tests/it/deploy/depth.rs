@@ -81,8 +81,8 @@ fn a_deploy_s_folder_is_removed_however_deep_somebody_has_made_it() {
     let left = trees.at("target/.toolhost/deploys/left");
     fill(&left, &[("new/", ""), ("former/", "")]);
     dig(&left.join("former"), "d", DEEP);
-    let mended = trees.deployer().recover(&mut ()).unwrap();
-    assert_eq!(mended, [Recovered::Discarded { id: "left".to_owned() }]);
+    let recovered = trees.deployer().recover(&mut ()).unwrap();
+    assert_eq!(recovered, [Recovered::Discarded { id: "left".to_owned() }]);
     let folders = std::fs::read_dir(trees.at("target/.toolhost/deploys")).unwrap();
     assert_eq!(folders.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>(), ["first"]);
 }
