@@ -174,7 +174,7 @@ impl Tool for Hosted {
             Answers::ToolResults => serde_json::to_value(outcome.tool_result()),
         };
         answer.map_err(|error| {
-            adk_core::AdkError::tool(format!("the outcome of call {} is no JSON: {error}", outcome.meta.call_id))
+            adk_core::AdkError::tool(format!("the outcome of call {} is not JSON: {error}", outcome.meta.call_id))
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A change set as people look at it: what it changes, the findings of its validation, and the diff.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolhost_builder::change::{self, Found, ObjectDiff, Report};
 use toolhost_store::packages::Preview;
 
@@ -22,6 +22,12 @@ const LINES_MAX: usize = 120;
 const LINE_CHARS_MAX: usize = 160;
 /// Findings that are shown.
 const FINDINGS_MAX: usize = 20;
+
+/// All of it, for programs.
+pub(crate) fn as_json(preview: &Preview) -> Value {
+    let Preview { line, body, report, diff } = preview;
+    json!({ "changeSet": line, "body": body, "report": report, "diff": diff })
+}
 
 /// Prints the list of changes, then what was found, then the diff.
 pub(crate) fn show(preview: &Preview, extent: Extent) {

@@ -22,8 +22,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
+use toolhost_sandbox::Allocator;
+
 use crate::commands::{Command, families};
 use crate::settings::Settings;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 /// Exit codes, as the README promises them.
 const EXIT_FAILED: u8 = 1;

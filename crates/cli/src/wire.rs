@@ -121,6 +121,14 @@ pub(crate) async fn open_for(settings: &Settings, need: Need) -> anyhow::Result<
         ids: Arc::new(RandomIds),
         limits: toolhost_host::Limits::default(),
     });
+    // A database of this machine, and a project that is this very folder: the calls ran here, and their processes have ended.
+    let ran_here = resolved.database.is_none() && resolved.project.is_none();
+    if need == Need::Writing
+        && ran_here
+        && let Err(error) = gate.decide_unknown(&store.reader(), project.id).await
+    {
+        tracing::warn!(%error, "calls that a crash left unknown stay so");
+    }
     Ok(Host {
         gate,
         registry,

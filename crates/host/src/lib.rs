@@ -21,6 +21,7 @@ mod semantic;
 mod shown;
 mod tighten;
 mod undo;
+mod unknown;
 mod validate;
 
 pub use arguments::Analyzer;

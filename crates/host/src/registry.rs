@@ -212,7 +212,7 @@ pub(crate) fn nearest_tools<'a>(name: &str, tools: impl Iterator<Item = &'a Regi
     if name.len() > NAME_COMPARED_MAX {
         return Vec::new();
     }
-    let name = name.to_lowercase();
+    let name = snake_case(name);
     let likeness = |candidate: &str| {
         let words = shared_words(&name, candidate);
         let by_words = if words < WORDS_MIN { 0.0 } else { SIMILARITY_MIN + words * (1.0 - SIMILARITY_MIN) };
@@ -227,6 +227,20 @@ pub(crate) fn nearest_tools<'a>(name: &str, tools: impl Iterator<Item = &'a Regi
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     let least = scored.first().map_or(1.0, |best| best.0 - FURTHER_OFF_MAX).max(SIMILARITY_MIN);
     scored.into_iter().filter(|(score, _)| *score >= least).take(SUGGESTIONS_MAX).map(|(_, tool)| tool).collect()
+}
+
+/// `ask_user` for `askUser` and `AskUser`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    let mut after_lower = false;
+    for char in name.chars() {
+        if char.is_uppercase() && after_lower {
+            snake.push('_');
+        }
+        after_lower = char.is_lowercase() || char.is_numeric();
+        snake.extend(char.to_lowercase());
+    }
+    snake
 }
 
 /// The part of the longer name's words that both have.

@@ -33,7 +33,7 @@ mod terminal;
 mod text;
 mod walk;
 
-pub use allocator::{give_memory_back, keep_little_memory};
+pub use allocator::{Allocator, give_memory_back, keep_little_memory};
 pub use command::{Command, CommandResult, Progress, Signal, Watch};
 pub use deploy::{
     DeployKey, DeployMark, DeployPlan, DeployRecord, DeployRules, DeployState, DeployStep, DeployWatch, Deployed,

@@ -93,6 +93,7 @@ enum Job {
     Append(Box<Item>, Waiter),
     Flush(oneshot::Sender<Result<()>>),
     CloseOrphans(oneshot::Sender<Result<()>>),
+    Decide(Box<Entry>, oneshot::Sender<Result<()>>),
     IsAlive(String, oneshot::Sender<Result<bool>>),
     Leave(oneshot::Sender<Result<()>>),
 }
@@ -156,6 +157,13 @@ impl Audit {
         let (done, closed) = oneshot::channel();
         self.send(Job::CloseOrphans(done)).await?;
         closed.await.map_err(|_| gone())?
+    }
+
+    /// Says how a call ended that a crash left unknown. Nothing is written where somebody else has said so already.
+    pub async fn decide(&self, entry: Entry) -> Result<()> {
+        let (done, decided) = oneshot::channel();
+        self.send(Job::Decide(Box::new(entry), done)).await?;
+        decided.await.map_err(|_| gone())?
     }
 
     /// This host, as its calls and asks name it.

@@ -37,6 +37,6 @@ pub use open::{Project, Store};
 pub use outage::Outage;
 pub use packages::Packages;
 pub use people::{Member, People, Role};
-pub use reader::{Filter, Problem, Reader, Row, Verdict};
+pub use reader::{Filter, Problem, Reader, Row, Undecided, Verdict};
 pub use records::Records;
 pub use sessions::{Held, NewSession, SessionRow, SessionState, Sessions, StepRow, Steps};

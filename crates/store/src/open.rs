@@ -60,6 +60,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (12, "history_call", include_str!("../migrations/0012_history_call.sql")),
     (13, "discarded_by", include_str!("../migrations/0013_discarded_by.sql")),
     (14, "open_call_trace", include_str!("../migrations/0014_open_call_trace.sql")),
+    (15, "audit_unknown", include_str!("../migrations/0015_audit_unknown.sql")),
 ];
 
 /// A database, open.

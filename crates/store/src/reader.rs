@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use toolhost_contract::CallId;
 
 use crate::chain;
 use crate::db::{self, Db, Tx, sql, sql_of};
@@ -26,6 +27,13 @@ pub struct Row {
     pub body: String,
     pub prev_hash: String,
     pub hash: String,
+}
+
+/// A call that a crash left unknown, though the log of file changes knows what it was about to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undecided {
+    pub call_id: CallId,
+    pub tool: String,
 }
 
 /// Which rows to show.
@@ -62,6 +70,9 @@ pub struct Problem {
 /// Problems listed at most; the first is what matters.
 const PROBLEMS_MAX: usize = 100;
 
+/// Calls decided at one start; the others at the next.
+const UNDECIDED_MAX: i64 = 100;
+
 /// Calls without a row listed at most, of each kind.
 const UNRECORDED_MAX: i64 = 20;
 
@@ -75,6 +86,24 @@ const VERIFY_PAGE_ROWS: i64 = 5000;
 impl Reader {
     pub(crate) fn new(db: Db) -> Self {
         Self { db }
+    }
+
+    /// Calls that a crash left unknown and that have logged changes of files, the newest first. After [`Audit::decide`]
+    /// they are no longer among them.
+    ///
+    /// [`Audit::decide`]: crate::Audit::decide
+    pub async fn undecided(&self, project: i64) -> Result<Vec<Undecided>> {
+        let text = "SELECT call_id, tool FROM audit unknown WHERE project_id = $1 AND event = 'unknown'
+             AND EXISTS (SELECT 1 FROM file_change change
+                 WHERE change.project_id = unknown.project_id AND change.call_id = unknown.call_id)
+             AND NOT EXISTS (SELECT 1 FROM audit ended WHERE ended.project_id = unknown.project_id
+                 AND ended.call_id = unknown.call_id AND ended.event = 'finished')
+             ORDER BY seq DESC LIMIT $2";
+        let rows = sql(text).bind(project).bind(UNDECIDED_MAX).read(&self.db).await?;
+        let undecided = |row: &db::Row| {
+            Ok(Undecided { call_id: CallId::new(row.get::<String>("call_id")?), tool: row.get("tool")? })
+        };
+        rows.iter().map(undecided).collect()
     }
 
     /// At most `limit` of the rows that fit, in the order they were written.

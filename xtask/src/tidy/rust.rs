@@ -62,6 +62,8 @@ fn check_globals(found: &mut Found<'_>, source: &Source, may_set_once: bool) {
                 found.push(offset, format!("`{word}!` is process-wide state: hand the value in"));
             }
             "static" if may_set_once && is_set_once(rest) => {}
+            // A program has one, and no project is in it.
+            "static" if source.code[..offset].trim_end().ends_with("#[global_allocator]") => {}
             "static" if !is_constant_table(rest) => {
                 found.push(offset, "a `static` may only be a constant table (`&...`, `[...]`): hand state in");
             }
@@ -159,6 +161,7 @@ mod tests {
     #[test]
     fn process_wide_state_is_found() {
         check_code("static mut A: &str = \"\";", &["2: a `static`"]);
+        check_code("#[global_allocator]\nstatic A: MiMalloc = MiMalloc;", &[]);
         check_code("static A: OnceLock<u8> = OnceLock::new();", &["2: a `static`"]);
         check_code("fn f() {\n    static A: AtomicU8 = AtomicU8::new(0);\n}", &["3: a `static`"]);
         check_code("pub static A: std::sync::LazyLock<u8> = x;", &["2: a `static`"]);

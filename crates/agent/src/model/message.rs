@@ -54,12 +54,12 @@ pub struct ToolCall {
 #[serde(rename_all = "lowercase")]
 pub enum Arguments {
     Json(Value),
-    /// What is no JSON object: the model is told so.
+    /// What is not a JSON object: the model is told so.
     Malformed(String),
 }
 
 impl Arguments {
-    /// As the gate is handed them: what is no JSON is a text, which no tool takes.
+    /// As the gate is handed them: what is not JSON is a text, which no tool takes.
     #[must_use]
     pub fn value(&self) -> Value {
         match self {

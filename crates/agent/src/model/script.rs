@@ -66,7 +66,7 @@ struct Call {
     tool: String,
     #[serde(default)]
     arguments: Map<String, Value>,
-    /// Arguments that are no JSON, as a model may write them; instead of `arguments`.
+    /// Arguments that are not JSON, as a model may write them; instead of `arguments`.
     raw: Option<String>,
 }
 

@@ -164,7 +164,7 @@ fn read(form: &AnswerForm, reply: &Reply, written: &HashSet<&str>) -> Result<Wor
 }
 
 fn json_answer(schema: &Value, text: &str) -> Result<Word, Checked> {
-    let value = parse(text)?;
+    let value = parse(text, "")?;
     let validator = jsonschema::draft202012::new(schema)
         .map_err(|error| bad(format!("The schema of the answer is not one: {error}")))?;
     let finding = |error: jsonschema::ValidationError<'_>| {
@@ -179,17 +179,17 @@ fn json_answer(schema: &Value, text: &str) -> Result<Word, Checked> {
 }
 
 fn change_answer(text: &str, written: &HashSet<&str>) -> Result<Word, Checked> {
-    let value = parse(text)?;
-    let shape =
+    const SHAPE: &str =
         "Answer with exactly {\"responseType\": \"chat\"|\"change\", \"assistantSummary\": \"…\", \"changeSet\": {…}}.";
-    let Some(fields) = value.as_object() else { return Err(bad(format!("Your answer is no JSON object. {shape}"))) };
+    let value = parse(text, SHAPE)?;
+    let Some(fields) = value.as_object() else { return Err(bad(format!("Your answer is not a JSON object. {SHAPE}"))) };
     let known = ["responseType", "assistantSummary", "changeSet"];
     if let Some(other) = fields.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(bad(format!("Your answer has a field `{other}` that it may not have. {shape}")));
+        return Err(bad(format!("Your answer has a field `{other}` that it may not have. {SHAPE}")));
     }
     let Some(summary) = fields.get("assistantSummary").and_then(Value::as_str).filter(|text| !text.trim().is_empty())
     else {
-        return Err(bad(format!("Your answer has no `assistantSummary`. {shape}")));
+        return Err(bad(format!("Your answer has no `assistantSummary`. {SHAPE}")));
     };
     let mut written = written.clone();
     add_lines(fields.get("changeSet").unwrap_or(&Value::Null), &mut written);
@@ -200,7 +200,7 @@ fn change_answer(text: &str, written: &HashSet<&str>) -> Result<Word, Checked> {
         (Some("chat"), Some(_)) => Err(bad("A `chat` has no `changeSet`; with one it is a `change`.")),
         (Some("change"), Some(set @ Value::Object(_))) => Ok(Word::Change { summary, set: set.clone() }),
         (Some("change"), _) => Err(bad("A `change` needs its `changeSet`, a JSON object.")),
-        _ => Err(bad(format!("`responseType` is neither `chat` nor `change`. {shape}"))),
+        _ => Err(bad(format!("`responseType` is neither `chat` nor `change`. {SHAPE}"))),
     }
 }
 
@@ -216,10 +216,11 @@ fn unfenced(text: &str) -> &str {
     inner.and_then(|rest| rest.trim_end().strip_suffix("```")).unwrap_or(text).trim()
 }
 
-/// The JSON of an answer, also where a model puts it in a fence.
-fn parse(text: &str) -> Result<Value, Checked> {
+/// The JSON of an answer, also where a model puts it in a fence. `shape` says what is expected.
+fn parse(text: &str, shape: &str) -> Result<Value, Checked> {
     let value = serde_json::from_str(unfenced(text)).map_err(|error| {
-        bad(format!("Your answer is no JSON: {error}. Answer again with the JSON object alone, and no other word."))
+        let alone = "Answer again with the JSON object alone, and no other word.";
+        bad(format!("Your answer is not JSON: {error}. {alone} {shape}").trim_end())
     })?;
     if is_too_deep(&value) {
         return Err(bad("Your answer is nested too deeply. Answer again with a flatter JSON."));

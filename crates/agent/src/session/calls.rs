@@ -352,8 +352,8 @@ fn brief(text: &str) -> String {
 fn broken_arguments(raw: &str) -> String {
     let problem = match serde_json::from_str::<Value>(raw) {
         Ok(Value::Object(_)) => format!("they are nested deeper than {DEPTH_MAX} levels"),
-        Ok(_) => "they are no JSON object".to_owned(),
-        Err(error) => format!("they are no JSON: {error}"),
+        Ok(_) => "they are not a JSON object".to_owned(),
+        Err(error) => format!("they are not JSON: {error}"),
     };
     let start: String = raw.chars().take(RAW_CHARS_MAX).collect();
     format!(

@@ -99,7 +99,7 @@ async fn arguments_that_are_no_object_are_kept_as_they_came_and_go_back_in_one()
             assert_eq!(reply.calls[0].arguments, Arguments::Malformed(raw.to_owned()), "{format:?}");
             // The server checks that what comes back is an object.
             let id = &reply.calls[0].id;
-            let messages = [user("Hi?"), said(&reply), answer(id, "file_read", "that is no JSON object", true)];
+            let messages = [user("Hi?"), said(&reply), answer(id, "file_read", "that is not a JSON object", true)];
             ask(&model, &messages, &Heard::default()).await.unwrap();
             let again = server.requests()[1].body.to_string();
             assert!(again.contains("malformed_arguments"), "{again}");

@@ -69,7 +69,7 @@ async fn a_conversation_that_is_not_as_expected_is_an_error_that_says_how() {
         (json!({ "at": { "/data/words": 4 } }), &good, Some("has nothing at `/data/words`")),
         (json!({ "failed": true }), &good, Some("is not a failure")),
         (json!({ "failed": true }), &conversation("no file", true), None),
-        (json!({ "at": { "/a": 1 } }), &conversation("no JSON", false), Some("is no JSON")),
+        (json!({ "at": { "/a": 1 } }), &conversation("no JSON", false), Some("is not JSON")),
         (json!({ "tool": "file_read", "contains": "lines" }), &good, None),
         (json!({ "tool": "file_write" }), &good, Some("no result of `file_write`")),
         (json!({ "user": "login" }), &good, None),

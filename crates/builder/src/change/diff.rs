@@ -172,7 +172,10 @@ pub fn render(diffs: &[ObjectDiff]) -> String {
             graph.fields.iter().for_each(|field| render_field(&mut out, "  ", field));
         }
         for file in &diff.files {
-            let _ = writeln!(out, "--- {} {} (+{} -{})", file.change.as_str(), file.path, file.added, file.removed);
+            // Of a file with many objects, only the part that is this one's was added or removed.
+            let part = if is_own(file.part) { String::new() } else { format!("{} in ", file.part.as_str()) };
+            let FileDiff { path, added, removed, .. } = file;
+            let _ = writeln!(out, "--- {} {part}{path} (+{added} -{removed})", file.change.as_str());
             out.push_str(&file.unified);
         }
     }

@@ -217,6 +217,8 @@ fn one_line(row: &Row) -> String {
         ),
         _ => paint(DIM, "started"),
     };
+    let exit = body.pointer("/outcome/exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
+    let exit = exit.map(|code| format!(" {}", paint(WARN, format_args!("exit {code}")))).unwrap_or_default();
     let took = body.get("durationMs").and_then(Value::as_u64).map(|ms| format!(" {ms} ms")).unwrap_or_default();
     let arguments = match body.get("arguments") {
         None | Some(Value::Null) => String::new(),
@@ -226,7 +228,7 @@ fn one_line(row: &Row) -> String {
             format!(" {}", paint(DIM, if short.len() < text.len() { format!("{short}…") } else { short }))
         }
     };
-    format!("{:>6}  {}  {:<16} {state}{took}{arguments}", row.seq, print::time(row.at_ms), visible(&row.tool))
+    format!("{:>6}  {}  {:<16} {state}{exit}{took}{arguments}", row.seq, print::time(row.at_ms), visible(&row.tool))
 }
 
 async fn verify(

@@ -48,7 +48,7 @@ enum Command {
         #[arg(value_name = "cs-N")]
         id: String,
     },
-    /// Apply a change set, after a look at it
+    /// Apply a change set: shows it and asks first, and refuses one that is not valid
     Apply {
         #[arg(value_name = "cs-N")]
         id: String,
@@ -105,10 +105,12 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
         Command::Apply { id, only, delete, yes } => {
             let preview = shelf.preview(number(&id)?).await?;
-            if !settings.json {
+            // Nobody reads and agrees to what cannot be applied: the apply says why at once.
+            let can_be = only.is_some() || is_valid(&host, &id).await?;
+            if can_be && !settings.json {
                 show(&preview, false)?;
             }
-            if !yes && !terminal::agreed(&format!("apply {id}?"), "say --yes")? {
+            if can_be && !yes && !terminal::agreed(&format!("apply {id}?"), "say --yes")? {
                 print::note("nothing was applied");
                 ExitCode::from(EXIT_FAILED)
             } else {
@@ -142,6 +144,12 @@ async fn undo(host: &Host, shelf: &Shelf, moment: Option<i64>, yes: bool, json: 
         return Ok(ExitCode::from(EXIT_FAILED));
     }
     tell(&call(host, "builder.change.undo", json!({ "moment": moment })).await, json)
+}
+
+/// Whether a set passes validation as a whole.
+async fn is_valid(host: &Host, id: &str) -> anyhow::Result<bool> {
+    let found = call(host, "builder.change.validate", json!({ "changeSetId": set_id(id)? })).await;
+    Ok(found.error.is_none() && found.data["valid"] == true)
 }
 
 async fn call(host: &Host, tool: &str, arguments: serde_json::Value) -> Outcome {
@@ -200,8 +208,7 @@ fn list(lines: &[ChangeSetLine], json: bool) -> anyhow::Result<ExitCode> {
 
 fn show(preview: &Preview, json: bool) -> anyhow::Result<()> {
     if json {
-        let Preview { line, body, report, diff } = preview;
-        return print::json(&json!({ "changeSet": line, "body": body, "report": report, "diff": diff }));
+        return print::json(&changes::as_json(preview));
     }
     changes::show(preview, Extent::Whole);
     Ok(())

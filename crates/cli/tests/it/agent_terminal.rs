@@ -114,6 +114,12 @@ fn json_has_the_whole_answer() {
     let ended = &events.last().unwrap()["result"];
     assert_eq!((&ended["status"], &ended["answer"]["assistantSummary"]), (&json!("completed"), &json!(SUMMARY)));
     assert_eq!(ended["answer"]["changeSetId"], "cs-2");
+    // The set as it is staged, and what it makes different.
+    let staged = events.iter().find(|event| event["event"] == "change_set").unwrap();
+    assert_eq!((&staged["changeSet"]["changeSetId"], &staged["report"]["valid"]), (&json!("cs-2"), &json!(true)));
+    assert_eq!(staged["body"]["operations"][0]["payload"]["content"], points("point"));
+    let diff = staged["diff"].to_string();
+    assert!(diff.contains("point"), "{staged}");
 }
 
 #[test]
@@ -131,6 +137,7 @@ fn an_apply_that_is_refused_says_what_was_found_and_where() {
     run(&program, &["call", "builder.change.stage", &set.to_string()]);
     let refused = program.run(&["change", "apply", "cs-1", "--yes"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_eq!(refused.stdout, "", "nobody needs to read the diff of what cannot be applied");
     let lines: Vec<&str> = refused.stderr.lines().map(str::trim).collect();
     let place = |code: &str, stage: &str| lines.iter().position(|line| line.starts_with(&format!("{code} {stage}: ")));
     let (bmad, reference) = (place("section-missing", "bmad"), place("asset-not-found", "reference"));

@@ -46,7 +46,7 @@ fn a_plan_is_allowed_as_it_is_and_its_lines_are_one_file_each() {
 }
 
 #[test]
-fn what_is_mended_of_a_deploy_is_written_down_whoever_looked() {
+fn what_is_recovered_of_a_deploy_is_recorded_whoever_looked() {
     let workspace = TempWorkspace::new();
     let program = deployed(&workspace);
     program.run(&["member", "add", "vera", "viewer"]);

@@ -28,6 +28,7 @@ async fn a_tool_that_is_not_there_is_told_by_one_of_the_caller_s_own() {
     let mut developer = host(&program, "developer", &[]).await;
     for (asked, meant) in [
         ("ask_user", "did you mean `human_ask`?"),
+        ("askUser", "did you mean `human_ask`?"),
         ("ask_human", "did you mean `human_ask`?"),
         ("file.raed", "did you mean `file_read`?"),
         ("edit_file", "did you mean `file_edit`?"),

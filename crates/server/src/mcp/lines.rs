@@ -210,7 +210,7 @@ where
             Ok(Value::Object(message)) if message.contains_key("error") || message.contains_key("result") => Ok(None),
             Ok(message) => {
                 let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
-                Err(error_of(id.unwrap_or_default(), INVALID_REQUEST, "this is no JSON-RPC message"))
+                Err(error_of(id.unwrap_or_default(), INVALID_REQUEST, "this is not a JSON-RPC message"))
             }
             Err(_) => {
                 let why = format!("the message is not JSON that can be taken: {error}");

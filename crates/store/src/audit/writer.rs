@@ -53,6 +53,7 @@ struct Batch {
     waiting: Vec<Waiter>,
     flushing: Vec<Waiter>,
     closing: Vec<Waiter>,
+    deciding: Vec<(Entry, Waiter)>,
     looking: Vec<(String, oneshot::Sender<Result<bool>>)>,
     leaving: Vec<Waiter>,
 }
@@ -66,6 +67,7 @@ impl Batch {
             }
             Job::Flush(done) => self.flushing.push(Some(done)),
             Job::CloseOrphans(done) => self.closing.push(Some(done)),
+            Job::Decide(entry, done) => self.deciding.push((*entry, Some(done))),
             Job::IsAlive(host, done) => self.looking.push((host, done)),
             Job::Leave(done) => self.leaving.push(Some(done)),
         }
@@ -73,7 +75,7 @@ impl Batch {
 
     fn is_waited_for(&self) -> bool {
         let asked = !self.flushing.is_empty() || !self.closing.is_empty() || !self.looking.is_empty();
-        asked || !self.leaving.is_empty() || self.waiting.iter().any(Option::is_some)
+        asked || !self.deciding.is_empty() || !self.leaving.is_empty() || self.waiting.iter().any(Option::is_some)
     }
 }
 
@@ -110,11 +112,15 @@ impl Writer {
                 batch.take(job);
             }
             let (closing, looking) = (std::mem::take(&mut batch.closing), std::mem::take(&mut batch.looking));
-            let leaving = std::mem::take(&mut batch.leaving);
+            let (leaving, deciding) = (std::mem::take(&mut batch.leaving), std::mem::take(&mut batch.deciding));
             let written = self.commit_batch(batch).await;
             for waiter in closing {
                 let closed = self.close_orphans().await;
                 answer(waiter, closed);
+            }
+            for (entry, waiter) in deciding {
+                let decided = self.decide(entry).await;
+                answer(waiter, decided);
             }
             for (host, waiter) in looking {
                 // Whoever has gone needs no answer.
@@ -143,7 +149,7 @@ impl Writer {
 
     /// Says whether everything is written, also what nobody waits for.
     async fn commit_batch(&mut self, batch: Batch) -> Result<()> {
-        let Batch { entries, mut waiting, flushing, closing: _, looking: _, leaving: _ } = batch;
+        let Batch { entries, mut waiting, flushing, .. } = batch;
         let settled = self.settle_doubt().await;
         let mut rows = std::mem::take(&mut self.notes);
         // Nobody waits for what is left from before.
@@ -401,6 +407,18 @@ impl Writer {
         track_open(tx, row, &self.presence.host().get()).await?;
         (head.seq, head.hash) = (seq, next);
         Ok(())
+    }
+
+    /// Adds how a call ended that a crash left unknown, unless that is there already.
+    async fn decide(&self, entry: Entry) -> Result<()> {
+        let mut tx = self.db.write().await?;
+        tx.lock_chain(entry.project_id).await?;
+        let ended = sql("SELECT seq FROM audit WHERE project_id = $1 AND call_id = $2 AND event = 'finished' LIMIT 1");
+        if ended.bind(entry.project_id).bind(entry.call_id.as_str()).optional(&mut tx).await?.is_some() {
+            return Ok(());
+        }
+        self.write(&mut tx, &[Item::new(entry, None)]).await?;
+        tx.commit().await
     }
 
     /// Gives every call that a dead host left open its last row.

@@ -221,7 +221,7 @@ impl State {
         let mut wrong = Vec::new();
         let parsed = serde_json::from_slice::<Value>(&body);
         if let Err(error) = &parsed {
-            wrong.push(format!("its body is no JSON: {error}"));
+            wrong.push(format!("its body is not JSON: {error}"));
         }
         let request = ModelRequest { path, headers, body: parsed.unwrap_or_default() };
         if method != "POST" {

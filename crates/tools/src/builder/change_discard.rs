@@ -55,7 +55,7 @@ impl Tool for ChangeDiscard {
     }
 
     fn render(&self, output: &Output) -> String {
-        format!("discarded {}", output.discarded.join(", "))
+        format!("discarded {}: listed as rejected", output.discarded.join(", "))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

@@ -119,7 +119,7 @@ fn staging_session(ctx: &Ctx<'_>, asked: Option<String>) -> Result<String, ToolE
                 .hint("leave `sessionId` out: it is known"))
         }
         (None, None) => Err(ToolError::new(ErrorKind::Validation, "which session? this call belongs to none")
-            .hint("pass `sessionId`, or call from a session")),
+            .hint("pass `sessionId`, a name of your choice under which the set is staged; or call from a session")),
     }
 }
 

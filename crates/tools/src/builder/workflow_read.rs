@@ -24,7 +24,7 @@ pub(crate) struct Input {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Object {
     workflow_md: String,
-    /// The graph; its text while it is no JSON.
+    /// The graph; its text while it is not JSON.
     graph_json: Value,
     /// Id, type, title, file and agent of each node.
     step_index: Vec<Value>,

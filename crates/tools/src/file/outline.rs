@@ -1,5 +1,7 @@
-//! The structure of a source file: its definitions with their line numbers, by tree-sitter.
+//! The structure of a file with line numbers: the definitions of source code by tree-sitter, the headings of Markdown by
+//! pulldown-cmark.
 
+use pulldown_cmark::{Event, Options, Tag};
 use tree_sitter::{Language, Node, Parser};
 
 /// Longest file that is parsed: broken code takes a parser many times as long as good code.
@@ -137,16 +139,60 @@ const TYPESCRIPT: &[&str] = &[
     "internal_module",
 ];
 
-/// One line a definition, `number: signature`, indented as in the file. The error says why there is no outline.
+/// Extensions of Markdown, whose outline is its headings.
+const MARKDOWN: &[&str] = &["md", "markdown"];
+
+/// One line for each definition or heading, `number: text`, indented as in the file. The error says why there is no outline.
 pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String, String> {
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
     let grammar = GRAMMARS.iter().find(|grammar| grammar.extensions.contains(&extension.as_str()));
-    let grammar = grammar.ok_or_else(|| "no outline for this kind of file; its two ends are shown".to_owned())?;
+    let is_markdown = MARKDOWN.contains(&extension.as_str());
+    if grammar.is_none() && !is_markdown {
+        return Err("no outline for this kind of file; its two ends are shown".to_owned());
+    }
     if text.len() > PARSED_BYTES_MAX {
         return Err(format!(
             "the file is longer than the {PARSED_BYTES_MAX} bytes that are parsed; its two ends are shown"
         ));
     }
+    let found = match grammar {
+        Some(grammar) => definitions(grammar, text, bytes_max)?,
+        None => headings(text, bytes_max),
+    };
+    if found.is_empty() {
+        let what = if is_markdown { "has no headings" } else { "defines nothing" };
+        return Err(format!("the file {what}; its two ends are shown"));
+    }
+    Ok(found)
+}
+
+fn headings(text: &str, bytes_max: usize) -> String {
+    let options = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
+    let (mut found, mut row, mut counted) = (String::new(), 0, 0);
+    for (event, place) in pulldown_cmark::Parser::new_ext(text, options).into_offset_iter() {
+        if !matches!(event, Event::Start(Tag::Heading { .. })) {
+            continue;
+        }
+        row += text[counted..place.start].matches('\n').count();
+        counted = place.start;
+        let line = text[place.start..].lines().next().unwrap_or_default();
+        if !add(&mut found, row, line, bytes_max) {
+            break;
+        }
+    }
+    found
+}
+
+/// Adds a line to an outline; `false` where it has no room for it.
+fn add(found: &mut String, row: usize, line: &str, bytes_max: usize) -> bool {
+    let shown: String = line.trim_end().chars().take(SIGNATURE_CHARS_MAX).collect();
+    let line = format!("{}: {shown}\n", row + 1);
+    let has_room = found.len() + line.len() <= bytes_max;
+    found.push_str(if has_room { &line } else { "[... more left out ...]\n" });
+    has_room
+}
+
+fn definitions(grammar: &Grammar, text: &str, bytes_max: usize) -> Result<String, String> {
     let failed = || format!("this could not be parsed as {}; its two ends are shown", grammar.name);
     let mut parser = Parser::new();
     parser.set_language(&(grammar.language)()).map_err(|_| failed())?;
@@ -159,12 +205,11 @@ pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String
     loop {
         let node = cursor.node();
         if grammar.definitions.contains(&node.kind()) && function_depth == 0 && worth_showing(node) {
-            let line = signature(node, &lines);
-            if found.len() + line.len() > bytes_max {
-                found.push_str("[... more definitions left out ...]\n");
+            let row = node.start_position().row;
+            let line = lines.get(row).copied().unwrap_or_default().trim_end().trim_end_matches('{');
+            if !add(&mut found, row, line, bytes_max) {
                 return Ok(found);
             }
-            found.push_str(&line);
         }
         let enters_function = is_function(node);
         if cursor.goto_first_child() {
@@ -176,11 +221,7 @@ pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String
                 break;
             }
             if !cursor.goto_parent() {
-                return if found.is_empty() {
-                    Err("the file defines nothing; its two ends are shown".to_owned())
-                } else {
-                    Ok(found)
-                };
+                return Ok(found);
             }
             function_depth -= usize::from(is_function(cursor.node()));
         }
@@ -221,12 +262,4 @@ fn worth_showing(node: Node<'_>) -> bool {
         }
         _ => true,
     }
-}
-
-fn signature(node: Node<'_>, lines: &[&str]) -> String {
-    let row = node.start_position().row;
-    let line = lines.get(row).copied().unwrap_or_default();
-    let shown = line.trim_end().trim_end_matches('{').trim_end();
-    let shown: String = shown.chars().take(SIGNATURE_CHARS_MAX).collect();
-    format!("{}: {shown}\n", row + 1)
 }

@@ -41,7 +41,7 @@ pub(crate) struct Input {
     #[schemars(range(min = 1, max = 1048576))]
     max_bytes: Option<usize>,
     /// What to show: `full` (the lines asked for), `headTail` (the first and last lines), `outline` (definitions with
-    /// their line numbers, for Rust, Python, JavaScript, TypeScript, Go, Java, C and C++), `fit` (the whole file if it has
+    /// their line numbers, for Rust, Python, JavaScript, TypeScript, Go, Java, C and C++; headings of Markdown), `fit` (the whole file if it has
     /// at most `limit` lines; otherwise its outline or, where it has none, its first and last lines; with `offset` as `full`).
     #[serde(default)]
     view: View,
@@ -287,7 +287,7 @@ impl File {
         let mut content: String = lines.by_ref().take(most).collect();
         let left_out = lines.count();
         if left_out > 0 {
-            content.push_str(&format!("[... {left_out} more definitions left out ...]\n"));
+            content.push_str(&format!("[... {left_out} more left out ...]\n"));
         }
         Output { content, truncated: true, ..self.described(View::Outline, Some(total)) }
     }

@@ -84,6 +84,13 @@ async fn cpp() {
     check("a.cpp", text, &["namespace n", "class A", "  void m() {}", "template <typename T>"]).await;
 }
 
+/// Not every line that looks like a heading is one.
+#[tokio::test(flavor = "multi_thread")]
+async fn markdown() {
+    let text = "---\ntitle: no heading\n---\n# One\n\ntext\n\n```sh\n# no heading\n```\n\n## Two `b`\n\nThree\n-----\n\n    # no heading\n\n####### seven\n";
+    check("a.md", text, &["# One", "## Two `b`", "Three"]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn other_files_show_their_ends_and_say_why() {
     let text = (1..=500).map(|n| format!("line {n}\n")).collect::<String>();
@@ -100,8 +107,11 @@ async fn other_files_show_their_ends_and_say_why() {
 async fn a_file_of_endless_nesting_does_not_end_the_host() {
     let deep = format!("fn f() {{ {}1{} }}\n", "(".repeat(100_000), ")".repeat(100_000));
     let blocks = format!("{}{}\n", "mod a { ".repeat(20_000), "}".repeat(20_000));
-    let house = house(&[("deep.rs", deep.as_bytes()), ("blocks.rs", blocks.as_bytes())]).await;
-    for path in ["deep.rs", "blocks.rs"] {
+    let quotes = format!("{}\n", ">".repeat(100_000)).repeat(10);
+    let brackets = format!("# {}\n", "[".repeat(500_000));
+    let files = [("deep.rs", deep), ("blocks.rs", blocks), ("quotes.md", quotes), ("brackets.md", brackets)];
+    let house = house(&files.each_ref().map(|(path, text)| (*path, text.as_bytes()))).await;
+    for (path, _) in &files {
         assert!(house.call("file.read", json!({ "path": path, "view": "outline" })).await.ok, "{path}");
     }
 }
@@ -130,8 +140,8 @@ async fn a_file_is_cut_only_where_it_is_longer_than_asked_for() {
     assert_eq!((&whole["content"], &whole["truncated"]), (&json!(text), &json!(false)));
     // Large ones are cut by their structure, and what has none to its two ends: `limit` lines and one that says so.
     for (path, limit, first, last) in [
-        ("a.rs", None, "1: fn f0()", "[... 100 more definitions left out ...]"),
-        ("a.rs", Some(3), "1: fn f0()", "[... 297 more definitions left out ...]"),
+        ("a.rs", None, "1: fn f0()", "[... 100 more left out ...]"),
+        ("a.rs", Some(3), "1: fn f0()", "[... 297 more left out ...]"),
         ("a.txt", None, "line 0", "line 299"),
         ("a.txt", Some(5), "line 0", "line 299"),
     ] {

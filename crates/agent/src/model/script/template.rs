@@ -78,5 +78,5 @@ pub(super) fn result<'m>(head: &str, messages: &'m [Message]) -> Result<(&'m str
 /// The JSON of a result, with or without the marks that say where it is from.
 pub(super) fn as_json(content: &str) -> Result<Value, String> {
     let content = inside_marks(content).unwrap_or(content);
-    serde_json::from_str(content).map_err(|error| format!("the result is no JSON: {error}"))
+    serde_json::from_str(content).map_err(|error| format!("the result is not JSON: {error}"))
 }

@@ -8,7 +8,7 @@ use crate::change::splice::{keys, rewrite};
 use crate::finding::token;
 use crate::json;
 
-/// Both edits of a JSON text, in the layout of the current one. None if one of them is no JSON.
+/// Both edits of a JSON text, in the layout of the current one. None if one of them is not JSON.
 pub(super) fn merge(part: Part, base: &str, current: &str, ours: &str) -> Option<Result<String, Vec<Clash>>> {
     let parse = |text: &str| json::parse("", text.as_bytes()).ok();
     let (before, there, here) = (parse(base)?, parse(current)?, parse(ours)?);

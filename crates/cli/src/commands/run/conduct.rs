@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use toolhost_agent::session::{
-    Answer, AnswerForm, Control, LoopLimits, LoopResult, Opening, SessionState as Loop, Status, Watch, run_tool_loop,
-    step,
+    Answer, AnswerForm, Control, Event, LoopLimits, LoopResult, Opening, SessionState as Loop, Status, Watch,
+    run_tool_loop, step,
 };
 use toolhost_agent::{Catalog, Model, ToolHost};
 use toolhost_contract::SystemClock;
-use toolhost_store::packages::Shelf;
+use toolhost_store::packages::{Preview, Shelf};
 use toolhost_store::{Held, NewSession, SessionState};
 
 use super::live::{self, Lines, Live};
@@ -62,22 +62,30 @@ impl Running {
             false => Arc::new(Live::of(answer)),
         };
         let conducted = self.run_watched(held, model, limits, &watch).await?;
-        if !json {
-            self.show_changes(&conducted.result).await;
+        let preview = self.staged(&conducted.result).await;
+        if json {
+            if let Some(preview) = &preview {
+                let mut event = changes::as_json(preview);
+                event["event"] = serde_json::json!("change_set");
+                print::json_line(&event)?;
+            }
+            print::json_line(&Event::Ended { result: Box::new(conducted.result.clone()) })?;
+        } else {
+            if let Some(preview) = &preview {
+                changes::show(preview, Extent::Beginnings);
+            }
             live::conclude(&conducted.result);
         }
         Ok(conducted)
     }
 
-    /// What a session has staged, as a list and the beginnings of its diff.
-    async fn show_changes(&self, result: &LoopResult) {
-        let Some(Answer::Change { change_set_id, .. }) = &result.answer else { return };
+    /// The change set that a session has staged.
+    async fn staged(&self, result: &LoopResult) -> Option<Preview> {
+        let Some(Answer::Change { change_set_id, .. }) = &result.answer else { return None };
         let number = change_set_id.strip_prefix("cs-").and_then(|number| number.parse().ok()).unwrap_or_default();
-        match self.shelf.preview(number).await {
-            Ok(preview) => changes::show(&preview, Extent::Beginnings),
-            // The session has come to its end; `change show` says what is the matter.
-            Err(error) => print::note(format_args!("{change_set_id} cannot be shown: {error}")),
-        }
+        let preview = self.shelf.preview(number).await;
+        // The session has come to its end all the same; `change show` says what is the matter.
+        preview.inspect_err(|error| print::note(format_args!("{change_set_id} cannot be shown: {error}"))).ok()
     }
 
     pub(in crate::commands) async fn run_watched(

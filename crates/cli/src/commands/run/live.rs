@@ -266,11 +266,14 @@ pub(in crate::commands) fn conclude(result: &LoopResult) {
     ));
 }
 
-/// Standard output, one JSON object a line.
+/// Standard output, one JSON object a line. The end is not among them: whoever runs the session first prints what it staged.
 pub(in crate::commands) struct Lines;
 
 impl Watch for Lines {
     fn event(&self, event: &Event) {
+        if matches!(event, Event::Ended { .. }) {
+            return;
+        }
         // An event's JSON cannot fail; a closed pipe is the reader's choice.
         let _ = print::json_line(event);
         if !std::io::stdout().is_terminal() {

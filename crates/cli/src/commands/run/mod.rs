@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use toolhost_agent::session::{AnswerForm, LoopLimits};
-use toolhost_agent::start::{self, About, BuilderTarget, Task};
+use toolhost_agent::start::{self, About, BuilderTarget, StartError, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 
 use toolhost_host::SEMANTIC_READ_TOOLS;
@@ -154,7 +154,14 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         remote,
     };
     let opening = start::opening(&running.tools, &*model, &task, &about).await;
-    let opening = opening.map_err(|error| anyhow::anyhow!("{} ({})", error, error.code().as_str()))?;
+    let opening = opening.map_err(|error| {
+        let reserve = args.reserve_for_response.filter(|_| matches!(error, StartError::Budget(_)));
+        let reserve = reserve.map(|reserve| {
+            let window = model.facts().window;
+            format!("; --reserve-for-response {reserve} is taken from the model's window of {window} tokens: say less")
+        });
+        anyhow::anyhow!("{error} ({}){}", error.code().as_str(), reserve.unwrap_or_default())
+    })?;
     let limits = args.limits.limits(iterations_default(&opening.answer));
     conduct::create(&host, &id, &profile, &spec, &opening).await?;
     let held = host.store.sessions().hold(host.project.id, &id).await?;
@@ -168,8 +175,14 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 fn for_task(named: String, is_role: bool, task: &Task, host: &wire::Host) -> anyhow::Result<String> {
     let Task::Builder(target) = task else { return Ok(named) };
     let profile = host.gate.profile(&named)?;
-    if target.all_tools || SEMANTIC_READ_TOOLS.iter().all(|tool| profile.has(tool)) {
+    if SEMANTIC_READ_TOOLS.iter().all(|tool| profile.has(tool)) {
         return Ok(named);
+    }
+    if target.all_tools {
+        return Err(Usage::error(format!(
+            "the profile {named} cannot read workflow packages, so --all-tools has nothing to give for --target: name a profile \
+             that can, such as --profile {BUILDER}, or leave --all-tools out"
+        )));
     }
     if is_role {
         return Err(Usage::error(format!(
