@@ -9,12 +9,10 @@ struct Wrapper {
     with_value: &'static [&'static str],
     /// Words of its own in front of the command.
     operands: usize,
-    /// Options with which it only says what the command is.
-    only_says: &'static [&'static str],
 }
 
 const fn wrapper(name: &'static str, with_value: &'static [&'static str], operands: usize) -> Wrapper {
-    Wrapper { name, with_value, operands, only_says: &[] }
+    Wrapper { name, with_value, operands }
 }
 
 const WRAPPERS: &[Wrapper] = &[
@@ -30,9 +28,6 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("time", &["-f", "-o"], 0),
     wrapper("xargs", &["-I", "-L", "-n", "-P", "-s", "-d", "-E", "-a"], 0),
     wrapper("busybox", &[], 0),
-    wrapper("exec", &["-a"], 0),
-    wrapper("builtin", &[], 0),
-    Wrapper { only_says: &["-v", "-V"], ..wrapper("command", &[], 0) },
 ];
 /// They run the text behind `-c`.
 const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh", "ksh", "su", "script"];
@@ -73,9 +68,6 @@ impl Wrapper {
         loop {
             let (word, after) = rest.split_first().filter(|(word, _)| word.known)?;
             let text = word.text.as_str();
-            if self.only_says.contains(&text) {
-                return None;
-            }
             rest = if self.with_value.contains(&text) {
                 after.get(1..)?
             } else if text == "--" || (text.starts_with('-') && text.len() > 1) || is_assignment(text) {
