@@ -152,13 +152,21 @@ impl Reader {
         let mut chain = Chain::default();
         let mut after = i64::MIN;
         loop {
-            let columns = "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash, session_id, ok FROM audit
+            let columns = "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash, session_id, CAST(ok AS TEXT) AS ok FROM audit
                  WHERE project_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
             let page = sql(columns).bind(project).bind(after).bind(VERIFY_PAGE_ROWS).all(&mut snapshot).await?;
             let Some(last) = page.last() else { break };
             after = last.get("seq")?;
             for raw in &page {
-                chain.follow(&row(raw)?, raw.get("session_id")?, raw.get("ok")?);
+                // SQLite keeps any value in any column, and 2 would be read as true.
+                let ok: Option<String> = raw.get("ok")?;
+                let ok = match ok.as_deref() {
+                    None => Some(None),
+                    Some("1" | "true") => Some(Some(true)),
+                    Some("0" | "false") => Some(Some(false)),
+                    Some(_) => None,
+                };
+                chain.follow(&row(raw)?, raw.get("session_id")?, ok);
             }
         }
         chain.end(head);
@@ -290,7 +298,7 @@ impl Default for Chain {
 }
 
 impl Chain {
-    fn follow(&mut self, row: &Row, session: Option<String>, ok: Option<bool>) {
+    fn follow(&mut self, row: &Row, session: Option<String>, ok: Option<Option<bool>>) {
         self.rows += 1;
         for missing in self.seq + 1..row.seq.min(self.seq + 1 + PROBLEMS_MAX as i64) {
             self.problem(missing, "is missing");
@@ -300,7 +308,7 @@ impl Chain {
         }
         if chain::link(&row.prev_hash, &row.body) != row.hash {
             self.problem(row.seq, "has been changed: its hash does not fit its content");
-        } else if !columns_agree(row, session, ok) {
+        } else if !ok.is_some_and(|ok| columns_agree(row, session, ok)) {
             self.problem(row.seq, "has been changed: its columns do not fit its content");
         }
         self.seq = row.seq;

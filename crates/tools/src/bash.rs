@@ -201,7 +201,7 @@ impl Tool for Bash {
         let mut stderr = result.stderr.text;
         if !result.restored.is_empty() {
             stderr.push_str(&format!(
-                "[toolhost put back {}: commands do not change what arms git]\n",
+                "[toolhost put back {}: a command may not change what git or this host obeys]\n",
                 result.restored.join(", ")
             ));
         }

@@ -23,17 +23,22 @@ pub(crate) struct Args {
 const ACCEPTING: &str = "Toolhost forgets what it had kept of git's files in this workspace to put it back: hooks, \
 configuration and what they name stay as they are now. Commands run again. Look at .git before you use git here.";
 
+/// Said while something may still change what a person has looked at.
+const NOT_YET: &str = "nothing was accepted: a command is under way in the workspace and could change git's files after you \
+have looked. Say this again when it has ended";
+
 /// Said before the reason where accepting is not enough.
 const STILL_REFUSED: &str = "git's files are accepted, but commands are still refused";
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let kit = wire::kit(settings).await?;
     if args.accept_git {
+        match kit.executor.accept_git().await {
+            Err(toolhost_sandbox::Error::CommandUnderWay) => anyhow::bail!(NOT_YET),
+            accepted => accepted.context(STILL_REFUSED)?,
+        }
         if !settings.json {
             print::line(ACCEPTING);
-        }
-        kit.executor.accept_git().await.context(STILL_REFUSED)?;
-        if !settings.json {
             print::line(format_args!("git's files in {} are accepted\n", kit.resolved.root.display()));
         }
     }

@@ -100,6 +100,30 @@ async fn the_log_tells_commits_newest_first() {
     assert_eq!((one["commits"].as_array().unwrap().len(), &one["commits"][0]["subject"]), (1, &json!("subject 1")));
 }
 
+/// Git takes a word for a revision or for a file, and fails where it could be both.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_with_the_names_of_revisions_are_in_nobodys_way() {
+    let house = repository(&[("a.txt", "1\n")]).await;
+    for name in ["HEAD", "main", "master", "@", "stash", "FETCH_HEAD"] {
+        house.workspace.write(name, "x\n");
+    }
+    let first = house.data("git.commit", json!({ "message": "names" })).await;
+    assert_eq!(first["hash"].as_str().unwrap(), house.workspace.git(&["rev-parse", "--verify", "HEAD"]).trim());
+    let hash = first["hash"].as_str().unwrap();
+    house.workspace.write(hash, "x\n");
+    house.data("git.commit", json!({ "message": "a hash" })).await;
+    for (tool, arguments) in [
+        ("git.log", json!({})),
+        ("git.diff", json!({})),
+        ("git.show", json!({ "revision": hash })),
+        ("git.branch", json!({ "action": "create", "name": "other" })),
+        ("git.switch", json!({ "branch": "other" })),
+        ("git.branch", json!({ "action": "list" })),
+    ] {
+        house.data(tool, arguments).await;
+    }
+}
+
 /// Rules: 004.20.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_committed_deletions_and_new_files_too() {

@@ -94,12 +94,17 @@ impl Guard {
         self.restore_kept(true)
     }
 
-    /// Forgets what is kept: a person says that all is as it should be.
+    /// Forgets what is kept: a person says that all is as it should be. Refused while a command is under way: what it changes
+    /// after the person has looked would be nobody's to put back.
     pub(crate) fn accept(&self) -> crate::error::Result<()> {
         if !self.folder.exists() {
             return Ok(());
         }
         let _turn = self.turn().map_err(failed)?;
+        let in_use = self.lock_file("use").map_err(failed)?;
+        if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(Error::CommandUnderWay);
+        }
         match std::fs::remove_file(self.file("kept")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
             _ => Ok(()),

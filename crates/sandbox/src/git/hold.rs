@@ -98,12 +98,16 @@ type Mounts = BTreeMap<(usize, PathBuf), Mount>;
 fn mount(place: &Place, mounts: &mut Mounts, held: &mut Held) -> Result<bool> {
     let full = place.full();
     let there = look(&place.top, &place.path);
-    let empty = || std::fs::read_dir(&full).is_ok_and(|mut entries| entries.next().is_none());
-    if (there.is_none() && full.symlink_metadata().is_err()) || (there.is_some() && empty()) {
+    // What another command holds the place with is held with it, or its end would take the mount of this one away.
+    let vacant = match full.symlink_metadata() {
+        Err(_) => there.is_none().then_some(if place.rule == Rule::Whole { Empty::File } else { Empty::Folder }),
+        Ok(_) if there.is_none() => None,
+        Ok(found) => Empty::found(&full, &found),
+    };
+    if let Some(what) = vacant {
         let io = |source| Error::Io { path: place.path.to_string_lossy().into_owned(), source };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = rustix::fs::open(&place.top, flags, Mode::empty()).map_err(|error| io(error.into()))?;
-        let what = if place.rule == Rule::Whole && there.is_none() { Empty::File } else { Empty::Folder };
         let placeholder = match Placeholder::hold(&top, &place.path, what) {
             // The way there is through a file or a link.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP | libc::EXDEV)) => {

@@ -4,8 +4,10 @@
 //! while a command runs, and is mounted read-only. Removing it would take the mount of every command away, so each command holds a
 //! shared lock on it, and only who holds it alone removes it.
 
+use std::fs::Metadata;
 use std::io::Result;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
 use rustix::fs::{
@@ -27,6 +29,16 @@ pub(crate) enum Empty {
     Folder,
     /// Where a file is read: a configuration, a hook.
     File,
+}
+
+impl Empty {
+    /// What is at `path` and could be a placeholder of another command: an empty folder, or an empty file that nobody may write.
+    pub(crate) fn found(path: &Path, found: &Metadata) -> Option<Self> {
+        if found.is_dir() {
+            return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()).then_some(Self::Folder);
+        }
+        (found.is_file() && found.len() == 0 && found.mode() & WRITABLE == 0).then_some(Self::File)
+    }
 }
 
 /// Held for as long as this lives.

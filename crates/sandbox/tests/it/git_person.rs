@@ -4,6 +4,7 @@
 mod accepted;
 mod hard_links;
 mod opened;
+mod overlap;
 mod plant;
 
 use std::cell::Cell;

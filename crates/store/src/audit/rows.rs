@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{Entry, Event, Item};
 use crate::chain;
-use crate::db::{Tx, sql};
+use crate::db::{Tx, places, sql, sql_of};
 use crate::error::{Error, Result};
 use crate::fate::trace_name;
 
@@ -52,32 +51,41 @@ pub(super) async fn heads(tx: &mut Tx, rows: &[Item]) -> Result<Vec<Head>> {
     Ok(heads)
 }
 
-pub(super) async fn insert(
-    tx: &mut Tx,
-    row: &Entry,
-    seq: i64,
-    at_ms: i64,
-    body: &str,
-    prev_hash: &str,
-    hash: &str,
-) -> Result<()> {
-    let event = serde_json::to_value(row.event).map_err(|error| Error::audit(error.to_string()))?;
-    let ok = row.outcome.as_ref().and_then(|outcome| outcome.get("ok")).and_then(Value::as_bool);
-    sql("INSERT INTO audit (project_id, seq, at_ms, call_id, session_id, event, tool, ok, body, prev_hash, hash)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)")
-    .bind(row.project_id)
-    .bind(seq)
-    .bind(at_ms)
-    .bind(row.call_id.as_str())
-    .bind(&row.session_id)
-    .bind(event.as_str().unwrap_or_default())
-    .bind(&row.tool)
-    .bind(ok)
-    .bind(body)
-    .bind(prev_hash)
-    .bind(hash)
-    .run(tx)
-    .await?;
+/// How many rows one statement inserts, the most first: each statement is a way to the thread of the database and back, and
+/// each of these texts is prepared once.
+const TOGETHER: [usize; 4] = [64, 16, 4, 1];
+const COLUMNS: usize = 11;
+
+/// A row with its place in the chain.
+pub(super) struct Chained {
+    pub(super) project: i64,
+    pub(super) seq: i64,
+    pub(super) at_ms: i64,
+    pub(super) call_id: String,
+    pub(super) session_id: Option<String>,
+    pub(super) event: Event,
+    pub(super) tool: String,
+    pub(super) ok: Option<bool>,
+    pub(super) body: String,
+    pub(super) prev_hash: String,
+    pub(super) hash: String,
+}
+
+pub(super) async fn insert(tx: &mut Tx, mut rows: Vec<Chained>) -> Result<()> {
+    while let Some(count) = TOGETHER.into_iter().find(|count| *count <= rows.len()) {
+        let rest = rows.split_off(count);
+        let values: Vec<String> = (0..count).map(|n| format!("({})", places(n * COLUMNS + 1, COLUMNS))).collect();
+        let columns = "project_id, seq, at_ms, call_id, session_id, event, tool, ok, body, prev_hash, hash";
+        let mut query = sql_of(format!("INSERT INTO audit ({columns}) VALUES {}", values.join(", ")));
+        for row in rows {
+            let event = serde_json::to_value(row.event).map_err(|error| Error::audit(error.to_string()))?;
+            query = query.bind(row.project).bind(row.seq).bind(row.at_ms).bind(row.call_id).bind(row.session_id);
+            query = query.bind(event.as_str().unwrap_or_default()).bind(row.tool).bind(row.ok).bind(row.body);
+            query = query.bind(row.prev_hash).bind(row.hash);
+        }
+        query.run(tx).await?;
+        rows = rest;
+    }
     Ok(())
 }
 

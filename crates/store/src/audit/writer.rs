@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 use toolhost_contract::{CallId, Clock, ErrorKind, Trace};
 
-use super::rows::{Head, body, heads, insert, track_open};
+use super::rows::{Chained, Head, body, heads, insert, track_open};
 use super::{Entry, Event, Item, Job, NOTE_DELAY, QUEUE_MAX};
 use crate::asks::AskChange;
 use crate::chain;
@@ -40,6 +40,14 @@ pub(super) struct Writer {
     reads_only: bool,
     /// Rows whose commit was not answered. Until that is known, they are neither written again nor forgotten.
     doubt: Option<(Arc<Mark>, Vec<Item>)>,
+}
+
+/// What a transaction has chained and not inserted yet.
+#[derive(Default)]
+struct Written {
+    rows: Vec<Chained>,
+    /// Calls that start among them.
+    started: BTreeSet<(i64, String)>,
 }
 
 /// Who is told what became of a row.
@@ -355,13 +363,14 @@ impl Writer {
         let now = self.clock.unix_ms();
         let mut refused = Vec::new();
         let mut heads = heads(tx, rows).await?;
+        let mut written = Written::default();
         for (n, item) in rows.iter().enumerate() {
             // Every project of the rows has its head.
             let Some(head) = heads.iter_mut().find(|head| head.project == item.entry.project_id) else {
                 return Err(Error::audit(format!("project {} has no chain", item.entry.project_id)));
             };
             if let Some((entry, change)) = item.before.as_deref() {
-                match self.write_row(tx, head, entry, Some(change), now).await {
+                match self.write_row(tx, head, entry, Some(change), now, &mut written).await {
                     Ok(()) => {}
                     Err(error) if error.is_refusal() => {
                         refused.push((n, error));
@@ -371,7 +380,8 @@ impl Writer {
                 }
             }
             let decided = decided(tx, &item.entry).await?;
-            match self.write_row(tx, head, decided.as_ref().unwrap_or(&item.entry), item.change.as_ref(), now).await {
+            let entry = decided.as_ref().unwrap_or(&item.entry);
+            match self.write_row(tx, head, entry, item.change.as_ref(), now, &mut written).await {
                 Ok(()) => {}
                 // What went before it is written already, and only the whole transaction can take it back.
                 Err(error) if error.is_refusal() && item.before.is_some() => {
@@ -381,6 +391,7 @@ impl Writer {
                 Err(error) => return Err(error),
             }
         }
+        insert(tx, written.rows).await?;
         for Head { project, seq, hash } in heads {
             let update = "UPDATE audit_head SET seq = $2, hash = $3 WHERE project_id = $1";
             sql(update).bind(project).bind(seq).bind(hash).run(tx).await?;
@@ -396,6 +407,7 @@ impl Writer {
         row: &Entry,
         change: Option<&AskChange>,
         now: i64,
+        written: &mut Written,
     ) -> Result<()> {
         if let Some(change) = change {
             change.apply(tx, row.project_id, row.call_id.as_str(), now).await?;
@@ -403,9 +415,28 @@ impl Writer {
         let seq = head.seq + 1;
         let body = body(row, seq, now)?;
         let next = chain::link(&head.hash, &body);
-        insert(tx, row, seq, now, &body, &head.hash, &next).await?;
-        track_open(tx, row, &self.presence.host().get()).await?;
-        (head.seq, head.hash) = (seq, next);
+        let call = (row.project_id, row.call_id.to_string());
+        // A call that never started, such as a read, is open nowhere.
+        if row.event == Event::Started || self.open.contains(&call) || written.started.contains(&call) {
+            track_open(tx, row, &self.presence.host().get()).await?;
+        }
+        if row.event == Event::Started {
+            written.started.insert(call);
+        }
+        written.rows.push(Chained {
+            project: row.project_id,
+            seq,
+            at_ms: now,
+            call_id: row.call_id.to_string(),
+            session_id: row.session_id.clone(),
+            event: row.event,
+            tool: row.tool.clone(),
+            ok: row.outcome.as_ref().and_then(|outcome| outcome.get("ok")).and_then(Value::as_bool),
+            body,
+            prev_hash: std::mem::replace(&mut head.hash, next.clone()),
+            hash: next,
+        });
+        head.seq = seq;
         Ok(())
     }
 

@@ -45,6 +45,18 @@ async fn a_changed_column_is_found() {
     }
 }
 
+/// SQLite keeps any value in any column, and takes all but 0 for true.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_with_a_value_of_another_type_is_found() {
+    for value in ["2", "-1", "1.5", "'yes'", "x'01'"] {
+        let place = Place::sqlite();
+        place.filled(5).await;
+        place.tamper(&format!("UPDATE audit SET ok = {value} WHERE seq = 4")).await;
+        let after = place.verify().await;
+        assert_eq!(after.problems.first().map(|problem| problem.seq), Some(4), "{value}: {after:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_row_is_found() {
     check("DELETE FROM audit WHERE seq = 4", 4, "is missing").await;

@@ -64,7 +64,7 @@ git update-ref -d "refs/heads/$1" "$at" || exit 70
 
 const DELETE_PREVIEW: &str = r#"
 printf '%s\n' "$at"
-git log -1 --format='%h %s' "$at"
+git log -1 --format='%h %s' "$at" --
 "#;
 
 impl Tool for Branch {

@@ -69,7 +69,7 @@ export GIT_INDEX_FILE=$chosen
 tree=$(git write-tree) || exit 70
 [ "$tree" != "$base" ] || exit 71
 # A repository that a command made must not become one that a person's `git status` enters.
-nested=$(git diff-tree -r --raw -z --no-renames "$base" "$tree" | while IFS= read -r -d '' facts && IFS= read -r -d '' file; do
+nested=$(git diff-tree -r --raw -z --no-renames "$base" "$tree" -- | while IFS= read -r -d '' facts && IFS= read -r -d '' file; do
     case "$facts" in
         ':160000 '*) ;;
         ':'??????' 160000 '*) printf '%s\n' "$file" ;;
@@ -96,10 +96,10 @@ git commit --quiet --no-verify --cleanup=whitespace --file=- || exit 72
 cp "$work/index" "$lock" && mv -f "$lock" "$index" || exit 72
 mine=
 unset GIT_INDEX_FILE
-git rev-parse HEAD
+git rev-parse --verify HEAD
 git symbolic-ref --quiet --short HEAD || echo
 git log -1 --format=%s
-git diff-tree --root --no-commit-id --name-only -r -z HEAD
+git diff-tree --root --no-commit-id --name-only -r -z HEAD --
 "#;
 
 /// While a commit is made, no other git process changes the index. The lock is removed however this ends, if it is its own:
@@ -132,7 +132,7 @@ export GIT_OBJECT_DIRECTORY=$work/objects
 /// is the repository's to configure.
 const PREVIEW: &str = r#"
 printf '%s\n' "$tree" "$onto"
-differ() { git diff-tree -r -M --text --full-index --no-ext-diff --no-textconv --ignore-submodules=none "$@" "$base" "$tree"; }
+differ() { git diff-tree -r -M --text --full-index --no-ext-diff --no-textconv --ignore-submodules=none "$@" "$base" "$tree" --; }
 differ --name-status
 echo
 differ --patch

@@ -36,10 +36,10 @@ const LOOK: &str = r#"
 target=$(git rev-parse --verify "refs/heads/$branch") || exit
 [ "$target" != "$head" ] || exit 73
 git merge-base --is-ancestor "$head" "$target" || exit 72
-printf '%s\n%s commits:\n' "$target" "$(git rev-list --count "$head..$target")"
-git log --oneline --no-decorate "$head..$target"
+printf '%s\n%s commits:\n' "$target" "$(git rev-list --count "$head..$target" --)"
+git log --oneline --no-decorate "$head..$target" --
 echo "files:"
-git diff-tree -r -M --name-status "$head" "$target"
+git diff-tree -r -M --name-status "$head" "$target" --
 "#;
 
 /// `$1` is the branch, `$2` the commit it is to have.
@@ -50,7 +50,7 @@ head=$(git rev-parse --quiet --verify HEAD) || { echo "the branch has no commit 
 target=$(commit_of "$2") || exit
 git merge-base --is-ancestor "$head" "$target" || { echo "$1 has commits of its own by now" >&2; exit 70; }
 tree=$(git rev-parse --verify "$target^{tree}") || exit
-changes() { git diff-tree -r --raw -z --no-renames "$head_tree" "$tree"; }
+changes() { git diff-tree -r --raw -z --no-renames "$head_tree" "$tree" --; }
 checked
 "#;
 

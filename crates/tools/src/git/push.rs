@@ -77,8 +77,8 @@ const PREVIEW: &str = r#"
 git rev-parse --verify "refs/heads/$branch" || exit
 git remote get-url --push --all -- "$remote" | tr '\n' ' ' || exit
 echo
-echo "$(git rev-list --count "refs/heads/$branch" --not --remotes="$remote") commits, as far as this repository knows:"
-git log --oneline --no-decorate "refs/heads/$branch" --not --remotes="$remote"
+echo "$(git rev-list --count "refs/heads/$branch" --not --remotes="$remote" --) commits, as far as this repository knows:"
+git log --oneline --no-decorate "refs/heads/$branch" --not --remotes="$remote" --
 "#;
 
 /// Transports a push may use. What a fence without network cannot reach stays unreached.
@@ -102,7 +102,7 @@ echo "files:"
 base=$old
 [ -n "$base" ] || base=$(printf '%s\n' "$there" | head -n 1000 | xargs -r git merge-base "$commit") || base=
 [ -n "$base" ] || base=$(git hash-object -t tree /dev/null)
-git diff-tree -r -M --name-status "$base" "$commit"
+git diff-tree -r -M --name-status "$base" "$commit" --
 "#;
 
 const SEND: &str = r#"push -- "$url" "$2:refs/heads/$1" || exit 71"#;

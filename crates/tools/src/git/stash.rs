@@ -97,8 +97,8 @@ else
     stash=$(git rev-parse --quiet --verify "refs/stash@{$n}") || { echo "stash $n does not exist: the action \`list\` shows the stashes" >&2; exit 70; }
     extra=$(git rev-parse --quiet --verify "$stash^3") || extra=
     differ() {
-        git diff-tree -r --no-renames "$@" "$stash^1" "$stash" || return
-        [ -z "$extra" ] || git diff-tree -r --no-renames "$@" "$none" "$extra"
+        git diff-tree -r --no-renames "$@" "$stash^1" "$stash" -- || return
+        [ -z "$extra" ] || git diff-tree -r --no-renames "$@" "$none" "$extra" --
     }
     changes() { differ --raw -z; }
     show() { differ --patch --text --full-index --no-ext-diff --no-textconv; }

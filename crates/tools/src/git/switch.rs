@@ -60,7 +60,7 @@ if [ -z "$branch" ] && [ -n "$head" ] && [ -z "$(git for-each-ref --count=1 --co
     echo "no branch holds the commits that are checked out: create one for them first" >&2
     exit 70
 fi
-changes() { git diff-tree -r --raw -z --no-renames "$head_tree" "$tree"; }
+changes() { git diff-tree -r --raw -z --no-renames "$head_tree" "$tree" --; }
 checked
 state="$branch $head $target"
 same "$state"
@@ -80,8 +80,8 @@ git rev-parse --quiet --verify HEAD || echo
 
 const PREVIEW: &str = r#"
 printf '%s\n' "$state"
-[ -z "$target" ] || git log -1 --format='%h %s' "$target"
-git diff-tree -r -M --name-status "$head_tree" "$tree"
+[ -z "$target" ] || git log -1 --format='%h %s' "$target" --
+git diff-tree -r -M --name-status "$head_tree" "$tree" --
 "#;
 
 impl Tool for Switch {

@@ -1,0 +1,85 @@
+//! Commands that overlap: what one of them is held by stays when another one ends.
+
+use std::path::Path;
+use std::time::Duration;
+
+use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalConfig, LocalExecutor, Watch};
+
+use super::plant::{commit, fill, sure, use_git};
+use crate::room::{Room, config, until};
+
+/// What a person has, and what a command does once the command that began before it has ended.
+const LATER: &[(&str, &str)] = &[
+    ("git config include.path ../team.gitconfig", "CONFIG > team.gitconfig"),
+    ("git config include.path ../conf/team.gitconfig", "mkdir -p conf; CONFIG > conf/team.gitconfig"),
+    ("git config include.path ../team.gitconfig; rm -rf .git/hooks", "rm -f team.gitconfig; CONFIG > team.gitconfig"),
+    ("git config core.hooksPath tools/hooks", "mkdir -p tools/hooks; HOOK > tools/hooks/pre-commit; chmod +x tools/hooks/*"),
+    ("rm -rf .git", "evil ."),
+    ("rm -rf .git", "rm -f HEAD; evil ."),
+    ("rm -rf .git", "evil .git"),
+];
+
+fn wait(begun: &str, go: &str) -> String {
+    format!("touch {begun}; until [ -e {go} ]; do sleep 0.05; done")
+}
+
+async fn overlap(room: &Room, second: &LocalExecutor, attack: &str) {
+    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let script = format!("{}; {}", wait("second-begun", "second-go"), fill(attack, &room.ws()));
+    let first = async {
+        room.bash(&wait("first-begun", "first-go"), Access::Write).await;
+        std::fs::write(room.ws().join("second-go"), "").unwrap();
+    };
+    let later = async {
+        until("the first runs", || room.ws().join("first-begun").exists()).await;
+        let command = Command::new(["bash", "-c", &script], Duration::from_secs(60));
+        // It may fail where it is held.
+        second.run(command, &fence, Watch::unattended()).await.unwrap();
+    };
+    let conducting = async {
+        until("both run", || room.ws().join("second-begun").exists()).await;
+        std::fs::write(room.ws().join("first-go"), "").unwrap();
+    };
+    tokio::join!(first, later, conducting);
+}
+
+fn repository(person: &str) -> impl Fn(&Path) {
+    move |ws| {
+        sure(ws, &["init", "-q"]);
+        commit(ws, "file");
+        let prepared = std::process::Command::new("bash").args(["-ec", person]).current_dir(ws).status();
+        assert!(prepared.unwrap().success(), "{person}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_one_command_lets_no_other_one_plant() {
+    for (choice, homes) in [(FenceChoice::Full, 1), (FenceChoice::Full, 2), (FenceChoice::Landlock, 1)] {
+        for (person, attack) in LATER {
+            let room = Room::with(choice, repository(person), |_| {});
+            let here = config(room.ws(), choice);
+            let guard = if homes == 1 { here.guard.clone() } else { here.guard.with_file_name("another-home") };
+            let second = LocalExecutor::open(LocalConfig { guard, ..here }).unwrap();
+            overlap(&room, &second, attack).await;
+            use_git(&room.ws(), &format!("{person}: {attack}, in {choice:?} with {homes}"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_accepts_nothing_while_a_command_could_still_change_it() {
+    for choice in super::TIERS {
+        let room = Room::with(choice, repository("true"), |_| {});
+        let script = format!("{}; {}", wait("begun", "go"), fill("CONFIG >> .git/config", &room.ws()));
+        let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
+        let accepting = async {
+            until("it runs", || room.ws().join("begun").exists()).await;
+            let accepted = room.executor.accept_git().await;
+            assert!(matches!(accepted, Err(Error::CommandUnderWay)), "{choice:?}: {accepted:?}");
+            std::fs::write(room.ws().join("go"), "").unwrap();
+        };
+        let (ended, ()) = tokio::join!(running, accepting);
+        use_git(&room.ws(), &format!("{choice:?}: {ended:?}"));
+        room.executor.accept_git().await.unwrap();
+    }
+}
