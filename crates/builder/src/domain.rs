@@ -161,7 +161,10 @@ fn from_metadata(said: &Value, told: DomainProfile) -> DomainProfile {
 
 fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: DomainProfile) -> DomainProfile {
     let manifest = package.manifest();
-    let described = manifest.and_then(|manifest| manifest.get("description")).and_then(field_of_work);
+    let entries = manifest.and_then(|manifest| manifest.get("workflows")?.as_array()).into_iter().flatten();
+    let of = |entry: &&Value| workflow.is_some_and(|workflow| entry["id"] == workflow.id.as_str());
+    let of_workflow = entries.into_iter().find(of).and_then(|entry| entry.get("description")).and_then(field_of_work);
+    let described = manifest.and_then(|manifest| manifest.get("description")).and_then(field_of_work).or(of_workflow);
     let kind = workflow.and_then(|workflow| front(workflow)?.get("workflowType")).and_then(Value::as_str).map(words);
     let kind = kind.and_then(|kind| specific(&kind));
     let named = package.name().map(words).and_then(|name| specific(&name));
@@ -249,22 +252,36 @@ fn words(name: impl AsRef<str>) -> String {
     spaced.join(" ")
 }
 
-/// Words that say nothing of a field: a domain of these alone is none.
-const GENERIC: [&str; 24] = [
+/// Words that say nothing of a field, and those for what every package is made of: a domain of these alone is none.
+const GENERIC: [&str; 76] = [
     "a",
-    "an",
-    "the",
+    "agent",
+    "agents",
     "ai",
     "all",
+    "an",
+    "and",
     "any",
     "anything",
+    "app",
+    "application",
+    "applications",
+    "apps",
+    "asset",
+    "assets",
     "assistant",
     "assistants",
+    "bmad",
     "bot",
     "builder",
     "chat",
     "chatbot",
+    "collection",
+    "demo",
+    "description",
     "everything",
+    "example",
+    "first",
     "for",
     "general",
     "generic",
@@ -272,8 +289,46 @@ const GENERIC: [&str; 24] = [
     "helper",
     "helpers",
     "helpful",
+    "in",
+    "is",
+    "it",
+    "kit",
+    "my",
+    "new",
+    "of",
+    "or",
+    "our",
+    "package",
+    "packages",
+    "placeholder",
+    "project",
     "purpose",
+    "sample",
+    "set",
+    "simple",
     "smart",
+    "some",
+    "step",
+    "steps",
+    "stuff",
+    "tba",
+    "tbd",
+    "template",
+    "test",
+    "tests",
+    "that",
+    "the",
+    "thing",
+    "things",
+    "this",
+    "to",
+    "todo",
+    "tool",
+    "tools",
+    "untitled",
+    "with",
+    "workflow",
+    "workflows",
     "your",
 ];
 /// The same, in Chinese.

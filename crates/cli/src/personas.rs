@@ -17,10 +17,17 @@ pub(crate) struct Role {
 /// is asked for, or `usual`.
 pub(crate) async fn role(host: &Host, persona: &str, asked: Option<&str>, usual: &str) -> anyhow::Result<Role> {
     let desk = host.store.records().desk(wire::who(&host.project, &host.user))?;
-    let found = desk.all::<Persona>(None).await?.into_iter().map(|saved| saved.content);
-    let Some(record) = found.into_iter().find(|record| record.name == persona) else {
+    let mut found = desk.all::<Persona>(None).await?;
+    let Some(at) = found.iter().position(|saved| saved.content.name == persona) else {
+        // A name with a small mistake would come without the role's limits.
+        let same = |name: &str| name.trim().to_lowercase() == persona.trim().to_lowercase();
+        if let Some(near) = found.iter().find(|saved| same(&saved.content.name) || same(&saved.id)) {
+            let (asked, name) = (visible(persona), visible(&near.content.name));
+            return Err(Usage::error(format!("the project has no persona `{asked}`; did you mean `{name}`?")));
+        }
         return Ok(Role { profile: asked.unwrap_or(usual).to_owned(), personality: None });
     };
+    let record = found.swap_remove(at).content;
     let own = host.gate.profile(&record.role).map_err(|_| {
         Usage::error(format!(
             "the persona {} has the role `{}`, which is not a profile: `toolhost profiles` lists them, `toolhost persona update` \

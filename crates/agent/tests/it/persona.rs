@@ -159,6 +159,10 @@ fn no_persona_is_a_helper_for_anything() {
             }
         }
     }
+    // What every package is made of tells nothing of this one.
+    for generic in ["A workflow package", "TODO", "My package", "A collection of workflows", "An app builder", "test"] {
+        assert_eq!(workspace_profile("", Some(generic)), workspace_profile("", None), "{generic}");
+    }
     // A trade that has such a word in its name stays one.
     let mut profile = said();
     profile["industry_domain"] = json!("training of medical assistants");

@@ -80,6 +80,9 @@ async fn a_persona_s_role_is_its_profile_or_a_narrower_one() {
     for (arguments, says) in [
         (&["--persona", "Rex", "--profile", "developer"][..], "allows more than `researcher`"),
         (&["--persona", "Rex", "--profile", "all"], "allows more than `researcher`"),
+        (&["--persona", "rex"], "did you mean `Rex`?"),
+        (&["--persona", "Rex ", "--profile", "all"], "did you mean `Rex`?"),
+        (&["--persona", "pers-001"], "did you mean `Rex`?"),
         (&["--persona", "Lost"], "`no-such-profile`, which is not a profile"),
     ] {
         for command in [&["mcp"][..], &["run", "go", "--model", "script:none"]] {

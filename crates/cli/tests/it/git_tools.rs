@@ -116,9 +116,9 @@ async fn files_with_the_names_of_revisions_are_in_nobodys_way() {
         ("git.log", json!({})),
         ("git.diff", json!({})),
         ("git.show", json!({ "revision": hash })),
-        ("git.branch", json!({ "action": "create", "name": "other" })),
+        ("git.branch", json!({ "create": "other" })),
         ("git.switch", json!({ "branch": "other" })),
-        ("git.branch", json!({ "action": "list" })),
+        ("git.branch", json!({ "delete": "main" })),
     ] {
         house.data(tool, arguments).await;
     }
