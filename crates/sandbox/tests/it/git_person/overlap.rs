@@ -13,7 +13,10 @@ const LATER: &[(&str, &str)] = &[
     ("git config include.path ../team.gitconfig", "CONFIG > team.gitconfig"),
     ("git config include.path ../conf/team.gitconfig", "mkdir -p conf; CONFIG > conf/team.gitconfig"),
     ("git config include.path ../team.gitconfig; rm -rf .git/hooks", "rm -f team.gitconfig; CONFIG > team.gitconfig"),
-    ("git config core.hooksPath tools/hooks", "mkdir -p tools/hooks; HOOK > tools/hooks/pre-commit; chmod +x tools/hooks/*"),
+    (
+        "git config core.hooksPath tools/hooks",
+        "mkdir -p tools/hooks; HOOK > tools/hooks/pre-commit; chmod +x tools/hooks/*",
+    ),
     ("rm -rf .git", "evil ."),
     ("rm -rf .git", "rm -f HEAD; evil ."),
     ("rm -rf .git", "evil .git"),
