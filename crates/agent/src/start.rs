@@ -17,7 +17,7 @@ use crate::prompt::{
     BuilderInput, ComposeError, ComposeInput, Fact, PersonaFact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput,
     WritePolicy, compose_messages,
 };
-use crate::session::{AnswerForm, Opening, ResultForm};
+use crate::session::{AnswerForm, Entry, Opening, ResultForm};
 
 /// Files in which a project says how it wants to be worked on; the first that is there is told.
 const CONVENTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -149,6 +149,10 @@ pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &A
         system: composed.system,
         messages: composed.messages,
         answer,
+        entry: match task {
+            Task::Builder(target) => Some(Entry { target_type: target.target_type, mode: target.mode }),
+            Task::Workspace { .. } => None,
+        },
         signature: composed.signature,
         results,
         all_tools: matches!(task, Task::Builder(target) if target.all_tools),
@@ -241,6 +245,14 @@ async fn builder(
     });
     let arguments = without_nulls(arguments);
     let outcome = read(tools, "builder.context.get", arguments).await?;
+    // What is not there has no revision.
+    let is_there = outcome.data.pointer("/revision_info/target").is_some_and(|revision| !revision.is_null());
+    if target.mode == Mode::Create && is_there {
+        let (kind, id) = (target.target_type.as_str(), &target.target_id);
+        let message =
+            format!("the {kind} `{id}` is there already: use the mode `optimize`, or name one that is not there");
+        return Err(StartError::Read { code: ErrorCode::ContextBuild, message });
+    }
     let counter = Counter::for_model(&model.facts().name);
     let budget = Budget::resolve(target.context_budget, target.reserve_for_response, model.facts().window);
     let trimmed = trim_context_with_budget(&outcome.data, &counter, budget)?;

@@ -285,7 +285,7 @@ impl Gate {
     async fn preview(&self, case: Case<'_>, arguments: &Arguments) -> Result<Preview, ToolError> {
         let Case { call, tool, profile, hooks, .. } = case;
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
-        let shelf = Shelf { gate: self, profile, names: hooks.names, only: hooks.only };
+        let shelf = Shelf { gate: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
         let people = Counter { gate: self, call, hooks, tool, digest: String::new(), used: OnceLock::new() };
         let mut ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, hooks.cancel.child_token());
         ctx.command = arguments.command();

@@ -393,7 +393,7 @@ impl Gate {
     ) -> Result<Success, ToolError> {
         let log = Arc::new(Logged::new(self.config.file_log.clone(), call));
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone()).logged(log);
-        let shelf = Shelf { gate: self, profile, names: hooks.names, only: hooks.only };
+        let shelf = Shelf { gate: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
         let people = Counter { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
@@ -579,6 +579,7 @@ pub(crate) struct Shelf<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) profile: &'a Profile,
     pub(crate) names: Names,
+    pub(crate) kind: CallerKind,
     /// As [`Hooks::only`].
     pub(crate) only: Option<&'static [&'static str]>,
 }
@@ -586,7 +587,8 @@ pub(crate) struct Shelf<'a> {
 impl Shelf<'_> {
     fn has(&self, tool: &Registered) -> bool {
         let name = &*tool.facts.name;
-        self.profile.has(name) && self.only.is_none_or(|only| only.contains(&name))
+        let forbidden = tool.facts.people_only && self.kind == CallerKind::Model;
+        !forbidden && self.profile.has(name) && self.only.is_none_or(|only| only.contains(&name))
     }
 }
 

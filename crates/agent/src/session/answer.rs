@@ -10,7 +10,7 @@ use toolhost_contract::{CallId, ErrorCode, ErrorKind, JournalError, Outcome, Tra
 
 use super::calls::Standing;
 use super::run::{Halt, Run, recall};
-use super::{TurnStep, step};
+use super::{Entry, TurnStep, step};
 use crate::host::is_held;
 use crate::model::{Reply, Stop, is_too_deep};
 use crate::prompt::mark_untrusted;
@@ -80,7 +80,8 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
         return Ok(checked);
     }
     let written = written_lines(run.written());
-    let checked = match read(&run.session.opening.answer, &said.reply, &written) {
+    let opening = &run.session.opening;
+    let checked = match read(&opening.answer, opening.entry, &said.reply, &written) {
         Ok(Word::Whole(answer)) => Checked::Good(answer),
         Ok(Word::Change { summary, set }) => stage(run, turn, (said, resumed), summary, set).await?,
         Err(bad) => bad,
@@ -143,7 +144,7 @@ fn bad(findings: impl Into<String>) -> Checked {
     Checked::Bad { code: ErrorCode::BadResponse, findings: findings.into(), discard: None }
 }
 
-fn read(form: &AnswerForm, reply: &Reply, written: &HashSet<&str>) -> Result<Word, Checked> {
+fn read(form: &AnswerForm, entry: Option<Entry>, reply: &Reply, written: &HashSet<&str>) -> Result<Word, Checked> {
     match reply.stop {
         Stop::Length => return Err(bad("Your answer was cut off: it was longer than a reply may be. Say it shorter.")),
         Stop::Refused => return Err(bad("The provider withheld your answer. Answer again, about the task alone.")),
@@ -159,7 +160,7 @@ fn read(form: &AnswerForm, reply: &Reply, written: &HashSet<&str>) -> Result<Wor
             Ok(Word::Whole(Answer::Chat { assistant_summary: text.to_owned() }))
         }
         AnswerForm::Json { schema } => json_answer(schema, text),
-        AnswerForm::Change => change_answer(text, written),
+        AnswerForm::Change => change_answer(text, entry, written),
     }
 }
 
@@ -178,7 +179,7 @@ fn json_answer(schema: &Value, text: &str) -> Result<Word, Checked> {
     Err(bad(format!("Your answer does not pass its schema:\n{}\nAnswer again with the whole JSON.", found.join("\n"))))
 }
 
-fn change_answer(text: &str, written: &HashSet<&str>) -> Result<Word, Checked> {
+fn change_answer(text: &str, entry: Option<Entry>, written: &HashSet<&str>) -> Result<Word, Checked> {
     const SHAPE: &str =
         "Answer with exactly {\"responseType\": \"chat\"|\"change\", \"assistantSummary\": \"…\", \"changeSet\": {…}}.";
     let value = parse(text, SHAPE)?;
@@ -198,10 +199,26 @@ fn change_answer(text: &str, written: &HashSet<&str>) -> Result<Word, Checked> {
     match (fields.get("responseType").and_then(Value::as_str), fields.get("changeSet")) {
         (Some("chat"), None | Some(Value::Null)) => Ok(Word::Whole(Answer::Chat { assistant_summary: summary })),
         (Some("chat"), Some(_)) => Err(bad("A `chat` has no `changeSet`; with one it is a `change`.")),
-        (Some("change"), Some(set @ Value::Object(_))) => Ok(Word::Change { summary, set: set.clone() }),
+        (Some("change"), Some(set @ Value::Object(_))) => {
+            of_session(set, entry)?;
+            Ok(Word::Change { summary, set: set.clone() })
+        }
         (Some("change"), _) => Err(bad("A `change` needs its `changeSet`, a JSON object.")),
         _ => Err(bad(format!("`responseType` is neither `chat` nor `change`. {SHAPE}"))),
     }
+}
+
+/// A set that says what it is for says what the session is for. One that is named by its id has been staged before.
+fn of_session(set: &Value, entry: Option<Entry>) -> Result<(), Checked> {
+    let Some(Entry { target_type, mode }) = entry else { return Ok(()) };
+    for (field, wanted) in [("targetType", target_type.as_str()), ("mode", mode.as_str())] {
+        if let Some(said) = set.get(field).and_then(Value::as_str).filter(|said| *said != wanted) {
+            return Err(bad(format!(
+                "Your change set has `{field}: {said}`, and this session is for `{wanted}`. Answer again with the whole set."
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The summary in an answer of the form [`AnswerForm::Change`], whether or not the rest of it is right.

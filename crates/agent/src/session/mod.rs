@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_contract::{CallId, ErrorCode};
 
 use crate::budget::TrimReport;
@@ -35,6 +36,9 @@ pub struct Opening {
     pub messages: Vec<Message>,
     /// What its answer has to be.
     pub answer: AnswerForm,
+    /// What a change set in its answer has to say of itself; none for sessions that began before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Entry>,
     /// Of the composed prompt.
     pub signature: String,
     /// How results are told to the model.
@@ -51,6 +55,14 @@ pub struct Opening {
     /// What was left out of the context, so that whoever asks what was sent can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<TrimReport>,
+}
+
+/// What a session on a workflow package is for, as the contract of its change sets names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    pub target_type: TargetType,
+    pub mode: Mode,
 }
 
 impl Opening {

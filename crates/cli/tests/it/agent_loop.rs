@@ -266,7 +266,7 @@ async fn a_structured_answer_is_parsed_validated_and_repaired() {
     let sitting = Sitting::new(&house, "developer");
     let model = script(&json!([
         { "text": "There are two." },
-        { "expect": { "user": "no JSON" }, "text": "{\"count\": \"two\"}" },
+        { "expect": { "user": "not JSON" }, "text": "{\"count\": \"two\"}" },
         { "expect": { "user": "count" }, "text": "```json\n{\"count\": 2}\n```" },
     ]));
     let result = sitting.play(&model, &task).await;

@@ -94,7 +94,7 @@ async fn answers_that_an_earlier_run_sent_back_do_not_count_against_the_limit_of
     let task = Task::Workspace { goal: "count".to_owned(), schema: Some(schema) };
     let mut sitting = Sitting::new(&house, "developer");
     let mut turns: Vec<Value> = ["a", "b", "c", "d", "e"].iter().map(|text| json!({ "text": text })).collect();
-    turns.push(json!({ "expect": { "user": "no JSON" }, "text": "{\"count\": 2}" }));
+    turns.push(json!({ "expect": { "user": "not JSON" }, "text": "{\"count\": 2}" }));
     let model = script(&json!(turns));
     sitting.limits.max_repairs = 3;
     let failed = sitting.play(&model, &task).await;

@@ -173,3 +173,28 @@ fn an_empty_package_takes_an_agent_before_its_first_workflow_and_a_step_waits_fo
     let checked = program.run(&["package", "validate", "--strict", out.to_str().unwrap()]);
     assert!(checked.code == Some(1) && checked.stdout.contains("/entry/workflow"), "{checked:?}");
 }
+
+/// A session makes what it was started to make, and nothing in the place of what is there.
+#[test]
+fn a_session_that_creates_neither_replaces_what_is_there_nor_says_another_mode_or_target() {
+    let workspace = TempWorkspace::new();
+    let program = engines().next().unwrap().program(&workspace);
+    run(&program, &["init"]);
+    run(&program, &["package", "new", "discharge"]);
+    make(&program, &workspace, "agent:nurse", &[agent("nurse")], &json!({}));
+    let answer = |target: &str, mode: &str| {
+        let set = json!({ "schemaVersion": "1.0", "targetType": target, "mode": mode, "operations": [agent("clerk")] });
+        json!({ "responseType": "change", "assistantSummary": "I made it.", "changeSet": set }).to_string()
+    };
+    let turns = json!({ "turns": [
+        { "text": answer("agent", "optimize") },
+        { "expect": { "user": "`mode: optimize`, and this session is for `create`" }, "text": answer("asset", "create") },
+        { "expect": { "user": "`targetType: asset`, and this session is for `agent`" }, "text": answer("agent", "create") },
+    ] });
+    workspace.write_beside("story.json", &turns.to_string());
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    let create = |target| ["run", "make it", "--target", target, "--mode", "create", "--model", model.as_str()];
+    let refused = program.run(&create("agent:nurse"));
+    assert!(refused.code == Some(1) && refused.stderr.contains("the agent `nurse` is there already"), "{refused:?}");
+    run(&program, &create("agent:clerk"));
+}

@@ -14,7 +14,9 @@ async fn a_caller_sees_its_own_tools_only() {
     let names = |data: &serde_json::Value| -> Vec<String> {
         data["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&all).len(), toolhost_tools::all(&toolhost_store::Records::nowhere()).len());
+    // What only people may use is no tool of a model's, whatever its profile has.
+    let there = toolhost_tools::all(&toolhost_store::Records::nowhere());
+    assert_eq!(names(&all).len(), there.iter().filter(|tool| !tool.facts().people_only).count());
     assert!(names(&narrow).contains(&"bash".to_owned()) && !names(&narrow).contains(&"file.write".to_owned()));
     for tool in narrow["tools"].as_array().unwrap() {
         assert!(tool["summary"].as_str().is_some_and(|s| !s.is_empty()), "{tool}");
@@ -31,6 +33,10 @@ async fn every_tool_is_described_by_each_of_its_names() {
     let house = house(&[]).await;
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
         let facts = tool.facts();
+        if facts.people_only {
+            refused(&house, "tool.describe", json!({ "name": facts.name }), ErrorKind::NotFound).await;
+            continue;
+        }
         let aliases: Vec<&str> = facts.aliases.iter().map(|alias| alias.name).collect();
         let wire = facts.name.replace('.', "_");
         for name in [&*facts.name, &wire].into_iter().chain(aliases) {

@@ -155,12 +155,12 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     };
     let opening = start::opening(&running.tools, &*model, &task, &about).await;
     let opening = opening.map_err(|error| {
-        let reserve = args.reserve_for_response.filter(|_| matches!(error, StartError::Budget(_)));
-        let reserve = reserve.map(|reserve| {
-            let window = model.facts().window;
-            format!("; --reserve-for-response {reserve} is taken from the model's window of {window} tokens: say less")
-        });
-        anyhow::anyhow!("{error} ({}){}", error.code().as_str(), reserve.unwrap_or_default())
+        let told = if matches!(error, StartError::Budget(_)) {
+            said_budget(&args, model.facts().window)
+        } else {
+            String::new()
+        };
+        anyhow::anyhow!("{error} ({}){told}", error.code().as_str())
     })?;
     let limits = args.limits.limits(iterations_default(&opening.answer));
     conduct::create(&host, &id, &profile, &spec, &opening).await?;
@@ -168,6 +168,15 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let conducted = running.run(held, &opening.answer, &*model, &limits, settings.json).await?;
     host.store.close().await?;
     Ok(ended(&conducted))
+}
+
+/// Which options may be the reason why no context fits.
+fn said_budget(args: &Args, window: u32) -> String {
+    let reserve = args.reserve_for_response.map(|reserve| {
+        format!("; --reserve-for-response {reserve} is taken from the model's window of {window} tokens: reserve less")
+    });
+    let context = args.context_budget.map(|context| format!("; --context-budget {context} is yours: allow more"));
+    [reserve, context].into_iter().flatten().collect()
 }
 
 /// The profile of a session. One that is set for all work, and has no tools for packages, does not keep people from
