@@ -1,6 +1,6 @@
 //! Commands that overlap: what one of them is held by stays when another one ends.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalConfig, LocalExecutor, Watch};
@@ -61,7 +61,9 @@ async fn the_end_of_one_command_lets_no_other_one_plant() {
         for (person, attack) in LATER {
             let room = Room::with(choice, repository(person), |_| {});
             let here = config(room.ws(), choice);
-            let guard = if homes == 1 { here.guard.clone() } else { here.guard.with_file_name("another-home") };
+            // A user's own, as the first one's is.
+            let guard = here.guard.display();
+            let guard = if homes == 1 { here.guard.clone() } else { PathBuf::from(format!("{guard}-of-another-home")) };
             let second = LocalExecutor::open(LocalConfig { guard, ..here }).unwrap();
             overlap(&room, &second, attack).await;
             use_git(&room.ws(), &format!("{person}: {attack}, in {choice:?} with {homes}"));
