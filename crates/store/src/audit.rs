@@ -159,7 +159,7 @@ impl Audit {
         closed.await.map_err(|_| gone())?
     }
 
-    /// Says how a call ended that a crash left unknown. Nothing is written where somebody else has said so already.
+    /// Adds the row `finished` to a call that a crash left unknown. If another host has added one already, this writes nothing.
     pub async fn decide(&self, entry: Entry) -> Result<()> {
         let (done, decided) = oneshot::channel();
         self.send(Job::Decide(Box::new(entry), done)).await?;

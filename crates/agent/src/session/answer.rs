@@ -208,7 +208,7 @@ fn change_answer(text: &str, entry: Option<Entry>, written: &HashSet<&str>) -> R
     }
 }
 
-/// A set that says what it is for says what the session is for. One that is named by its id has been staged before.
+/// Refuses a set whose target type or mode is not the session's. A set that the answer only names by its id has neither field.
 fn of_session(set: &Value, entry: Option<Entry>) -> Result<(), Checked> {
     let Some(Entry { target_type, mode }) = entry else { return Ok(()) };
     for (field, wanted) in [("targetType", target_type.as_str()), ("mode", mode.as_str())] {

@@ -174,7 +174,7 @@ fn an_empty_package_takes_an_agent_before_its_first_workflow_and_a_step_waits_fo
     assert!(checked.code == Some(1) && checked.stdout.contains("/entry/workflow"), "{checked:?}");
 }
 
-/// A session makes what it was started to make, and nothing in the place of what is there.
+/// A session with `--mode create` replaces no existing object, and its change set names the target and the mode of the session.
 #[test]
 fn a_session_that_creates_neither_replaces_what_is_there_nor_says_another_mode_or_target() {
     let workspace = TempWorkspace::new();

@@ -275,7 +275,7 @@ impl Deployer {
         Work::look(&self.target, &self.key)?.map_or(Ok(Vec::new()), |work| work.history())
     }
 
-    /// What any call has recovered since this was last asked: whoever records deeds records these.
+    /// Takes the list of deploys that were recovered since the last call of this function. The caller records them in the audit.
     pub fn take_recovered(&self) -> Vec<Recovered> {
         std::mem::take(&mut *self.recovered.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }

@@ -14,7 +14,7 @@ async fn a_caller_sees_its_own_tools_only() {
     let names = |data: &serde_json::Value| -> Vec<String> {
         data["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect()
     };
-    // What only people may use is no tool of a model's, whatever its profile has.
+    // The list for a model leaves out the tools that only people may use.
     let there = toolhost_tools::all(&toolhost_store::Records::nowhere());
     assert_eq!(names(&all).len(), there.iter().filter(|tool| !tool.facts().people_only).count());
     assert!(names(&narrow).contains(&"bash".to_owned()) && !names(&narrow).contains(&"file.write".to_owned()));

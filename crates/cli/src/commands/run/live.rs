@@ -266,7 +266,7 @@ pub(in crate::commands) fn conclude(result: &LoopResult) {
     ));
 }
 
-/// Standard output, one JSON object a line. The end is not among them: whoever runs the session first prints what it staged.
+/// Prints each event as one line of JSON. It leaves out `ended`: the command prints the staged change set first, then `ended`.
 pub(in crate::commands) struct Lines;
 
 impl Watch for Lines {

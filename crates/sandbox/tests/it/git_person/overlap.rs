@@ -1,4 +1,4 @@
-//! Commands that overlap: what one of them is held by stays when another one ends.
+//! Commands that overlap: the end of one command does not lift the protection of git's files from another one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
