@@ -7,6 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolhost_builder::domain::DomainProfile;
 use toolhost_builder::envelope::{Mode, TargetType};
+use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorCode, IdSource, Outcome, RandomIds};
 
 use crate::budget::{Budget, BudgetError, Counter, TrimReport, trim_context_with_budget};
@@ -114,6 +115,7 @@ pub fn session_id() -> String {
 /// # Errors
 /// If the target is not there, does not fit into the model's window, or the prompt has a layer missing.
 pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &About) -> Result<Opening, StartError> {
+    let mut entry = None;
     let (input, answer, results, goal, trim) = match task {
         Task::Workspace { goal, schema } => {
             if let Some(error) = schema.as_ref().and_then(|schema| jsonschema::draft202012::new(schema).err()) {
@@ -136,6 +138,7 @@ pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &A
                 }
             };
             let (input, trim) = builder(tools, model, target).await?;
+            entry = Some(entry_of(target, &input.context_envelope));
             (ComposeInput::Builder(input), AnswerForm::Change, ResultForm::Envelope, &target.goal, Some(trim))
         }
     };
@@ -149,10 +152,7 @@ pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &A
         system: composed.system,
         messages: composed.messages,
         answer,
-        entry: match task {
-            Task::Builder(target) => Some(Entry { target_type: target.target_type, mode: target.mode }),
-            Task::Workspace { .. } => None,
-        },
+        entry,
         signature: composed.signature,
         results,
         all_tools: matches!(task, Task::Builder(target) if target.all_tools),
@@ -268,6 +268,19 @@ async fn builder(
         write_policy: WritePolicy,
     };
     Ok((input, trimmed.report))
+}
+
+/// What a session is for. The envelope knows the workflow, also where nobody named it.
+fn entry_of(target: &BuilderTarget, envelope: &Value) -> Entry {
+    let workflow = envelope.pointer("/session_meta/workflow_id").and_then(Value::as_str);
+    let id = target.target_id.clone();
+    let object = match target.target_type {
+        TargetType::Workflow => Some(Object::Workflow(id)),
+        TargetType::Agent => Some(Object::Agent(id)),
+        TargetType::Asset => Some(Object::Asset(id)),
+        TargetType::Step => workflow.map(|workflow| Object::Step { workflow: workflow.to_owned(), node: id }),
+    };
+    Entry { target_type: target.target_type, mode: target.mode, target: object }
 }
 
 fn without_nulls(mut value: Value) -> Value {

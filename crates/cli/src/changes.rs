@@ -65,8 +65,8 @@ fn lines_of(diff: &ObjectDiff, extent: Extent, room: usize, id: &str) -> usize {
         print::line(print::diff_line(&line));
     }
     if all > most {
-        let more =
-            format!("… {} more lines of {}: toolhost change show {id}", all - most, visible(&diff.object.to_string()));
+        let (left, object) = (print::count(all - most, "more line"), visible(&diff.object.to_string()));
+        let more = format!("… {left} of {object}: toolhost change show {id}");
         print::line(paint(DIM, more));
     }
     all.min(most)
@@ -93,7 +93,9 @@ fn reason(body: &Value, object: &str) -> Option<String> {
 /// What a validation said.
 fn found(report: &Report) {
     let word = if report.valid { paint(GOOD, "valid") } else { paint(BAD, "not valid") };
-    print::line(format_args!("{word}, {} errors, {} warnings", report.errors.len(), report.warnings.len()));
+    let (errors, warnings) =
+        (print::count(report.errors.len(), "error"), print::count(report.warnings.len(), "warning"));
+    print::line(format_args!("{word}, {errors}, {warnings}"));
     findings(&report.errors, BAD);
     findings(&report.warnings, WARN);
 }

@@ -89,6 +89,11 @@ pub(crate) fn failure(error: &anyhow::Error) {
     note(format_args!("{BAD}error:{BAD:#} {}", visible(&text)));
 }
 
+/// How many there are of what `one` is the name of one of: `1 error`, `2 errors`.
+pub(crate) fn count(number: usize, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
 pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }

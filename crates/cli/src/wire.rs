@@ -396,6 +396,18 @@ impl Host {
         Person { user_id: self.user.id, project_id: self.project.id, name: self.user.name.clone() }
     }
 
+    /// Makes all calls about this ticket, which has to be there.
+    pub(crate) async fn about_ticket(&mut self, ticket: Option<String>) -> anyhow::Result<()> {
+        if let Some(id) = &ticket {
+            let desk = self.store.records().desk(who(&self.project, &self.user))?;
+            desk.get::<toolhost_store::records::Ticket>(id).await.map_err(|error| {
+                Usage::error(format!("--ticket: {error}; `toolhost call ticket.list` shows which there are"))
+            })?;
+        }
+        self.ticket = ticket;
+        Ok(())
+    }
+
     /// Where the workspace is deployed to.
     pub(crate) fn deployment(&self) -> Option<Deployment> {
         self.executor.deployment().cloned()

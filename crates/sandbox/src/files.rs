@@ -5,7 +5,7 @@
 //! problem is the write: the bytes go to an unnamed file first, so that a crash leaves either the former or the
 //! finished content and nothing else.
 
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{IoSliceMut, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags};
+use rustix::io::ReadWriteFlags;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ use crate::path::{POLICY_FILE, WsPath, is_git_internal, is_state};
 
 /// The permission bits that a written file keeps: without those by which it would run as its owner or group.
 const MODE_KEPT: u32 = 0o777;
+/// Most bytes that are copied on a thread on which others wait.
+const CACHED_BYTES_MAX: u64 = 128 * 1024;
 /// Largest file whose hash is compared before a write.
 const HASHED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
@@ -78,6 +81,37 @@ impl Tree {
         let mut bytes = Vec::with_capacity(usize::try_from(hint).unwrap_or(0));
         file.take(span.bytes_max).read_to_end(&mut bytes).map_err(io)?;
         Ok(Content { bytes, size, mode })
+    }
+
+    /// The same where the kernel has all of it in memory; `None` where it does not, for longer files and for every error.
+    /// It waits for nothing, so it needs no thread that may wait.
+    pub(crate) fn read_cached(&self, path: &WsPath, span: ReadSpan) -> Option<Content> {
+        // What cap-std asks for, and `CACHED`: no name that would have to be looked up on a disk.
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat2(&self.dir, path.as_str(), flags, Mode::empty(), resolve).ok()?;
+        let known = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::SIZE;
+        let stat = rustix::fs::statx(&file, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, known).ok()?;
+        let left = stat.stx_size.saturating_sub(span.start);
+        // One byte more than there should be shows a file that grows.
+        let most = (left + 1).min(span.bytes_max);
+        if FileType::from_raw_mode(stat.stx_mode.into()) != FileType::RegularFile || most > CACHED_BYTES_MAX {
+            return None;
+        }
+        let mut bytes = vec![0; usize::try_from(most).ok()?];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let mut rest = [IoSliceMut::new(&mut bytes[filled..])];
+            match rustix::io::preadv2(&file, &mut rest, span.start + filled as u64, ReadWriteFlags::NOWAIT).ok()? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        if filled as u64 > left {
+            return None;
+        }
+        bytes.truncate(filled);
+        Some(Content { bytes, size: stat.stx_size, mode: u32::from(stat.stx_mode) & 0o7777 })
     }
 
     /// Opens a regular file for reading without ever blocking; tells its size.

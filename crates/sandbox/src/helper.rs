@@ -223,10 +223,9 @@ fn supervise(policy: &Policy) -> Result<Option<ExitCode>, Failure> {
     // The host waits for end-of-file on the ready pipe and the streams; only the command may hold them.
     release_streams();
     let mut code = None;
-    let mut asked = policy.watches_host && watch_host().is_err();
-    while code.is_none() && !asked {
+    let is_watched = !policy.watches_host || watch_host().is_ok();
+    while is_watched && code.is_none() {
         if wait_for_ending() == Ending::Asked {
-            asked = true;
             break;
         }
         // `wait`, not `waitpid(None)`: that one knows only our own process group, and daemons leave it.
@@ -237,7 +236,9 @@ fn supervise(policy: &Policy) -> Result<Option<ExitCode>, Failure> {
             }
         }
     }
-    if asked && policy.ends_in_order {
+    // Also where the command has ended by itself, as a shell does that writes to a host that is gone: what it has started
+    // may hold a lock.
+    if policy.ends_in_order {
         ask_descendants();
     }
     end_descendants();

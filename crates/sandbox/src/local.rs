@@ -431,8 +431,13 @@ impl Drop for StopOnDrop {
 
 impl Executor for LocalExecutor {
     fn read<'a>(&'a self, path: &'a WsPath, span: ReadSpan) -> BoxFuture<'a, Result<Content>> {
-        let path = path.clone();
-        Box::pin(self.on_files(move |tree| tree.read(&path, span)))
+        Box::pin(async move {
+            if let Some(content) = self.tree.read_cached(path, span) {
+                return Ok(content);
+            }
+            let path = path.clone();
+            self.on_files(move |tree| tree.read(&path, span)).await
+        })
     }
 
     fn write<'a>(&'a self, path: &'a WsPath, bytes: Vec<u8>, guard: WriteGuard) -> BoxFuture<'a, Result<Written>> {

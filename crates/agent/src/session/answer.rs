@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolhost_builder::envelope::Mode;
 use toolhost_contract::{CallId, ErrorCode, ErrorKind, JournalError, Outcome, Trace};
 
 use super::calls::Standing;
@@ -81,7 +82,7 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
     }
     let written = written_lines(run.written());
     let opening = &run.session.opening;
-    let checked = match read(&opening.answer, opening.entry, &said.reply, &written) {
+    let checked = match read(&opening.answer, opening.entry.as_ref(), &said.reply, &written) {
         Ok(Word::Whole(answer)) => Checked::Good(answer),
         Ok(Word::Change { summary, set }) => stage(run, turn, (said, resumed), summary, set).await?,
         Err(bad) => bad,
@@ -144,7 +145,7 @@ fn bad(findings: impl Into<String>) -> Checked {
     Checked::Bad { code: ErrorCode::BadResponse, findings: findings.into(), discard: None }
 }
 
-fn read(form: &AnswerForm, entry: Option<Entry>, reply: &Reply, written: &HashSet<&str>) -> Result<Word, Checked> {
+fn read(form: &AnswerForm, entry: Option<&Entry>, reply: &Reply, written: &HashSet<&str>) -> Result<Word, Checked> {
     match reply.stop {
         Stop::Length => return Err(bad("Your answer was cut off: it was longer than a reply may be. Say it shorter.")),
         Stop::Refused => return Err(bad("The provider withheld your answer. Answer again, about the task alone.")),
@@ -179,7 +180,7 @@ fn json_answer(schema: &Value, text: &str) -> Result<Word, Checked> {
     Err(bad(format!("Your answer does not pass its schema:\n{}\nAnswer again with the whole JSON.", found.join("\n"))))
 }
 
-fn change_answer(text: &str, entry: Option<Entry>, written: &HashSet<&str>) -> Result<Word, Checked> {
+fn change_answer(text: &str, entry: Option<&Entry>, written: &HashSet<&str>) -> Result<Word, Checked> {
     const SHAPE: &str =
         "Answer with exactly {\"responseType\": \"chat\"|\"change\", \"assistantSummary\": \"…\", \"changeSet\": {…}}.";
     let value = parse(text, SHAPE)?;
@@ -200,7 +201,9 @@ fn change_answer(text: &str, entry: Option<Entry>, written: &HashSet<&str>) -> R
         (Some("chat"), None | Some(Value::Null)) => Ok(Word::Whole(Answer::Chat { assistant_summary: summary })),
         (Some("chat"), Some(_)) => Err(bad("A `chat` has no `changeSet`; with one it is a `change`.")),
         (Some("change"), Some(set @ Value::Object(_))) => {
-            of_session(set, entry)?;
+            if let Some(found) = not_of_session(set, entry) {
+                return Err(bad(format!("{found} Answer again with the whole set.")));
+            }
             Ok(Word::Change { summary, set: set.clone() })
         }
         (Some("change"), _) => Err(bad("A `change` needs its `changeSet`, a JSON object.")),
@@ -208,17 +211,31 @@ fn change_answer(text: &str, entry: Option<Entry>, written: &HashSet<&str>) -> R
     }
 }
 
-/// Refuses a set whose target type or mode is not the session's. A set that the answer only names by its id has neither field.
-fn of_session(set: &Value, entry: Option<Entry>) -> Result<(), Checked> {
-    let Some(Entry { target_type, mode }) = entry else { return Ok(()) };
-    for (field, wanted) in [("targetType", target_type.as_str()), ("mode", mode.as_str())] {
-        if let Some(said) = set.get(field).and_then(Value::as_str).filter(|said| *said != wanted) {
-            return Err(bad(format!(
-                "Your change set has `{field}: {said}`, and this session is for `{wanted}`. Answer again with the whole set."
-            )));
+/// What of a set is not the session's: its target type, or its mode. `set` has these fields, or names a set by its id.
+fn not_of_session(set: &Value, entry: Option<&Entry>) -> Option<String> {
+    let Entry { target_type, mode, .. } = entry?;
+    let fields = [("targetType", target_type.as_str()), ("mode", mode.as_str())];
+    fields.into_iter().find_map(|(field, wanted)| {
+        let said = set.get(field)?.as_str().filter(|said| *said != wanted)?;
+        Some(format!("Your change set has `{field}: {said}`, and this session is for `{wanted}`."))
+    })
+}
+
+/// What a session was started to make, if none of its sets has made it: `validated` is what the validation of this one said.
+fn not_made(run: &Run<'_>, turn: u32, validated: &Value) -> Result<Option<String>, JournalError> {
+    let Some(Entry { mode: Mode::Create, target: Some(target), .. }) = &run.session.opening.entry else {
+        return Ok(None);
+    };
+    let objects = validated.get("objects").and_then(Value::as_array);
+    if objects.is_some_and(|objects| objects.contains(&Value::from(target.to_string()))) {
+        return Ok(None);
+    }
+    for earlier in 0..turn {
+        if let Some(Checked::Good(Answer::Change { .. })) = recall(run.session.journal, &step::check(earlier))? {
+            return Ok(None);
         }
     }
-    Ok(())
+    Ok(Some(format!("Your change set does not make `{target}`, and this session was started to make it.")))
 }
 
 /// The summary in an answer of the form [`AnswerForm::Change`], whether or not the rest of it is right.
@@ -363,6 +380,13 @@ async fn stage(
     let is_valid = found.data.get("valid").and_then(Value::as_bool).ok_or_else(|| shapeless(&found))?;
     let data = found.data;
     if is_valid {
+        let entry = run.session.opening.entry.as_ref();
+        if let Some(found) =
+            not_of_session(&data, entry).map_or_else(|| not_made(run, turn, &data), |found| Ok(Some(found)))?
+        {
+            let findings = format!("{found} {id} was discarded. Answer again with the whole set.");
+            return Ok(Checked::Bad { code: ErrorCode::BadResponse, findings, discard: Some(id) });
+        }
         let warnings = data.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
         return Ok(Checked::Good(Answer::Change { assistant_summary: summary, change_set_id: id, warnings }));
     }

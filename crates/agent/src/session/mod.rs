@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_builder::envelope::{Mode, TargetType};
+use toolhost_builder::refs::Object;
 use toolhost_contract::{CallId, ErrorCode};
 
 use crate::budget::TrimReport;
@@ -58,11 +59,14 @@ pub struct Opening {
 }
 
 /// What a session on a workflow package is for, as the contract of its change sets names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     pub target_type: TargetType,
     pub mode: Mode,
+    /// The object, such as `step:main/begin`; none in sessions of versions that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Object>,
 }
 
 impl Opening {

@@ -325,8 +325,10 @@ impl<'a> Run<'a> {
                     // What an earlier run sent back counts against its limit, not this one's.
                     self.repairs_since += u32::from(!replayed);
                     if self.repairs_since > self.limits.max_repairs && !self.hear()? {
-                        let message =
-                            format!("after {} repairs the answer is still wrong: {findings}", self.limits.max_repairs);
+                        let message = format!(
+                            "the model's answer is still wrong after {} repairs; it was told: {findings}",
+                            self.limits.max_repairs
+                        );
                         return Err(Halt::Failed(code, message));
                     }
                     self.repairs += 1;

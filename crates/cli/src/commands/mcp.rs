@@ -47,7 +47,7 @@ const SESSION_CHARS_MAX: usize = 64;
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut host = wire::open(settings).await?;
-    host.ticket = args.ticket;
+    host.about_ticket(args.ticket).await?;
     let role = personas::role(&host, &args.persona, args.profile.as_deref(), "developer").await?;
     let profile = host.gate.profile(&role.profile)?;
     let about = told(&host, profile, &args.persona, &role).await;

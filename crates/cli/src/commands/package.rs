@@ -145,7 +145,9 @@ async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) 
         Ok(brought) if settings.json => print::json(&brought)?,
         Ok(brought) => {
             let Brought { files, workflows, agents, assets, .. } = brought;
-            print::line(format_args!("{files} files: {workflows} workflows, {agents} agents, {assets} assets"));
+            let of = [(workflows, "workflow"), (agents, "agent"), (assets, "asset")];
+            let of = of.map(|(number, one)| print::count(number, one)).join(", ");
+            print::line(format_args!("{}: {of}", print::count(files, "file")));
             if brought.moment.is_none() {
                 print::note("nothing is different from what was here");
             }
@@ -174,7 +176,7 @@ async fn export(path: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     } else {
         write_folder(path, &files)?;
     }
-    print::note(format_args!("{} files in {}", files.len(), path.display()));
+    print::note(format_args!("{} in {}", print::count(files.len(), "file"), path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -294,6 +296,7 @@ fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
         }
     }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    print::note(format_args!("{errors} errors, {} warnings", findings.len() - errors));
+    let warnings = print::count(findings.len() - errors, "warning");
+    print::note(format_args!("{}, {warnings}", print::count(errors, "error")));
     Ok(())
 }

@@ -57,7 +57,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         if !settings.json {
             show(&undo);
         }
-        if args.yes || terminal::agreed(&format!("put back {} files?", undo.steps.len()), "say --yes")? {
+        if args.yes || terminal::agreed(&format!("put back {}?", print::count(undo.steps.len(), "file")), "say --yes")?
+        {
             let call = host.call("undo", serde_json::json!({ "calls": undo.calls }), "all");
             let who = wire::who_calls(&host, &call);
             let work = async { Ok(undo.apply(&log, project, &call, workspace).await?) };
@@ -65,7 +66,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             if settings.json {
                 print::json(&undo)?;
             } else {
-                print::line(format_args!("{} files are as they were", undo.steps.len()));
+                print::line(format_args!("as before: {}", print::count(undo.steps.len(), "file")));
             }
             ExitCode::SUCCESS
         } else {

@@ -55,6 +55,13 @@ async fn an_agent_is_told_its_ticket_its_branch_and_its_remote() {
     }
     let (told, _) = opened(&program, &["--profile", "planner"]).await;
     assert!(!told.contains("topic") && !told.contains("upstream"), "what no tool of its is for: {told}");
+    for door in [&["mcp", "--ticket", "TKT-404"][..], &["run", "go", "--ticket", "TKT-404"]] {
+        let refused = program.run(door);
+        assert!(
+            refused.code == Some(2) && refused.stderr.contains("--ticket") && refused.stderr.contains("TKT-404"),
+            "{refused:?}"
+        );
+    }
     let run = ["run", "go", "--ticket", "TKT-001"];
     let ran = tokio::task::spawn_blocking(move || program.run(&run)).await.unwrap();
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -158,6 +158,9 @@ async fn two_sessions_that_change_different_lines_of_one_step_both_win() {
         let codes: Vec<&Value> = data(&validated)["warnings"].as_array().unwrap().iter().map(|w| &w["code"]).collect();
         assert!(codes.contains(&&json!("AI_REVISION_BASE_MISMATCH")), "it is told before: {codes:?}");
         let applied = apply(&house, "cs-2").await;
+        let mut warnings = validated.data["warnings"].as_array().unwrap().clone();
+        warnings.retain(|warning| warning["code"] != "AI_REVISION_BASE_MISMATCH");
+        assert_eq!(data(&applied)["warnings"], json!(warnings), "both look at the merged package");
         assert_eq!(data(&applied)["merged"], json!([format!("step:{FLOW}/{STEP}")]));
         let text = text(&files(&house).await, STEP_PATH);
         assert!(text.contains("Write each claim") && text.contains("lists the unsupported ones"), "{text}");
@@ -173,6 +176,12 @@ async fn two_sessions_that_change_the_same_line_never_lose_one_silently() {
         data(&stage_step(&house, "s2", STEP, |text| text.replace("Copy each claim", "Note each claim")).await);
         data(&apply(&house, "cs-1").await);
         let before = files(&house).await;
+        let validated = in_session(&house, "s2", "builder.change.validate", json!({})).await;
+        let verdict = (&data(&validated)["valid"], &validated.data["status"], &validated.data["stages"]);
+        assert_eq!(verdict, (&json!(false), &json!("staged"), &json!([])), "validate says what apply does");
+        let error = &validated.data["errors"][0];
+        let (code, object) = (json!("AI_REVISION_BASE_MISMATCH"), json!(format!("step:{FLOW}/{STEP}")));
+        assert_eq!((&error["code"], &error["path"]), (&code, &object), "{error:#}");
         let blocked = apply(&house, "cs-2").await;
         assert_eq!(refused(&blocked), ("AI_REVISION_BASE_MISMATCH", "conflict"));
         let details = blocked.error.unwrap().details.unwrap();

@@ -174,27 +174,54 @@ fn an_empty_package_takes_an_agent_before_its_first_workflow_and_a_step_waits_fo
     assert!(checked.code == Some(1) && checked.stdout.contains("/entry/workflow"), "{checked:?}");
 }
 
-/// A session with `--mode create` replaces no existing object, and its change set names the target and the mode of the session.
+/// A session with `--mode create` replaces no existing object, and its change set makes the target of the session, in its mode.
 #[test]
-fn a_session_that_creates_neither_replaces_what_is_there_nor_says_another_mode_or_target() {
+fn a_session_that_creates_makes_its_own_target_and_replaces_nothing() {
     let workspace = TempWorkspace::new();
     let program = engines().next().unwrap().program(&workspace);
     run(&program, &["init"]);
     run(&program, &["package", "new", "discharge"]);
     make(&program, &workspace, "agent:nurse", &[agent("nurse")], &json!({}));
-    let answer = |target: &str, mode: &str| {
-        let set = json!({ "schemaVersion": "1.0", "targetType": target, "mode": mode, "operations": [agent("clerk")] });
-        json!({ "responseType": "change", "assistantSummary": "I made it.", "changeSet": set }).to_string()
+    let set = |target: &str, mode: &str, made: Value| json!({ "schemaVersion": "1.0", "targetType": target, "mode": mode, "operations": [made] });
+    let answer = |set: Value| json!({ "text": json!({ "responseType": "change", "assistantSummary": "I made it.", "changeSet": set }).to_string() });
+    let told = |text: &str, mut turn: Value| {
+        turn["expect"] = json!({ "user": text });
+        turn
     };
-    let turns = json!({ "turns": [
-        { "text": answer("agent", "optimize") },
-        { "expect": { "user": "`mode: optimize`, and this session is for `create`" }, "text": answer("asset", "create") },
-        { "expect": { "user": "`targetType: asset`, and this session is for `agent`" }, "text": answer("agent", "create") },
-    ] });
-    workspace.write_beside("story.json", &turns.to_string());
-    let model = format!("script:{}", workspace.beside("story.json").display());
-    let create = |target| ["run", "make it", "--target", target, "--mode", "create", "--model", model.as_str()];
-    let refused = program.run(&create("agent:nurse"));
+    let stage =
+        |set: Value| json!({ "calls": [{ "tool": "builder_change_stage", "arguments": { "changeSet": set } }] });
+    let create = |target: &str, turns: &[Value]| {
+        workspace.write_beside("story.json", &json!({ "turns": turns }).to_string());
+        let model = format!("script:{}", workspace.beside("story.json").display());
+        program.run(&["run", "make it", "--target", target, "--mode", "create", "--model", &model])
+    };
+    let refused = create("agent:nurse", &[]);
     assert!(refused.code == Some(1) && refused.stderr.contains("the agent `nurse` is there already"), "{refused:?}");
-    run(&program, &create("agent:clerk"));
+    let made = create(
+        "agent:clerk",
+        &[
+            answer(set("agent", "optimize", agent("clerk"))),
+            told("`mode: optimize`, and this session is for `create`", answer(set("asset", "create", agent("clerk")))),
+            told(
+                "`targetType: asset`, and this session is for `agent`",
+                answer(set("agent", "create", agent("clerk"))),
+            ),
+        ],
+    );
+    assert_eq!(made.code, Some(0), "{made:?}");
+    // A set that the model has staged itself is looked at, too.
+    let other = told("does not make `agent:cook`", stage(set("asset", "create", asset("assets/menu.md"))));
+    let made = create(
+        "agent:cook",
+        &[
+            answer(set("agent", "create", agent("waiter"))),
+            other,
+            answer(json!({ "changeSetId": "cs-4" })),
+            told("`targetType: asset`, and this session is for `agent`", answer(set("agent", "create", agent("cook")))),
+        ],
+    );
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let open = run(&program, &["change", "list", "--json"]).json();
+    let objects: Vec<&Value> = open.as_array().unwrap().iter().map(|set| &set["objects"]).collect();
+    assert_eq!(objects, [&json!(["agent:cook"]), &json!(["agent:clerk"])], "what was not taken is discarded");
 }

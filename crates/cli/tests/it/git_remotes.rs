@@ -92,7 +92,7 @@ async fn a_push_over_http_proves_who_the_operator_is_and_shows_what_goes() {
         assert!(pushed.ok, "{pushed:?}");
         assert_eq!(server.repositories.commit("a.git", "main"), Some(first.clone()));
         let shown = last(&seen);
-        for part in ["push main to origin", &url, "a new branch there", "1 commits:", "first", "A\ta.txt"] {
+        for part in ["push main to origin", &url, "a new branch there", "commits (1):", "first", "A\ta.txt"] {
             assert!(shown.contains(part), "{part} is not in {shown}");
         }
         assert_eq!(house.workspace.git(&["rev-parse", "origin/main"]).trim(), first, "the push is noted");
@@ -102,7 +102,7 @@ async fn a_push_over_http_proves_who_the_operator_is_and_shows_what_goes() {
         assert_eq!(server.repositories.commit("a.git", "main"), Some(second));
         let shown = last(&seen);
         assert!(
-            shown.contains("1 commits:") && shown.contains("a second one") && shown.contains("A\tb.txt"),
+            shown.contains("commits (1):") && shown.contains("a second one") && shown.contains("A\tb.txt"),
             "{shown}"
         );
         assert!(shown.contains(&first) && !shown.contains("a.txt"), "{shown}");

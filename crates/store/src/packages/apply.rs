@@ -10,7 +10,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolhost_builder::change::{self, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Snapshot, merge};
+use toolhost_builder::change::{self, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Report, Snapshot, merge};
 use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
 use toolhost_builder::{Edits, Files, Finding, MANIFEST, Package, Severity, places_of, validate};
@@ -18,7 +18,7 @@ use toolhost_builder::{Edits, Files, Finding, MANIFEST, Package, Severity, place
 use super::change::Cause;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
-use super::part::{Head, Want};
+use super::part::{Head, Part, Want};
 use super::sets::{expect_open, set_id};
 use super::{Revisions, Shelf};
 use crate::db::{Tx, sql};
@@ -61,6 +61,18 @@ pub struct Undone {
     pub files: Vec<String>,
 }
 
+/// What an apply would do.
+pub(super) struct Examined {
+    pub(super) head: Head,
+    pub(super) base: Package,
+    /// Each wish over what is there now.
+    pub(super) drafts: Vec<Draft>,
+    /// Objects in which somebody else's change is merged.
+    pub(super) merged: Vec<Object>,
+    pub(super) after: Package,
+    pub(super) report: Report,
+}
+
 /// Changes of one object that touch each other: the three sides of each place.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -101,17 +113,7 @@ impl Shelf {
         if !unconfirmed.is_empty() {
             return Err(PackageError::DeletesUnconfirmed(unconfirmed));
         }
-        let part = self.part_for(&mut tx, &chosen).await?;
-        let (drafts, merged) = merged(&part.base, &chosen)?;
-        let over: Vec<_> = drafts.iter().map(|draft| (draft.object.clone(), draft.wanted.clone())).collect();
-        let (after, findings) = change::overlay(&part.base, &over);
-        let report = change::validate(&Check {
-            schemas: &Schemas::compiled(),
-            base: &part.base,
-            after: &after,
-            set: &only(&kept.body, &chosen),
-            unwritten: &findings,
-        });
+        let Examined { head, base, drafts, merged, after, report } = self.examine(&mut tx, &kept.body, &chosen).await?;
         // What was found of some operations says nothing of the others.
         if wish.operations.is_none() {
             self.keep_report(&mut tx, wish.number, &report).await?;
@@ -120,10 +122,10 @@ impl Shelf {
             tx.commit().await?;
             return Err(PackageError::Unfit { number: wish.number, report: Box::new(report) });
         }
-        let edits = edits_between(part.base.files(), after.files());
+        let edits = edits_between(base.files(), after.files());
         let operations: Vec<i64> = chosen.iter().map(|draft| draft.position).collect();
         let cause = Cause { kind: "apply", set: Some(wish.number), operations: Some(&operations), undoes: None };
-        let moment = self.commit(&mut tx, &part.head, &edits, &cause).await?;
+        let moment = self.commit(&mut tx, &head, &edits, &cause).await?;
         let left = self.settle(&mut tx, &kept.overlay, wish.number, &chosen).await?;
         let new_revision = self.revisions_now(&mut tx, &drafts).await?;
         tx.commit().await?;
@@ -139,6 +141,26 @@ impl Shelf {
         })
     }
 
+    /// What these drafts of a set make of the package as it is now, and whether that may be. An apply and a validation both
+    /// ask here, so that one says what the other does.
+    ///
+    /// # Errors
+    /// [`PackageError::Conflict`] where somebody else has changed the same places.
+    pub(super) async fn examine(&self, tx: &mut Tx, body: &Value, chosen: &[Draft]) -> Result<Examined> {
+        let Part { head, base, .. } = self.part_for(tx, chosen).await?;
+        let (drafts, merged) = merged(&base, chosen)?;
+        let over: Vec<_> = drafts.iter().map(|draft| (draft.object.clone(), draft.wanted.clone())).collect();
+        let (after, findings) = change::overlay(&base, &over);
+        let report = change::validate(&Check {
+            schemas: &Schemas::compiled(),
+            base: &base,
+            after: &after,
+            set: &only(body, chosen),
+            unwritten: &findings,
+        });
+        Ok(Examined { head, base, drafts, merged, after, report })
+    }
+
     /// Takes back what was applied, also if it has been changed since, as long as both do not touch.
     pub async fn undo(&self, moment: i64) -> Result<Undone> {
         let mut tx = self.db.write().await?;
@@ -150,7 +172,7 @@ impl Shelf {
             return Err(no(&format!("change {by} has done so already")));
         }
         if deed.files.is_empty() {
-            return Err(no("it is the first import"));
+            return Err(no("the package begins with it"));
         }
         let paths: BTreeSet<String> = deed.files.iter().cloned().collect();
         let former = self.files(&mut tx, &paths, Some(moment - 1)).await?;

@@ -13,7 +13,7 @@ use crate::db::{Tx, places, sql, sql_of};
 
 /// Why files change.
 pub(super) struct Cause<'a> {
-    /// `import`, `apply` or `undo`.
+    /// `new`, `import`, `apply` or `undo`.
     pub(super) kind: &'static str,
     pub(super) set: Option<i64>,
     /// The operations of the set that were chosen.

@@ -18,7 +18,7 @@ const FILES_SHOWN: i64 = 20;
 pub struct Deed {
     /// Its number: they grow.
     pub moment: i64,
-    /// `import`, `apply` or `undo`.
+    /// `new`, `import`, `apply` or `undo`.
     pub kind: String,
     pub by: String,
     pub call_id: String,

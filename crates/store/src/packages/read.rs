@@ -117,9 +117,9 @@ impl Shelf {
                     edits.insert(row.get("path")?, None);
                 }
                 edits.extend(package.files().iter().map(|(path, bytes)| (path.clone(), Some(bytes.clone()))));
-                self.commit(&mut tx, &head, &edits, &IMPORT).await?
+                self.commit(&mut tx, &head, &edits, &cause("import")).await?
             }
-            Err(PackageError::NoPackage) => Some(self.import_first(&mut tx, package).await?),
+            Err(PackageError::NoPackage) => Some(self.import_first(&mut tx, package, "import").await?),
             Err(error) => return Err(error),
         };
         tx.commit().await?;
@@ -139,13 +139,13 @@ impl Shelf {
         tx.lock_project(self.who.project_id).await?;
         match self.head(&mut tx).await {
             Ok(_) => return Err(PackageError::Exists),
-            Err(PackageError::NoPackage) => self.import_first(&mut tx, package).await?,
+            Err(PackageError::NoPackage) => self.import_first(&mut tx, package, "new").await?,
             Err(error) => return Err(error),
         };
         Ok(tx.commit().await?)
     }
 
-    async fn import_first(&self, tx: &mut Tx, package: &Package) -> Result<i64> {
+    async fn import_first(&self, tx: &mut Tx, package: &Package, kind: &'static str) -> Result<i64> {
         let moment = 1;
         let edits = package.files().iter().map(|(path, bytes)| (path.clone(), Some(bytes.clone()))).collect();
         self.write_files(tx, &edits).await?;
@@ -176,7 +176,7 @@ impl Shelf {
         derived.revision("assets", &head.assets_revision);
         derived.write(tx).await?;
         self.store_head(tx, &head).await?;
-        self.note(tx, moment, &IMPORT).await?;
+        self.note(tx, moment, &cause(kind)).await?;
         Ok(moment)
     }
 
@@ -451,7 +451,10 @@ impl Shelf {
     }
 }
 
-const IMPORT: Cause<'static> = Cause { kind: "import", set: None, operations: None, undoes: None };
+/// What was done to the whole package: `import`, or `new`.
+fn cause(kind: &'static str) -> Cause<'static> {
+    Cause { kind, set: None, operations: None, undoes: None }
+}
 
 /// Whether what this unit refers to is read from the unit itself.
 fn is_at_hand(unit: &str, part: &Part, drafts: &[Draft]) -> bool {

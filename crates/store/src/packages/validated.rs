@@ -1,17 +1,16 @@
 //! Whether a staged set may be applied, and for how long that is true.
 
-use std::collections::BTreeSet;
-
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolhost_builder::change::{self, Check, Found, Report, Stage};
+use serde_json::Value;
+use toolhost_builder::change::{self, Found, Report, Stage};
 use toolhost_builder::refs::Object;
-use toolhost_builder::schema::Schemas;
+use toolhost_contract::ErrorCode;
 
 use super::Shelf;
-use super::drafts::{Draft, last_of_each};
-use super::error::Result;
-use super::part::Part;
+use super::apply::Conflicts;
+use super::drafts::last_of_each;
+use super::error::{PackageError, Result};
 use super::sets::{Whose, set_id};
 use crate::db::{Tx, sql};
 
@@ -22,6 +21,11 @@ pub struct Validated {
     pub change_set_id: String,
     /// `validated`, or `staged` if something is wrong.
     pub status: String,
+    /// What the set says it is for, and whether it makes that or makes it better.
+    pub target_type: String,
+    pub mode: String,
+    /// The objects that it makes, changes or deletes.
+    pub objects: Vec<Object>,
     #[serde(flatten)]
     pub report: Report,
 }
@@ -33,25 +37,26 @@ impl Shelf {
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;
         let kept = self.staged_set(&mut tx, whose, number, "validated").await?;
-        let drafts: Vec<Draft> = self
-            .all_drafts(&mut tx, &kept.overlay)
-            .await?
-            .into_iter()
-            .filter(|draft| draft.set <= kept.number)
-            .collect();
-        let drafts = of_set(drafts, kept.number);
-        let part = self.part_for(&mut tx, &drafts).await?;
-        let mut report = change::validate(&Check {
-            schemas: &Schemas::compiled(),
-            base: &part.base,
-            after: part.package(),
-            set: &kept.body,
-            unwritten: &part.findings,
-        });
-        report.warnings.extend(outdated(&part, &drafts));
+        let drafts = last_of_each(self.wishes(&mut tx, kept.number).await?);
+        let report = match self.examine(&mut tx, &kept.body, &drafts).await {
+            Ok(mut examined) => {
+                examined.report.warnings.extend(examined.merged.iter().map(outdated));
+                examined.report
+            }
+            Err(PackageError::Conflict(conflicts)) => in_conflict(&conflicts, &kept.body),
+            Err(error) => return Err(error),
+        };
         let status = self.keep_report(&mut tx, kept.number, &report).await?;
         tx.commit().await?;
-        Ok(Validated { change_set_id: set_id(kept.number), status: status.to_owned(), report })
+        let said = |field: &str| kept.body.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(Validated {
+            change_set_id: set_id(kept.number),
+            status: status.to_owned(),
+            target_type: said("targetType"),
+            mode: said("mode"),
+            objects: drafts.into_iter().map(|draft| draft.object).collect(),
+            report,
+        })
     }
 
     /// Keeps what was found of an open set. Answers the state it has come to.
@@ -73,27 +78,33 @@ impl Shelf {
     }
 }
 
-/// What has changed below the drafts since they were begun: told before an apply has to merge or to refuse.
-fn outdated(part: &Part, drafts: &[Draft]) -> Vec<Found> {
-    let moved = drafts.iter().filter(|draft| change::snapshot(&part.base, &draft.object) != draft.base);
-    let found = moved.map(|draft| Found {
+/// Somebody else's change of the same object, in other places: told before an apply merges it.
+fn outdated(object: &Object) -> Found {
+    let hint = "an apply merges both";
+    changed_since(object.to_string(), format!("{object} has been changed by somebody else since"), hint)
+}
+
+/// The report on a set that cannot be laid over the package as it is now: no stage has anything to look at.
+fn in_conflict(conflicts: &Conflicts, body: &Value) -> Report {
+    let errors = conflicts.0.iter().map(|conflict| {
+        let message = format!("{} has been changed by somebody else since, in the same places", conflict.object);
+        changed_since(conflict.object.clone(), message, "read it again, and stage the change anew")
+    });
+    let impact = change::parse(body).map(|parsed| change::impact(&parsed.set.operations)).unwrap_or_default();
+    Report { errors: errors.collect(), impact, ..Report::default() }
+}
+
+fn changed_since(object: String, message: String, hint: &str) -> Found {
+    Found {
         stage: Stage::Impact,
-        code: "AI_REVISION_BASE_MISMATCH".to_owned(),
-        path: draft.object.to_string(),
+        code: ErrorCode::RevisionMismatch.as_str().to_owned(),
+        path: object,
         file: String::new(),
         line: None,
         expected: "as it was when this change was begun".to_owned(),
         actual: "another one".to_owned(),
-        message: format!("{} has been changed by somebody else since", draft.object),
-        hint: "an apply merges both where they do not touch, and is refused where they do".to_owned(),
+        message,
+        hint: hint.to_owned(),
         before: false,
-    });
-    found.collect()
-}
-
-/// What a set wants: its own objects, each as it was last staged.
-fn of_set(drafts: Vec<Draft>, number: i64) -> Vec<Draft> {
-    let own: BTreeSet<Object> =
-        drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
-    last_of_each(drafts).into_iter().filter(|draft| own.contains(&draft.object)).collect()
+    }
 }

@@ -77,7 +77,7 @@ const PREVIEW: &str = r#"
 git rev-parse --verify "refs/heads/$branch" || exit
 git remote get-url --push --all -- "$remote" | tr '\n' ' ' || exit
 echo
-echo "$(git rev-list --count "refs/heads/$branch" --not --remotes="$remote" --) commits, as far as this repository knows:"
+echo "commits ($(git rev-list --count "refs/heads/$branch" --not --remotes="$remote" --)), as far as this repository knows:"
 git log --oneline --no-decorate "refs/heads/$branch" --not --remotes="$remote" --
 "#;
 
@@ -96,7 +96,7 @@ old=$(printf '%s\n' "$refs" | awk -v ref="refs/heads/$branch" '$2 == ref { print
 push --dry-run -- "$url" "$commit:refs/heads/$branch" >/dev/null || exit 71
 there=$(printf '%s\n' "$refs" | cut -f 1 | git cat-file --batch-check='%(objectname) %(objecttype)' | sed -n 's/ commit$//p')
 new() { printf '%s\n' "$there" | sed -n 's/./^&/p' | git "$@" --stdin "$commit"; }
-printf '%s\n%s commits:\n' "${old:-new}" "$(new rev-list --count)"
+printf '%s\ncommits (%s):\n' "${old:-new}" "$(new rev-list --count)"
 new log --oneline --no-decorate
 echo "files:"
 base=$old

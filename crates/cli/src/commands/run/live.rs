@@ -241,9 +241,9 @@ pub(in crate::commands) fn conclude(result: &LoopResult) {
     let failed = result.calls.iter().filter(|call| !call.ok).count();
     if let Some(Answer::Change { change_set_id, warnings, .. }) = &result.answer {
         print::note(format_args!(
-            "{} {change_set_id} is staged and valid, with {} warnings; apply it with: toolhost change apply {change_set_id}",
+            "{} {change_set_id} is staged and valid, with {}; apply it with: toolhost change apply {change_set_id}",
             paint(GOOD, "change set"),
-            warnings.len()
+            print::count(warnings.len(), "warning")
         ));
     }
     let word = match result.status {
@@ -256,13 +256,11 @@ pub(in crate::commands) fn conclude(result: &LoopResult) {
     let why = result.error.as_ref().map(|error| format!(": {} ({})", visible(&error.message), error.code.as_str()));
     print::note(format_args!("{word}{}", why.unwrap_or_default()));
     let seconds = result.elapsed_ms as f64 / 1000.0;
-    let calls = result.calls.len();
+    let turns = print::count(result.iterations as usize, "turn");
+    let calls = print::count(result.calls.len(), "call");
     print::note(paint(
         DIM,
-        format_args!(
-            "session {} · {} turns, {calls} calls, {failed} failed · {seconds:.1} s",
-            result.session, result.iterations
-        ),
+        format_args!("session {} · {turns}, {calls}, {failed} failed · {seconds:.1} s", result.session),
     ));
 }
 

@@ -138,7 +138,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let mut host = wire::open(settings).await?;
     // Whoever may only read has no business with the operator's model.
     wire::need_role(&host.store, &host.project, &host.user, toolhost_store::Role::Editor).await?;
-    host.ticket.clone_from(&args.ticket);
+    host.about_ticket(args.ticket.clone()).await?;
     let Role { profile, personality } = personas::role(&host, &args.persona, args.profile.as_deref(), usual).await?;
     let profile = for_task(profile, personality.is_some(), &task, &host)?;
     let Place { branch, remote } = host.place().await;
