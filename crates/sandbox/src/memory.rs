@@ -11,11 +11,15 @@ use std::fs::{Metadata, metadata, read_to_string};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How often the tree is looked at.
-pub(crate) const WATCH_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
+/// How often the tree is looked at, where the machine's memory does not say that it can be spared.
+pub(crate) const WATCH_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
+/// Every so many times it is looked at in any case: others may have given back what this one has taken.
+const LOOKS_SPARED: u32 = 10;
+/// Processes after which the machine's memory is looked at again.
+const PROCESSES_BETWEEN: usize = 16;
 /// Where the machine itself has less than this part left, a command is ended that uses a [`LARGE_PART`] of it, or while which
 /// so much of it was taken.
-const LOW_PART: u64 = 20;
+const LOW_PART: u64 = 12;
 const LARGE_PART: u64 = 8;
 /// Without `/proc` there is no telling; a machine with less runs no agents.
 const UNKNOWN_BYTES: u64 = 1 << 30;
@@ -67,28 +71,75 @@ fn ran_short(total: u64, left_before: u64, left: u64) -> bool {
     left < total / LOW_PART && left_before.saturating_sub(left) > total / LARGE_PART
 }
 
-/// Whether the tree of processes below `root` uses more than `limit`, or so much that the machine runs out. `private` are the
-/// folders that the fence keeps in memory, `left_before` what the machine had left when the command began.
-pub(crate) fn is_too_large(root: u32, limit: u64, private: &[PathBuf], left_before: u64) -> bool {
-    let tree = tree(root);
-    let rough: Used = tree.iter().map(|pid| rough(*pid)).sum();
-    let (total, left) = (machine_memory_bytes(), machine_memory_left());
-    if ran_short(total, left_before, left) {
-        return true;
+/// Looks at the memory of one command.
+pub(crate) struct Watch {
+    /// The tree of processes below this one.
+    root: u32,
+    /// Most bytes of all of it.
+    limit: u64,
+    /// The folders that the fence keeps in memory.
+    private: Vec<PathBuf>,
+    total: u64,
+    /// What the machine had left when the command began.
+    left_before: u64,
+    looks: u32,
+}
+
+impl Watch {
+    pub(crate) fn new(root: u32, limit: u64, private: Vec<PathBuf>) -> Self {
+        let (total, left_before) = (machine_memory_bytes(), machine_memory_left());
+        Self { root, limit, private, total, left_before, looks: 0 }
     }
-    let low = left < total / LOW_PART;
-    // Its files are not larger than those of the whole machine: most of the time there is no need to look for them.
-    let all_files = shared_by_all();
-    if !low && rough.own.saturating_add(rough.mapped).saturating_add(all_files) <= limit {
-        return false;
+
+    /// Whether the tree uses more than it may, or so much that the machine runs out.
+    ///
+    /// Hundreds of processes leave this one little of the processors, and fill the machine in seconds: one file says whether
+    /// there is a reason to look at each of them, and is read again after every few.
+    pub(crate) fn is_too_large(&mut self) -> bool {
+        let left = machine_memory_left();
+        if self.ran_short(left) {
+            return true;
+        }
+        let (low, taken) = (left < self.total / LOW_PART, self.left_before.saturating_sub(left));
+        self.looks = self.looks.wrapping_add(1);
+        if !low && taken < self.limit / 2 && self.looks % LOOKS_SPARED != 0 {
+            return false;
+        }
+        let tree = tree(self.root);
+        let Some(rough) = self.sum(&tree, rough, None) else { return true };
+        // Its files are not larger than those of the whole machine: most of the time there is no need to look for them.
+        if !low && rough.with(0).saturating_add(shared_by_all()) <= self.limit {
+            return false;
+        }
+        let files = nameless_files(&tree).saturating_add(private_files(&tree, &self.private));
+        if low && rough.with(files) > self.total / LARGE_PART {
+            return true;
+        }
+        // Pages that several of them share were counted several times.
+        let fair = |pid| fair(pid).unwrap_or_else(|| self::rough(pid));
+        rough.with(files) > self.limit
+            && self.sum(&tree, fair, Some(files)).is_none_or(|fair| fair.with(files) > self.limit)
     }
-    let files = nameless_files(&tree).saturating_add(private_files(&tree, private));
-    if low && rough.with(files) > total / LARGE_PART {
-        return true;
+
+    fn ran_short(&self, left: u64) -> bool {
+        ran_short(self.total, self.left_before, left)
     }
-    // Pages that several of them share were counted several times.
-    let fair = || tree.iter().map(|pid| fair(*pid).unwrap_or_else(|| self::rough(*pid))).sum::<Used>();
-    rough.with(files) > limit && fair().with(files) > limit
+
+    /// What the processes use together; where `files` is given, no more of them than it takes to pass the limit with so many
+    /// bytes of files. `None` where the machine runs out meanwhile.
+    fn sum(&self, tree: &[u32], of: impl Fn(u32) -> Used, files: Option<u64>) -> Option<Used> {
+        let mut sum = Used::default();
+        for some in tree.chunks(PROCESSES_BETWEEN) {
+            if self.ran_short(machine_memory_left()) {
+                return None;
+            }
+            sum = [sum].into_iter().chain(some.iter().map(|pid| of(*pid))).sum();
+            if files.is_some_and(|files| sum.with(files) > self.limit) {
+                break;
+            }
+        }
+        Some(sum)
+    }
 }
 
 /// What files in memory use on this machine, whoever made them; some of them may be swapped out.
@@ -182,16 +233,24 @@ mod tests {
         let own = std::process::id();
         assert!(rough(own).own > 100_000);
         assert!(fair(own).unwrap().own <= rough(own).own);
-        assert!(is_too_large(own, 1000, &[], 0));
+        assert!(Watch { left_before: u64::MAX, ..Watch::new(own, 1000, Vec::new()) }.is_too_large());
+        let mut spared = Watch::new(own, 1 << 20, Vec::new());
+        spared.left_before = 0;
+        let looks: Vec<bool> = (0..LOOKS_SPARED).map(|_| spared.is_too_large()).collect();
+        assert_eq!(
+            looks.iter().filter(|large| **large).count(),
+            1,
+            "it is looked at although the machine has more: {looks:?}"
+        );
         assert!(machine_memory_bytes() > 100 << 20);
     }
 
     #[test]
     fn a_command_that_leaves_the_machine_nothing_is_told_from_one_that_found_it_so() {
-        let total = 1000;
-        assert!(ran_short(total, 500, 49));
-        assert!(!ran_short(total, 500, 50));
-        assert!(!ran_short(total, 174, 49), "it was nearly as short before");
+        let total = 1200;
+        assert!(ran_short(total, 500, 99));
+        assert!(!ran_short(total, 500, 100));
+        assert!(!ran_short(total, 249, 99), "it was nearly as short before");
         assert!(!ran_short(total, 0, 900));
     }
 

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -250,19 +251,52 @@ async fn memory_exceeded(
     (outputs, waiters): (Vec<u64>, Arc<std::sync::Mutex<Waiters>>),
 ) {
     let Some(root) = root else { return std::future::pending().await };
-    let left_before = memory::machine_memory_left();
-    let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + WATCH_EVERY, WATCH_EVERY);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tick.tick().await;
-        let (plan, outputs, waiters) = (Arc::clone(&plan), outputs.clone(), Arc::clone(&waiters));
-        let look = tokio::task::spawn_blocking(move || {
-            lock(&waiters).look(root, &outputs);
-            memory::is_too_large(root, limit, &plan.in_memory, left_before)
-        });
-        if look.await.unwrap_or(false) {
-            return;
+    let mut memory = memory::Watch::new(root, limit, plan.in_memory.clone());
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // A thread of its own: among as many processes as a command may start, a task that waits for its turn on two others
+    // comes too late.
+    let watching = std::thread::Builder::new().name("memory".to_owned()).spawn(move || {
+        let mut terminals_next = true;
+        loop {
+            std::thread::park_timeout(WATCH_EVERY);
+            if flag.load(Ordering::Acquire) {
+                return;
+            }
+            if memory.is_too_large() {
+                // Whoever has gone needs no answer.
+                let _ = tell.send(());
+                return;
+            }
+            terminals_next = !terminals_next;
+            if terminals_next {
+                lock(&waiters).look(root, &outputs);
+            }
         }
+    });
+    match watching {
+        Ok(thread) => {
+            let _stop = StopThread { flag: stop, thread: thread.thread().clone() };
+            if told.await.is_err() {
+                std::future::pending().await
+            }
+        }
+        // What nobody watches does not run.
+        Err(error) => tracing::error!(%error, "no thread for a command's memory"),
+    }
+}
+
+/// Ends a thread that is parked between its looks.
+struct StopThread {
+    flag: Arc<AtomicBool>,
+    thread: std::thread::Thread,
+}
+
+impl Drop for StopThread {
+    fn drop(&mut self) {
+        self.flag.store(true, Ordering::Release);
+        self.thread.unpark();
     }
 }
 

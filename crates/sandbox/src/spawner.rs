@@ -18,8 +18,10 @@ use tokio::sync::oneshot;
 
 use crate::fence::{Ending, HOST_FD, LOCK_FD, Plan, READY_FD};
 
-/// Negative for a host that the kernel is to spare when memory runs out; commands are not spared.
+/// Where the kernel is told whom to end first when the machine has no memory left: not the host, nor other programs, as long
+/// as a command runs.
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
+const OOM_SCORE_OF_COMMANDS: &[u8] = b"1000";
 
 /// The greatest number under which a helper is handed a descriptor.
 const HANDED_DOWN_MAX: i32 = HOST_FD;
@@ -161,15 +163,14 @@ fn before_exec(
     let id_map = plan.id_map.clone();
     let lock = plan.lock.as_ref().and_then(|lock| lock.try_clone().ok());
     let cgroup = plan.cgroup.as_ref().map(OwnedFd::try_clone).transpose()?;
-    let spared = std::fs::read_to_string(OOM_SCORE).is_ok_and(|score| score.starts_with('-'));
     let prepare = move || {
         // First of all, so that nothing of it is counted elsewhere.
         if let Some(cgroup) = &cgroup {
             rustix::io::write(cgroup, b"0")?;
         }
-        if spared {
-            let score = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-            rustix::io::write(score, b"0")?;
+        // Everybody may raise his own, but a system without this file runs commands, too.
+        if let Ok(score) = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+            rustix::io::write(score, OOM_SCORE_OF_COMMANDS)?;
         }
         rustix::process::setsid()?;
         if let Some(id_map) = &id_map {

@@ -75,7 +75,7 @@ fn memory(report: &MemoryReport) -> String {
         (None, why) => {
             let why = why.as_deref().unwrap_or("there is no cgroup");
             format!(
-                "at most {limit} MiB per command, checked ten times a second ({why}); for a limit that the kernel \
+                "at most {limit} MiB per command, checked several times a second ({why}); for a limit that the kernel \
                  enforces, start the host with `{IN_A_SCOPE}` or pass --command-cgroup"
             )
         }

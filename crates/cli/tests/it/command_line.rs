@@ -84,7 +84,7 @@ fn doctor_says_why_no_cgroup_holds_the_memory_of_commands() {
     assert_eq!(memory["why"], "/var/tmp: it is not a folder of a cgroup2 file system");
     assert_eq!((&memory["cgroup"], memory["limitBytes"].is_u64()), (&Value::Null, true), "{memory}");
     let told = named.run(&["doctor"]).stdout;
-    assert!(told.contains("checked ten times a second (/var/tmp: ") && told.contains("Delegate=yes"), "{told}");
+    assert!(told.contains("checked several times a second (/var/tmp: ") && told.contains("Delegate=yes"), "{told}");
     workspace.write_beside("config.toml", "[commands]\ncgroup = \"/nowhere\"\n");
     let file = program(&workspace).argument("--config").argument(workspace.beside("config.toml"));
     assert!(file.run(&["doctor"]).stdout.contains("/nowhere: No such file"));

@@ -150,6 +150,15 @@ async fn one_process_does_not_take_the_machines_memory() {
     }
 }
 
+/// Where the kernel has to choose, it ends a command before the host and what else runs on the machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kernel_ends_commands_first_when_memory_is_short() {
+    for (tier, room) in rooms().await {
+        let result = room.bash("cat /proc/self/oom_score_adj; sh -c 'cat /proc/$$/oom_score_adj'", Access::Read).await;
+        assert_eq!(result.stdout.text, "1000\n1000\n", "{tier:?}: {result:?}");
+    }
+}
+
 #[test]
 fn where_nobody_says_another_limit_it_is_half_of_the_machine() {
     let half = toolhost_sandbox::machine_memory_bytes() / 2;
