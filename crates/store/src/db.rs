@@ -166,6 +166,15 @@ impl Db {
 }
 
 impl Tx {
+    /// [`places`] for a query that has many and nothing else, in their order: SQLite looks a numbered place up in a list of
+    /// all, each time a value is bound.
+    pub(crate) fn places(&self, from: usize, count: usize) -> String {
+        match self {
+            Self::Sqlite(_) => vec!["?"; count].join(", "),
+            Self::Postgres(_) => places(from, count),
+        }
+    }
+
     pub(crate) async fn commit(self) -> Result<()> {
         match self {
             Self::Sqlite(transaction) => transaction.commit().await?,

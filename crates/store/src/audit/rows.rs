@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Entry, Event, Item};
 use crate::chain;
-use crate::db::{Tx, places, sql, sql_of};
+use crate::db::{Tx, sql, sql_of};
 use crate::error::{Error, Result};
 use crate::fate::trace_name;
 
@@ -74,7 +74,7 @@ pub(super) struct Chained {
 pub(super) async fn insert(tx: &mut Tx, mut rows: Vec<Chained>) -> Result<()> {
     while let Some(count) = TOGETHER.into_iter().find(|count| *count <= rows.len()) {
         let rest = rows.split_off(count);
-        let values: Vec<String> = (0..count).map(|n| format!("({})", places(n * COLUMNS + 1, COLUMNS))).collect();
+        let values: Vec<String> = (0..count).map(|n| format!("({})", tx.places(n * COLUMNS + 1, COLUMNS))).collect();
         let columns = "project_id, seq, at_ms, call_id, session_id, event, tool, ok, body, prev_hash, hash";
         let mut query = sql_of(format!("INSERT INTO audit ({columns}) VALUES {}", values.join(", ")));
         for row in rows {
