@@ -101,7 +101,9 @@ impl RemoteUrl {
     }
 
     fn read(text: &str) -> Result<Self, String> {
-        let bad = || "an address is https://host/path, ssh://user@host/path or user@host:path".to_owned();
+        let bad = || {
+            "an address is https://host/path, http://host/path, ssh://user@host/path or user@host:path; a folder is none".to_owned()
+        };
         let plain = |c: char| c.is_ascii_graphic() && !"\\\"'`$;|&<>(){}*?!#^".contains(c);
         if text.len() > URL_BYTES_MAX || !text.chars().all(plain) {
             return Err(bad());

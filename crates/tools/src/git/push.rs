@@ -148,7 +148,7 @@ impl Tool for Push {
         let (remote, branch, commit, address, commits) = (line(), line(), line(), line(), line());
         let tried = super::run(ctx, Mode::Look, &format!("{RESOLVE}{TRY}"), &[remote, branch], "", TRANSPORTS).await?;
         if tried.exit_code != 0 {
-            return Err(super::refused("nothing can be pushed", &tried).hint(UNGRANTED));
+            return Err(super::refused("nothing can be pushed", &tried).hint(route.ungranted()));
         }
         let summary = format!("push {branch} to {remote}, {}", without_password(address));
         let detail = format!("{branch} is at {commit}; what {remote} is not known to have:\n{commits}");
@@ -172,7 +172,7 @@ impl Tool for Push {
         let result =
             super::run(ctx, Mode::Reach, &script, &[&remote, &branch, commit, address], "", TRANSPORTS).await?;
         if result.exit_code != 0 {
-            return Err(super::refused("nothing was pushed", &result).hint(UNGRANTED));
+            return Err(super::refused("nothing was pushed", &result).hint(route.ungranted()));
         }
         let mut lines = result.stdout.text.splitn(4, '\n').map(str::to_owned);
         let mut line = || lines.next().unwrap_or_default();
@@ -182,10 +182,6 @@ impl Tool for Push {
         Ok(Output { remote, branch, summary })
     }
 }
-
-/// What to do about a remote that the operator does not grant.
-const UNGRANTED: &str = "the operator does not grant this remote, so it is used without credentials, over http, https or a path: \
-    ask the person to add a [[remotes]] table for it to Toolhost's config.toml";
 
 /// What a push to a granted remote would do. It fails where the push would.
 async fn look(ctx: &Ctx<'_>, route: &Route<'_>, granted: &Remote) -> Result<Preview, ToolError> {

@@ -9,9 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolhost_contract::{Ctx, ErrorKind, ToolError};
-use toolhost_sandbox::{CommandResult, Remote, RemoteCommand, RemoteResult};
+use toolhost_sandbox::{CommandResult, Remote, RemoteCommand, RemoteResult, RemoteUrl};
 
 use super::{Mode, PREVIEW_BYTES};
+
+/// What to do about a remote that the operator does not grant.
+const UNGRANTED: &str = "the operator does not grant this remote, so it is used without credentials, over http, https or a path: \
+    ask the person to add a [[remotes]] table for it to Toolhost's config.toml";
+/// The same of one that cannot be granted.
+const FOLDER: &str = "the remote is a folder of this machine: one in the workspace can be used, and one outside of it neither \
+    be used nor granted. Ask the person to push or fetch, or to serve it over ssh or http";
 
 /// How long git may talk to a remote.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -52,6 +59,8 @@ pub(super) struct Route<'a> {
     pub(super) branch: String,
     /// Empty where the branch has none.
     pub(super) commit: String,
+    /// The remote is a folder of this machine.
+    is_folder: bool,
     /// The remote's branches as the repository knows them: name to commit.
     pub(super) followed: BTreeMap<String, String>,
     object_format: String,
@@ -82,15 +91,28 @@ impl<'a> Route<'a> {
         if let Some(granted) = granted {
             check_address(granted, &urls)?;
         }
-        Ok(Self { granted, remote, branch, commit, followed, object_format, known })
+        let is_folder =
+            |url: &String| url.starts_with("file:") || !url.contains("://") && RemoteUrl::parse(url).is_err();
+        let is_folder = urls.first().is_some_and(is_folder);
+        Ok(Self { granted, remote, branch, commit, is_folder, followed, object_format, known })
     }
 
     /// The grant, for what cannot do without.
     pub(super) fn granted(&self) -> Result<&'a Remote, ToolError> {
         self.granted.ok_or_else(|| {
-            ToolError::new(ErrorKind::Denied, format!("the operator grants no remote `{}` here", self.remote))
-                .hint("ask the person to add a [[remotes]] table for it to Toolhost's config.toml")
+            ToolError::new(ErrorKind::Denied, format!("the operator grants no remote `{}` here", self.remote)).hint(
+                if self.is_folder {
+                    FOLDER
+                } else {
+                    "ask the person to add a [[remotes]] table for it to Toolhost's config.toml"
+                },
+            )
         })
+    }
+
+    /// What to do where git itself could not reach a remote that nobody grants.
+    pub(super) fn ungranted(&self) -> &'static str {
+        if self.is_folder { FOLDER } else { UNGRANTED }
     }
 
     /// The commit that a push would send.
