@@ -427,6 +427,34 @@ async fn later_turns_of_a_session_build_on_earlier_ones() {
     }
 }
 
+/// A model goes on with what it read before its own first set: both changes are kept where they do not touch.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_turn_on_the_revision_of_the_first_is_laid_over_what_is_staged() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let read = in_session(&house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})).await;
+        let markdown = data(&read)["step_markdown"].as_str().unwrap();
+        let revisions = &data(&read)["revisions"];
+        let stage = async |from: &str, to: &str| {
+            let operations = json!([step_operation(STEP, &markdown.replace(from, to))]);
+            in_session(&house, "s1", "builder.change.stage", set(operations, revisions.clone())).await
+        };
+        data(&stage("Copy each claim", "Write each claim").await);
+        data(&stage("counts the unsupported ones", "lists the unsupported ones").await);
+        let both = |text: &str| text.contains("Write each claim") && text.contains("lists the unsupported ones");
+        let seen = in_session(&house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})).await;
+        assert!(both(data(&seen)["step_markdown"].as_str().unwrap()), "{seen:?}");
+        // The same place is another matter: nobody says which of the two is meant.
+        let refusal = stage("Copy each claim", "Note each claim").await;
+        assert_eq!(refused(&refusal), ("AI_REVISION_BASE_MISMATCH", "conflict"));
+        let error = refusal.error.unwrap();
+        assert!(error.message.contains("cs-2 of this session changes the same places"), "{}", error.message);
+        assert_eq!(error.details.unwrap()["changeSets"], json!(["cs-2"]));
+        data(&apply(&house, "cs-2").await);
+        assert!(both(&text(&files(&house).await, STEP_PATH)));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_is_made_with_its_steps_in_one_set_and_goes_with_them() {
     for engine in engines() {

@@ -87,8 +87,14 @@ pub struct Conflicts(pub Vec<Conflict>);
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.0.iter().map(|conflict| conflict.object.as_str()).collect();
-        write!(f, "somebody else has changed the same places of {}", names.join(", "))
+        write!(f, "somebody else has changed the same places of {}", self.names())
+    }
+}
+
+impl Conflicts {
+    /// The objects.
+    pub(super) fn names(&self) -> String {
+        self.0.iter().map(|conflict| conflict.object.as_str()).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -57,6 +57,8 @@ pub enum PackageError {
     DeletesUnconfirmed(Vec<String>),
     #[error("{0}")]
     Conflict(Conflicts),
+    #[error("{} of this session {} the same places of {}", .sets.join(" and "), if .sets.len() == 1 { "changes" } else { "change" }, .conflicts.names())]
+    OverDraft { sets: Vec<String>, conflicts: Conflicts },
     #[error("change {moment} cannot be taken back: {why}")]
     NoUndo { moment: i64, why: String },
     #[error("a session keeps at most {max} {what}")]
@@ -99,6 +101,7 @@ impl PackageError {
             | Self::UnknownRevision { .. }
             | Self::Ended { .. }
             | Self::Conflict(_)
+            | Self::OverDraft { .. }
             | Self::NoUndo { .. } => ErrorKind::Conflict,
             Self::TooMany { .. } | Self::UsedTooMuch { .. } => ErrorKind::Limit,
             Self::Store(_) => ErrorKind::Internal,
@@ -115,7 +118,7 @@ impl PackageError {
             },
             Self::NoRevision { .. } | Self::RevisionOfObject { .. } | Self::Rejected(_) => ErrorCode::ChangeSetContract,
             Self::Invalid(_) | Self::Unfit { .. } => ErrorCode::ValidationFailed,
-            Self::UnknownRevision { .. } | Self::Conflict(_) => ErrorCode::RevisionMismatch,
+            Self::UnknownRevision { .. } | Self::Conflict(_) | Self::OverDraft { .. } => ErrorCode::RevisionMismatch,
             Self::NothingStaged(_) => ErrorCode::NothingStaged,
             Self::DeletesUnconfirmed(_) => ErrorCode::ApplyUnconfirmed,
             Self::NoUndo { .. } => ErrorCode::ApplyFailed,
@@ -145,6 +148,10 @@ impl PackageError {
                 "fix that field, or take it out: what is not said is found in the texts"
             }
             Self::Conflict(_) => "read the objects again and stage the change anew; nothing was changed",
+            Self::OverDraft { .. } => {
+                "read the object again, which shows what this session has staged, and make the change on that; or discard \
+                 the earlier set first; nothing was changed"
+            }
             Self::UsedTooMuch { .. } => "change some of those first, so that fewer use it; nothing was changed",
             Self::DeletesUnconfirmed(_) => "name each object that goes; nothing was changed",
             _ => return None,
@@ -159,6 +166,9 @@ impl PackageError {
             }
             Self::Contract(refused) => json!({ "errors": refused.errors }),
             Self::Conflict(conflicts) => json!({ "conflicts": conflicts.0, "blocking": true }),
+            Self::OverDraft { sets, conflicts } => {
+                json!({ "changeSets": sets, "conflicts": conflicts.0, "blocking": true })
+            }
             Self::UnknownRevision { scope, revision } => {
                 json!({ "field": scope, "provided": revision, "blocking": true })
             }

@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use toolhost_builder::change::{
-    self, ChangeSet, Impact, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report, Revision,
-    Snapshot, WorkflowPayload, affected, impact, overlay, proposed, renames,
+    self, ChangeSet, Impact, Merged, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report,
+    Revision, Snapshot, WorkflowPayload, affected, impact, merge, overlay, proposed, renames,
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
 
-use super::apply::merged;
+use super::apply::{Conflict, Conflicts, merged};
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
 use super::part::{Part, Want};
@@ -110,17 +110,22 @@ impl Shelf {
         }
         let wanted = wishes(part.package(), &set.operations)?;
         let number = self.new_number(&mut tx).await?;
-        let mut objects = Vec::new();
+        let (mut objects, mut in_the_way) = (Vec::new(), InTheWay::default());
         let mut moments = BTreeMap::new();
         for (n, (object, state)) in wanted.iter().chain(&companions(part.package(), &set.operations)).enumerate() {
             let place = set.operations.iter().rposition(|operation| operation.object == *object);
             // What goes along with another operation has a place behind all of them.
             let position = place.unwrap_or(set.operations.len() + n) as i64;
-            let base = self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await?;
-            let draft = Draft { set: number, position, object: object.clone(), base, wanted: state.clone() };
+            let begun = self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await?;
+            let wanted = match begun.over {
+                Some(over) => in_the_way.rebased(object, &over, state.as_ref()),
+                None => state.clone(),
+            };
+            let draft = Draft { set: number, position, object: object.clone(), base: begun.base, wanted };
             self.keep_draft(&mut tx, &draft).await?;
             objects.push(object.clone());
         }
+        in_the_way.refuse()?;
         warnings.extend(part.findings.iter().cloned());
         let impact = impact(&set.operations);
         let body = set.to_value();
@@ -340,14 +345,15 @@ impl Shelf {
         part: &Part,
         drafts: &[Draft],
         moments: &mut BTreeMap<(String, String), Option<Part>>,
-    ) -> Result<Option<Snapshot>> {
+    ) -> Result<Begun> {
+        let at = |base| Ok(Begun { base, over: None });
         let draft = drafts.iter().find(|draft| draft.object == *object);
         let current = change::snapshot(&part.base, object);
         let (field, scope) = scope_of(object);
         let Some(declared) = base_revision(set, &scope) else {
             return match (draft, &current) {
-                (Some(draft), _) if draft.base.is_none() => Ok(None),
-                (None, None) => Ok(None),
+                (Some(draft), _) if draft.base.is_none() => at(None),
+                (None, None) => at(None),
                 _ => Err(PackageError::NoRevision { field, object: object.to_string() }),
             };
         };
@@ -355,15 +361,18 @@ impl Shelf {
         if [&part.base, part.package()].iter().any(|seen| revision_of(seen, object).as_ref() == Some(&declared)) {
             return Err(PackageError::RevisionOfObject { field, scope, object: object.to_string() });
         }
-        if let Some(draft) = draft {
-            // Made on what the session sees, it goes on from where the draft began. Made on anything else, it would take
-            // the draft away, or what the draft does not know of.
-            let seen = revision_around(part.package(), object).as_ref() == Some(&declared);
-            let unknown = || PackageError::UnknownRevision { scope: scope.clone(), revision: declared.clone() };
-            return if seen { Ok(draft.base.clone()) } else { Err(unknown()) };
+        let is_of = |seen: &Package| revision_around(seen, object).as_ref() == Some(&declared);
+        // Made on what the session sees, it goes on from where the draft began. Made on anything else it would take the
+        // draft away, so it is laid over the draft.
+        let over = |read: Option<Snapshot>| match draft {
+            Some(draft) => Begun { base: draft.base.clone(), over: Some(Over { draft: draft.clone(), read }) },
+            None => Begun { base: read, over: None },
+        };
+        if let Some(draft) = draft.filter(|_| is_of(part.package())) {
+            return at(draft.base.clone());
         }
-        if [&part.base, part.package()].iter().any(|seen| revision_around(seen, object).as_ref() == Some(&declared)) {
-            return Ok(current);
+        if is_of(&part.base) || is_of(part.package()) {
+            return Ok(over(current));
         }
         let key = (scope.clone(), declared.clone());
         if !moments.contains_key(&key) {
@@ -378,9 +387,9 @@ impl Shelf {
             moments.insert(key.clone(), then);
         }
         match moments.get(&key).and_then(Option::as_ref) {
-            Some(then) => Ok(as_named(set, object, change::snapshot(&then.base, object), current.as_ref())),
+            Some(then) => Ok(over(as_named(set, object, change::snapshot(&then.base, object), current.as_ref()))),
             // Nothing of an object that is not there can be lost.
-            None if current.is_none() => Ok(None),
+            None if current.is_none() && draft.is_none() => at(None),
             None => Err(PackageError::UnknownRevision { scope, revision: declared }),
         }
     }
@@ -404,6 +413,49 @@ impl Shelf {
 
     async fn new_number(&self, tx: &mut Tx) -> Result<i64> {
         Ok(tx.next_number(self.who.project_id, COUNTER).await?)
+    }
+}
+
+/// From where a change of an object goes on.
+struct Begun {
+    /// As it was when the session began to change it.
+    base: Option<Snapshot>,
+    /// The session's earlier draft, where the change was not made on that.
+    over: Option<Over>,
+}
+
+/// A draft, and the object as it was read for a later change that does not know of the draft.
+struct Over {
+    draft: Draft,
+    read: Option<Snapshot>,
+}
+
+/// Where a later set of a session and its earlier ones cannot both be had.
+#[derive(Default)]
+struct InTheWay {
+    sets: BTreeSet<i64>,
+    conflicts: Vec<Conflict>,
+}
+
+impl InTheWay {
+    /// What a later change and the draft want together.
+    fn rebased(&mut self, object: &Object, over: &Over, wanted: Option<&Snapshot>) -> Option<Snapshot> {
+        match merge(over.read.as_ref(), over.draft.wanted.as_ref(), wanted) {
+            Merged::Clean(both) => both,
+            Merged::Conflict(clashes) => {
+                self.sets.insert(over.draft.set);
+                self.conflicts.push(Conflict { object: object.to_string(), clashes });
+                None
+            }
+        }
+    }
+
+    fn refuse(self) -> Result<()> {
+        if self.conflicts.is_empty() {
+            return Ok(());
+        }
+        let sets = self.sets.into_iter().map(set_id).collect();
+        Err(PackageError::OverDraft { sets, conflicts: Conflicts(self.conflicts) })
     }
 }
 
