@@ -199,7 +199,8 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
 async fn read(tools: &ToolHost, tool: &str, arguments: Value) -> Result<Outcome, StartError> {
     let outcome = tools.call(tools.new_id(), tool, arguments, &Ends::default(), None).await;
     if let Some(error) = outcome.error {
-        return Err(StartError::Read { code: error.code, message: error.message });
+        let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        return Err(StartError::Read { code: error.code, message: format!("{}{hint}", error.message) });
     }
     if is_held(&outcome) {
         return Err(StartError::Read { code: ErrorCode::ToolForbidden, message: outcome.text });

@@ -84,18 +84,25 @@ impl Damaged {
 /// The profile of a package, for work at one of its workflows if it is named: the seed's `resolve_domain_profile`.
 ///
 /// What the front matter says goes before what the texts tell, and that before the default, field by field. The named
-/// workflow speaks first, then the entry of the package. Asks for no more of a package than its manifest, its agents, the
-/// names of its assets and these two workflows.
+/// workflow speaks first, then the entry of the package, then the first one that says anything. Asks for no more of a package
+/// than its manifest, its agents, the names of its assets and these three workflows.
 ///
 /// # Errors
 /// If a profile is there but no object, its domain no text, or one of its lists no list of texts.
 pub fn resolve_domain_profile(package: &Package, workflow_id: Option<&str>) -> Result<DomainProfile, Damaged> {
     let workflow = workflow_id.and_then(|id| package.workflow(id)).or_else(|| package.entry_workflow());
     let told = from_signals(package, workflow, fallback());
-    let said = workflow.and_then(said).or_else(|| package.entry_workflow().and_then(said));
+    let of_any = || package.workflows().iter().find_map(said);
+    let said = workflow.and_then(said).or_else(|| package.entry_workflow().and_then(said)).or_else(of_any);
     let Some((workflow, said)) = said else { return Ok(told) };
     check(workflow, said)?;
     Ok(from_metadata(said, told))
+}
+
+/// Whether the text of a workflow may hold a profile: whoever keeps packages in parts has to have that workflow at hand.
+#[must_use]
+pub fn is_said(document: &[u8]) -> bool {
+    document.windows(FIELD.len()).any(|part| part == FIELD.as_bytes())
 }
 
 fn check(workflow: &Workflow, said: &Value) -> Result<(), Damaged> {
@@ -201,7 +208,7 @@ fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: Domain
         expected_outcomes: or(outcomes.into_iter().take(ITEMS_MAX).collect(), fallback.expected_outcomes),
         quality_style: or(styles.into_iter().take(ITEMS_MAX).collect(), fallback.quality_style),
         source: Source::WorkflowSignal,
-        confidence: 0.3 + 0.1 * signs as f64,
+        confidence: (3 + signs) as f64 / 10.0,
     }
 }
 

@@ -97,7 +97,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
         Command::Validate { id } => {
             let arguments = json!({ "changeSetId": set_id(&id)? });
-            tell(&call(&host, "builder.change.validate", arguments).await, settings.json)?
+            let found = call(&host, "builder.change.validate", arguments).await;
+            let told = tell(&found, settings.json)?;
+            if found.data["valid"] == false { ExitCode::from(EXIT_FAILED) } else { told }
         }
         Command::Discard { id } => {
             let arguments = json!({ "changeSetId": set_id(&id)? });
@@ -166,6 +168,9 @@ fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<ExitCode> {
     Ok(exit_code(outcome))
 }
 
+/// Lines of one side of a conflict that are shown; --json has all.
+const SIDE_LINES_MAX: usize = 12;
+
 /// The three sides of each place that two people have changed.
 fn conflicts(details: &serde_json::Value) {
     let lists = details.get("conflicts").and_then(|list| list.as_array()).into_iter().flatten();
@@ -179,8 +184,13 @@ fn conflicts(details: &serde_json::Value) {
         for clash in conflict.get("clashes").and_then(|list| list.as_array()).into_iter().flatten() {
             for (side, says) in [("base", "before"), ("current", "there now"), ("ours", "wanted")] {
                 print::note(print::paint(print::DIM, format!("  {says}:")));
-                for line in print::visible(&text(clash, side)).lines() {
+                let shown = print::visible(&text(clash, side));
+                for line in shown.lines().take(SIDE_LINES_MAX) {
                     print::note(format_args!("    {line}"));
+                }
+                let more = shown.lines().count().saturating_sub(SIDE_LINES_MAX);
+                if more > 0 {
+                    print::note(print::paint(print::DIM, format!("    … {}", print::count(more, "more line"))));
                 }
             }
         }

@@ -137,6 +137,11 @@ fn a_package_is_begun_and_its_first_workflow_step_agent_and_asset_are_made() {
             step(&nodes, "send", "`assets/rules.md`"),
         ];
         let told = make(&program, &workspace, "step:send", &longer, &of_main());
+        // As lists of changes name it.
+        let fine = json!({ "responseType": "chat", "assistantSummary": "Fine." });
+        workspace.write_beside("fine.json", &json!({ "turns": [{ "text": fine.to_string() }] }).to_string());
+        let model = format!("script:{}", workspace.beside("fine.json").display());
+        run(&program, &["run", "look", "--target", "step:main/send", "--model", &model]);
         assert_eq!(told["session_meta"]["workflow_id"], "main");
         assert_eq!(told["target_snapshot"]["step_path"], "workflows/main/steps/send.md");
         assert_eq!(told["dependency_digest"]["neighbors"].as_array().unwrap().len(), 3);
@@ -197,6 +202,9 @@ fn a_session_that_creates_makes_its_own_target_and_replaces_nothing() {
     };
     let refused = create("agent:nurse", &[]);
     assert!(refused.code == Some(1) && refused.stderr.contains("the agent `nurse` is there already"), "{refused:?}");
+    let nowhere =
+        program.run(&["run", "x", "--target", "step:main/a", "--workflow", "other", "--model", "script:none"]);
+    assert!(nowhere.code == Some(2) && nowhere.stderr.contains("`main`, and --workflow says `other`"), "{nowhere:?}");
     let made = create(
         "agent:clerk",
         &[

@@ -136,6 +136,40 @@ async fn what_the_owner_says_of_the_domain_is_told_for_every_target() {
     }
 }
 
+/// One workflow of a package says it for all that say nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_of_another_workflow_is_found_where_none_is_nearer() {
+    let of_second = |said: &str| {
+        let mut files = sample();
+        let of_workflow = |path: &str| path.starts_with("steps/") || path.starts_with("workflow.");
+        let second = sample_with(said).into_iter().filter(|(path, _)| of_workflow(path));
+        files.extend(second.map(|(path, bytes)| (format!("workflows/second/{path}"), bytes)));
+        let mut manifest: Value = serde_json::from_slice(&files["bmad.json"]).unwrap();
+        let second = json!({
+            "id": "second", "workflow": "workflows/second/workflow.md", "graph": "workflows/second/workflow.graph.json",
+        });
+        manifest["workflows"].as_array_mut().unwrap().push(second);
+        files.insert("bmad.json".to_owned(), manifest.to_string().into_bytes());
+        files
+    };
+    // A step of this name is in both, so its workflow has to be named.
+    let clear = |context: &Value| context["targetType"] != "step" || context["workflowId"].is_string();
+    for engine in engines() {
+        let said = "domain_profile:\n  industry_domain: hospital discharge planning";
+        let house = house_with(&engine, of_second(said)).await;
+        for context in contexts().into_iter().filter(clear) {
+            let outcome = call(&house, "builder.context.get", context.clone()).await;
+            let told = &outcome.data["domain_profile"]["industry_domain"];
+            assert_eq!(told, "hospital discharge planning", "{engine}: {context}: {outcome:?}");
+        }
+        let house = house_with(&engine, of_second("domain_profile: 7")).await;
+        for context in contexts().into_iter().filter(clear) {
+            let error = call(&house, "builder.context.get", context.clone()).await.error.unwrap();
+            assert_eq!(error.code.as_str(), "AI_DOMAIN_PROFILE_INCOMPLETE", "{engine}: {context}: {error:?}");
+        }
+    }
+}
+
 /// Rules: 001.11, 001.44.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_profile_is_named_for_every_target() {

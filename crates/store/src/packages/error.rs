@@ -130,6 +130,7 @@ impl PackageError {
         Some(match self {
             Self::NoPackage => "a person brings one: `toolhost package new NAME`, or `toolhost package import PATH`",
             Self::Exists => "the texts of the one that is there are kept in the history",
+            Self::NotFound { what: "change set", .. } => "`toolhost change list --all` shows those of all sessions",
             Self::NotFound { .. } | Self::Envelope(EnvelopeError::Missing { .. }) => {
                 "`builder.refs.find` and `builder.workflow.read` show what there is"
             }
@@ -153,7 +154,10 @@ impl PackageError {
                  the earlier set first; nothing was changed"
             }
             Self::UsedTooMuch { .. } => "change some of those first, so that fewer use it; nothing was changed",
-            Self::DeletesUnconfirmed(_) => "name each object that goes; nothing was changed",
+            Self::DeletesUnconfirmed(_) => {
+                "name each object that goes, in `confirmDeletes` or with `toolhost change apply --delete OBJECT`; nothing was \
+                 changed"
+            }
             _ => return None,
         })
     }

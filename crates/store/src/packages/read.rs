@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use toolhost_builder::domain;
 use toolhost_builder::envelope::{self, Mode, Request, Scope, TargetType};
 use toolhost_builder::limits::Size;
 use toolhost_builder::refs::{Index, Object, Ref};
@@ -314,6 +315,7 @@ impl Shelf {
         if context.is_some() {
             // It says whom the package is for.
             want.workflows.extend(self.entry_workflow(tx).await?);
+            want.workflows.extend(self.profiled_workflow(tx).await?);
         }
         want.workflows.extend(named.clone());
         match kind {
@@ -357,6 +359,17 @@ impl Shelf {
         let text = "SELECT id FROM package_workflow WHERE project_id = $1 ORDER BY position LIMIT 1";
         let row = sql(text).bind(self.who.project_id).optional(tx).await?;
         Ok(row.map(|row| row.get("id")).transpose()?)
+    }
+
+    /// The first workflow that says whom the package is for.
+    async fn profiled_workflow(&self, tx: &mut Tx) -> Result<Option<String>> {
+        let text = "SELECT id, path FROM package_workflow WHERE project_id = $1 ORDER BY position";
+        let rows = sql(text).bind(self.who.project_id).all(tx).await?;
+        let places: Vec<(String, String)> =
+            rows.iter().map(|row| Ok((row.get("id")?, row.get("path")?))).collect::<Result<_>>()?;
+        let documents = self.files(tx, &places.iter().map(|(_, path)| path.clone()).collect(), None).await?;
+        let says = |path: &String| documents.get(path).is_some_and(|bytes| domain::is_said(bytes));
+        Ok(places.into_iter().find(|(_, path)| says(path)).map(|(id, _)| id))
     }
 
     /// Who refers to an agent or an asset stands in other units, which are not at hand.

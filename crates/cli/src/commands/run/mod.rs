@@ -233,7 +233,15 @@ fn task(args: &Args) -> anyhow::Result<Task> {
         BuildMode::Create => Mode::Create,
         BuildMode::Optimize => Mode::Optimize,
     };
-    let workflow_id = args.workflow.clone();
+    // As a list of changes names it: `step:main/write`.
+    let inside = id.split_once('/').filter(|_| target_type == TargetType::Step);
+    let (inside, id) = inside.map_or((None, id), |(workflow, id)| (Some(workflow.to_owned()), id));
+    if let (Some(inside), Some(named)) = (&inside, &args.workflow)
+        && inside != named
+    {
+        return Err(Usage::error(format!("--target says the workflow `{inside}`, and --workflow says `{named}`")));
+    }
+    let workflow_id = args.workflow.clone().or(inside);
     let context_budget = args.context_budget;
     Ok(Task::Builder(BuilderTarget {
         goal,
