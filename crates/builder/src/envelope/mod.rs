@@ -215,6 +215,13 @@ pub fn build_with(request: &Request<'_>, index: &Index) -> Result<Value> {
     };
     let package = request.package;
     let workflow_id = part.workflow.map(|workflow| workflow.id.as_str());
+    let workflow_revision = part.workflow.map(|workflow| revision::workflow(package, workflow));
+    let (agents, assets) = (revision::agents(package), revision::assets(package));
+    // As a change set takes them.
+    let mut revisions = json!({ "agentsRevision": &agents, "assetsRevision": &assets });
+    if let Some(workflow) = &workflow_revision {
+        revisions["workflowRevision"] = json!(workflow);
+    }
     Ok(json!({
         "session_meta": {
             "session_id": request.scope.session_id,
@@ -232,10 +239,11 @@ pub fn build_with(request: &Request<'_>, index: &Index) -> Result<Value> {
         "dependency_digest": part.digest,
         "tool_capabilities": { "allowed": request.tools, "allow_write": false },
         "revision_info": {
-            "workflow": part.workflow.map(|workflow| revision::workflow(package, workflow)),
+            "workflow": workflow_revision,
             "target": part.revision,
-            "agents": revision::agents(package),
-            "assets": revision::assets(package),
+            "agents": agents,
+            "assets": assets,
+            "revisions": revisions,
         },
     }))
 }

@@ -38,7 +38,7 @@ async fn a_step_is_read_staged_shown_applied_and_taken_back() {
             }
             run(&program, &["init"]);
             let imported = run(&program, &["package", "import", &example()]);
-            assert!(imported.stdout.contains("1 workflows, 4 agents, 6 assets"), "{imported:?}");
+            assert!(imported.stdout.contains("22 files: 1 workflow, 4 agents, 6 assets"), "{imported:?}");
             assert_eq!(program.run(&["package", "import", &example()]).code, Some(1), "not over one that is there");
             assert!(run(&program, &["package", "list"]).stdout.contains(FLOW));
 

@@ -200,7 +200,7 @@ async fn what_another_session_applied_between_two_sets_of_one_session_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_set_for_the_same_object_is_made_on_what_the_session_sees() {
+async fn a_second_set_for_the_same_object_never_takes_the_first_one_back() {
     for engine in engines() {
         let house = opened(&engine).await;
         let old = read(&house, "s1", "asset", json!({"path": "assets/a.md"})).await;
@@ -209,13 +209,14 @@ async fn a_second_set_for_the_same_object_is_made_on_what_the_session_sees() {
             set(&[asset("assets/a.md", &content)], &old)
         };
         staged(&house, "s1", change("1\n", "one\n")).await;
-        // From the same read as before: it would take the first one back.
-        assert_eq!(code(&stage(&house, "s1", change("5\n", "five\n")).await), "AI_REVISION_BASE_MISMATCH");
+        // From the same read as before, where it would take the first one back.
+        assert_eq!(code(&stage(&house, "s1", change("1\n", "eins\n")).await), "AI_REVISION_BASE_MISMATCH");
+        staged(&house, "s1", change("9\n", "nine\n")).await;
         let now = read(&house, "s1", "asset", json!({"path": "assets/a.md"})).await;
         let content = now["content"].as_str().unwrap().replace("5\n", "five\n");
         staged(&house, "s1", set(&[asset("assets/a.md", &content)], &now)).await;
-        applied(&house, "cs-2", &[]).await;
-        assert!(text(&house, "assets/a.md").await.starts_with("one\n2\n3\n4\nfive\n"));
+        applied(&house, "cs-3", &[]).await;
+        assert_eq!(text(&house, "assets/a.md").await, "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n");
     }
 }
 

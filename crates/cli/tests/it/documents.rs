@@ -137,6 +137,8 @@ async fn what_the_owner_says_of_the_domain_is_told_for_every_target() {
 }
 
 /// One workflow of a package says it for all that say nothing.
+///
+/// Rules: 001.11.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_of_another_workflow_is_found_where_none_is_nearer() {
     let of_second = |said: &str| {

@@ -135,7 +135,8 @@ impl PackageError {
                 "`builder.refs.find` and `builder.workflow.read` show what there is"
             }
             Self::UnknownRevision { .. } => {
-                "read the object again, make the change anew and send `data.revisions` of that read; nothing was changed"
+                "read the object again, make the change anew and send `data.revisions` of that read, or for a set over several \
+                 workflows the revision of each in `extensions.baseRevisions`; nothing was changed"
             }
             Self::RevisionOfObject { .. } => {
                 "send `data.revisions` of the read as `revisions`, not `meta.revision`; nothing was changed"

@@ -17,6 +17,10 @@ pub(crate) struct ChangeStage(pub(crate) Packages);
 /// upsert or delete, `targetType`, `target`, `payload`), and `revisions`, which are the ones that came with the read.
 /// Payloads: `workflow_md` and `graph_json` of a workflow, `step_markdown` of a step, `agent_definition` of an agent,
 /// `content` of an asset; whole texts, not parts of them.
+///
+/// To rename, delete the old object and upsert the new one in one set, with `extensions: {"rewriteReferences": true,
+/// "renames": [{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]}`: what refers to it is changed along. A set over
+/// several workflows says the revision of each: `extensions: {"baseRevisions": {"workflow:ID": "…"}}`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
