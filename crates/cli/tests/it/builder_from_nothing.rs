@@ -196,5 +196,8 @@ fn a_session_that_creates_neither_replaces_what_is_there_nor_says_another_mode_o
     let create = |target| ["run", "make it", "--target", target, "--mode", "create", "--model", model.as_str()];
     let refused = program.run(&create("agent:nurse"));
     assert!(refused.code == Some(1) && refused.stderr.contains("the agent `nurse` is there already"), "{refused:?}");
-    run(&program, &create("agent:clerk"));
+    let made = run(&program, &create("agent:clerk"));
+    for said in ["`mode: optimize`", "`targetType: asset`"] {
+        assert!(made.stderr.contains(said), "{said}: {made:?}");
+    }
 }
