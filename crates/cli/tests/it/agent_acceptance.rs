@@ -234,10 +234,19 @@ async fn row_4_the_model_looks_things_up_with_the_reads_of_the_builder() {
     let result = sitting.play(&model, &target(TargetType::Agent, "scout", Mode::Optimize)).await;
     assert_eq!(result.status, Status::Completed, "{result:?}");
     assert!(result.calls.len() == 6 && result.calls.iter().all(|call| call.ok), "{:?}", result.calls);
+    let mut texts = Vec::new();
     for (step, body) in sitting.contents().await {
         let envelope: Value = serde_json::from_str(body["content"].as_str().unwrap()).unwrap();
         let fields: BTreeSet<&str> = envelope.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(fields, BTreeSet::from(["ok", "data", "error", "meta"]), "{step}");
+        texts.push(envelope["data"].to_string());
+    }
+    // What an asset says is read when it is needed: no session but one on it begins with its text.
+    let is_told = |text: &str| text.contains("even if it is interesting");
+    assert!(is_told(&texts[4]), "{texts:?}");
+    for (kind, id) in TARGETS {
+        let opening = opening(&house, &target(kind, id, Mode::Optimize)).await;
+        assert_eq!(is_told(&format!("{opening:?}")), kind == TargetType::Asset, "{kind:?}");
     }
 }
 

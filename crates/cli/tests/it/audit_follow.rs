@@ -66,6 +66,8 @@ async fn rows_are_followed_while_calls_run() {
     assert_eq!(all.next(), row("started", "bash", Value::Null));
     assert_eq!(all.next(), row("finished", "bash", json!(false)));
     assert_eq!(failed.next(), row("finished", "bash", json!(false)), "nothing else fits what is asked for");
+    host.call("file_read", json!({ "path": "a.txt" })).await;
+    assert_eq!(all.next(), row("finished", "file.read", json!(true)), "each row once");
     assert_eq!((all.end(&workspace), failed.end(&workspace)), (Some(0), Some(0)));
     // For people the same rows are lines with the outcome and the time.
     let shown = program.run(&["audit", "show", "-n", "5"]).stdout;

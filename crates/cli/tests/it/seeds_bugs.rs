@@ -156,9 +156,10 @@ async fn an_insight_becomes_one_decision_and_is_named_by_it() {
             ("AI_TOOL_EXECUTION_ERROR", "conflict", "DEC-001 has already been made of INS-001".to_owned())
         );
         // A pattern is something else.
-        let pattern = json!({ "name": "p", "description": "one writer", "sourceId": "INS-001" });
-        house.data("memory.promote_to_pattern", pattern.clone()).await;
-        assert_eq!(refusal(&house.call("memory.promote_to_pattern", pattern).await).1, "conflict");
+        let pattern = |text: &str| json!({ "name": "p", "description": text, "sourceId": "INS-001" });
+        house.data("memory.promote_to_pattern", pattern("one writer")).await;
+        let second = house.call("memory.promote_to_pattern", pattern("one writer at a time")).await;
+        assert_eq!(refusal(&second).2, "PAT-001 has already been made of INS-001");
         // What is saved again is not kept again, however it is written.
         let again = house.data("memory.save_insight", json!({ "stage": "x", "content": "sqlite IS  fast!" })).await;
         assert_eq!((&again["id"], &again["duplicate"]), (&json!("INS-001"), &json!(true)));
