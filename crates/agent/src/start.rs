@@ -137,7 +137,10 @@ pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &A
                     &bounded
                 }
             };
-            let (input, trim) = builder(tools, model, target).await?;
+            let (mut input, trim) = builder(tools, model, target).await?;
+            if let Some(ticket) = &about.ticket {
+                input.context_envelope["session_meta"]["ticket_id"] = Value::from(ticket.as_str());
+            }
             entry = Some(entry_of(target, &input.context_envelope));
             (ComposeInput::Builder(input), AnswerForm::Change, ResultForm::Envelope, &target.goal, Some(trim))
         }

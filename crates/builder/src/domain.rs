@@ -96,7 +96,16 @@ pub fn resolve_domain_profile(package: &Package, workflow_id: Option<&str>) -> R
     let said = workflow.and_then(said).or_else(|| package.entry_workflow().and_then(said)).or_else(of_any);
     let Some((workflow, said)) = said else { return Ok(told) };
     check(workflow, said)?;
-    Ok(from_metadata(said, told))
+    // One without a word in it says nothing.
+    let is_empty =
+        field_of_work(&said["industry_domain"]).is_none() && LISTS.iter().all(|name| texts(said.get(*name)).is_empty());
+    Ok(if is_empty { told } else { from_metadata(said, told) })
+}
+
+/// What is wrong with what a workflow says of whom the package is for.
+pub(crate) fn damage(workflow: &Workflow) -> Option<Damaged> {
+    let (workflow, said) = said(workflow)?;
+    check(workflow, said).err()
 }
 
 /// Whether the text of a workflow may hold a profile: whoever keeps packages in parts has to have that workflow at hand.
@@ -170,20 +179,22 @@ fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: Domain
     let manifest = package.manifest();
     let entries = manifest.and_then(|manifest| manifest.get("workflows")?.as_array()).into_iter().flatten();
     let of = |entry: &&Value| workflow.is_some_and(|workflow| entry["id"] == workflow.id.as_str());
-    let of_workflow = entries.into_iter().find(of).and_then(|entry| entry.get("description")).and_then(field_of_work);
+    let entry = entries.into_iter().find(of);
+    let of_workflow = ["description", "displayName"].iter().find_map(|name| field_of_work(entry?.get(*name)?));
     let described = manifest.and_then(|manifest| manifest.get("description")).and_then(field_of_work).or(of_workflow);
     let kind = workflow.and_then(|workflow| front(workflow)?.get("workflowType")).and_then(Value::as_str).map(words);
     let kind = kind.and_then(|kind| specific(&kind));
     let named = package.name().map(words).and_then(|name| specific(&name));
     let assets: BTreeSet<String> = package.asset_hashes().into_keys().map(stem).collect();
     let of_assets = || {
-        let named: Vec<&str> = assets.iter().map(String::as_str).take(ASSETS_IN_DOMAIN).collect();
+        let is_kind = |name: &&str| name.split(' ').all(|word| speaks(&PRODUCTS, word) || speaks(&GUIDES, word));
+        let named = assets.iter().map(String::as_str).filter(|name| !is_kind(name));
+        let named: Vec<&str> = named.take(ASSETS_IN_DOMAIN).collect();
         specific(&named.join(", "))
     };
     let Some(domain) = described.clone().or_else(|| kind.clone()).or(named).or_else(of_assets) else {
         return fallback;
     };
-    let speaks = |signs: &[&str], name: &str| signs.iter().any(|sign| name.to_lowercase().contains(sign));
     let audience = variables(workflow).filter(|(name, _)| speaks(&AUDIENCE, name));
     let users: Vec<String> = audience.filter_map(|(_, value)| text(value)).take(ITEMS_MAX).collect();
     let made = assets.iter().filter(|name| speaks(&PRODUCTS, name)).filter_map(|name| line(name));
@@ -210,6 +221,10 @@ fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: Domain
         source: Source::WorkflowSignal,
         confidence: (3 + signs) as f64 / 10.0,
     }
+}
+
+fn speaks(signs: &[&str], name: &str) -> bool {
+    signs.iter().any(|sign| name.to_lowercase().contains(sign))
 }
 
 /// Parts of names of variables whose value says for whom something is.
@@ -260,64 +275,123 @@ fn words(name: impl AsRef<str>) -> String {
 }
 
 /// Words that say nothing of a field, and those for what every package is made of: a domain of these alone is none.
-const GENERIC: [&str; 76] = [
+const GENERIC: [&str; 149] = [
     "a",
     "agent",
     "agents",
     "ai",
     "all",
+    "alles",
     "an",
     "and",
     "any",
+    "anybody",
+    "anyone",
     "anything",
     "app",
     "application",
     "applications",
     "apps",
+    "are",
     "asset",
     "assets",
+    "assist",
     "assistant",
     "assistants",
+    "assistent",
+    "assistentin",
+    "assists",
+    "be",
+    "best",
     "bmad",
     "bot",
+    "build",
     "builder",
+    "building",
+    "builds",
+    "by",
+    "can",
     "chat",
     "chatbot",
     "collection",
+    "create",
+    "creates",
+    "das",
+    "default",
     "demo",
+    "den",
+    "der",
     "description",
+    "die",
+    "digital",
+    "do",
+    "does",
+    "ein",
+    "eine",
+    "einen",
+    "everybody",
+    "everyone",
     "everything",
     "example",
     "first",
+    "flow",
+    "flows",
     "for",
+    "für",
     "general",
     "generic",
+    "good",
+    "great",
     "help",
     "helper",
     "helpers",
     "helpful",
+    "helps",
+    "hilfreiche",
+    "hilfreicher",
+    "hilft",
+    "i",
     "in",
     "is",
     "it",
+    "jede",
+    "jeden",
+    "job",
+    "jobs",
+    "ki",
     "kit",
+    "main",
+    "make",
+    "makes",
+    "mit",
     "my",
     "new",
     "of",
+    "on",
     "or",
     "our",
     "package",
     "packages",
     "placeholder",
+    "process",
+    "processes",
     "project",
     "purpose",
+    "run",
+    "runs",
     "sample",
     "set",
     "simple",
     "smart",
     "some",
+    "someone",
+    "something",
+    "start",
     "step",
     "steps",
     "stuff",
+    "task",
+    "tasks",
     "tba",
     "tbd",
     "template",
@@ -332,10 +406,24 @@ const GENERIC: [&str; 76] = [
     "todo",
     "tool",
     "tools",
+    "und",
     "untitled",
+    "us",
+    "use",
+    "uses",
+    "using",
+    "various",
+    "virtual",
+    "we",
+    "what",
+    "whatever",
     "with",
+    "work",
+    "worker",
     "workflow",
     "workflows",
+    "works",
+    "you",
     "your",
 ];
 /// The same, in Chinese.

@@ -63,6 +63,11 @@ pub trait Catalog: Send + Sync {
     fn called(&self, tool: &str) -> Option<String> {
         self.tools().into_iter().map(|summary| summary.name).find(|name| name == tool)
     }
+
+    /// Canonical names of the caller's tools that this name may stand for, best first.
+    fn nearest(&self, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A tool as a caller sees it.

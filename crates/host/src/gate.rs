@@ -25,9 +25,9 @@ use crate::members::Membership;
 use crate::names::{Names, Told};
 use crate::profile::{Profile, Profiles};
 use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
-use crate::record::{Record, keepable};
+use crate::record::{Record, is_pending, keepable};
 use crate::redact::Redactor;
-use crate::registry::{Registered, Registry, with_presets};
+use crate::registry::{Registered, Registry, nearest_tools, with_presets};
 use crate::undo::{Logged, Made, made};
 use crate::validate::validate;
 
@@ -213,7 +213,8 @@ impl Gate {
     pub(crate) async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
         let began = self.config.clock.monotonic();
         let mut record = Record::new(&call, &self.config.redactor);
-        tracing::info!(call = %call.id, tool = record.tool, door = &*call.caller.door, "a call began");
+        let tool = self.registry().get(&call.tool).map_or(&*record.tool, |tool| &*tool.facts.name);
+        tracing::info!(call = %call.id, tool, door = &*call.caller.door, "a call began");
         let fence = self.fence().await;
         let passed = AssertUnwindSafe(self.pass(&call, &hooks, fence, &mut record)).catch_unwind().await;
         let result = passed
@@ -223,7 +224,8 @@ impl Gate {
         let took = self.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
         let (tool, duration_ms) = (outcome.meta.tool.as_str(), outcome.meta.duration_ms);
-        tracing::info!(call = %call.id, tool, outcome = word(&outcome), duration_ms, "a call ended");
+        let exit_code = outcome.data.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
+        tracing::info!(call = %call.id, tool, outcome = word(&outcome), exit_code, duration_ms, "a call ended");
         self.note_mended(&call).await;
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
@@ -601,14 +603,18 @@ impl Catalog for Shelf<'_> {
         let tool = self.gate.registry().get(tool).filter(|tool| self.has(tool))?;
         Some(self.names.of(tool).to_owned())
     }
+
+    fn nearest(&self, name: &str) -> Vec<String> {
+        let own = self.gate.tools_of(self.profile).filter(|tool| self.has(tool));
+        nearest_tools(name, own).into_iter().map(|tool| tool.facts.name.to_string()).collect()
+    }
 }
 
 /// How a call ended, for the log: `ok`, `pending`, or the kind of its error.
 fn word(outcome: &Outcome) -> &'static str {
-    let status = outcome.data.get("status").and_then(Value::as_str).unwrap_or_default();
     match &outcome.error {
         Some(error) => error.kind.as_str(),
-        None if status.starts_with("pending_") => "pending",
+        None if is_pending(outcome) => "pending",
         None => "ok",
     }
 }

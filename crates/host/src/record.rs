@@ -102,6 +102,9 @@ impl Record {
         row.outcome = Some(match &outcome.error {
             None => {
                 let mut told = json!({ "ok": true, "exitCode": outcome.data.get("exitCode") });
+                if is_pending(outcome) {
+                    told["pending"] = Value::from(true);
+                }
                 // A command that moved a branch has done what `git.commit` is recorded for.
                 if let Some(changed) = outcome.data.get("refsChanged") {
                     told["refsChanged"] = changed.clone();
@@ -114,6 +117,12 @@ impl Record {
         });
         row
     }
+}
+
+/// Whether the answer is that a person has not answered yet.
+pub(crate) fn is_pending(outcome: &Outcome) -> bool {
+    let status = outcome.data.get("status").and_then(Value::as_str);
+    outcome.ok && status.is_some_and(|status| status.starts_with("pending_"))
 }
 
 /// Largest arguments that the audit keeps as they are, in JSON.

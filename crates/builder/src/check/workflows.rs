@@ -22,6 +22,16 @@ pub(super) fn check(package: &Package, workflow: &Workflow, findings: &mut Findi
     check_edges(workflow, findings);
     check_shape(workflow, findings);
     check_document(package, workflow, findings);
+    if let Some(damaged) = crate::domain::damage(workflow) {
+        // No error: it keeps nothing from being run, but sessions on the package cannot begin.
+        let finding = Finding::warning(
+            "domain-profile-damaged",
+            &workflow.path,
+            format!("/{}", damaged.field.replace('.', "/")),
+            damaged.to_string(),
+        );
+        findings.add(finding.expected(damaged.expected).hint("sessions cannot begin until it is fixed, or taken out"));
+    }
 }
 
 fn check_nodes(package: &Package, workflow: &Workflow, findings: &mut Findings) {

@@ -197,6 +197,7 @@ fn one_line(row: &Row) -> String {
     let body = content(row);
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let state = match (row.event.as_str(), body.pointer("/outcome/ok").and_then(Value::as_bool)) {
+        ("finished", Some(true)) if body.pointer("/outcome/pending").is_some() => paint(WARN, "waits for a person"),
         ("finished", Some(true)) => paint(GOOD, "ok"),
         ("finished", _) => paint(
             BAD,

@@ -292,6 +292,8 @@ async fn resume(
     let opening = sessions.steps(host.project.id, id, -1, 1).await?;
     let opening: Opening = serde_json::from_value(opening.into_iter().next().map(|row| row.body).unwrap_or_default())?;
     host.ticket.clone_from(&opening.ticket);
+    // The persona may have got a narrower role since.
+    crate::personas::role(&host, &opening.persona, Some(&found.profile), &found.profile).await?;
     let running = Running::new(&host, id, &found.profile, &opening.persona)?;
     let held = sessions.hold(host.project.id, id).await?;
     let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();

@@ -47,7 +47,11 @@ async fn opened(program: &Program, arguments: &[&str]) -> (String, Vec<String>) 
 /// Rules: 004.13.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_told_its_ticket_its_branch_and_its_remote() {
-    let server = ModelServer::start(ModelFormat::Anthropic, vec![Turn::text("Done.")]).await;
+    let server = ModelServer::start(
+        ModelFormat::Anthropic,
+        vec![Turn::text(r#"{"responseType":"chat","assistantSummary":"Nothing to do."}"#), Turn::text("Done.")],
+    )
+    .await;
     let (_workspace, program) = scene(&format!("anthropic:mock@{}", server.url()));
     let (told, _) = opened(&program, &["--ticket", "TKT-001"]).await;
     for line in ["\nTicket: \"TKT-001\"", "\nBranch, when this session began: \"topic\"", "\nRemote: \"upstream\""] {
@@ -55,6 +59,15 @@ async fn an_agent_is_told_its_ticket_its_branch_and_its_remote() {
     }
     let (told, _) = opened(&program, &["--profile", "planner"]).await;
     assert!(!told.contains("topic") && !told.contains("upstream"), "what no tool of its is for: {told}");
+    let target = ["run", "go", "--target", "agent:new", "--mode", "create", "--ticket", "TKT-001"];
+    let builder = program.clone();
+    let ran = tokio::task::spawn_blocking(move || {
+        assert_eq!(builder.run(&["package", "new", "x"]).code, Some(0));
+        builder.run(&target)
+    });
+    let ran = ran.await.unwrap();
+    let sent = server.requests()[0].body.to_string();
+    assert!(sent.contains("ticket_id") && sent.contains("TKT-001"), "{ran:?}: {sent}");
     for door in [&["mcp", "--ticket", "TKT-404"][..], &["run", "go", "--ticket", "TKT-404"]] {
         let refused = program.run(door);
         assert!(
@@ -65,7 +78,7 @@ async fn an_agent_is_told_its_ticket_its_branch_and_its_remote() {
     let run = ["run", "go", "--ticket", "TKT-001"];
     let ran = tokio::task::spawn_blocking(move || program.run(&run)).await.unwrap();
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let sent = server.requests()[0].body.to_string();
+    let sent = server.requests().last().unwrap().body.to_string();
     for line in ["Branch: \\\"topic\\\"", "Remote: \\\"upstream\\\"", "id: TKT-001"] {
         assert!(sent.contains(line), "{line} is not in {sent}");
     }
@@ -120,9 +133,17 @@ async fn a_persona_s_manner_and_name_are_those_of_its_session() {
         tokio::task::spawn_blocking(move || program.run(&run)).await.unwrap()
     };
     assert!(refused.code == Some(2) && refused.stderr.contains("allows more than"), "{refused:?}");
+    let other = program.clone();
     let ran = tokio::task::spawn_blocking(move || program.run(&["run", "go", "--persona", "Dev"])).await.unwrap();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let body: &Value = &server.requests()[0].body;
     assert!(body.to_string().contains("Says little."), "{body}");
+    // A role that is narrower now holds for sessions that were begun under the wider one, too.
+    let narrowed = other.run(&["call", "persona.update", r#"{"id":"PERS-002","role":"researcher"}"#]);
+    assert_eq!(narrowed.code, Some(0), "{narrowed:?}");
+    let sessions = other.run(&["session", "list", "--json"]).json();
+    let id = sessions[0]["id"].as_str().unwrap().to_owned();
+    let resumed = tokio::task::spawn_blocking(move || other.run(&["session", "resume", &id, "more"])).await.unwrap();
+    assert!(resumed.code == Some(2) && resumed.stderr.contains("allows more than `researcher`"), "{resumed:?}");
     assert_eq!(workspace.git(&["log", "-1", "--format=%an"]), "Dev\n");
 }

@@ -114,3 +114,15 @@ async fn the_log_of_the_door_has_each_call_as_it_begins_and_ends() {
         assert!(!said.contains("secret") && !said.contains('\u{1b}'), "arguments and contents stay out: {said}");
     }
 }
+
+/// The audit does not call an answer what a person still has to give.
+#[test]
+fn a_call_that_waits_for_a_person_is_no_success_yet() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let asked = program.run(&["call", "human.ask", r#"{"question":"Which one?"}"#]);
+    assert_eq!(asked.code, Some(3), "{asked:?}");
+    let rows = program.run(&["audit", "show"]).stdout;
+    let row = rows.lines().rfind(|row| row.contains("human.ask")).unwrap();
+    assert!(row.contains("waits for a person") && !row.contains(" ok"), "{rows}");
+}

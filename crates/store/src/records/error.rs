@@ -141,10 +141,13 @@ impl RecordError {
                 format!("read {id} again and decide anew; nothing was changed")
             }
             Self::NoReason { .. } => "give the reason as `why`; nothing was changed".to_owned(),
-            Self::Transition { allowed, .. } if !allowed.is_empty() => format!("go to {} first", allowed.join(" or ")),
+            Self::Transition { from, allowed, .. } if !allowed.is_empty() => {
+                format!("from {from} it goes to {}; nothing was changed", allowed.join(" or "))
+            }
             Self::InUse { .. } => "change those first, so that they no longer name it; nothing was changed".to_owned(),
             Self::Cycle { .. } => "leave one of these dependencies out; nothing was changed".to_owned(),
-            Self::Held { .. } | Self::Waits { .. } => "`task.ready` shows the tasks that are free".to_owned(),
+            Self::Waits { on, .. } => format!("{} has to be completed first; nothing was changed", ids_text(on)),
+            Self::Held { .. } => "`task.ready` shows the tasks that are free".to_owned(),
             Self::TooLarge { .. } => "keep long texts in files of the workspace, and name them here".to_owned(),
             Self::TooMany { .. } => "delete what depends on it in parts first; nothing was changed".to_owned(),
             Self::Promoted { by, .. } => format!("it is kept already: `record.history` shows {by}"),

@@ -304,6 +304,8 @@ pub(crate) fn name(what: &str, text: &str) -> Result<String, ToolError> {
 /// Git refused; its own words say why.
 pub(crate) fn refused(what: &str, result: &CommandResult) -> ToolError {
     let said = if result.stderr.text.trim().is_empty() { &result.stdout.text } else { &result.stderr.text };
+    // As ssh ends its lines.
+    let said = said.replace('\r', "");
     let said = said.trim();
     ToolError::new(
         ErrorKind::Conflict,

@@ -163,10 +163,16 @@ impl<'a> Route<'a> {
                     .hint("`git.fetch` fetches the remote's commits; ask the person to merge or rebase")
             }
             _ => {
-                let said = result.stderr.text.to_lowercase();
+                // With `--porcelain`, refusals of branches stand on standard output.
+                let said = format!("{}\n{}", result.stderr.text, result.stdout.text).to_lowercase();
                 let has = |marks: &[&str]| marks.iter().any(|mark| said.contains(mark));
-                let hint = if has(&["host key verification failed"]) {
+                let hint = if has(&["remote host identification has changed"]) {
+                    "the remote's host has another key than the operator knows: somebody may stand between. Do not go on; tell \
+                     the person"
+                } else if has(&["host key verification failed"]) {
                     "the key of the remote's host is not among those the operator knows: ask the person to add it"
+                } else if has(&["passphrase"]) {
+                    "the operator's key has a passphrase, which nobody can be asked for here: tell the person"
                 } else if has(&["authentication failed", "could not read username", "permission denied", "403"]) {
                     "the operator's token or key is not accepted there: ask the person to look at it"
                 } else if has(&["[rejected]", "[remote rejected]", "declined"]) {

@@ -109,14 +109,13 @@ impl Tool for Describe {
             tool.name == input.name || tool.wire_name == input.name || tool.aliases.contains(&input.name)
         };
         let Some(at) = tools.iter().position(known) else {
-            let mut near: Vec<(f64, &str)> =
-                tools.iter().map(|tool| (strsim::jaro_winkler(&tool.name, &input.name), tool.name.as_str())).collect();
-            near.sort_by(|a, b| b.0.total_cmp(&a.0));
             let shown: String = input.name.chars().take(80).collect();
             let error = ToolError::new(ErrorKind::NotFound, format!("you have no tool `{shown}`"));
-            return Err(
-                error.hint(near.first().map_or_else(String::new, |(_, name)| format!("the nearest is `{name}`")))
-            );
+            let near = ctx.catalog.nearest(&input.name);
+            let hint = near
+                .first()
+                .map_or("`tool.list` shows those you have".to_owned(), |name| format!("did you mean `{name}`?"));
+            return Err(error.hint(hint));
         };
         let tool = tools.swap_remove(at);
         Ok(Output {

@@ -45,6 +45,8 @@ struct Inner {
     held: String,
     /// Whether the text of the turn was streamed as it came.
     streamed: bool,
+    /// What a session on a package says of its answer, which is not taken yet.
+    summary: Option<String>,
     usage: Usage,
     cost: Option<f64>,
     elapsed_ms: u64,
@@ -58,6 +60,7 @@ impl Default for Inner {
             fold: None,
             held: String::new(),
             streamed: false,
+            summary: None,
             usage: Usage::default(),
             cost: Some(0.0),
             elapsed_ms: 0,
@@ -68,6 +71,12 @@ impl Default for Inner {
 impl Watch for Live {
     fn event(&self, event: &Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Repair { .. } => inner.summary = None,
+            Event::Ended { result } if result.status != Status::Completed => inner.summary = None,
+            Event::Message { .. } | Event::Asked { .. } | Event::Said { .. } | Event::Ended { .. } => inner.settle(),
+            _ => {}
+        }
         match event {
             Event::Text { text, .. } if !inner.on_package => inner.stream(text),
             Event::Text { .. } | Event::Thought { .. } | Event::CallProgress { .. } => {}
@@ -88,7 +97,10 @@ impl Watch for Live {
             }
             Event::Said { turn, text, calls, usage, cost, ms, replayed } => {
                 let told = if inner.on_package { told_of_package(text, calls.is_empty()) } else { text.clone() };
-                if !inner.streamed && !told.trim().is_empty() {
+                if inner.on_package && calls.is_empty() {
+                    // It may be sent back.
+                    inner.summary = Some(told);
+                } else if !inner.streamed && !told.trim().is_empty() {
                     inner.stream(&told);
                 }
                 // What was recalled is told without having been asked for again.
@@ -132,7 +144,21 @@ impl Watch for Live {
     }
 }
 
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).settle();
+    }
+}
+
 impl Inner {
+    /// Prints the words of an answer that was taken.
+    fn settle(&mut self) {
+        if let Some(summary) = self.summary.take().filter(|summary| !summary.trim().is_empty()) {
+            self.stream(&summary);
+            self.close();
+        }
+    }
+
     fn stream(&mut self, text: &str) {
         let mut text = visible(text);
         if text.is_empty() {
