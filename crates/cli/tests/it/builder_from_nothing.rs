@@ -237,3 +237,16 @@ fn a_session_that_creates_makes_its_own_target_and_replaces_nothing() {
     let objects: Vec<&Value> = open.as_array().unwrap().iter().map(|set| &set["objects"]).collect();
     assert_eq!(objects, [&json!(["agent:cook"]), &json!(["agent:clerk"])], "what was not taken is discarded");
 }
+
+#[test]
+fn the_change_set_of_the_readme_is_taken_as_it_stands() {
+    let readme = include_str!("../../../../README.md");
+    let (_, rest) = readme.split_once("```json\n{\n  \"schemaVersion\"").unwrap();
+    let set: Value =
+        serde_json::from_str(&format!("{{\"schemaVersion\"{}", rest.split_once("```").unwrap().0)).unwrap();
+    let workspace = TempWorkspace::new();
+    let program = engines().next().unwrap().program(&workspace);
+    run(&program, &["init"]);
+    run(&program, &["package", "new", "claims"]);
+    make(&program, &workspace, "agent:clerk", set["operations"].as_array().unwrap(), &json!({}));
+}
