@@ -102,7 +102,7 @@ impl Watch {
         }
         let (low, taken) = (left < self.total / LOW_PART, self.left_before.saturating_sub(left));
         self.looks = self.looks.wrapping_add(1);
-        if !low && taken < self.limit / 2 && self.looks % LOOKS_SPARED != 0 {
+        if !low && taken < self.limit / 2 && !self.looks.is_multiple_of(LOOKS_SPARED) {
             return false;
         }
         let tree = tree(self.root);

@@ -71,6 +71,30 @@ async fn a_commit_that_is_ended_leaves_no_lock() {
     }
 }
 
+/// Where the branch moved and the index did not, the next commit would take back what this one has made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_killed_moves_the_branch_and_the_index_together() {
+    for tier in TIERS {
+        let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+        let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
+        let branch = workspace.path(".git").join("refs/heads/main");
+        for round in 0..8 {
+            let name = format!("{round}.txt");
+            workspace.write(&name, "new\n");
+            let before = std::fs::read(&branch).unwrap();
+            let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+            let _ = host.begin_call("git_commit", json!({ "message": name, "files": [name] })).await;
+            // At once: what follows takes the script a millisecond or two.
+            while std::fs::read(&branch).is_ok_and(|now| now == before) {
+                tokio::task::yield_now().await;
+            }
+            host.kill().await;
+            until("no lock is left", || locks(&workspace).is_empty()).await;
+            assert_eq!(workspace.git(&["diff", "--cached", "--name-status"]), "", "{tier}, round {round}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lock_of_a_person_s_git_stays() {
     for tier in TIERS {

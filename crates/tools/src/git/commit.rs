@@ -92,9 +92,13 @@ trap 'rm -rf "$work"' EXIT
 
 /// Commits what was staged, and tells what was committed. The message is standard input.
 const COMMIT: &str = r#"
+cp "$work/index" "$lock" || exit 72
+# Both or neither: where the branch moves and the index does not, the next commit takes this one back.
+trap '' TERM
 git commit --quiet --no-verify --cleanup=whitespace --file=- || exit 72
-cp "$work/index" "$lock" && mv -f "$lock" "$index" || exit 72
+mv -f "$lock" "$index" || exit 72
 mine=
+trap - TERM
 unset GIT_INDEX_FILE
 git rev-parse --verify HEAD
 git symbolic-ref --quiet --short HEAD || echo
