@@ -7,7 +7,19 @@ pub fn is_deceptive(c: char) -> bool {
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
                 | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
-                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e01ef}')
+                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e01ef}')
+        || is_no_character(c)
+}
+
+/// What Unicode has set aside for programs: no text has it, and a terminal may show nothing.
+fn is_no_character(c: char) -> bool {
+    matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
+}
+
+/// What looks like a space, and parts no words where a shell or a program reads it. Texts for people are full of them.
+fn is_like_a_space(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
 }
 
 /// The text with each deceptive character as its number, such as `\u{202e}`; line breaks and tabs stay.
@@ -33,10 +45,14 @@ pub const QUOTE_MARK: &str = "| ";
 /// What stands before the rest of a line that was broken to fit.
 pub const QUOTE_CONTINUED: &str = "|… ";
 
-/// As [`visible`], with a mark before each line: no line of the text can be taken for one of the host's.
+/// As [`visible`], with a mark before each line: no line of the text can be taken for one of the host's. It is what a person
+/// decides about, so what only looks like a space is shown, too.
 pub fn quoted(text: &str) -> String {
-    let text = visible(text);
-    let lines = text.trim_end_matches('\n').split('\n').map(|line| [QUOTE_MARK, line].concat());
+    let mut shown = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        if is_like_a_space(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    let lines = shown.trim_end_matches('\n').split('\n').map(|line| [QUOTE_MARK, line].concat());
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -74,7 +90,10 @@ mod tests {
         let shown = visible_json(&value.to_string());
         assert_eq!(shown, "{\"a\\u009b\":\"b\\u202e\\udb40\\udd00\\u001bä\"}");
         assert_eq!(serde_json::from_str(&shown).ok(), Some(value));
-        for c in "\u{34f}\u{115f}\u{1160}\u{2800}\u{3164}\u{fe00}\u{fe0f}\u{e0100}\u{e01ef}\u{180b}\u{180e}".chars() {
+        let unseen = "\u{34f}\u{115f}\u{1160}\u{2800}\u{3164}\u{fe00}\u{fe0f}\u{e0100}\u{e01ef}\u{180b}\u{180e}\u{fff9}\u{fdd0}\u{ffff}\u{1bca0}\u{1d173}";
+        assert_eq!(quoted("rm\u{a0}-rf\u{3000}/ x"), "| rm\\u{a0}-rf\\u{3000}/ x");
+        assert_eq!(visible("Ça\u{202f}va\u{a0}?"), "Ça\u{202f}va\u{a0}?");
+        for c in unseen.chars() {
             assert!(is_deceptive(c) && visible(&c.to_string()).starts_with("\\u{"), "{c:?}");
         }
     }

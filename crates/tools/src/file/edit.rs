@@ -98,8 +98,7 @@ impl Tool for Edit {
 
     fn render(&self, output: &Output) -> String {
         let did = if output.written { "edited" } else { "would edit" };
-        let places =
-            if output.replacements == 1 { "1 place".to_owned() } else { format!("{} places", output.replacements) };
+        let places = places(output.replacements);
         format!("{did} {} ({places}, sha256 {})\n{}", output.path, output.sha256, output.diff)
     }
 
@@ -107,7 +106,7 @@ impl Tool for Edit {
         let path = WsPath::parse(&input.path)?;
         let place = ctx.workspace.spot(&path, true).await?.path;
         let made = prepare(ctx, place.clone(), input).await?;
-        let summary = format!("edit {}, {} places", named(&path, &place), made.replacements);
+        let summary = format!("edit {}, {}", named(&path, &place), places(made.replacements));
         let rests_on = json!({ "place": place.as_str(), "sha256": made.before_sha256 });
         Ok(Some(Preview { summary, detail: made.diff, left_out: 0, rests_on }))
     }
@@ -214,6 +213,10 @@ fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<(String, 
         return Err(ToolError::new(ErrorKind::Validation, message).hint("`replace` must differ from `search`"));
     }
     Ok((text, replacements))
+}
+
+fn places(count: usize) -> String {
+    if count == 1 { "1 place".to_owned() } else { format!("{count} places") }
 }
 
 fn lines_of(text: &str, search: &str) -> String {
