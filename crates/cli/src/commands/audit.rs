@@ -193,6 +193,9 @@ fn content(row: &Row) -> Value {
     serde_json::from_str(&row.body).unwrap_or_else(|_| json!({ "seq": row.seq, "damaged": row.body }))
 }
 
+/// Last characters of a call's id, which tell the calls of a page apart.
+const ID_CHARS: usize = 6;
+
 fn one_line(row: &Row) -> String {
     let body = content(row);
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -229,7 +232,15 @@ fn one_line(row: &Row) -> String {
             format!(" {}", paint(DIM, if short.len() < text.len() { format!("{short}…") } else { short }))
         }
     };
-    format!("{:>6}  {}  {:<16} {state}{exit}{took}{arguments}", row.seq, print::time(row.at_ms), visible(&row.tool))
+    // Which end belongs to which beginning.
+    let id = visible(&row.call_id);
+    let id = paint(DIM, format_args!("#{}", &id[id.floor_char_boundary(id.len().saturating_sub(ID_CHARS))..]));
+    format!(
+        "{:>6}  {}  {:<16} {state}{exit}{took} {id}{arguments}",
+        row.seq,
+        print::time(row.at_ms),
+        visible(&row.tool)
+    )
 }
 
 async fn verify(
