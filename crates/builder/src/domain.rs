@@ -84,7 +84,7 @@ impl Damaged {
 /// The profile of a package, for work at one of its workflows if it is named: the seed's `resolve_domain_profile`.
 ///
 /// What the front matter says goes before what the texts tell, and that before the default, field by field. The named
-/// workflow speaks first, then the entry of the package, then the first one that says anything. Asks for no more of a package
+/// workflow speaks first, then the entry of the package, then the first one at hand that says anything. Asks for no more of a package
 /// than its manifest, its agents, the names of its assets and these three workflows.
 ///
 /// # Errors

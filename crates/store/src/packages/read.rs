@@ -361,10 +361,10 @@ impl Shelf {
         Ok(row.map(|row| row.get("id")).transpose()?)
     }
 
-    /// The first workflow that says whom the package is for.
+    /// The first workflow that says whom the package is for, among the first ones of a package.
     async fn profiled_workflow(&self, tx: &mut Tx) -> Result<Option<String>> {
-        let text = "SELECT id, path FROM package_workflow WHERE project_id = $1 ORDER BY position";
-        let rows = sql(text).bind(self.who.project_id).all(tx).await?;
+        let text = "SELECT id, path FROM package_workflow WHERE project_id = $1 ORDER BY position LIMIT $2";
+        let rows = sql(text).bind(self.who.project_id).bind(PROFILES_LOOKED_FOR_MAX).all(tx).await?;
         let places: Vec<(String, String)> =
             rows.iter().map(|row| Ok((row.get("id")?, row.get("path")?))).collect::<Result<_>>()?;
         let documents = self.files(tx, &places.iter().map(|(_, path)| path.clone()).collect(), None).await?;
@@ -463,6 +463,10 @@ impl Shelf {
         query.all(tx).await?.iter().map(|row| Ok(row.get("workflow")?)).collect()
     }
 }
+
+/// Workflows in which it is looked whether one says whom the package is for, where neither the one that is asked about nor the
+/// entry does: a package of ten thousand is read in milliseconds.
+const PROFILES_LOOKED_FOR_MAX: i64 = 30;
 
 /// What was done to the whole package: `import`, or `new`.
 fn cause(kind: &'static str) -> Cause<'static> {
