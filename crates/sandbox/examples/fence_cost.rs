@@ -66,7 +66,7 @@ async fn bare() -> Duration {
 async fn by_hand(helper: &std::path::Path, enforce: bool) -> Duration {
     let policy = serde_json::json!({
         "become_user": null, "drop_capabilities": false, "enforce": enforce, "supervise": false,
-        "ends_in_order": false, "watches_host": false, "holds_lock": false, "cwd": null, "readable_plain": [],
+        "ends_in_order": false, "holds_lock": false, "cwd": null, "readable_plain": [],
         "readable": ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc"], "writable": ["/tmp"], "mounted": [],
         "network": "none",
         "limits": { "cpu_seconds": 60, "file_bytes": 1u64 << 30, "open_files": 1024, "processes": null },

@@ -21,7 +21,12 @@ pub const SUBCOMMAND: &str = "sandbox-exec";
 pub(crate) const HOLD_NAMESPACE: &str = "--hold-user-namespace";
 /// How long descendants may take that are asked to end.
 pub(crate) const ORDER_GRACE: Duration = Duration::from_secs(5);
-/// How often it is looked whether they have.
+/// How long descendants that end in order may go on by themselves after their host has died. To ask is not safe at every
+/// moment: git that is asked between making a lock file and noting that it is its own leaves it behind.
+const ORPHAN_GRACE: Duration = Duration::from_secs(3);
+/// What the supervisor tells itself when its host has died.
+const HOST_GONE: i32 = libc::SIGUSR1;
+/// How often it is looked whether they have ended.
 const ORDER_LOOK: Duration = Duration::from_millis(20);
 /// As `env` and shells: the command was not found, or could not be run.
 const EXIT_NOT_FOUND: u8 = 127;
@@ -80,7 +85,7 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
         if policy.holds_lock {
             close_inherited(LOCK_FD);
         }
-        if policy.watches_host {
+        if policy.ends_in_order {
             close_inherited(HOST_FD);
         }
     }
@@ -207,10 +212,13 @@ fn quit(code: i32) -> ! {
 fn supervise(policy: &Policy) -> Result<Option<ExitCode>, Failure> {
     use rustix::process::{Signal, WaitOptions};
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let host = rustix::process::getppid();
-    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    if rustix::process::getppid() != host {
-        return Err("the host has gone".into());
+    // The pipe of a watched host tells its death from its request; the kernel's signal would not.
+    if !policy.ends_in_order {
+        let host = rustix::process::getppid();
+        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+        if rustix::process::getppid() != host {
+            return Err("the host has gone".into());
+        }
     }
     block_endings()?;
     let child = match fork()? {
@@ -223,10 +231,16 @@ fn supervise(policy: &Policy) -> Result<Option<ExitCode>, Failure> {
     // The host waits for end-of-file on the ready pipe and the streams; only the command may hold them.
     release_streams();
     let mut code = None;
-    let is_watched = !policy.watches_host || watch_host().is_ok();
+    let mut orphaned = false;
+    let is_watched = !policy.ends_in_order || watch_host().is_ok();
     while is_watched && code.is_none() {
-        if wait_for_ending() == Ending::Asked {
-            break;
+        match wait_for_ending() {
+            Ending::Child => {}
+            Ending::Asked => break,
+            Ending::HostGone => {
+                orphaned = true;
+                break;
+            }
         }
         // `wait`, not `waitpid(None)`: that one knows only our own process group, and daemons leave it.
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -239,44 +253,56 @@ fn supervise(policy: &Policy) -> Result<Option<ExitCode>, Failure> {
     // Also where the command has ended by itself, as a shell does that writes to a host that is gone: what it has started
     // may hold a lock.
     if policy.ends_in_order {
-        ask_descendants();
+        let alone = orphaned && outlast(ORPHAN_GRACE, None);
+        if !alone {
+            outlast(ORDER_GRACE, Some(Signal::TERM));
+        }
     }
     end_descendants();
     // 143: ended by SIGTERM, as a shell would say.
     Ok(Some(ExitCode::from(code.unwrap_or(143))))
 }
 
-/// Sends SIGTERM to this process when the host has closed its end of the pipe, as it does when it dies. The thread comes
-/// after the fork, and takes no part in it.
+/// Signals this process when the host asks for the end on the pipe (a byte), or has died (its end is closed). The thread
+/// comes after the fork, and takes no part in it.
 fn watch_host() -> std::io::Result<()> {
+    use rustix::process::Signal;
     let watch = || {
         #[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
         // SAFETY: the host put a pipe there before it started us, and nothing closes it.
         let pipe = unsafe { BorrowedFd::borrow_raw(HOST_FD) };
-        // Nothing is ever written.
-        while matches!(rustix::io::read(pipe, &mut [0]), Err(rustix::io::Errno::INTR)) {}
+        let read = loop {
+            match rustix::io::read(pipe, &mut [0]) {
+                Err(rustix::io::Errno::INTR) => {}
+                read => break read,
+            }
+        };
+        let signal = if read == Ok(1) { Signal::TERM } else { Signal::USR1 };
         // It is this very process.
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
     };
     std::thread::Builder::new().spawn(watch).map(drop)
 }
 
-/// Asks every descendant to end, and waits a while until all have. Again and again: a shell between its fork and its exec
-/// forgets a signal, and others are started meanwhile.
-fn ask_descendants() {
-    use rustix::process::{Signal, WaitOptions, kill_process, wait};
-    let until = Instant::now() + ORDER_GRACE;
+/// Waits until no descendant is left, which it tells, and sends them `signal` meanwhile. Again and again: a shell between
+/// its fork and its exec forgets a signal, and others are started meanwhile.
+fn outlast(grace: Duration, signal: Option<rustix::process::Signal>) -> bool {
+    use rustix::process::{WaitOptions, kill_process, wait};
+    let until = Instant::now() + grace;
     while Instant::now() < until {
-        for pid in descendants().into_iter().filter_map(rustix::process::Pid::from_raw) {
-            // It may have ended by itself meanwhile.
-            let _ = kill_process(pid, Signal::TERM);
+        if let Some(signal) = signal {
+            for pid in descendants().into_iter().filter_map(rustix::process::Pid::from_raw) {
+                // It may have ended by itself meanwhile.
+                let _ = kill_process(pid, signal);
+            }
         }
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         if matches!(wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
-            return;
+            return true;
         }
         std::thread::sleep(ORDER_LOOK);
     }
+    false
 }
 
 /// Kills every descendant until none is left; orphans have become our own children.
@@ -328,12 +354,13 @@ fn descendants() -> Vec<i32> {
     found.split_off(1)
 }
 
-#[derive(PartialEq, Eq)]
 enum Ending {
     /// A child changed state.
     Child,
-    /// The host asked for the end, or has died.
+    /// The host asked for the end, or one that is not watched has died.
     Asked,
+    /// The watched host has died.
+    HostGone,
 }
 
 /// A host under `nohup` ignores SIGHUP, and what is ignored stays so across `exec`: a command must not depend on how its
@@ -355,7 +382,7 @@ fn ending_signals() -> libc::sigset_t {
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD] {
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD, HOST_GONE] {
             libc::sigaddset(&raw mut set, signal);
         }
         set
@@ -386,7 +413,11 @@ fn wait_for_ending() -> Ending {
     let mut signal = 0;
     // SAFETY: both pointers are to locals.
     unsafe { libc::sigwait(&raw const set, &raw mut signal) };
-    if signal == libc::SIGCHLD { Ending::Child } else { Ending::Asked }
+    match signal {
+        libc::SIGCHLD => Ending::Child,
+        HOST_GONE => Ending::HostGone,
+        _ => Ending::Asked,
+    }
 }
 
 fn release_streams() {

@@ -41,7 +41,8 @@ pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) ready: PipeReader,
     ending: Ending,
-    /// What a supervisor in a pid namespace watches: closed with this host, or to ask it to end.
+    /// What the supervisor of a command that ends in order watches: a byte asks it to end, the close says that this host
+    /// has died.
     host: Option<PipeWriter>,
 }
 
@@ -51,8 +52,13 @@ impl Started {
         match self.ending {
             Ending::Killed => self.end_namespace(),
             Ending::Signal => self.signal_supervisor(),
-            Ending::Pipe => self.host.take().is_some(),
+            Ending::Pipe => self.write_to_supervisor(),
         }
+    }
+
+    fn write_to_supervisor(&mut self) -> bool {
+        use std::io::Write;
+        self.host.take().is_some_and(|mut host| host.write_all(&[1]).is_ok())
     }
 
     fn signal_supervisor(&self) -> bool {
@@ -97,8 +103,9 @@ impl Drop for Started {
             Ending::Signal => {
                 self.signal_supervisor();
             }
-            // Dropped as well.
-            Ending::Pipe => {}
+            Ending::Pipe => {
+                self.write_to_supervisor();
+            }
         }
     }
 }
@@ -137,13 +144,12 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let cwd = CString::new(plan.cwd.as_os_str().as_bytes()).map_err(std::io::Error::other)?;
-    let (watched, host) = match plan.ending {
-        Ending::Pipe => {
-            let (watched, host) = std::io::pipe()?;
-            // Above all numbers that are handed down, so that none of them overwrites it.
-            (Some(rustix::io::fcntl_dupfd_cloexec(&watched, HANDED_DOWN_MAX + 1)?), Some(host))
-        }
-        Ending::Killed | Ending::Signal => (None, None),
+    let (watched, host) = if plan.ends_in_order {
+        let (watched, host) = std::io::pipe()?;
+        // Above all numbers that are handed down, so that none of them overwrites it.
+        (Some(rustix::io::fcntl_dupfd_cloexec(&watched, HANDED_DOWN_MAX + 1)?), Some(host))
+    } else {
+        (None, None)
     };
     before_exec(&mut command, plan, cwd, OwnedFd::from(ready_writer), watched)?;
     let mut command = tokio::process::Command::from(command);

@@ -95,6 +95,32 @@ async fn a_host_that_is_killed_moves_the_branch_and_the_index_together() {
     }
 }
 
+/// Whoever asks git to end between making a lock and noting that it is its own leaves it behind. So what a dead host has
+/// begun comes to its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_host_has_begun_is_finished() {
+    let files: Vec<(String, String)> = (0..400).map(|n| (format!("{n}.txt"), "1\n".to_owned())).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    for tier in TIERS {
+        let workspace = TempWorkspace::repository(&files);
+        let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
+        for round in 0..4 {
+            for (name, _) in &files {
+                workspace.write(name, &format!("{round}, changed\n"));
+            }
+            let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+            let _ = host.begin_call("git_stash", json!({ "action": "push", "message": "m" })).await;
+            while locks(&workspace).is_empty() {
+                tokio::task::yield_now().await;
+            }
+            host.kill().await;
+            until("the stash is whole", || workspace.git(&["--no-optional-locks", "status", "--porcelain"]).is_empty()).await;
+            until("no lock is left", || locks(&workspace).is_empty()).await;
+            assert_eq!(workspace.git(&["stash", "list"]).lines().count(), round + 1, "{tier}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lock_of_a_person_s_git_stays() {
     for tier in TIERS {

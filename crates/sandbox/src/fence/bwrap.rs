@@ -84,7 +84,7 @@ pub(crate) enum Ending {
     Killed,
     /// A supervisor is asked by SIGTERM, also when the host dies. It must not be killed.
     Signal,
-    /// A supervisor in a pid namespace is asked by the end of a pipe.
+    /// A supervisor in a pid namespace is asked by a byte on its pipe.
     Pipe,
 }
 
@@ -162,7 +162,6 @@ fn full(
         enforce: true,
         supervise: command.ends_in_order,
         ends_in_order: command.ends_in_order,
-        watches_host: command.ends_in_order,
         holds_lock: false,
         cwd: Some(room.path_of(&command.cwd)),
         readable,
@@ -225,7 +224,6 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         enforce,
         supervise: true,
         ends_in_order: command.ends_in_order,
-        watches_host: false,
         holds_lock: lock.is_some(),
         cwd: None,
         readable,

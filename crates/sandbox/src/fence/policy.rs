@@ -26,10 +26,9 @@ pub(crate) struct Policy {
     pub(crate) enforce: bool,
     /// Stay alive as the parent and end every descendant: there is no pid namespace to do it.
     pub(crate) supervise: bool,
-    /// The supervisor asks its descendants to end before it kills them.
+    /// The supervisor was handed [`HOST_FD`]. It asks its descendants to end before it kills them, and where the host has
+    /// died it lets them end by themselves first.
     pub(crate) ends_in_order: bool,
-    /// The supervisor was handed [`HOST_FD`]: in a pid namespace it does not see the host's end.
-    pub(crate) watches_host: bool,
     /// The supervisor was handed a lock, which it holds until the last process has ended.
     pub(crate) holds_lock: bool,
     /// Where the command starts, if not where the helper does.

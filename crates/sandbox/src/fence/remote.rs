@@ -41,7 +41,6 @@ pub(crate) fn plan_remote(
         enforce: method.tier != Tier::Off,
         supervise: true,
         ends_in_order: command.ends_in_order,
-        watches_host: false,
         holds_lock: false,
         cwd: Some(stage.repository()),
         readable,
