@@ -114,7 +114,8 @@ async fn what_a_killed_host_has_begun_is_finished() {
                 tokio::task::yield_now().await;
             }
             host.kill().await;
-            until("the stash is whole", || workspace.git(&["--no-optional-locks", "status", "--porcelain"]).is_empty()).await;
+            until("the stash is whole", || workspace.git(&["--no-optional-locks", "status", "--porcelain"]).is_empty())
+                .await;
             until("no lock is left", || locks(&workspace).is_empty()).await;
             assert_eq!(workspace.git(&["stash", "list"]).lines().count(), round + 1, "{tier}");
         }
