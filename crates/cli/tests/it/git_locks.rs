@@ -106,7 +106,7 @@ async fn what_a_killed_host_has_begun_is_finished() {
         let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
         for round in 0..4 {
             for (name, _) in &files {
-                workspace.write(name, &format!("{round}, changed\n"));
+                workspace.write(name, format!("{round}, changed\n"));
             }
             let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
             let _ = host.begin_call("git_stash", json!({ "action": "push", "message": "m" })).await;
