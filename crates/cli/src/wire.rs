@@ -8,7 +8,7 @@ use anyhow::Context;
 use toolhost_contract::{Call, CallId, Caller, CallerKind, Clock, Facts, IdSource, RandomIds, Scope, SystemClock};
 use toolhost_host::{Asking, Gate, GateConfig, Members, Person, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{
-    Deployment, Error as SandboxError, Executor, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath,
+    Deployment, Error as SandboxError, Executor, LocalConfig, LocalExecutor, POLICY_FILE, ReadSpan, WsPath, helper,
 };
 use toolhost_store::records::Who;
 use toolhost_store::{Entry, Error, Event, Outage, Project, Records, Role, Store};
@@ -25,6 +25,8 @@ const TIGHTENING_BYTES_MAX: u64 = 256 * 1024;
 
 /// How long a command that has read waits until its row is written.
 const READ_ROW_WAIT: Duration = Duration::from_secs(5);
+/// The inside of the fence as a program of its own, beside this one.
+const FENCE_PROGRAM: &str = "toolhost-fence";
 
 /// What a command does with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,7 +268,9 @@ pub(crate) async fn close_reading(store: Store) -> anyhow::Result<()> {
 }
 
 fn executor(resolved: &Resolved) -> anyhow::Result<LocalExecutor> {
-    let helper = std::env::current_exe().context("where this program is cannot be found")?;
+    let program = std::env::current_exe().context("where this program is cannot be found")?;
+    let beside = program.with_file_name(FENCE_PROGRAM);
+    let helper = if helper::fits(&beside) { beside } else { program };
     let config = LocalConfig {
         root: resolved.root.clone(),
         helper,

@@ -17,6 +17,11 @@ use crate::proxy;
 
 /// The hidden subcommand a program that embeds this crate must route to [`main`].
 pub const SUBCOMMAND: &str = "sandbox-exec";
+/// Argument: say which orders this program understands, as [`FORMAT`].
+pub const FORMAT_ARGUMENT: &str = "--format";
+/// The orders that this version gives, as a number made of the texts that say what they mean: a helper of another version
+/// must not guess.
+pub const FORMAT: u64 = fingerprint(&[include_bytes!("helper.rs"), include_bytes!("fence/policy.rs")]);
 /// Argument: enter a new user namespace, say so, and wait to be ended.
 pub(crate) const HOLD_NAMESPACE: &str = "--hold-user-namespace";
 /// How long descendants may take that are asked to end.
@@ -49,6 +54,34 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             ExitCode::from(EXIT_NOT_RUN)
         }
     }
+}
+
+/// Prints [`FORMAT`].
+pub fn say_format() -> ExitCode {
+    match writeln!(std::io::stdout(), "{FORMAT:016x}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Whether this program is a helper of the very version that asks.
+pub fn fits(program: &std::path::Path) -> bool {
+    let said = std::process::Command::new(program).arg(FORMAT_ARGUMENT).env_clear().output();
+    said.is_ok_and(|said| said.status.success() && said.stdout.trim_ascii() == format!("{FORMAT:016x}").as_bytes())
+}
+
+/// FNV-1a.
+const fn fingerprint(texts: &[&[u8]]) -> u64 {
+    let (mut hash, mut text) = (0xcbf2_9ce4_8422_2325_u64, 0);
+    while text < texts.len() {
+        let mut at = 0;
+        while at < texts[text].len() {
+            hash = (hash ^ texts[text][at] as u64).wrapping_mul(0x0100_0000_01b3);
+            at += 1;
+        }
+        text += 1;
+    }
+    hash
 }
 
 fn say(line: &str) {

@@ -108,6 +108,14 @@ impl Room {
     fn new(mut config: LocalConfig) -> std::io::Result<Self> {
         let root = config.root.canonicalize()?;
         config.helper = config.helper.canonicalize()?;
+        if config.helper.starts_with(&root) && config.fence != FenceChoice::Off {
+            // The host runs it outside the fence, or as its first program inside.
+            return Err(std::io::Error::other(format!(
+                "`{}`, the program that builds the fence, is inside it, where commands could put another in its place; \
+                 install it elsewhere, such as with `cargo install`",
+                config.helper.display()
+            )));
+        }
         if root.join(".git").is_symlink() {
             // What it leads to could not be told from any other folder, and would be unguarded.
             return Err(std::io::Error::other(

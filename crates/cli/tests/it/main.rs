@@ -35,6 +35,7 @@ mod documents;
 mod engines;
 mod examples;
 mod file_links;
+mod fence_program;
 mod git_changes;
 mod git_held;
 mod git_hostile;

@@ -1,8 +1,8 @@
 //! What the kernel is asked to hold around a command.
 //!
 //! Two tiers, probed once and never lowered silently:
-//! - **full**: `bwrap` gives namespaces and a minimal view of the file system; inside it the helper (this program again,
-//!   `sandbox-exec`) takes a real unprivileged user, Landlock, resource limits, no-new-privileges and seccomp.
+//! - **full**: `bwrap` gives namespaces and a minimal view of the file system; inside it the helper (`toolhost-fence`,
+//!   or this program again as `sandbox-exec`) takes a real unprivileged user, Landlock, resource limits, no-new-privileges and seccomp.
 //! - **landlock**: where `bwrap` or user namespaces are missing, the helper alone, which also supervises the process
 //!   tree. Its holes are named in [`FenceReport::holes`].
 //!
