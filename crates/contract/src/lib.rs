@@ -11,6 +11,7 @@ mod ids;
 mod journal;
 mod outcome;
 mod people;
+mod redact;
 mod tool;
 mod visible;
 
@@ -22,6 +23,7 @@ pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
+pub use redact::{Redactor, masks_secret};
 pub use tool::{Alias, AnyTool, Effect, Example, Expect, Facts, Packed, Tool, Trace, description_of, schema_of};
 pub use toolhost_sandbox::BoxFuture;
 pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, quoted, visible, visible_json, visible_line};

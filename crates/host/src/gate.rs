@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost_contract::{
     BoxFuture, Call, CallId, CallerKind, Catalog, Clock, Ctx, Effect, ErrorCode, ErrorKind, Grants, IdSource, Meta,
-    Outcome, OutcomeError, ProgressSink, Revision, Scope, Silent, Success, ToolError, ToolSummary,
+    Outcome, OutcomeError, ProgressSink, Redactor, Revision, Scope, Silent, Success, ToolError, ToolSummary,
 };
 use toolhost_sandbox::{Deployment, Executor, Workspace};
 use toolhost_store::{AskLimits, Audit, FileLog};
@@ -26,7 +26,6 @@ use crate::names::{Names, Told};
 use crate::profile::{Profile, Profiles};
 use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
 use crate::record::{Record, is_pending, keepable};
-use crate::redact::Redactor;
 use crate::registry::{Registered, Registry, nearest_tools, with_presets};
 use crate::undo::{Logged, Made, made};
 use crate::validate::validate;

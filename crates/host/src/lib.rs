@@ -15,7 +15,6 @@ mod policy;
 mod profile;
 mod queue;
 mod record;
-mod redact;
 mod registry;
 mod semantic;
 mod shown;
@@ -36,9 +35,9 @@ pub use queue::{
     ASK_LIVES_MS_DEFAULT, Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Presented, Presenter, Queue,
     Standing, Unattended, ask_id, ask_number, rule_id, rule_number,
 };
-pub use redact::Redactor;
 pub use registry::{Registered, Registry, wire_name};
 pub use semantic::{BUILDER_LOOP_TOOLS, SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 pub use shown::{ANSWER_BYTES_MAX, PAGE_BYTES_MAX, PAGE_LINES_MAX, Shown, rule_words};
 pub use tighten::Tightening;
+pub use toolhost_contract::Redactor;
 pub use undo::{Made, Undo, UndoConflict, UndoStep};

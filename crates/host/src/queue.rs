@@ -13,13 +13,12 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Answer, Call, CallId, ErrorKind, Pending, ToolError, visible};
+use toolhost_contract::{Answer, Call, CallId, ErrorKind, Pending, Redactor, ToolError, visible};
 use toolhost_sandbox::{Analyzed, BoxFuture};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
 
 use crate::arguments::{Analyzer, Arguments};
 use crate::policy::{Looked, Rule};
-use crate::redact::Redactor;
 use crate::shown::Shown;
 
 /// How often a row is looked at that another process may answer.

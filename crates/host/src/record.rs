@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Call, CallId, Effect, Outcome, Trace};
+use toolhost_contract::{Call, CallId, Effect, Outcome, Redactor, Trace};
 use toolhost_sandbox::Recovered;
 use toolhost_store::{Entry, Event};
-
-use crate::redact::Redactor;
 
 /// What is known of a call so far.
 pub(crate) struct Record {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use toolhost_contract::{REDACTED, masks_secret};
 
 use super::splice::{Tree, alone, rewrite};
 use super::{Op, Operation, Payload, WorkflowPayload};
@@ -148,7 +149,27 @@ pub fn proposed(package: &Package, operation: &Operation) -> Result<Option<Snaps
             return Err(Box::new(Finding::error("payload-mismatch", "", "", message)));
         }
     }
+    check_masks(&operation.object, current.as_ref(), &taken)?;
     Ok(Some(taken))
+}
+
+/// Refuses to write the mark that stands for a secret over the secret itself: a read has shown it in its place.
+fn check_masks(object: &Object, current: Option<&Snapshot>, wanted: &Snapshot) -> Result<(), Box<Finding>> {
+    for (part, after) in &wanted.0 {
+        let before = current.and_then(|current| current.get(*part)).unwrap_or_default();
+        if masks_secret(before, after) {
+            let message = format!(
+                "the {} of `{object}` would get `{REDACTED}`, which stands for a secret that was not shown; writing it would \
+                 destroy the secret",
+                part.as_str()
+            );
+            let finding = Finding::error("REDACTED_WRITTEN_BACK", "", "", message).actual(REDACTED);
+            let hint =
+                "change the other passages by `textEdits` (`find` and `replace`), which leave the secret as it is";
+            return Err(Box::new(finding.expected("the text without the mark").hint(hint)));
+        }
+    }
+    Ok(())
 }
 
 /// Whether it is there without being at hand.

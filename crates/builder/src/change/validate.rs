@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use toolhost_contract::Redactor;
 
 use super::report::{Report, Stage};
 use super::set::{parse_with, path_of};
-use super::{ChangeSet, Op, Operation, affected, hidden, impact, snapshot};
+use super::{ChangeSet, Op, Operation, Part, affected, hidden, impact, snapshot};
 use crate::assets;
 use crate::check::{Scope, within};
 use crate::files;
@@ -27,6 +28,8 @@ pub struct Check<'a> {
     pub after: &'a Package,
     /// The set, as it was stored.
     pub set: &'a Value,
+    /// What looks like a secret.
+    pub secrets: &'a Redactor,
     /// What could not be written, as `overlay` said.
     pub unwritten: &'a [Finding],
 }
@@ -308,6 +311,20 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, report: 
         }
     }
     check_hidden(check, &at, operation, &payload, report);
+    check_secrets(check, &at, operation, report);
+}
+
+/// What looks like a secret and was not there before.
+fn check_secrets(check: &Check<'_>, at: &str, operation: &Operation, report: &mut Report) {
+    let texts = |package| snapshot(package, &operation.object).unwrap_or_default().0;
+    let count = |texts: &BTreeMap<Part, String>| texts.values().map(|text| check.secrets.count(text)).sum::<usize>();
+    let (before, after) = (count(&texts(check.base)), count(&texts(check.after)));
+    if operation.op == Op::Upsert && after > before {
+        let message = format!("`{}` gets what looks like a secret", operation.object);
+        let finding = Finding::warning("SECRET_ADDED", "", format!("{at}.payload"), message);
+        let finding = finding.expected("the name of a variable that holds it").actual("a key, a token or a password");
+        report.add(Stage::Security, finding.hint("take it out, and name where the people who run this find it"), false);
+    }
 }
 
 fn check_hidden(check: &Check<'_>, at: &str, operation: &Operation, payload: &Value, report: &mut Report) {

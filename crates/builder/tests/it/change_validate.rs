@@ -8,6 +8,7 @@ use toolhost_builder::change::{
 use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
 use toolhost_builder::{Files, Package};
+use toolhost_contract::Redactor;
 
 use crate::change::{agent, asset, delete, graph, parsed, set, step};
 use crate::large::many_workflows;
@@ -27,7 +28,14 @@ pub(crate) fn report_on(base: &Package, value: &Value) -> Report {
             Err(finding) => unwritten.push(*finding),
         }
     }
-    validate(&Check { schemas: &Schemas::compiled(), base, after: &after, set: value, unwritten: &unwritten })
+    validate(&Check {
+        schemas: &Schemas::compiled(),
+        base,
+        after: &after,
+        set: value,
+        unwritten: &unwritten,
+        secrets: &Redactor::default(),
+    })
 }
 
 fn report(operations: Value) -> Report {
@@ -127,7 +135,14 @@ fn what_was_not_written_is_not_valid() {
     let base = Package::read(small::files());
     let value = set(json!([asset("assets/new.md", "x"), step("nowhere", "x")]));
     let schemas = Schemas::compiled();
-    let report = validate(&Check { schemas: &schemas, base: &base, after: &base, set: &value, unwritten: &[] });
+    let report = validate(&Check {
+        schemas: &schemas,
+        base: &base,
+        after: &base,
+        set: &value,
+        unwritten: &[],
+        secrets: &Redactor::default(),
+    });
     assert_eq!(errors(&report), [(Stage::Bmad, "target-not-written"); 2]);
 }
 
@@ -199,7 +214,14 @@ fn two_hundred_steps_of_many_workflows_are_valid() {
         let (after, findings) = overlay(&base, &wanted);
         assert_eq!(findings, []);
         let schemas = Schemas::compiled();
-        let found = validate(&Check { schemas: &schemas, base: &base, after: &after, set: &value, unwritten: &[] });
+        let found = validate(&Check {
+            schemas: &schemas,
+            base: &base,
+            after: &after,
+            set: &value,
+            unwritten: &[],
+            secrets: &Redactor::default(),
+        });
         assert!(found.valid, "{found:#?}");
     }
 }
@@ -304,7 +326,14 @@ fn a_set_that_renames_a_step_is_valid_with_the_references_rewritten() {
     let objects: Vec<_> = whole.operations.iter().map(|o| (o.object.clone(), proposed(&base, o).unwrap())).collect();
     let (after, unwritten) = overlay(&base, &objects);
     let schemas = Schemas::compiled();
-    let report = validate(&Check { schemas: &schemas, base: &base, after: &after, set: &value, unwritten: &unwritten });
+    let report = validate(&Check {
+        schemas: &schemas,
+        base: &base,
+        after: &after,
+        set: &value,
+        unwritten: &unwritten,
+        secrets: &Redactor::default(),
+    });
     assert!(report.valid, "{report:#?}");
 }
 
@@ -363,7 +392,8 @@ proptest! {
             operations.iter().map(|o| (o.object.clone(), proposed(&base, o).ok().flatten())).collect();
         let (after, unwritten) = overlay(&base, &objects);
         let schemas = Schemas::compiled();
-        let check = Check { schemas: &schemas, base: &base, after: &after, set: &value, unwritten: &unwritten };
+        let secrets = Redactor::default();
+        let check = Check { schemas: &schemas, base: &base, after: &after, set: &value, unwritten: &unwritten, secrets: &secrets };
         let report = validate(&check);
         prop_assert_eq!(report.valid, report.errors.is_empty());
         let names: Vec<_> = objects.iter().map(|(object, _)| object.clone()).collect();

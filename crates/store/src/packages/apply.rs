@@ -162,6 +162,7 @@ impl Shelf {
             base: &base,
             after: &after,
             set: &only(body, chosen),
+            secrets: &self.secrets,
             unwritten: &findings,
         });
         Ok(Examined { head, base, drafts, merged, after, report })

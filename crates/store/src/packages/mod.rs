@@ -20,7 +20,7 @@ mod validated;
 
 use std::sync::Arc;
 
-use toolhost_contract::Clock;
+use toolhost_contract::{Clock, Redactor};
 
 pub use apply::{Applied, Apply, Conflict, Conflicts, Undone};
 pub use error::{PackageError, Result};
@@ -48,6 +48,7 @@ const BATCH: usize = 400;
 #[derive(Clone)]
 pub struct Packages {
     at: Option<(Db, Arc<dyn Clock>)>,
+    secrets: Arc<Redactor>,
 }
 
 /// The package of one project, read and changed in one name.
@@ -55,20 +56,22 @@ pub struct Shelf {
     db: Db,
     clock: Arc<dyn Clock>,
     who: Who,
+    /// What looks like a secret in a text; the host's own are not known here.
+    secrets: Arc<Redactor>,
 }
 
 impl Packages {
     pub(crate) fn new(db: Db, clock: Arc<dyn Clock>) -> Self {
-        Self { at: Some((db, clock)) }
+        Self { at: Some((db, clock)), secrets: Arc::default() }
     }
 
     /// Without a database: for who wants to see which tools there are, and calls none.
     pub fn nowhere() -> Self {
-        Self { at: None }
+        Self { at: None, secrets: Arc::default() }
     }
 
     pub fn shelf(&self, who: Who) -> Result<Shelf> {
         let (db, clock) = self.at.clone().ok_or(Error::Closed)?;
-        Ok(Shelf { db, clock, who })
+        Ok(Shelf { db, clock, who, secrets: Arc::clone(&self.secrets) })
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod write;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError, visible_line};
+use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError, masks_secret, visible_line};
 use toolhost_sandbox::{Content, Decoded, ReadSpan, Spot, Workspace, WriteGuard, WsPath, decode};
 
 /// Largest file that is read whole, bytes.
@@ -136,7 +136,7 @@ fn shortened(mut text: String) -> String {
 
 /// Refuses to write the mark that stands for a secret over the secret itself.
 fn check_marks(before: &str, after: &str) -> Result<(), ToolError> {
-    if after.matches(REDACTED).count() <= before.matches(REDACTED).count() {
+    if !masks_secret(before, after) {
         return Ok(());
     }
     let message = format!(

@@ -5,10 +5,10 @@
 
 use std::sync::OnceLock;
 
+use crate::outcome::REDACTED;
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
 use serde_json::Value;
-use toolhost_contract::REDACTED;
 
 /// Shorter values are not redacted: they would turn up everywhere.
 const VALUE_CHARS_MIN: usize = 8;
@@ -64,6 +64,13 @@ pub struct Redactor {
     values: Option<AhoCorasick>,
 }
 
+impl Default for Redactor {
+    /// Knows shapes only, and no values.
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
 impl Redactor {
     /// `environment`: the host's own variables; those whose names look secret lend their values.
     pub fn new(environment: impl IntoIterator<Item = (String, String)>) -> Self {
@@ -85,6 +92,13 @@ impl Redactor {
             shapes: OnceLock::new(),
             values,
         }
+    }
+
+    /// How many secrets stand in a text.
+    pub fn count(&self, text: &str) -> usize {
+        let mut redacted = text.to_owned();
+        self.redact(&mut redacted);
+        masks(&redacted).saturating_sub(masks(text))
     }
 
     /// Redacts in place; most text is left as it is, without a copy.
@@ -133,6 +147,18 @@ impl Redactor {
     fn is_clean(&self, text: &str) -> bool {
         !self.marks.is_match(text) && self.values.as_ref().is_none_or(|values| !values.is_match(text))
     }
+}
+
+/// How often the mark stands in a text.
+fn masks(text: &str) -> usize {
+    text.matches(REDACTED).count()
+}
+
+/// Whether a text holds the mark more often than the one it takes the place of: the mark would be written over a secret
+/// that its author was not shown.
+#[must_use]
+pub fn masks_secret(before: &str, after: &str) -> bool {
+    masks(after) > masks(before)
 }
 
 /// Whether a variable of this name holds a secret, by the way such names are made.
