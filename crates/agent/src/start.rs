@@ -16,7 +16,7 @@ use crate::model::{Message, Model};
 use crate::persona::workspace_profile;
 use crate::prompt::{
     BuilderInput, ComposeError, ComposeInput, Fact, PersonaFact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput,
-    WritePolicy, compose_messages,
+    WritePolicy, compose_messages, renewed,
 };
 use crate::session::{AnswerForm, Entry, Opening, ResultForm};
 
@@ -272,6 +272,36 @@ async fn builder(
         write_policy: WritePolicy,
     };
     Ok((input, trimmed.report))
+}
+
+/// What a session on a package is told when it goes on with another request: the context as it is now, and what has become
+/// of what it staged. None where the package is as it was and nothing is staged, or the target cannot be read any more.
+pub async fn since(tools: &ToolHost, model: &dyn Model, opening: &Opening) -> Option<String> {
+    let entry = opening.entry.as_ref()?;
+    let (id, workflow) = match entry.target.as_ref()? {
+        Object::Workflow(id) | Object::Agent(id) | Object::Asset(id) => (id, None),
+        Object::Step { workflow, node } => (node, Some(workflow)),
+        Object::Package | Object::Variable { .. } => return None,
+    };
+    let arguments = without_nulls(serde_json::json!({
+        "targetType": entry.target_type, "targetId": id, "mode": entry.mode, "workflowId": workflow,
+    }));
+    let bounded = if opening.all_tools { None } else { Some(tools.on_package()) };
+    let envelope = read(bounded.as_ref().unwrap_or(tools), "builder.context.get", arguments).await.ok()?.data;
+    let has_staged = envelope.pointer("/session_meta/change_sets").is_some();
+    let revisions = envelope.pointer("/revision_info/revisions").and_then(Value::as_object);
+    let was_told = |revision: &str| {
+        opening
+            .messages
+            .iter()
+            .any(|message| matches!(message, Message::User { content } if content.contains(revision)))
+    };
+    if !has_staged && revisions.is_some_and(|all| all.values().filter_map(Value::as_str).all(was_told)) {
+        return None;
+    }
+    let counter = Counter::for_model(&model.facts().name);
+    let budget = Budget::resolve(None, None, model.facts().window);
+    Some(renewed(&trim_context_with_budget(&envelope, &counter, budget).ok()?.envelope))
 }
 
 /// What a session is for. The envelope knows the workflow, also where nobody named it.

@@ -34,6 +34,9 @@ pub(crate) fn show(preview: &Preview, extent: Extent) {
     let line = &preview.line;
     let by = visible(&line.by);
     print::line(format_args!("{} {} by {by}, {}", line.change_set_id, line.status, print::time(line.created_at_ms)));
+    if !line.based_on.is_empty() {
+        print::line(format_args!("  based on {}: applied with it, and shown with it", line.based_on.join(", ")));
+    }
     for diff in &preview.diff {
         let (added, removed) = counts(diff);
         let why = reason(&preview.body, &diff.object.to_string());

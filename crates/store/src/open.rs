@@ -61,6 +61,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (13, "discarded_by", include_str!("../migrations/0013_discarded_by.sql")),
     (14, "open_call_trace", include_str!("../migrations/0014_open_call_trace.sql")),
     (15, "audit_unknown", include_str!("../migrations/0015_audit_unknown.sql")),
+    (16, "change_set_chain", include_str!("../migrations/0016_change_set_chain.sql")),
 ];
 
 /// A database, open.

@@ -95,6 +95,12 @@ pub(super) fn builder(input: &BuilderInput) -> Result<String, ComposeError> {
     Ok(format!("{}\n{marked}\n", texts::CONTEXT_BUILDER))
 }
 
+/// What a session is told that goes on: the context as it is now.
+#[must_use]
+pub fn renewed(envelope: &Value) -> String {
+    format!("{}\n{}", texts::CONTEXT_RENEWED, mark_untrusted("context envelope", &render_envelope(envelope)))
+}
+
 /// Layer 5 of the workspace.
 pub(super) fn workspace(input: &WorkspaceInput) -> Result<String, ComposeError> {
     let context = &input.context;

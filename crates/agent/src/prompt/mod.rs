@@ -11,7 +11,7 @@ mod texts;
 mod untrusted;
 
 pub use context::{
-    FACT_CHARS_MAX, FACTS_MAX, LINE_CHARS_MAX, NEEDS_PERSON_MAX, TICKET_CHARS_MAX, TOOLS_MAX, render_envelope,
+    FACT_CHARS_MAX, FACTS_MAX, LINE_CHARS_MAX, NEEDS_PERSON_MAX, TICKET_CHARS_MAX, TOOLS_MAX, render_envelope, renewed,
 };
 pub use history::{SUMMARY_LINE_CHARS_MAX, TURN_CHARS_MAX, TURNS_SUMMARIZED_MAX, TURNS_VERBATIM, Turn};
 pub use input::{

@@ -12,6 +12,7 @@ pub(super) const OUTPUT_WORKSPACE: &str = include_str!("layers/output-workspace.
 pub(super) const ENTRY_WORKSPACE: &str = include_str!("layers/entry-workspace.md");
 pub(super) const MODE_WORKSPACE: &str = include_str!("layers/mode-workspace-work.md");
 pub(super) const CONTEXT_BUILDER: &str = include_str!("layers/context-builder.md");
+pub(super) const CONTEXT_RENEWED: &str = include_str!("layers/context-renewed.md");
 pub(super) const CONTEXT_WORKSPACE: &str = include_str!("layers/context-workspace.md");
 pub(super) const APPLY_BUILDER: &str = include_str!("layers/apply-builder.md");
 pub(super) const APPLY_WORKSPACE: &str = include_str!("layers/apply-workspace.md");

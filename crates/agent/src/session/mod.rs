@@ -217,6 +217,9 @@ pub struct CallStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SayStep {
     pub text: String,
+    /// What has happened since the model spoke last, told before the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }
 
 /// The names of steps.

@@ -299,7 +299,8 @@ impl<'a> Run<'a> {
         let mut heard = false;
         while let Some(say) = recall::<SayStep>(self.session.journal, &step::say(self.turn, self.heard))? {
             self.watch.event(&Event::Message { text: say.text.clone() });
-            self.messages.push(Message::User { content: say.text });
+            let content = say.since.map_or(say.text.clone(), |since| format!("{since}\n\n{}", say.text));
+            self.messages.push(Message::User { content });
             (self.asked, self.repairs_since) = (0, 0);
             self.heard += 1;
             heard = true;

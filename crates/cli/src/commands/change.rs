@@ -207,7 +207,10 @@ fn list(lines: &[ChangeSetLine], json: bool) -> anyhow::Result<ExitCode> {
             .iter()
             .map(|line| {
                 let objects = print::visible(&line.objects.join(", "));
-                let (id, status) = (line.change_set_id.clone(), line.status.clone());
+                let (id, mut status) = (line.change_set_id.clone(), line.status.clone());
+                if !line.based_on.is_empty() {
+                    status += &format!(" on {}", line.based_on.join(", "));
+                }
                 vec![id, status, print::visible(&line.by), print::time(line.created_at_ms), objects]
             })
             .collect();

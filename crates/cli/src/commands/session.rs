@@ -300,7 +300,8 @@ async fn resume(
     let turns = u32::try_from(turns).unwrap_or(u32::MAX);
     if let Some(text) = message {
         let free = (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
-        held.say(&step::say(turns, free), serde_json::to_value(SayStep { text })?).await?;
+        let since = running.since(&*model, &opening).await;
+        held.say(&step::say(turns, free), serde_json::to_value(SayStep { text, since })?).await?;
     }
     let limits = flags.limits(iterations_default(&opening.answer));
     let conducted = running.run(held, &opening.answer, &*model, &limits, settings.json).await?;

@@ -115,7 +115,7 @@ async fn what_a_person_says_after_a_wrong_answer_comes_after_what_is_wrong_with_
     let model = script(&json!([{ "text": "one" }, { "expect": { "user": "Say {}" }, "text": "{}" }]));
     assert_eq!(sitting.play(&model, &task).await.status, Status::Failed);
     let held = sitting.hold().await;
-    let say = SayStep { text: "Say {}".to_owned() };
+    let say = SayStep { text: "Say {}".to_owned(), since: None };
     held.say(&step::say(1, 0), serde_json::to_value(say).unwrap()).await.unwrap();
     let result = sitting.go_on_with(&held, &model).await;
     assert_eq!((result.status, result.repairs), (Status::Completed, 1), "{result:?}");

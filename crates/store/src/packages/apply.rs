@@ -15,11 +15,12 @@ use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
 use toolhost_builder::{Edits, Files, Finding, MANIFEST, Package, Severity, places_of, validate};
 
+use super::chain::Chain;
 use super::change::Cause;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
 use super::part::{Head, Part, Want};
-use super::sets::{expect_open, set_id};
+use super::sets::{Kept, expect_open, set_id};
 use super::{Revisions, Shelf};
 use crate::db::{Tx, sql};
 
@@ -40,6 +41,8 @@ pub struct Applied {
     pub change_set_id: String,
     /// `applied`, or `staged` while operations are left.
     pub status: String,
+    /// The sets that were applied with it, because it is based on them.
+    pub based_on: Vec<String>,
     /// The number of this change in the package's history; none if nothing became different.
     pub moment: Option<i64>,
     pub objects: Vec<Object>,
@@ -63,6 +66,7 @@ pub struct Undone {
 
 /// What an apply would do.
 pub(super) struct Examined {
+    pub(super) chain: Chain,
     pub(super) head: Head,
     pub(super) base: Package,
     /// Each wish over what is there now.
@@ -99,8 +103,8 @@ impl Conflicts {
 }
 
 impl Shelf {
-    /// Applies a staged set, or the operations of it that are wanted. What the session staged before for the same objects
-    /// goes with it; what it staged later stays, as a change of what was staged before it.
+    /// Applies a staged set, or the operations of it that are wanted, with the sets that it is based on: together, as one
+    /// change. What the session staged later stays, as a change of what was staged before it.
     ///
     /// Only what is valid against the package as it is now is applied, so this validates, whatever was said before: the set
     /// is `validated` then, or stays `staged` and is refused with what was found.
@@ -110,16 +114,18 @@ impl Shelf {
         let kept = expect_open(self.kept(&mut tx, wish.number).await?, "applied")?;
         let staged = self.wishes(&mut tx, wish.number).await?;
         let chosen = chosen(wish, staged)?;
-        let unconfirmed: Vec<String> = chosen
+        let examined = self.examine(&mut tx, &kept, &chosen).await?;
+        let Examined { chain, head, base, drafts, merged, after, report } = examined;
+        let unconfirmed: Vec<String> = chain
+            .drafts
             .iter()
-            .filter(|draft| draft.wanted.is_none() && !goes_along(draft, &chosen))
+            .filter(|draft| draft.wanted.is_none() && !goes_along(draft, &chain.drafts))
             .map(|draft| draft.object.to_string())
             .filter(|name| !wish.deletes.contains(name))
             .collect();
         if !unconfirmed.is_empty() {
             return Err(PackageError::DeletesUnconfirmed(unconfirmed));
         }
-        let Examined { head, base, drafts, merged, after, report } = self.examine(&mut tx, &kept.body, &chosen).await?;
         // What was found of some operations says nothing of the others.
         if wish.operations.is_none() {
             self.keep_report(&mut tx, wish.number, &report).await?;
@@ -132,12 +138,13 @@ impl Shelf {
         let operations: Vec<i64> = chosen.iter().map(|draft| draft.position).collect();
         let cause = Cause { kind: "apply", set: Some(wish.number), operations: Some(&operations), undoes: None };
         let moment = self.commit(&mut tx, &head, &edits, &cause).await?;
-        let left = self.settle(&mut tx, &kept.overlay, wish.number, &chosen).await?;
+        let left = self.settle(&mut tx, &kept.overlay, wish.number, &chain.drafts).await?;
         let new_revision = self.revisions_now(&mut tx, &drafts).await?;
         tx.commit().await?;
         Ok(Applied {
             change_set_id: set_id(wish.number),
             status: if left == 0 { "applied" } else { "staged" }.to_owned(),
+            based_on: chain.names(),
             moment,
             objects: drafts.into_iter().map(|draft| draft.object).collect(),
             merged,
@@ -147,25 +154,26 @@ impl Shelf {
         })
     }
 
-    /// What these drafts of a set make of the package as it is now, and whether that may be. An apply and a validation both
-    /// ask here, so that one says what the other does.
+    /// What these drafts of a set, with the sets that it is based on, make of the package as it is now, and whether that may
+    /// be. An apply and a validation both ask here, so that one says what the other does.
     ///
     /// # Errors
     /// [`PackageError::Conflict`] where somebody else has changed the same places.
-    pub(super) async fn examine(&self, tx: &mut Tx, body: &Value, chosen: &[Draft]) -> Result<Examined> {
-        let Part { head, base, .. } = self.part_for(tx, chosen).await?;
-        let (drafts, merged) = merged(&base, chosen)?;
+    pub(super) async fn examine(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Examined> {
+        let chain = self.chain(tx, kept, chosen).await?;
+        let Part { head, base, .. } = self.part_for(tx, &chain.drafts).await?;
+        let (drafts, merged) = merged(&base, &chain.drafts)?;
         let over: Vec<_> = drafts.iter().map(|draft| (draft.object.clone(), draft.wanted.clone())).collect();
         let (after, findings) = change::overlay(&base, &over);
         let report = change::validate(&Check {
             schemas: &Schemas::compiled(),
             base: &base,
             after: &after,
-            set: &only(body, chosen),
-            secrets: &self.secrets,
+            set: &chain.body,
             unwritten: &findings,
+            secrets: &self.secrets,
         });
-        Ok(Examined { head, base, drafts, merged, after, report })
+        Ok(Examined { chain, head, base, drafts, merged, after, report })
     }
 
     /// Takes back what was applied, also if it has been changed since, as long as both do not touch.
@@ -236,7 +244,8 @@ impl Shelf {
         Ok(validate(&part.base).into_iter().filter(|finding| finding.severity == Severity::Error).collect())
     }
 
-    /// Marks what has been applied, as it was staged: later sets of the session were made on that. Answers how many operations of the set are left.
+    /// Marks what has been applied, as it was staged: later sets of the session were made on that. Answers how many
+    /// operations of the set are left.
     async fn settle(&self, tx: &mut Tx, overlay: &str, number: i64, drafts: &[Draft]) -> Result<usize> {
         let project = self.who.project_id;
         for draft in drafts {
@@ -245,18 +254,18 @@ impl Shelf {
                 "UPDATE change_operation SET state = CASE WHEN set_number = $3 THEN 'applied' ELSE 'replaced' END
                  WHERE project_id = $1 AND object = $2 AND state = 'staged' AND set_number <= $3 AND set_number IN
                      (SELECT number FROM change_set WHERE project_id = $1 AND overlay = $4)";
-            sql(text).bind(project).bind(&object).bind(number).bind(overlay).run(tx).await?;
+            sql(text).bind(project).bind(&object).bind(draft.set).bind(overlay).run(tx).await?;
             let text = "UPDATE change_operation SET base = $5
                  WHERE project_id = $1 AND object = $2 AND state = 'staged' AND set_number > $3 AND set_number IN
                      (SELECT number FROM change_set WHERE project_id = $1 AND overlay = $4)";
             let base = draft.wanted.as_ref().map(serde_json::to_string).transpose()?;
-            sql(text).bind(project).bind(&object).bind(number).bind(overlay).bind(base).run(tx).await?;
+            sql(text).bind(project).bind(&object).bind(draft.set).bind(overlay).bind(base).run(tx).await?;
         }
-        let text = "UPDATE change_set SET state = 'applied', updated_at_ms = $3
+        let text = "UPDATE change_set SET state = 'applied', updated_at_ms = $3, applied_with = $4
              WHERE project_id = $1 AND overlay = $2 AND state IN ('staged', 'validated') AND NOT EXISTS
                  (SELECT 1 FROM change_operation o WHERE o.project_id = $1 AND o.set_number = change_set.number
                   AND o.state = 'staged')";
-        sql(text).bind(project).bind(overlay).bind(self.clock.unix_ms()).run(tx).await?;
+        sql(text).bind(project).bind(overlay).bind(self.clock.unix_ms()).bind(number).run(tx).await?;
         // The operations that are left were not validated alone.
         let text =
             "UPDATE change_set SET state = 'staged' WHERE project_id = $1 AND number = $2 AND state = 'validated'";
@@ -318,21 +327,6 @@ fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
     let named: Vec<Draft> = staged.iter().filter(|draft| positions.contains(&draft.position)).cloned().collect();
     let is_meant = |draft: &Draft| positions.contains(&draft.position) || goes_along(draft, &named);
     Ok(last_of_each(staged.into_iter().filter(|draft| is_meant(draft)).collect()))
-}
-
-/// The set without the operations that are not wanted.
-fn only(body: &Value, chosen: &[Draft]) -> Value {
-    let mut body = body.clone();
-    if let Some(operations) = body.get_mut("operations").and_then(Value::as_array_mut) {
-        let is_chosen = |position: usize| chosen.iter().any(|draft| draft.position == position as i64);
-        let all = std::mem::take(operations).into_iter().enumerate();
-        *operations = all.filter(|(position, _)| is_chosen(*position)).map(|(_, operation)| operation).collect();
-    }
-    // What it said of all its operations need not be true of some.
-    if let Some(fields) = body.as_object_mut() {
-        fields.remove("impact");
-    }
-    body
 }
 
 /// Each wish over what is there now; which of them had to be merged.

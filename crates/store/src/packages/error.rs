@@ -53,6 +53,10 @@ pub enum PackageError {
     Ended { number: i64, state: String, wish: &'static str },
     #[error("cs-{number} has no operation {position} that could be applied")]
     NoOperation { number: i64, position: i64 },
+    #[error("cs-{number} is based on cs-{by}, which contains its change of {object}: that cannot be left out")]
+    Inseparable { number: i64, by: i64, object: String },
+    #[error("cs-{number} was made on cs-{on}, which was rejected: it cannot be {wish}")]
+    Blocked { number: i64, on: i64, wish: &'static str },
     #[error("deleting {} has to be confirmed by name", .0.join(", "))]
     DeletesUnconfirmed(Vec<String>),
     #[error("{0}")]
@@ -95,11 +99,13 @@ impl PackageError {
             | Self::NoRevision { .. }
             | Self::RevisionOfObject { .. }
             | Self::NoOperation { .. }
+            | Self::Inseparable { .. }
             | Self::DeletesUnconfirmed(_)
             | Self::NothingStaged(_) => ErrorKind::Validation,
             Self::Exists
             | Self::UnknownRevision { .. }
             | Self::Ended { .. }
+            | Self::Blocked { .. }
             | Self::Conflict(_)
             | Self::OverDraft { .. }
             | Self::NoUndo { .. } => ErrorKind::Conflict,
@@ -159,6 +165,11 @@ impl PackageError {
                 "name each object that goes, in `confirmDeletes` or with `toolhost change apply --delete OBJECT`; nothing was \
                  changed"
             }
+            Self::Inseparable { .. } => "choose that operation, too, or apply the whole set; nothing was changed",
+            Self::Blocked { .. } => {
+                "it contains the rejected text: read the objects again and stage the change anew; `builder.change.discard` \
+                 gives it up"
+            }
             _ => return None,
         })
     }
@@ -177,6 +188,7 @@ impl PackageError {
             Self::UnknownRevision { scope, revision } => {
                 json!({ "field": scope, "provided": revision, "blocking": true })
             }
+            Self::Blocked { on, .. } => json!({ "rejected": set_id(*on), "blocking": true }),
             Self::Context(inside) => return inside.details(),
             Self::DeletesUnconfirmed(names) => json!({ "deletes": names }),
             _ => return None,

@@ -2,15 +2,19 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Shelf;
 use super::error::Result;
+use super::sets::set_id;
 use crate::db::{Row, Tx, sql};
 
 /// Changes of one answer.
 const DEEDS_MAX: i64 = 200;
 /// Files of one change that a list names.
 const FILES_SHOWN: i64 = 20;
+/// Change sets of a session, and changes of the package since, that its context names: the last ones.
+const STANDING_MAX: i64 = 10;
 
 /// One change of the package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -59,6 +63,48 @@ impl Shelf {
         Ok(deeds)
     }
 
+    /// What a session has staged, what has become of it, and what was changed of the package since it began to; none where
+    /// it has staged nothing.
+    pub(super) async fn standing(&self, tx: &mut Tx, session: &str) -> Result<Option<[(&'static str, Value); 2]>> {
+        let text = "SELECT number, state, blocked_by, applied_with FROM change_set
+             WHERE project_id = $1 AND overlay = $2 ORDER BY number DESC LIMIT $3";
+        let query = sql(text).bind(self.who.project_id).bind(self.overlay(session)).bind(STANDING_MAX);
+        let mut sets = Vec::new();
+        for row in query.all(tx).await?.iter().rev() {
+            let number: i64 = row.get("number")?;
+            let mut set = json!({ "changeSetId": set_id(number), "status": row.get::<String>("state")? });
+            let (on, with): (Option<i64>, Option<i64>) = (row.get("blocked_by")?, row.get("applied_with")?);
+            for (field, other) in [("madeOnRejected", on), ("appliedWith", with.filter(|with| *with != number))] {
+                if let Some(other) = other {
+                    set[field] = json!(set_id(other));
+                }
+            }
+            sets.push(set);
+        }
+        if sets.is_empty() {
+            return Ok(None);
+        }
+        let text = format!(
+            "{SELECT} WHERE project_id = $1 AND created_at_ms >= (SELECT MIN(created_at_ms) FROM change_set
+                 WHERE project_id = $1 AND overlay = $2) ORDER BY moment DESC LIMIT {STANDING_MAX}"
+        );
+        let rows = crate::db::sql_of(text).bind(self.who.project_id).bind(self.overlay(session)).all(tx).await?;
+        let mut changes = Vec::new();
+        for row in rows.iter().rev() {
+            let deed = deed(row)?;
+            let files = self.changed_paths(tx, deed.moment, FILES_SHOWN).await?;
+            let mut change = json!({ "change": deed.moment, "kind": deed.kind, "by": deed.by, "files": files });
+            if let Some(id) = deed.change_set_id {
+                change["changeSetId"] = json!(id);
+            }
+            if let Some(undoes) = deed.undoes {
+                change["undoes"] = json!(undoes);
+            }
+            changes.push(change);
+        }
+        Ok(Some([("change_sets", json!(sets)), ("changes_since", json!(changes))]))
+    }
+
     pub(super) async fn deed_at(&self, tx: &mut Tx, moment: i64) -> Result<Option<Deed>> {
         let text = format!("{SELECT} WHERE project_id = $1 AND moment = $2");
         let row = crate::db::sql_of(text).bind(self.who.project_id).bind(moment).optional(tx).await?;
@@ -92,7 +138,7 @@ fn deed(row: &Row) -> Result<Deed> {
         kind: row.get("kind")?,
         by: row.get("by_name")?,
         call_id: row.get("call_id")?,
-        change_set_id: set.map(super::sets::set_id),
+        change_set_id: set.map(set_id),
         operations: operations.map(|text| serde_json::from_str(&text)).transpose()?,
         undoes: row.get("undoes")?,
         undone_by: row.get("undone_by")?,

@@ -7,6 +7,7 @@
 //! Start with [`Packages::shelf`].
 
 mod apply;
+mod chain;
 mod change;
 mod derive;
 mod drafts;
@@ -28,7 +29,7 @@ pub use history::Deed;
 pub use read::{Brought, Revisions, Snapshot, WorkflowLine, WorkflowName};
 pub use refs::FoundRefs;
 pub(crate) use sets::set_id;
-pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged, Whose};
+pub use sets::{ChangeSetLine, Discarded, Preview, SETS_STAGED_MAX, Staged, Whose};
 pub use validated::Validated;
 
 use crate::db::Db;

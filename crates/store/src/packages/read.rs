@@ -274,7 +274,14 @@ impl Shelf {
             let scope =
                 Scope { session_id: session, user_id: Some(self.who.user_id), project_id: Some(self.who.project_id) };
             let request = Request { scope, ..request(package, &target, named.as_ref(), mode, tools) };
-            let envelope = envelope::build_with(&request, &index)?;
+            let mut envelope = envelope::build_with(&request, &index)?;
+            let standing = match session {
+                Some(session) => self.standing(&mut tx, session).await?,
+                None => None,
+            };
+            for (field, value) in standing.into_iter().flatten() {
+                envelope["session_meta"][field] = value;
+            }
             let id = envelope.pointer("/session_meta/workflow_id").and_then(Value::as_str).map(str::to_owned);
             let workflow = match id {
                 Some(id) => Some((self.number_of(&mut tx, &id).await?, id)),

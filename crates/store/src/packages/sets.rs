@@ -36,6 +36,10 @@ pub struct Staged {
     pub status: String,
     /// What the session now sees otherwise.
     pub objects: Vec<Object>,
+    /// Open sets of the session without which this one would not be what was read: they are applied with it.
+    pub based_on: Vec<String>,
+    /// Sets that this one takes the place of; they are rejected.
+    pub superseded: Vec<String>,
     pub warnings: Vec<Finding>,
     pub impact: Impact,
 }
@@ -56,11 +60,24 @@ pub struct ChangeSetLine {
     pub change_set_id: String,
     pub session_id: String,
     pub by: String,
-    /// `staged`, `validated`, `applied` or `rejected`.
+    /// `staged`, `validated`, `applied`, `rejected`, or `blocked`: made on one that was rejected.
     pub status: String,
+    /// What it is based on: these sets are applied with it.
+    pub based_on: Vec<String>,
     pub objects: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
+}
+
+/// What a discard did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Discarded {
+    /// Such as `cs-3`.
+    pub discarded: Vec<String>,
+    /// Those that were made on one of these and contain its text: they can no longer be applied.
+    pub blocked: Vec<String>,
+    /// Those that refer to what one of these makes: they have to be validated again.
+    pub unvalidated: Vec<String>,
 }
 
 /// A change set's row.
@@ -68,6 +85,8 @@ pub(super) struct Kept {
     pub(super) number: i64,
     pub(super) overlay: String,
     pub(super) state: String,
+    /// The rejected set that it was made on.
+    pub(super) blocked_by: Option<i64>,
     pub(super) body: Value,
 }
 
@@ -88,12 +107,17 @@ impl Shelf {
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;
         let overlay = self.overlay(session);
-        let drafts = self.drafts(&mut tx, session.into()).await?;
+        let mut drafts = self.drafts(&mut tx, session.into()).await?;
         if let Some(number) = self.open_already(&mut tx, &set, &drafts).await? {
             let objects = drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
             let (impact, status) = (impact(&set.operations), self.kept(&mut tx, number).await?.state);
-            return Ok(Staged { change_set_id: set_id(number), status, objects, warnings, impact });
+            let (change_set_id, superseded) = (set_id(number), Vec::new());
+            let based_on = self.based_on(&mut tx, number).await?;
+            return Ok(Staged { change_set_id, status, objects, based_on, superseded, warnings, impact });
         }
+        let superseded = self.supersede(&mut tx, session, &set).await?;
+        let seen = if superseded.is_empty() { None } else { Some(drafts) };
+        drafts = self.drafts(&mut tx, session.into()).await?;
         self.room_for_one_more(&mut tx, &overlay).await?;
         let mut want = Want::objects(set.operations.iter().map(|operation| &operation.object));
         want.manifest = set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_)));
@@ -109,6 +133,12 @@ impl Shelf {
             follow(&mut set, part.package(), rename)?;
         }
         let wanted = wishes(part.package(), &set.operations)?;
+        // What the session saw until now has the texts of what is superseded.
+        let former = match &seen {
+            Some(drafts) => Some(self.part(&mut tx, &want, drafts).await?),
+            None => None,
+        };
+        let former = former.as_ref().zip(seen.as_deref());
         let number = self.new_number(&mut tx).await?;
         let (mut objects, mut in_the_way) = (Vec::new(), InTheWay::default());
         let mut moments = BTreeMap::new();
@@ -116,7 +146,10 @@ impl Shelf {
             let place = set.operations.iter().rposition(|operation| operation.object == *object);
             // What goes along with another operation has a place behind all of them.
             let position = place.unwrap_or(set.operations.len() + n) as i64;
-            let begun = self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await?;
+            let begun = match former.and_then(|(part, seen)| replaced(&set, object, part, seen, &drafts)) {
+                Some(base) => Begun { base, over: None },
+                None => self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await?,
+            };
             let wanted = match begun.over {
                 Some(over) => in_the_way.rebased(object, &over, state.as_ref()),
                 None => state.clone(),
@@ -134,45 +167,88 @@ impl Shelf {
                  created_at_ms, updated_at_ms, overlay) VALUES ($1, $2, $3, $4, $5, 'staged', $6, $7, $7, $8)";
         let query = sql(text).bind(self.who.project_id).bind(number).bind(session).bind(self.who.user_id);
         query.bind(&self.who.name).bind(body.to_string()).bind(now).bind(overlay).run(&mut tx).await?;
+        let based_on = self.based_on(&mut tx, number).await?;
         tx.commit().await?;
-        Ok(Staged { change_set_id: set_id(number), status: "staged".to_owned(), objects, warnings, impact })
+        let (change_set_id, status) = (set_id(number), "staged".to_owned());
+        Ok(Staged { change_set_id, status, objects, based_on, superseded, warnings, impact })
     }
 
-    /// Gives up a staged set, or all that the session has staged.
-    pub async fn discard(&self, whose: Whose<'_>, number: Option<i64>) -> Result<Vec<String>> {
+    /// Rejects what a set says it takes the place of.
+    async fn supersede(&self, tx: &mut Tx, session: &str, set: &ChangeSet) -> Result<Vec<String>> {
+        let mut numbers = BTreeSet::new();
+        for number in set.supersedes().map_err(|finding| PackageError::Rejected(vec![*finding]))? {
+            numbers.insert(self.staged_set(tx, Whose::Session(session), Some(number), "superseded").await?.number);
+        }
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.reject(tx, &self.overlay(session), &numbers).await?.discarded)
+    }
+
+    /// Gives up a staged set, or all that the session has staged. Those that contain its text can no longer be applied; those
+    /// that only refer to what it makes have to be validated again.
+    pub async fn discard(&self, whose: Whose<'_>, number: Option<i64>) -> Result<Discarded> {
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;
-        let numbers = match (number, whose) {
-            (None, Whose::Session(session)) => self.open_numbers(&mut tx, &self.overlay(session)).await?,
-            _ => vec![self.staged_set(&mut tx, whose, number, "discarded").await?.number],
+        let sets = match (number, whose) {
+            (None, Whose::Session(session)) => {
+                let overlay = self.overlay(session);
+                let mut sets = Vec::new();
+                for number in self.numbers(&mut tx, &overlay, true).await? {
+                    sets.push(self.kept(&mut tx, number).await?);
+                }
+                sets
+            }
+            _ => vec![self.staged_set(&mut tx, whose, number, "discarded").await?],
         };
-        if numbers.is_empty() {
+        let Some(overlay) = sets.first().map(|kept| kept.overlay.clone()) else {
             return Err(PackageError::NothingStaged("discarded"));
-        }
-        for number in &numbers {
+        };
+        let numbers: BTreeSet<i64> = sets.iter().map(|kept| kept.number).collect();
+        let discarded = self.reject(&mut tx, &overlay, &numbers).await?;
+        tx.commit().await?;
+        Ok(discarded)
+    }
+
+    async fn reject(&self, tx: &mut Tx, overlay: &str, numbers: &BTreeSet<i64>) -> Result<Discarded> {
+        let (containing, referring) = self.on_top_of(tx, overlay, numbers).await?;
+        let (project, now) = (self.who.project_id, self.clock.unix_ms());
+        for number in numbers {
             let text = "UPDATE change_set SET state = 'rejected', discarded_by = $4, updated_at_ms = $3
                  WHERE project_id = $1 AND number = $2";
-            let query = sql(text).bind(self.who.project_id).bind(*number).bind(self.clock.unix_ms());
-            query.bind(&self.who.call_id).run(&mut tx).await?;
+            sql(text).bind(project).bind(*number).bind(now).bind(&self.who.call_id).run(tx).await?;
             let text = "UPDATE change_operation SET state = 'rejected'
                  WHERE project_id = $1 AND set_number = $2 AND state = 'staged'";
-            sql(text).bind(self.who.project_id).bind(*number).run(&mut tx).await?;
+            sql(text).bind(project).bind(*number).run(tx).await?;
         }
-        tx.commit().await?;
-        Ok(numbers.into_iter().map(set_id).collect())
+        let first = numbers.first().copied().unwrap_or_default();
+        for number in &containing {
+            let text = "UPDATE change_set SET state = 'blocked', blocked_by = $4, updated_at_ms = $3
+                 WHERE project_id = $1 AND number = $2";
+            sql(text).bind(project).bind(*number).bind(now).bind(first).run(tx).await?;
+        }
+        for number in &referring {
+            let text = "UPDATE change_set SET state = 'staged', updated_at_ms = $3
+                 WHERE project_id = $1 AND number = $2 AND state = 'validated'";
+            sql(text).bind(project).bind(*number).bind(now).run(tx).await?;
+        }
+        let names = |numbers: BTreeSet<i64>| numbers.into_iter().map(set_id).collect();
+        Ok(Discarded { discarded: names(numbers.clone()), blocked: names(containing), unvalidated: names(referring) })
     }
 
     /// The change sets, the newest first; those of one session if it is named, those that may still be applied if wished.
     pub async fn change_sets(&self, session: Option<&str>, open_only: bool) -> Result<Vec<ChangeSetLine>> {
         let mut tx = self.db.snapshot().await?;
         let text = "SELECT number, session_id, by_name, state, created_at_ms FROM change_set
-             WHERE project_id = $1 AND ($2 = '' OR session_id = $2) AND ($3 = 0 OR state IN ('staged', 'validated'))
+             WHERE project_id = $1 AND ($2 = '' OR session_id = $2) AND ($3 = 0 OR state IN ('staged', 'validated', 'blocked'))
              ORDER BY number DESC LIMIT $4";
         let query = sql(text).bind(self.who.project_id).bind(session.unwrap_or_default());
         let rows = query.bind(i64::from(open_only)).bind(LISTED_MAX).all(&mut tx).await?;
         let mut lines = Vec::new();
         for row in rows {
-            lines.push(self.line(&mut tx, &row).await?);
+            let mut line = self.line(&mut tx, &row).await?;
+            line.based_on = self.based_on(&mut tx, row.get("number")?).await?;
+            lines.push(line);
         }
         Ok(lines)
     }
@@ -180,28 +256,29 @@ impl Shelf {
     /// A change set and what it would change of the package as it is now; of one that was applied, what it did.
     pub async fn preview(&self, number: i64) -> Result<Preview> {
         let mut tx = self.db.snapshot().await?;
-        let text = "SELECT number, session_id, overlay, by_name, state, created_at_ms, body, report FROM change_set
+        let text = "SELECT number, session_id, by_name, state, created_at_ms, report, applied_with FROM change_set
              WHERE project_id = $1 AND number = $2";
         let row = sql(text).bind(self.who.project_id).bind(number).optional(&mut tx).await?;
         let row = row.ok_or_else(|| no_set(number))?;
-        let line = self.line(&mut tx, &row).await?;
-        let body = serde_json::from_str(&row.get::<String>("body")?)?;
+        let mut line = self.line(&mut tx, &row).await?;
+        let kept = self.kept(&mut tx, number).await?;
         let report: Option<String> = row.get("report")?;
         let report = report.map(|text| serde_json::from_str(&text)).transpose()?;
         if line.status == "applied" {
-            let diff = self.applied_diff(&mut tx, number, &line).await?;
-            return Ok(Preview { line, body, report, diff });
+            let with: Option<i64> = row.get("applied_with")?;
+            let diff = self.applied_diff(&mut tx, with.unwrap_or(number), &line).await?;
+            return Ok(Preview { line, body: kept.body, report, diff });
         }
-        let drafts: Vec<Draft> = self
-            .all_drafts(&mut tx, &row.get::<String>("overlay")?)
-            .await?
-            .into_iter()
-            .filter(|draft| draft.set <= number)
-            .collect();
-        let own: BTreeSet<Object> = self.wishes(&mut tx, number).await?.into_iter().map(|draft| draft.object).collect();
-        let drafts: Vec<Draft> = last_of_each(drafts).into_iter().filter(|draft| own.contains(&draft.object)).collect();
+        let own = last_of_each(self.wishes(&mut tx, number).await?);
+        let drafts = if matches!(line.status.as_str(), "staged" | "validated") {
+            let chain = self.chain(&mut tx, &kept, &own).await?;
+            line.based_on = chain.names();
+            chain.drafts
+        } else {
+            own
+        };
         let part = self.part_for(&mut tx, &drafts).await?;
-        let objects: Vec<Object> = own.into_iter().collect();
+        let objects: Vec<Object> = drafts.iter().map(|draft| draft.object.clone()).collect();
         // What an apply would make of it; where it would refuse, what is wanted.
         let after = match merged(&part.base, &drafts) {
             Ok((drafts, _)) => {
@@ -210,8 +287,21 @@ impl Shelf {
             }
             Err(_) => part.package().clone(),
         };
+        let body = kept.body;
         let diff = change::diff(&part.base, &after, &objects);
         Ok(Preview { line, body, report, diff })
+    }
+
+    /// What would be applied with a set.
+    async fn based_on(&self, tx: &mut Tx, number: i64) -> Result<Vec<String>> {
+        let kept = self.kept(tx, number).await?;
+        if !matches!(kept.state.as_str(), "staged" | "validated")
+            || self.open_numbers(tx, &kept.overlay).await?.len() < 2
+        {
+            return Ok(Vec::new());
+        }
+        let drafts = last_of_each(self.wishes(tx, number).await?);
+        Ok(self.chain(tx, &kept, &drafts).await?.names())
     }
 
     /// What the apply of a set, or all of its applies, made of the package as it then was.
@@ -254,12 +344,14 @@ impl Shelf {
     }
 
     pub(super) async fn kept(&self, tx: &mut Tx, number: i64) -> Result<Kept> {
-        let text = "SELECT number, overlay, state, body FROM change_set WHERE project_id = $1 AND number = $2";
+        let text = "SELECT number, overlay, state, blocked_by, body FROM change_set
+             WHERE project_id = $1 AND number = $2";
         let row = sql(text).bind(self.who.project_id).bind(number).optional(tx).await?.ok_or_else(|| no_set(number))?;
         Ok(Kept {
             number: row.get("number")?,
             overlay: row.get("overlay")?,
             state: row.get("state")?,
+            blocked_by: row.get("blocked_by")?,
             body: serde_json::from_str(&row.get::<String>("body")?)?,
         })
     }
@@ -297,9 +389,14 @@ impl Shelf {
     }
 
     pub(super) async fn open_numbers(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<i64>> {
+        self.numbers(tx, overlay, false).await
+    }
+
+    /// The sets of a session that may still be applied, and if wished those that may only be discarded.
+    async fn numbers(&self, tx: &mut Tx, overlay: &str, also_blocked: bool) -> Result<Vec<i64>> {
         let text = "SELECT number FROM change_set WHERE project_id = $1 AND overlay = $2
-             AND state IN ('staged', 'validated') ORDER BY number";
-        let rows = sql(text).bind(self.who.project_id).bind(overlay).all(tx).await?;
+             AND (state IN ('staged', 'validated') OR (state = 'blocked' AND $3 = 1)) ORDER BY number";
+        let rows = sql(text).bind(self.who.project_id).bind(overlay).bind(i64::from(also_blocked)).all(tx).await?;
         rows.iter().map(|row| Ok(row.get("number")?)).collect()
     }
 
@@ -331,6 +428,7 @@ impl Shelf {
             session_id: row.get("session_id")?,
             by: row.get("by_name")?,
             status: row.get("state")?,
+            based_on: Vec::new(),
             objects: objects.iter().map(|row| row.get("object")).collect::<std::result::Result<_, _>>()?,
             created_at_ms: row.get("created_at_ms")?,
         })
@@ -414,6 +512,22 @@ impl Shelf {
     async fn new_number(&self, tx: &mut Tx) -> Result<i64> {
         Ok(tx.next_number(self.who.project_id, COUNTER).await?)
     }
+}
+
+/// From where a change goes on that was made on what the session saw before a set was superseded; `None` if it was not.
+fn replaced(
+    set: &ChangeSet,
+    object: &Object,
+    former: &Part,
+    seen: &[Draft],
+    drafts: &[Draft],
+) -> Option<Option<Snapshot>> {
+    let declared = base_revision(set, &scope_of(object).1)?;
+    if revision_around(former.package(), object).as_ref() != Some(&declared) {
+        return None;
+    }
+    let of = |drafts: &[Draft]| drafts.iter().find(|draft| draft.object == *object).map(|draft| draft.base.clone());
+    Some(of(drafts).or_else(|| of(seen)).unwrap_or_else(|| change::snapshot(&former.base, object)))
 }
 
 /// From where a change of an object goes on.
@@ -518,7 +632,7 @@ fn companions(package: &Package, operations: &[Operation]) -> Vec<(Object, Optio
 }
 
 /// A payload with what another one names in its place.
-fn both(first: Option<Payload>, second: Option<Payload>) -> Option<Payload> {
+pub(super) fn both(first: Option<Payload>, second: Option<Payload>) -> Option<Payload> {
     match (first, second) {
         (Some(Payload::Workflow(first)), Some(Payload::Workflow(second))) => Some(Payload::Workflow(WorkflowPayload {
             workflow_md: second.workflow_md.or(first.workflow_md),
@@ -592,8 +706,10 @@ fn workflow_of<'a>(package: &'a Package, object: &Object) -> Option<&'a Workflow
 }
 
 pub(super) fn expect_open(kept: Kept, wish: &'static str) -> Result<Kept> {
-    match kept.state.as_str() {
-        "staged" | "validated" => Ok(kept),
+    match (kept.state.as_str(), kept.blocked_by) {
+        ("staged" | "validated", _) => Ok(kept),
+        ("blocked", _) if matches!(wish, "discarded" | "superseded") => Ok(kept),
+        ("blocked", Some(on)) => Err(PackageError::Blocked { number: kept.number, on, wish }),
         _ => Err(PackageError::Ended { number: kept.number, state: kept.state, wish }),
     }
 }

@@ -26,6 +26,8 @@ pub struct Validated {
     pub mode: String,
     /// The objects that it makes, changes or deletes.
     pub objects: Vec<Object>,
+    /// The sets that would be applied with it, because it is based on them: what was found is of all of them together.
+    pub based_on: Vec<String>,
     #[serde(flatten)]
     pub report: Report,
 }
@@ -38,12 +40,15 @@ impl Shelf {
         tx.lock_project(self.who.project_id).await?;
         let kept = self.staged_set(&mut tx, whose, number, "validated").await?;
         let drafts = last_of_each(self.wishes(&mut tx, kept.number).await?);
-        let report = match self.examine(&mut tx, &kept.body, &drafts).await {
+        let (report, based_on) = match self.examine(&mut tx, &kept, &drafts).await {
             Ok(mut examined) => {
                 examined.report.warnings.extend(examined.merged.iter().map(outdated));
-                examined.report
+                (examined.report, examined.chain.names())
             }
-            Err(PackageError::Conflict(conflicts)) => in_conflict(&conflicts, &kept.body),
+            Err(PackageError::Conflict(conflicts)) => {
+                let chain = self.chain(&mut tx, &kept, &drafts).await?;
+                (in_conflict(&conflicts, &chain.body), chain.names())
+            }
             Err(error) => return Err(error),
         };
         let status = self.keep_report(&mut tx, kept.number, &report).await?;
@@ -55,6 +60,7 @@ impl Shelf {
             target_type: said("targetType"),
             mode: said("mode"),
             objects: drafts.into_iter().map(|draft| draft.object).collect(),
+            based_on,
             report,
         })
     }

@@ -67,6 +67,9 @@ impl Tool for ChangeApply {
             Some(moment) => format!("{id} is applied as change {moment}: {}", names(&output.objects)),
             None => format!("{id} is applied; nothing is different, as it was so already"),
         };
+        if !output.based_on.is_empty() {
+            text.push_str(&format!("\nwith what it is based on: {}", output.based_on.join(", ")));
+        }
         if !output.merged.is_empty() {
             text.push_str(&format!("\nmerged with what somebody else has changed: {}", names(&output.merged)));
         }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Packages;
+use toolhost_store::packages::Discarded;
 
 use super::{of_whom, shelf};
 use crate::given::{PACKAGE, STAGED};
@@ -25,6 +26,12 @@ pub(crate) struct Input {
 pub(crate) struct Output {
     /// The ids of the change sets that are given up.
     discarded: Vec<String>,
+    /// Those that were made on one of these and contain its text: they can no longer be applied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blocked: Vec<String>,
+    /// Those that refer to what one of these makes: they have to be validated again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unvalidated: Vec<String>,
 }
 
 impl Tool for ChangeDiscard {
@@ -55,13 +62,23 @@ impl Tool for ChangeDiscard {
     }
 
     fn render(&self, output: &Output) -> String {
-        format!("discarded {}: listed as rejected", output.discarded.join(", "))
+        let mut text = format!("discarded {}: listed as rejected", output.discarded.join(", "));
+        if !output.blocked.is_empty() {
+            let names = output.blocked.join(", ");
+            text += &format!("\nmade on it, and blocked: {names} (discard those, or stage their changes again)");
+        }
+        if !output.unvalidated.is_empty() {
+            text +=
+                &format!("\nrefer to what it makes, and have to be validated again: {}", output.unvalidated.join(", "));
+        }
+        text
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let shelf = shelf(&self.0, ctx)?;
         let set = input.change_set_id.as_deref();
         let discarded = of_whom(ctx, input.session_id, set, async |whose, number| shelf.discard(whose, number).await);
-        Ok(Output { discarded: discarded.await? })
+        let Discarded { discarded, blocked, unvalidated } = discarded.await?;
+        Ok(Output { discarded, blocked, unvalidated })
     }
 }

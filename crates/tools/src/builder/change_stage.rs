@@ -21,6 +21,8 @@ pub(crate) struct ChangeStage(pub(crate) Packages);
 /// To rename, delete the old object and upsert the new one in one set, with `extensions: {"rewriteReferences": true,
 /// "renames": [{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]}`: what refers to it is changed along. A set over
 /// several workflows says the revision of each: `extensions: {"baseRevisions": {"workflow:ID": "…"}}`.
+///
+/// A later set of the session builds on the earlier ones. To replace one instead: `extensions: {"supersedes": "cs-1"}`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {

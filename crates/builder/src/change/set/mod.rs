@@ -11,6 +11,7 @@ pub use contract::{ContractError, Parsed, Refused, parse};
 pub(crate) use contract::{parse_with, path_of};
 
 use crate::envelope::{Mode, TargetType};
+use crate::finding::Finding;
 use crate::refs::Object;
 
 /// The code of a set whose contract is not ours.
@@ -176,6 +177,26 @@ impl Operation {
 }
 
 impl ChangeSet {
+    /// The numbers of the staged sets that this one takes the place of: `extensions.supersedes`, an id such as `cs-1` or
+    /// several.
+    ///
+    /// # Errors
+    /// What is there is no such id.
+    pub fn supersedes(&self) -> Result<Vec<i64>, Box<Finding>> {
+        let named: Vec<&Value> = match self.extensions.get("supersedes") {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(names)) => names.iter().collect(),
+            Some(one) => vec![one],
+        };
+        let number = |name: &Value| name.as_str()?.strip_prefix("cs-")?.parse().ok();
+        let unclear = |name: &Value| {
+            let message = format!("{name} is no id of a change set");
+            let finding = Finding::error("supersedes-unclear", "", "extensions.supersedes", message);
+            Box::new(finding.expected("an id such as `cs-1`, or a list of them").actual(name.to_string()))
+        };
+        named.into_iter().map(|name| number(name).ok_or_else(|| unclear(name))).collect()
+    }
+
     /// As it is written: [`parse`] reads it as it was.
     #[must_use]
     pub fn to_value(&self) -> Value {

@@ -7,7 +7,7 @@ use toolhost_agent::session::{
     Answer, AnswerForm, Control, Event, LoopLimits, LoopResult, Opening, SessionState as Loop, Status, Watch,
     run_tool_loop, step,
 };
-use toolhost_agent::{Catalog, Model, ToolHost};
+use toolhost_agent::{Catalog, Model, ToolHost, start};
 use toolhost_contract::SystemClock;
 use toolhost_store::packages::{Preview, Shelf};
 use toolhost_store::{Held, NewSession, SessionState};
@@ -46,6 +46,11 @@ impl Running {
         };
         let shelf = host.store.records().packages().shelf(wire::who(&host.project, &host.user))?;
         Ok(Self { tools, shelf })
+    }
+
+    /// What the session is told before a person's next request.
+    pub(in crate::commands) async fn since(&self, model: &dyn Model, opening: &Opening) -> Option<String> {
+        start::since(&self.tools, model, opening).await
     }
 
     /// Runs until the session, whose answer is of this form, ends or is stopped; then it is free for the next process.

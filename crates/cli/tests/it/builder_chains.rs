@@ -1,0 +1,258 @@
+//! Change sets of one session that are based on each other: one story for reads, validation, preview, apply and discard.
+
+use serde_json::{Value, json};
+use toolhost_testkit::House;
+
+use crate::builder::{FLOW, house_with_sample, sample, shelf_of};
+use crate::builder_changes::{STEP, apply, data, files, in_session, person, refused, set, step_operation};
+use crate::engines::engines;
+
+const PATH: &str = "steps/check-claims.md";
+
+/// Stages operations on what the session reads now.
+async fn stage(house: &House, operations: Value) -> Value {
+    stage_with(house, operations, Value::Null).await
+}
+
+async fn stage_with(house: &House, operations: Value, extensions: Value) -> Value {
+    let read = in_session(
+        house,
+        "s1",
+        "builder.context.get",
+        json!({"targetType": "workflow", "targetId": FLOW, "mode": "optimize"}),
+    )
+    .await;
+    let revisions = data(&read)["revision_info"]["revisions"].clone();
+    let mut whole = set(operations, revisions);
+    if extensions.is_object() {
+        whole["changeSet"]["extensions"] = extensions;
+    }
+    data(&in_session(house, "s1", "builder.change.stage", whole).await).clone()
+}
+
+async fn step_text(house: &House) -> String {
+    let read = json!({"workflowId": FLOW, "nodeId": STEP});
+    let read = in_session(house, "s1", "builder.step.read", read).await;
+    data(&read)["step_markdown"].as_str().unwrap().to_owned()
+}
+
+async fn stage_text(house: &House, from: &str, to: &str) -> Value {
+    let text = step_text(house).await;
+    assert!(text.contains(from), "{text}");
+    stage(house, json!([step_operation(STEP, &text.replace(from, to))])).await
+}
+
+fn asset(path: &str, content: &str) -> Value {
+    json!({"op": "upsert", "targetType": "asset", "target": {"path": path}, "payload": {"content": content}})
+}
+
+async fn validate(house: &House, id: &str) -> Value {
+    data(&in_session(house, "s1", "builder.change.validate", json!({"changeSetId": id})).await).clone()
+}
+
+async fn status(house: &House, number: i64) -> String {
+    shelf_of(house, house.project.id).preview(number).await.unwrap().line.status
+}
+
+fn names(ids: &[&str]) -> Value {
+    json!(ids)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_refers_to_what_another_one_makes_is_applied_with_it() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage(&house, json!([asset("assets/alone.md", "alone\n")])).await;
+        assert_eq!(stage(&house, json!([asset("assets/new.md", "new\n")])).await["basedOn"], names(&[]));
+        let staged = stage_text(&house, "Copy each claim", "See assets/new.md. Copy each claim").await;
+        assert_eq!(staged["basedOn"], names(&["cs-2"]), "{staged}");
+        let report = validate(&house, "cs-3").await;
+        assert_eq!((&report["valid"], &report["basedOn"]), (&json!(true), &names(&["cs-2"])), "{report}");
+        let preview = shelf_of(&house, house.project.id).preview(3).await.unwrap();
+        let shown: Vec<String> = preview.diff.iter().map(|diff| diff.object.to_string()).collect();
+        assert_eq!(shown, ["asset:assets/new.md", &format!("step:{FLOW}/{STEP}")]);
+        let listed = shelf_of(&house, house.project.id).change_sets(Some("s1"), true).await.unwrap();
+        let listed: Vec<_> = listed.iter().map(|line| (line.change_set_id.as_str(), line.based_on.join(","))).collect();
+        assert_eq!(listed, [("cs-3", "cs-2".to_owned()), ("cs-2", String::new()), ("cs-1", String::new())]);
+        let applied = apply(&house, "cs-3").await;
+        assert_eq!(data(&applied)["basedOn"], names(&["cs-2"]));
+        let now = files(&house).await;
+        assert_eq!(now["assets/new.md"], b"new\n");
+        assert!(!now.contains_key("assets/alone.md"), "what it does not need stays staged");
+        assert_eq!(
+            [status(&house, 1).await, status(&house, 2).await, status(&house, 3).await],
+            ["staged", "applied", "applied"]
+        );
+        // What was applied with it is shown as what it did, and both are taken back together.
+        let preview = shelf_of(&house, house.project.id).preview(2).await.unwrap();
+        assert_eq!(
+            preview.diff.iter().map(|diff| diff.object.to_string()).collect::<Vec<_>>(),
+            ["asset:assets/new.md"]
+        );
+        let moment = applied.data["moment"].clone();
+        data(&person(&house, "builder.change.undo", json!({"moment": moment})).await);
+        assert_eq!(files(&house).await, sample());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_later_set_supplies_is_taken_along_too() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let staged = stage_text(&house, "Copy each claim", "See assets/new.md. Copy each claim").await;
+        assert_eq!(staged["basedOn"], names(&[]));
+        assert_eq!(validate(&house, "cs-1").await["valid"], json!(false));
+        stage(&house, json!([asset("assets/new.md", "new\n")])).await;
+        let report = validate(&house, "cs-1").await;
+        assert_eq!(
+            (&report["valid"], &report["basedOn"]),
+            (&json!(true), &names(&["cs-2"])),
+            "as the session reads it"
+        );
+        data(&apply(&house, "cs-1").await);
+        assert!(files(&house).await.contains_key("assets/new.md"));
+        assert_eq!(status(&house, 2).await, "applied");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_rejected_set_is_ever_applied() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage(&house, json!([asset("assets/new.md", "new\n")])).await;
+        stage_text(&house, "Copy each claim", "Reject me. Copy each claim").await;
+        let third = stage_text(&house, "Copy each claim", "Keep me. Copy each claim").await;
+        assert_eq!(third["basedOn"], names(&["cs-2"]));
+        assert_eq!(validate(&house, "cs-3").await["status"], "validated");
+        let discarded = person(&house, "builder.change.discard", json!({"changeSetId": "cs-2"})).await;
+        assert_eq!(data(&discarded), &json!({"discarded": ["cs-2"], "blocked": ["cs-3"]}));
+        assert_eq!(
+            [status(&house, 1).await, status(&house, 2).await, status(&house, 3).await],
+            ["staged", "rejected", "blocked"]
+        );
+        let refusal = apply(&house, "cs-3").await;
+        assert_eq!(refused(&refusal).1, "conflict");
+        assert!(refusal.error.as_ref().unwrap().message.contains("made on cs-2"), "{refusal:?}");
+        assert!(!in_session(&house, "s1", "builder.change.validate", json!({"changeSetId": "cs-3"})).await.ok);
+        let text = step_text(&house).await;
+        assert!(!text.contains("Reject me") && !text.contains("Keep me"), "reads show what may be applied");
+        data(&apply(&house, "cs-1").await);
+        assert_eq!(files(&house).await[PATH], sample()[PATH]);
+        // It is staged again on what is there, or given up.
+        stage_text(&house, "Copy each claim", "Keep me. Copy each claim").await;
+        data(&apply(&house, "cs-4").await);
+        let now = String::from_utf8(files(&house).await[PATH].clone()).unwrap();
+        assert!(now.contains("Keep me") && !now.contains("Reject me"));
+        let given_up = in_session(&house, "s1", "builder.change.discard", json!({})).await;
+        assert_eq!(data(&given_up)["discarded"], names(&["cs-3"]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_refers_to_a_rejected_object_is_validated_again() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage(&house, json!([asset("assets/new.md", "new\n")])).await;
+        stage_text(&house, "Copy each claim", "See assets/new.md. Copy each claim").await;
+        assert_eq!(validate(&house, "cs-2").await["status"], "validated");
+        let discarded = person(&house, "builder.change.discard", json!({"changeSetId": "cs-1"})).await;
+        assert_eq!(data(&discarded), &json!({"discarded": ["cs-1"], "unvalidated": ["cs-2"]}));
+        assert_eq!(status(&house, 2).await, "staged");
+        assert_eq!(refused(&apply(&house, "cs-2").await).0, "AI_VALIDATION_FAILED", "the asset is missing now");
+        stage(&house, json!([asset("assets/new.md", "another\n")])).await;
+        data(&apply(&house, "cs-2").await);
+        assert_eq!(files(&house).await["assets/new.md"], b"another\n");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_takes_the_place_of_the_one_it_supersedes() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage_text(&house, "Copy each claim", "First. Copy each claim").await;
+        // Made on what the session reads, the first set included.
+        let text = step_text(&house).await.replace("First. ", "Second. ");
+        let staged = stage_with(&house, json!([step_operation(STEP, &text)]), json!({"supersedes": "cs-1"})).await;
+        assert_eq!((&staged["superseded"], &staged["basedOn"]), (&names(&["cs-1"]), &names(&[])), "{staged}");
+        assert_eq!([status(&house, 1).await, status(&house, 2).await], ["rejected", "staged"]);
+        assert!(step_text(&house).await.contains("Second. ") && !step_text(&house).await.contains("First. "));
+        data(&apply(&house, "cs-2").await);
+        let expected =
+            String::from_utf8(sample()[PATH].clone()).unwrap().replace("Copy each claim", "Second. Copy each claim");
+        assert_eq!(String::from_utf8(files(&house).await[PATH].clone()).unwrap(), expected);
+        // Of another session, of none, and what is no id.
+        for (wrong, code) in [(json!("cs-2"), "conflict"), (json!("cs-9"), "not_found"), (json!(7), "validation")] {
+            let operations = json!([step_operation(STEP, "---\n---\n")]);
+            let mut whole = set(operations, json!({}));
+            whole["changeSet"]["extensions"] = json!({"supersedes": wrong});
+            let refusal = in_session(&house, "s1", "builder.change.stage", whole).await;
+            assert_eq!(refused(&refusal).1, code, "{refusal:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletes_of_what_is_applied_along_are_confirmed_too() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage(&house, json!([asset("assets/old.md", "old\n")])).await;
+        data(&apply(&house, "cs-1").await);
+        stage_text(&house, "Copy each claim", "Copy every claim").await;
+        let text = step_text(&house).await.replace("every", "any");
+        let gone = json!({"op": "delete", "targetType": "asset", "target": {"path": "assets/old.md"}});
+        stage(&house, json!([step_operation(STEP, &text), gone])).await;
+        stage_text(&house, "Copy any claim", "Copy some claim").await;
+        let refusal = apply(&house, "cs-4").await;
+        assert_eq!(refused(&refusal).0, "AI_APPLY_REQUIRES_CONFIRMATION", "{refusal:?}");
+        assert_eq!(
+            refusal.error.as_ref().unwrap().details.as_ref().unwrap()["deletes"],
+            json!(["asset:assets/old.md"])
+        );
+        // Some operations of a set cannot be had without those of a later one that contains them, nor left out of it.
+        let arguments = json!({"changeSetId": "cs-4", "confirmSource": "ui_manual_apply", "confirmDeletes": ["asset:assets/old.md"]});
+        let applied = person(&house, "builder.change.apply", arguments).await;
+        assert_eq!(data(&applied)["basedOn"], names(&["cs-2", "cs-3"]));
+        assert!(!files(&house).await.contains_key("assets/old.md"));
+    }
+}
+
+const TOKEN: &str = "ghp_0123456789abcdef0123456789abcdef0123";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_read_masks_is_never_written_back() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let call = format!("Call it with Bearer {TOKEN} (fake).\n");
+        stage(&house, json!([asset("assets/api.md", &call)])).await;
+        let report = validate(&house, "cs-1").await;
+        let codes: Vec<&str> =
+            report["warnings"].as_array().unwrap().iter().filter_map(|w| w["code"].as_str()).collect();
+        assert_eq!((&report["valid"], codes.contains(&"SECRET_ADDED")), (&json!(true), true), "{report}");
+        data(&apply(&house, "cs-1").await);
+        let read = in_session(&house, "s1", "builder.asset.read", json!({"path": "assets/api.md"})).await;
+        let shown = data(&read)["content"].as_str().unwrap().to_owned();
+        assert!(shown.contains("[redacted]") && !shown.contains(TOKEN), "{shown}");
+        // Whole, with the mask in it.
+        let whole = shown.replace("Call it", "Please call it");
+        let revisions = read.data["revisions"].clone();
+        let refusal = in_session(
+            &house,
+            "s1",
+            "builder.change.stage",
+            set(json!([asset("assets/api.md", &whole)]), revisions.clone()),
+        )
+        .await;
+        let error = refusal.error.as_ref().unwrap();
+        assert_eq!(error.details.as_ref().unwrap()["findings"][0]["code"], "REDACTED_WRITTEN_BACK", "{error:?}");
+        // With another text beside the secret, which stays as it is.
+        let kept = call.replace("Call it", "Please call it");
+        data(
+            &in_session(&house, "s1", "builder.change.stage", set(json!([asset("assets/api.md", &kept)]), revisions))
+                .await,
+        );
+        let report = validate(&house, "cs-2").await;
+        assert!(!report["warnings"].to_string().contains("SECRET_ADDED"), "it was there before: {report}");
+        data(&apply(&house, "cs-2").await);
+        assert_eq!(files(&house).await["assets/api.md"], kept.as_bytes());
+    }
+}
