@@ -27,10 +27,8 @@ pub(crate) struct Output {
     /// The ids of the change sets that are given up.
     discarded: Vec<String>,
     /// Those that were made on one of these and contain its text: they can no longer be applied.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     blocked: Vec<String>,
     /// Those that refer to what one of these makes: they have to be validated again.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     unvalidated: Vec<String>,
 }
 
