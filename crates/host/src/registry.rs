@@ -5,22 +5,18 @@ use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
 use serde_json::Value;
-use toolhost_contract::{Alias, AnyTool, Facts, ToolError, ToolSummary};
+use toolhost_contract::{
+    Alias, AnyTool, Facts, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolSummary, nearest,
+};
 use toolhost_sandbox::{Glob, GlobStyle};
 
 use crate::error::{Error, Result};
 use crate::validate::validate;
 
-/// Most names shown when one was not found.
-const SUGGESTIONS_MAX: usize = 3;
-/// How alike two names must be to be suggested (Jaro-Winkler, 0 to 1).
-const SIMILARITY_MIN: f64 = 0.75;
 /// How much of two names' words must be the same, where their letters are not.
 const WORDS_MIN: f64 = 0.5;
 /// How much less alike than the best one a tool may be to be suggested beside it.
 const FURTHER_OFF_MAX: f64 = 0.05;
-/// Comparing is quadratic; nobody's tool has a longer name.
-const NAME_COMPARED_MAX: usize = 200;
 
 /// All tools, in a fixed order, by all their names.
 pub struct Registry {
@@ -190,20 +186,6 @@ fn check_name(name: &str) -> Result<()> {
     // `bash` is the one tool without a family: the seed's own name.
     let parts: Vec<&str> = name.split('.').collect();
     if parts.len() <= 3 && parts.iter().all(|part| good(part)) { Ok(()) } else { Err(Error::BadName(name.to_owned())) }
-}
-
-/// The names most like `name`, best first.
-pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    if name.len() > NAME_COMPARED_MAX {
-        return Vec::new();
-    }
-    let name = name.to_lowercase();
-    let mut scored: Vec<(f64, &str)> = names
-        .map(|candidate| (strsim::jaro_winkler(&name, &candidate.to_lowercase()), candidate))
-        .filter(|(score, _)| *score >= SIMILARITY_MIN)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    scored.into_iter().take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate).collect()
 }
 
 /// The tools that a name may stand for, best first, by any of their names: one that is written almost like it, or that

@@ -1,0 +1,23 @@
+//! Names that are written almost like another one.
+
+/// Most names that are suggested where one was not found.
+pub const SUGGESTIONS_MAX: usize = 3;
+/// How alike two names must be to be suggested (Jaro-Winkler, 0 to 1).
+pub const SIMILARITY_MIN: f64 = 0.75;
+/// Comparing is quadratic; nobody's name is longer: bytes.
+pub const NAME_COMPARED_MAX: usize = 200;
+
+/// The names most like `name`, best first: at most [`SUGGESTIONS_MAX`], none that is not like it.
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    if name.len() > NAME_COMPARED_MAX {
+        return Vec::new();
+    }
+    let name = name.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = names
+        .filter(|candidate| candidate.len() <= NAME_COMPARED_MAX)
+        .map(|candidate| (strsim::jaro_winkler(&name, &candidate.to_lowercase()), candidate))
+        .filter(|(score, _)| *score >= SIMILARITY_MIN)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.into_iter().take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate).collect()
+}
