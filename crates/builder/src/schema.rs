@@ -89,8 +89,28 @@ impl Compiled {
                 let what = self.describe(error, name);
                 into.push(missing.expected(what).actual("nothing").hint(format!("add `{name}`")));
             }
+            Kind::AnyOf { .. } => into.push(self.none_of(file, &at, error)),
             kind => into.push(wrong_value(file, &at, kind, error)),
         }
+    }
+
+    /// A value that is none of several things: each is said in words, or is a field of which one must be there.
+    fn none_of(&self, file: &str, at: &str, error: &ValidationError<'_>) -> Finding {
+        let branches = self.schema.pointer(error.schema_path().as_str()).and_then(Value::as_array);
+        let branches: Vec<&Value> = branches.into_iter().flatten().collect();
+        let fields: Option<Vec<&str>> = branches.iter().map(|branch| branch["required"][0].as_str()).collect();
+        let is_object = error.instance().is_object();
+        if let (Some(fields), true) = (fields.filter(|fields| !fields.is_empty()), is_object) {
+            let all: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+            let (first, expected) = (fields[0], all.join(" or "));
+            let message = format!("{expected} is missing in {}", place(file, at));
+            let missing = Finding::error("schema-required", file, format!("{at}/{}", token(first)), message);
+            return missing.expected(expected).actual("nothing").hint(format!("add {}", all[0]));
+        }
+        let expected: Vec<String> = branches.iter().map(|branch| in_words(branch)).collect();
+        let (expected, actual) = (expected.join(" or "), error.instance().to_string());
+        let message = format!("{}: expected {expected}, got {}", place(file, at), quoted(&actual));
+        Finding::error("schema", file, at, message).expected(expected).actual(actual).hint("change the value")
     }
 
     /// The names of the fields that the object of this error may have.
@@ -165,6 +185,24 @@ fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -
     let actual = error.instance().to_string();
     let message = format!("{}: expected {expected}, got {}", place(file, at), quoted(&actual));
     Finding::error(code, file, at, message).expected(expected).actual(actual).hint("change the value")
+}
+
+/// What a small schema asks for.
+fn in_words(schema: &Value) -> String {
+    match (schema["type"].as_str(), schema["pattern"].as_str()) {
+        (Some("string"), Some("^[0-9a-f]{64}$")) => "a revision as a read gave it (64 hexadecimal digits)".to_owned(),
+        (Some("string"), _) => "a text".to_owned(),
+        (Some("object"), _) => match schema["required"].as_array() {
+            Some(fields) => {
+                let names: Vec<String> = fields.iter().filter_map(|f| Some(format!("`{}`", f.as_str()?))).collect();
+                format!("an object with {}", names.join(", "))
+            }
+            None => "an object".to_owned(),
+        },
+        (Some("array"), _) => "a list".to_owned(),
+        (Some(kind), _) => kind.to_owned(),
+        _ => "a value".to_owned(),
+    }
 }
 
 fn types(kind: &TypeKind) -> String {

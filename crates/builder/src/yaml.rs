@@ -111,6 +111,57 @@ pub(crate) fn scalars(text: &str) -> Vec<Scalar> {
     found
 }
 
+/// The fields of a text that [`parse`] takes as an object, each with its lines: bytes, from the start of its first line to
+/// the end of its last. Comments and empty lines behind it are no part of it. None where a field does not have lines of
+/// its own, as in `{a: 1, b: 2}`.
+pub(crate) fn fields(text: &str) -> Option<Vec<(String, Range<usize>)>> {
+    let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let mut names: Vec<(String, usize)> = Vec::new();
+    let (mut depth, mut is_name) = (0_usize, true);
+    let mut parser = Parser::new_from_str(text);
+    while let Some(next) = parser.next_event() {
+        let (event, span) = next.ok()?;
+        match event {
+            Event::MappingStart(..) | Event::SequenceStart(..) => {
+                depth += 1;
+                continue;
+            }
+            Event::MappingEnd | Event::SequenceEnd => depth -= 1,
+            Event::Scalar(name, ..) if depth == 1 && is_name => {
+                let at = bytes.get(span.start.index()).copied()?;
+                // A block starts each name on a line of its own.
+                if !(at == 0 || text[..at].ends_with('\n')) {
+                    return None;
+                }
+                names.push((name.to_string(), at));
+                is_name = false;
+                continue;
+            }
+            Event::Scalar(..) | Event::Alias(_) => {}
+            _ => continue,
+        }
+        // A value is complete.
+        if depth == 1 {
+            is_name = true;
+        }
+    }
+    let ends = names.iter().skip(1).map(|(_, at)| *at).chain([text.len()]).collect::<Vec<_>>();
+    let fields = names.into_iter().zip(ends).map(|((name, start), end)| (name, start..end_of(text, start, end)));
+    Some(fields.collect())
+}
+
+/// The end of the last line in a range that is neither empty nor a comment at its beginning.
+fn end_of(text: &str, start: usize, end: usize) -> usize {
+    let mut last = end;
+    for line in text[start..end].split_inclusive('\n').rev() {
+        if !line.trim().is_empty() && !line.starts_with('#') {
+            break;
+        }
+        last -= line.len();
+    }
+    last
+}
+
 /// An open list with its next index, or an open object with the name whose value comes next.
 enum Level {
     List(usize),

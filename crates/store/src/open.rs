@@ -62,6 +62,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (14, "open_call_trace", include_str!("../migrations/0014_open_call_trace.sql")),
     (15, "audit_unknown", include_str!("../migrations/0015_audit_unknown.sql")),
     (16, "change_set_chain", include_str!("../migrations/0016_change_set_chain.sql")),
+    (17, "change_set_written", include_str!("../migrations/0017_change_set_written.sql")),
 ];
 
 /// A database, open.

@@ -1,6 +1,7 @@
 //! Sets of changes: what a model may propose and a person may apply.
 //!
-//! [`parse`] takes a set as it was written and says what breaks the contract. An object of a package is a [`Snapshot`]:
+//! [`parse`] takes a set as it was written and says what breaks the contract; [`complete`](complete()) makes whole texts of
+//! the small edits in it. An object of a package is a [`Snapshot`]:
 //! [`snapshot`](snapshot()) takes it, [`proposed`] says what an operation makes of it, [`write`](write()) and
 //! [`overlay`] put it into the files without touching a byte of anything else. [`merge`](merge()) brings two edits of
 //! one object together; [`diff`](diff()), [`impact`](impact()) and [`validate`](validate()) say what a set does and
@@ -17,6 +18,7 @@ mod merge;
 mod rename;
 mod report;
 mod set;
+mod small;
 mod snapshot;
 mod splice;
 mod validate;
@@ -29,9 +31,10 @@ pub use merge::{Clash, ClashPlace, Merged, merge};
 pub use rename::{Rename, renames, wanted};
 pub use report::{Found, Report, Stage};
 pub use set::{
-    ChangeSet, ContractError, LEGACY, Op, Operation, Parsed, Payload, Refused, Revision, Revisions, SCHEMA_UNSUPPORTED,
-    StepPayload, VIOLATION, WorkflowPayload, parse,
+    ChangeSet, ContractError, EdgeName, LEGACY, Op, Operation, Parsed, Payload, Refused, Revision, Revisions,
+    SCHEMA_UNSUPPORTED, SmallEdits, StepPayload, TextEdit, VIOLATION, WorkflowPayload, parse,
 };
+pub use small::{Implied, complete};
 pub use snapshot::{Part, Snapshot, affected, proposed, snapshot};
 pub use validate::{Check, validate};
 pub use write::{overlay, write};

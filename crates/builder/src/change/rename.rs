@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{ChangeSet, Op, Operation, Payload, StepPayload, WorkflowPayload};
+use super::{ChangeSet, Op, Operation, Payload, SmallEdits, StepPayload, WorkflowPayload};
 use crate::assets;
 use crate::document::Document;
 use crate::finding::Finding;
@@ -95,7 +95,7 @@ pub fn renames(package: &Package, from: &Object, to: &Object) -> Vec<Operation> 
 
 fn upsert(object: Object, payload: Payload, (from, to): (&str, &str)) -> Operation {
     let reason = Some(format!("`{from}` is called `{to}` now"));
-    Operation { op: Op::Upsert, object, payload: Some(payload), reason }
+    Operation { op: Op::Upsert, object, payload: Some(payload), edits: SmallEdits::default(), reason }
 }
 
 fn step(text: String) -> Payload {

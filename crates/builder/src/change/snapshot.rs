@@ -119,6 +119,10 @@ pub fn affected(package: &Package, operation: &Operation) -> Vec<Object> {
 /// Why the operation cannot be done on this package.
 pub fn proposed(package: &Package, operation: &Operation) -> Result<Option<Snapshot>, Box<Finding>> {
     let current = snapshot(package, &operation.object);
+    if !operation.edits.is_empty() {
+        let message = format!("the small edits of `{}` have not been made whole", operation.object);
+        return Err(Box::new(Finding::error("edits-not-whole", "", "", message).hint("stage the set")));
+    }
     let Some(payload) = operation.payload.as_ref().filter(|_| operation.op == Op::Upsert) else {
         let is_there = current.is_some() || is_elsewhere(package, &operation.object);
         return if is_there { Ok(None) } else { Err(Box::new(missing(&operation.object))) };
@@ -196,7 +200,7 @@ pub(super) fn not_at_hand(object: &Object) -> Finding {
 }
 
 /// The text of a value, made of the text that is there.
-fn text_of(current: Option<&Snapshot>, part: Part, value: &Value) -> String {
+pub(super) fn text_of(current: Option<&Snapshot>, part: Part, value: &Value) -> String {
     current.and_then(|current| current.get(part)).map_or_else(|| alone(value), |text| rewrite(text, value))
 }
 

@@ -19,4 +19,5 @@ mod rules;
 mod sample;
 mod schemas;
 mod small;
+mod small_edits;
 mod zips;

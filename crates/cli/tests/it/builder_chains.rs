@@ -125,7 +125,7 @@ async fn nothing_of_a_rejected_set_is_ever_applied() {
         assert_eq!(third["basedOn"], names(&["cs-2"]));
         assert_eq!(validate(&house, "cs-3").await["status"], "validated");
         let discarded = person(&house, "builder.change.discard", json!({"changeSetId": "cs-2"})).await;
-        assert_eq!(data(&discarded), &json!({"discarded": ["cs-2"], "blocked": ["cs-3"]}));
+        assert_eq!(data(&discarded), &json!({"discarded": ["cs-2"], "blocked": ["cs-3"], "unvalidated": []}));
         assert_eq!(
             [status(&house, 1).await, status(&house, 2).await, status(&house, 3).await],
             ["staged", "rejected", "blocked"]
@@ -156,7 +156,7 @@ async fn what_refers_to_a_rejected_object_is_validated_again() {
         stage_text(&house, "Copy each claim", "See assets/new.md. Copy each claim").await;
         assert_eq!(validate(&house, "cs-2").await["status"], "validated");
         let discarded = person(&house, "builder.change.discard", json!({"changeSetId": "cs-1"})).await;
-        assert_eq!(data(&discarded), &json!({"discarded": ["cs-1"], "unvalidated": ["cs-2"]}));
+        assert_eq!(data(&discarded), &json!({"discarded": ["cs-1"], "blocked": [], "unvalidated": ["cs-2"]}));
         assert_eq!(status(&house, 2).await, "staged");
         assert_eq!(refused(&apply(&house, "cs-2").await).0, "AI_VALIDATION_FAILED", "the asset is missing now");
         stage(&house, json!([asset("assets/new.md", "another\n")])).await;

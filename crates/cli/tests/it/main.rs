@@ -27,6 +27,7 @@ mod builder_first_day;
 mod builder_from_nothing;
 mod builder_lifecycle;
 mod builder_races;
+mod builder_small;
 mod command_line;
 mod commands;
 mod cowork;

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use toolhost_builder::change::{
-    self, ChangeSet, Impact, Merged, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report,
-    Revision, Snapshot, WorkflowPayload, affected, impact, merge, overlay, proposed, renames,
+    self, ChangeSet, Impact, Implied, Merged, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename,
+    Report, Revision, Snapshot, WorkflowPayload, affected, impact, merge, overlay, proposed, renames,
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
@@ -40,6 +40,8 @@ pub struct Staged {
     pub based_on: Vec<String>,
     /// Sets that this one takes the place of; they are rejected.
     pub superseded: Vec<String>,
+    /// What a set of contract 1.1 changes besides what it says, because it follows from that.
+    pub implied: Vec<Implied>,
     pub warnings: Vec<Finding>,
     pub impact: Impact,
 }
@@ -113,7 +115,8 @@ impl Shelf {
             let (impact, status) = (impact(&set.operations), self.kept(&mut tx, number).await?.state);
             let (change_set_id, superseded) = (set_id(number), Vec::new());
             let based_on = self.based_on(&mut tx, number).await?;
-            return Ok(Staged { change_set_id, status, objects, based_on, superseded, warnings, impact });
+            let implied = Vec::new();
+            return Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact });
         }
         let superseded = self.supersede(&mut tx, session, &set).await?;
         let seen = if superseded.is_empty() { None } else { Some(drafts) };
@@ -129,6 +132,8 @@ impl Shelf {
             }
         }
         let part = self.part(&mut tx, &want, &drafts).await?;
+        let written = set.to_value();
+        let implied = change::complete(part.package(), &mut set).map_err(PackageError::Rejected)?;
         for rename in &asked {
             follow(&mut set, part.package(), rename)?;
         }
@@ -164,13 +169,14 @@ impl Shelf {
         let body = set.to_value();
         let now = self.clock.unix_ms();
         let text = "INSERT INTO change_set (project_id, number, session_id, account_id, by_name, state, body,
-                 created_at_ms, updated_at_ms, overlay) VALUES ($1, $2, $3, $4, $5, 'staged', $6, $7, $7, $8)";
+                 created_at_ms, updated_at_ms, overlay, written) VALUES ($1, $2, $3, $4, $5, 'staged', $6, $7, $7, $8, $9)";
         let query = sql(text).bind(self.who.project_id).bind(number).bind(session).bind(self.who.user_id);
-        query.bind(&self.who.name).bind(body.to_string()).bind(now).bind(overlay).run(&mut tx).await?;
+        let query = query.bind(&self.who.name).bind(body.to_string()).bind(now).bind(overlay);
+        query.bind((written != body).then(|| written.to_string())).run(&mut tx).await?;
         let based_on = self.based_on(&mut tx, number).await?;
         tx.commit().await?;
         let (change_set_id, status) = (set_id(number), "staged".to_owned());
-        Ok(Staged { change_set_id, status, objects, based_on, superseded, warnings, impact })
+        Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact })
     }
 
     /// Rejects what a set says it takes the place of.
@@ -407,9 +413,9 @@ impl Shelf {
         if !numbers.all(|number| number == Some(first)) {
             return Ok(None);
         }
-        let text = "SELECT body FROM change_set WHERE project_id = $1 AND number = $2";
-        let body: String = sql(text).bind(self.who.project_id).bind(first).one(tx).await?.get("body")?;
-        Ok((serde_json::from_str::<Value>(&body)? == set.to_value()).then_some(first))
+        let text = "SELECT COALESCE(written, body) AS written FROM change_set WHERE project_id = $1 AND number = $2";
+        let written: String = sql(text).bind(self.who.project_id).bind(first).one(tx).await?.get("written")?;
+        Ok((serde_json::from_str::<Value>(&written)? == set.to_value()).then_some(first))
     }
 
     async fn room_for_one_more(&self, tx: &mut Tx, overlay: &str) -> Result<()> {

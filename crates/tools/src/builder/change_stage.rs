@@ -13,10 +13,16 @@ use crate::given::PACKAGE;
 pub(crate) struct ChangeStage(pub(crate) Packages);
 
 /// Stages a change set: from now on this session sees the package with it, and nobody else does. A person applies it. The
-/// set is a JSON object of contract 1.0: `schemaVersion`, `targetType`, `mode`, `operations` (each with `op`
-/// upsert or delete, `targetType`, `target`, `payload`), and `revisions`, which are the ones that came with the read.
-/// Payloads: `workflow_md` and `graph_json` of a workflow, `step_markdown` of a step, `agent_definition` of an agent,
-/// `content` of an asset; whole texts, not parts of them.
+/// set is a JSON object: `schemaVersion` (1.1), `targetType`, `mode`, `operations` (each with `op` upsert or delete,
+/// `targetType`, `target`, `payload`), and `revisions`, which are the ones that came with the read.
+/// Payloads of new objects: `workflow_md` and `graph_json` of a workflow, `step_markdown` of a step, `agent_definition` of
+/// an agent, `content` of an asset.
+///
+/// What is there is changed in parts: `textEdits` (`[{"find": "passage that stands there once", "replace": "…"}]`) of any
+/// text; of a workflow `nodes`, `edges` (fields to set, by `id` or ends), `deleteNodes`, `deleteEdges`, `entryNodeId`; of a
+/// workflow or step `frontMatter`; of a step `transitions`, `deleteTransitions`; of an agent `agent_fields` (a JSON Merge
+/// Patch). A new node is a step in `steps/ID.md`; its `step_markdown` may leave out the front matter. Edge and transition,
+/// node and step are kept alike, and a node goes with its edges and its step: `implied` tells.
 ///
 /// To rename, delete the old object and upsert the new one in one set, with `extensions: {"rewriteReferences": true,
 /// "renames": [{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]}`: what refers to it is changed along. A set over
@@ -36,12 +42,12 @@ pub(crate) struct Input {
 fn change_set_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
-        "description": "The change set, a JSON object of contract 1.0.",
+        "description": "The change set, a JSON object of contract 1.1 (or 1.0, which has no small edits).",
         "examples": [{
-            "schemaVersion": "1.0", "targetType": "step", "mode": "optimize",
+            "schemaVersion": "1.1", "targetType": "step", "mode": "optimize",
             "operations": [{
                 "op": "upsert", "targetType": "step", "target": { "workflowId": "main", "nodeId": "begin" },
-                "payload": { "step_markdown": "---\n…" }, "reason": "clearer",
+                "payload": { "textEdits": [{ "find": "Ask them.", "replace": "Ask them twice." }] }, "reason": "clearer",
             }],
             "revisions": { "workflowRevision": "as it came with the read" },
         }],

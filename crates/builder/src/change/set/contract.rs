@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, VIOLATION, legacy};
+use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, SmallEdits, VIOLATION, legacy};
 use crate::finding::{Finding, quoted};
 use crate::limits::{CHANGE_SET_BYTES_MAX, DEPTH_MAX, FINDINGS_MAX};
 use crate::refs::Object;
@@ -74,7 +74,7 @@ pub(crate) fn parse_with(schema: &Compiled, value: &Value) -> Result<Parsed, Ref
     }
     let set = read(value).map_err(|error| Refused { code: VIOLATION, errors: vec![*error] })?;
     warnings.extend(unknown_revisions(&set));
-    let errors = check_operations(&set.operations);
+    let errors: Vec<_> = check_edits(&set).into_iter().chain(check_operations(&set.operations)).collect();
     if errors.is_empty() { Ok(Parsed { set, warnings }) } else { Err(Refused { code: VIOLATION, errors }) }
 }
 
@@ -99,7 +99,7 @@ fn error(
 }
 
 /// Before anything walks into it: how deep and how large it is.
-fn check_size(value: &Value) -> Result<(), Refused> {
+pub(crate) fn check_size(value: &Value) -> Result<(), Refused> {
     let mut open = vec![(value, 1)];
     while let Some((value, depth)) = open.pop() {
         if depth > DEPTH_MAX {
@@ -216,7 +216,8 @@ fn operation(index: usize, value: &Value) -> Read<Operation> {
         "agent" => Object::Agent(target("agentId")?),
         _ => Object::Asset(target("path")?),
     };
-    let payload = match (value.get("payload"), kind) {
+    let (whole, edits) = parts(value.get("payload"), &at)?;
+    let payload = match (whole.as_ref(), kind) {
         (None, _) => None,
         (Some(payload), "workflow") => Some(Payload::Workflow(typed(payload, &at)?)),
         (Some(payload), "step") => Some(Payload::Step(typed(payload, &at)?)),
@@ -225,7 +226,46 @@ fn operation(index: usize, value: &Value) -> Read<Operation> {
     };
     let op = typed(value.get("op").unwrap_or(&Value::Null), &at)?;
     let reason = value.get("reason").and_then(Value::as_str).map(str::to_owned);
-    Ok(Operation { op, object, payload, reason })
+    Ok(Operation { op, object, payload, edits, reason })
+}
+
+/// What of a payload is a whole, and its small edits.
+fn parts(payload: Option<&Value>, at: &str) -> Read<(Option<Value>, SmallEdits)> {
+    let Some(Value::Object(fields)) = payload else { return Ok((payload.cloned(), SmallEdits::default())) };
+    let is_small = |name: &str| SmallEdits::FIELDS.contains(&name);
+    let (small, whole): (serde_json::Map<_, _>, serde_json::Map<_, _>) =
+        fields.clone().into_iter().partition(|(name, _)| is_small(name));
+    let edits: SmallEdits = typed(&Value::Object(small), at)?;
+    // The path of a step says only where it is.
+    let is_whole = edits.is_empty() || whole.keys().any(|name| name != "path");
+    Ok((is_whole.then_some(Value::Object(whole)), edits))
+}
+
+/// What no schema says of small edits: they are contract 1.1, and a text is given as a whole or in passages.
+fn check_edits(set: &ChangeSet) -> Vec<ContractError> {
+    let mut errors = Vec::new();
+    for (index, operation) in set.operations.iter().enumerate().filter(|(_, operation)| !operation.edits.is_empty()) {
+        let at = format!("operations[{index}].payload");
+        if set.schema_version == "1.0" {
+            let message = format!("`{at}` has small edits, which came with version 1.1 of the contract");
+            errors.push(error("schema-version-old", "schemaVersion", "1.1", "1.0", message));
+        }
+        let edits = &operation.edits;
+        let is_twice = match &operation.payload {
+            Some(Payload::Workflow(workflow)) => {
+                (workflow.graph_json.is_some() && edits.has_graph())
+                    || (workflow.workflow_md.is_some() && edits.has_document())
+            }
+            Some(_) => true,
+            None => false,
+        };
+        if is_twice {
+            let message = format!("`{at}` gives a text as a whole and edits of it");
+            let (expected, actual) = ("the whole text, or edits of what is there", "both");
+            errors.push(error("payload-mixed", at, expected, actual, message));
+        }
+    }
+    errors
 }
 
 /// What no schema says: no object twice, an agent keeps its id.

@@ -2,13 +2,15 @@
 
 mod contract;
 mod legacy;
+mod small;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use contract::{ContractError, Parsed, Refused, parse};
-pub(crate) use contract::{parse_with, path_of};
+pub(crate) use contract::{check_size, parse_with, path_of};
+pub use small::{EdgeName, SmallEdits, TextEdit};
 
 use crate::envelope::{Mode, TargetType};
 use crate::finding::Finding;
@@ -47,8 +49,10 @@ pub struct Operation {
     pub op: Op,
     /// With what: a workflow, a step, an agent or an asset.
     pub object: Object,
-    /// What it is to be. There for each upsert, never for a delete.
+    /// What it is to be. Never there for a delete; there for an upsert, but for one of small edits alone.
     pub payload: Option<Payload>,
+    /// What of it is to be otherwise.
+    pub edits: SmallEdits,
     /// Why.
     pub reason: Option<String>,
 }
@@ -168,6 +172,11 @@ impl Operation {
             Some(Payload::Agent(agent)) => value["payload"] = json!({ "agent_definition": agent }),
             Some(Payload::Asset(content)) => value["payload"] = json!({ "content": content }),
             None => {}
+        }
+        if let (false, Value::Object(edits)) = (self.edits.is_empty(), json!(self.edits)) {
+            let mut payload = value["payload"].as_object().cloned().unwrap_or_default();
+            payload.extend(edits);
+            value["payload"] = Value::Object(payload);
         }
         if let Some(reason) = &self.reason {
             value["reason"] = json!(reason);

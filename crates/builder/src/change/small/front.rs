@@ -1,0 +1,105 @@
+//! Front matter, field by field: the lines of a field that changes are written anew, every other byte stays.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value, json};
+
+use super::{Made, set_fields};
+use crate::document::Document;
+use crate::finding::{Finding, quoted};
+use crate::package::Node;
+use crate::yaml;
+
+/// The text of a document with these fields set; null takes one out.
+pub(super) fn set(text: &str, wanted: &Map<String, Value>) -> Made<String> {
+    if wanted.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let document = Document::parse("", text.as_bytes())?;
+    let mut expected = document.front().as_object().cloned().unwrap_or_default();
+    set_fields(&mut expected, wanted);
+    let mut changed = document.clone();
+    for (name, value) in wanted {
+        let current = changed.front().get(name);
+        if current == Some(value) || (current.is_none() && value.is_null()) {
+            continue;
+        }
+        changed = with_field(&changed, name, value).ok_or_else(|| Box::new(not_editable(name)))?;
+    }
+    let is_right = changed.front().as_object() == Some(&expected) && changed.body() == document.body();
+    match (is_right, wanted.keys().next()) {
+        (true, _) | (_, None) => Ok(changed.text().to_owned()),
+        (false, Some(name)) => Err(Box::new(not_editable(name))),
+    }
+}
+
+/// A step's text with the front matter that its node asks for.
+pub(super) fn of_node(node: &Node, body: &str) -> String {
+    let own = [("schemaVersion", json!("1.1")), ("nodeId", json!(node.id))];
+    let said = ["type", "title", "agentId", "inputs", "outputs"];
+    let said = said.iter().filter_map(|name| Some((*name, node.value.get(*name)?.clone())));
+    let lines: String = own.into_iter().chain(said).map(|(name, value)| lines_of(name, &value, "\n")).collect();
+    format!("---\n{lines}---\n\n{}", body.trim_start_matches('\n'))
+}
+
+fn with_field(document: &Document, name: &str, value: &Value) -> Option<Document> {
+    let (front, start) = document.yaml();
+    let newline = if front.contains("\r\n") { "\r\n" } else { "\n" };
+    let fresh = if value.is_null() { String::new() } else { lines_of(name, value, newline) };
+    let span = match yaml::fields(front)?.into_iter().find(|(known, _)| known == name) {
+        Some((_, lines)) => lines,
+        // Behind the last field, before comments that follow it.
+        None => front.len()..front.len(),
+    };
+    let mut text = document.text().to_owned();
+    text.replace_range(moved(span, start), &fresh);
+    Document::parse("", text.as_bytes()).ok()
+}
+
+fn moved(span: Range<usize>, by: usize) -> Range<usize> {
+    span.start + by..span.end + by
+}
+
+/// A field as YAML: a list of objects with one line for each of their fields, anything else on one line.
+fn lines_of(name: &str, value: &Value, newline: &str) -> String {
+    let name = plain(name);
+    let objects: Option<Vec<&Map<String, Value>>> = value
+        .as_array()
+        .filter(|items| !items.is_empty())
+        .and_then(|items| items.iter().map(Value::as_object).collect());
+    let Some(objects) = objects.filter(|objects| objects.iter().all(|object| !object.is_empty())) else {
+        return format!("{name}: {}{newline}", one_line(value));
+    };
+    let mut text = format!("{name}:{newline}");
+    for object in objects {
+        for (index, (name, value)) in object.iter().enumerate() {
+            let lead = if index == 0 { "  - " } else { "    " };
+            text += &format!("{lead}{}: {}{newline}", plain(name), one_line(value));
+        }
+    }
+    text
+}
+
+fn one_line(value: &Value) -> String {
+    match value {
+        Value::String(text) => plain(text),
+        // YAML reads JSON as it is.
+        other => other.to_string(),
+    }
+}
+
+/// A text without quotes where YAML reads it as the same text, and else as JSON.
+fn plain(text: &str) -> String {
+    let is_safe = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '.' | '/' | '-');
+    let is_plain = text.starts_with(char::is_alphabetic) && text.chars().all(is_safe) && !text.ends_with(' ');
+    match yaml::parse(text) {
+        Ok(Value::String(read)) if is_plain && read == text => text.to_owned(),
+        _ => Value::from(text).to_string(),
+    }
+}
+
+fn not_editable(name: &str) -> Finding {
+    let message = format!("the front matter is written so that its field `{}` cannot be set alone", quoted(name));
+    let finding = Finding::error("front-matter-not-editable", "", "", message);
+    finding.expected("one field to a line").hint("give the text as a whole, or use `textEdits`")
+}

@@ -1,0 +1,221 @@
+//! A graph, edited node by node and edge by edge.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use toolhost_contract::nearest;
+
+use super::{Implied, Made, set_fields};
+use crate::change::set::{EdgeName, SmallEdits};
+use crate::finding::Finding;
+use crate::limits::ID_BYTES_MAX;
+use crate::refs::Object;
+
+type Fields = Map<String, Value>;
+
+/// The graph of a workflow as a value.
+pub(super) struct Graph<'a> {
+    object: &'a Object,
+    value: Value,
+    nodes: Vec<Fields>,
+    edges: Vec<Fields>,
+}
+
+impl<'a> Graph<'a> {
+    pub(super) fn parse(object: &'a Object, text: &str) -> Made<Self> {
+        let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
+        let list = |name: &str| -> Option<Vec<Fields>> {
+            value.get(name)?.as_array()?.iter().map(|item| item.as_object().cloned()).collect()
+        };
+        let (Some(nodes), Some(edges)) = (list("nodes"), list("edges")) else {
+            let message = format!("the graph of `{object}` is not one that can be edited in parts");
+            let finding = Finding::error("graph-not-editable", "", "", message);
+            return Err(Box::new(finding.expected("lists of nodes and edges").hint("give `graph_json`")));
+        };
+        Ok(Self { object, nodes, edges, value })
+    }
+
+    pub(super) fn into_value(mut self) -> Value {
+        self.value["nodes"] = json!(self.nodes);
+        self.value["edges"] = json!(self.edges);
+        self.value
+    }
+
+    pub(super) fn change(&mut self, edits: &SmallEdits, implied: &mut Vec<Implied>) -> Made<()> {
+        for name in &edits.delete_edges {
+            let at = self.edge_named(name)?;
+            self.edges.remove(at);
+        }
+        for id in &edits.delete_nodes {
+            self.delete_node(id, implied)?;
+        }
+        for wanted in &edits.nodes {
+            self.put_node(wanted);
+        }
+        for wanted in &edits.edges {
+            self.put_edge(wanted, implied)?;
+        }
+        if let Some(id) = &edits.entry_node_id {
+            self.node_named(id)?;
+            self.value["entryNodeId"] = json!(id);
+        }
+        Ok(())
+    }
+
+    fn delete_node(&mut self, id: &str, implied: &mut Vec<Implied>) -> Made<()> {
+        let at = self.node_named(id)?;
+        self.nodes.remove(at);
+        let before = self.edges.len();
+        self.edges.retain(|edge| text(edge, "from") != Some(id) && text(edge, "to") != Some(id));
+        let gone = before - self.edges.len();
+        if gone > 0 {
+            self.imply(implied, format!("{gone} edges at `{id}` go with it"));
+        }
+        Ok(())
+    }
+
+    fn put_node(&mut self, wanted: &Fields) {
+        let id = text(wanted, "id").unwrap_or_default();
+        if let Some(node) = self.nodes.iter_mut().find(|node| text(node, "id") == Some(id)) {
+            set_fields(node, wanted);
+            return;
+        }
+        let mut node = Fields::new();
+        node.insert("id".to_owned(), json!(id));
+        node.insert("type".to_owned(), json!("step"));
+        node.insert("file".to_owned(), json!(format!("steps/{id}.md")));
+        set_fields(&mut node, wanted);
+        self.nodes.push(node);
+    }
+
+    fn put_edge(&mut self, wanted: &Fields, implied: &mut Vec<Implied>) -> Made<()> {
+        let at = match self.edge_meant(wanted)? {
+            Some(at) => {
+                set_fields(&mut self.edges[at], wanted);
+                at
+            }
+            None => {
+                self.edges.push(self.new_edge(wanted)?);
+                self.edges.len() - 1
+            }
+        };
+        if wanted.get("isDefault") == Some(&Value::Bool(true)) {
+            self.only_default(at, implied);
+        }
+        Ok(())
+    }
+
+    /// The edge with this id; without an id the one with these ends and this label, or the only one with these ends.
+    fn edge_meant(&self, wanted: &Fields) -> Made<Option<usize>> {
+        if let Some(id) = text(wanted, "id") {
+            return Ok(self.edges.iter().position(|edge| text(edge, "id") == Some(id)));
+        }
+        let (Some(from), Some(to)) = (text(wanted, "from"), text(wanted, "to")) else {
+            let message = format!("an edge of `{}` is named by its `id`, or by `from` and `to`", self.object);
+            return Err(Box::new(Finding::error("edge-unnamed", "", "", message).hint("name it")));
+        };
+        let label = text(wanted, "label");
+        let found = self.edges_between(from, to, label);
+        match (found.as_slice(), label) {
+            ([], _) => Ok(None),
+            ([at], _) => Ok(Some(*at)),
+            (several, _) => Err(Box::new(self.which_edge(from, to, several))),
+        }
+    }
+
+    fn edges_between(&self, from: &str, to: &str, label: Option<&str>) -> Vec<usize> {
+        let is_meant = |edge: &Fields| {
+            text(edge, "from") == Some(from)
+                && text(edge, "to") == Some(to)
+                && label.is_none_or(|label| text(edge, "label") == Some(label))
+        };
+        self.edges.iter().enumerate().filter(|(_, edge)| is_meant(edge)).map(|(at, _)| at).collect()
+    }
+
+    /// A new edge has an id that says its ends, so that those of two sessions differ.
+    fn new_edge(&self, wanted: &Fields) -> Made<Fields> {
+        let (Some(from), Some(to)) = (text(wanted, "from"), text(wanted, "to")) else {
+            let id = text(wanted, "id").unwrap_or_default();
+            let known = self.edges.iter().filter_map(|edge| text(edge, "id"));
+            return Err(Box::new(not_found("edge", self.object, id, known)));
+        };
+        for end in [from, to] {
+            self.node_named(end)?;
+        }
+        let taken: BTreeSet<&str> = self.edges.iter().filter_map(|edge| text(edge, "id")).collect();
+        // An id is ASCII, and room is left for a number behind it.
+        let id: String = format!("{from}--{to}").chars().filter(char::is_ascii).take(ID_BYTES_MAX - 8).collect();
+        let ids = (2..).map(|n| format!("{id}-{n}"));
+        let id = std::iter::once(id.clone()).chain(ids).find(|id| !taken.contains(id.as_str())).unwrap_or_default();
+        let mut edge = Fields::new();
+        for (name, value) in [("id", id.as_str()), ("from", from), ("to", to), ("label", "")] {
+            edge.insert(name.to_owned(), json!(value));
+        }
+        set_fields(&mut edge, wanted);
+        Ok(edge)
+    }
+
+    /// One way out is the default.
+    fn only_default(&mut self, at: usize, implied: &mut Vec<Implied>) {
+        let from = text(&self.edges[at], "from").unwrap_or_default().to_owned();
+        let mut former = Vec::new();
+        for (index, edge) in self.edges.iter_mut().enumerate() {
+            let is_other = index != at && text(edge, "from") == Some(from.as_str());
+            if is_other && edge.get("isDefault") == Some(&Value::Bool(true)) {
+                edge.shift_remove("isDefault");
+                former.push(text(edge, "to").unwrap_or_default().to_owned());
+            }
+        }
+        for to in former {
+            self.imply(implied, format!("the way from `{from}` to `{to}` is no longer the default"));
+        }
+    }
+
+    fn edge_named(&self, name: &EdgeName) -> Made<usize> {
+        match name {
+            EdgeName::Id(id) => {
+                let known = || self.edges.iter().filter_map(|edge| text(edge, "id"));
+                let found = self.edges.iter().position(|edge| text(edge, "id") == Some(id));
+                found.ok_or_else(|| Box::new(not_found("edge", self.object, id, known())))
+            }
+            EdgeName::Ends { from, to, label } => match self.edges_between(from, to, label.as_deref()).as_slice() {
+                [] => {
+                    let message = format!("`{}` has no such edge from `{from}` to `{to}`", self.object);
+                    Err(Box::new(Finding::error("edge-not-found", "", "", message).hint("read the graph again")))
+                }
+                [at] => Ok(*at),
+                several => Err(Box::new(self.which_edge(from, to, several))),
+            },
+        }
+    }
+
+    fn which_edge(&self, from: &str, to: &str, several: &[usize]) -> Finding {
+        let labels: Vec<String> =
+            several.iter().map(|at| format!("`{}`", text(&self.edges[*at], "label").unwrap_or_default())).collect();
+        let message = format!("{} edges lead from `{from}` to `{to}`: {}", several.len(), labels.join(", "));
+        Finding::error("edge-unclear", "", "", message).expected("one of them").hint("name its `label`, or its `id`")
+    }
+
+    fn node_named(&self, id: &str) -> Made<usize> {
+        let found = self.nodes.iter().position(|node| text(node, "id") == Some(id));
+        let known = || self.nodes.iter().filter_map(|node| text(node, "id"));
+        found.ok_or_else(|| Box::new(not_found("node", self.object, id, known())))
+    }
+
+    fn imply(&self, implied: &mut Vec<Implied>, says: String) {
+        implied.push(Implied { object: self.object.clone(), says });
+    }
+}
+
+fn text<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
+    fields.get(name).and_then(Value::as_str)
+}
+
+fn not_found<'a>(what: &str, object: &Object, name: &str, known: impl Iterator<Item = &'a str>) -> Finding {
+    let message = format!("`{object}` has no {what} `{name}`");
+    let finding = Finding::error(&format!("{what}-not-found"), "", "", message).actual(name);
+    finding.hint(match nearest(name, known).first() {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "read the graph again, and name what is there".to_owned(),
+    })
+}

@@ -1,0 +1,170 @@
+//! Small edits made whole: what a set of contract 1.1 says in parts becomes the texts that it means.
+
+mod front;
+mod graph;
+mod implied;
+mod text;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use self::graph::Graph;
+use super::set::check_size;
+use super::snapshot::missing;
+use super::{
+    ChangeSet, Op, Operation, Part, Payload, Snapshot, StepPayload, WorkflowPayload, overlay, proposed, snapshot,
+};
+use crate::document::Document;
+use crate::finding::Finding;
+use crate::package::Package;
+use crate::refs::Object;
+
+/// What a set of contract 1.1 changes besides what it says, because it follows from that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Implied {
+    /// The object that it is a change of.
+    pub object: Object,
+    /// The change, in a sentence.
+    pub says: String,
+}
+
+type Made<T> = Result<T, Box<Finding>>;
+
+/// Puts whole texts in the place of the small edits of a set, as the session sees the package, and adds what follows from
+/// them: the step of a node that goes, transitions and edges, agents and titles that a node and its step both name. A set
+/// of contract 1.0 stays as it is.
+///
+/// # Errors
+/// What cannot be done, operation by operation.
+pub fn complete(package: &Package, set: &mut ChangeSet) -> Result<Vec<Implied>, Vec<Finding>> {
+    if set.schema_version == "1.0" {
+        return Ok(Vec::new());
+    }
+    let mut implied = Vec::new();
+    let mut seen = package.clone();
+    let mut findings = Vec::new();
+    // As with whole objects, a step's file is where the graph says after the set.
+    for is_first in [true, false] {
+        let mut wanted: Vec<(Object, Option<Snapshot>)> = Vec::new();
+        for (index, operation) in set.operations.iter_mut().enumerate() {
+            if matches!(operation.object, Object::Workflow(_)) != is_first || operation.op == Op::Delete {
+                continue;
+            }
+            let made = whole(&seen, operation, &mut implied).and_then(|()| proposed(&seen, operation));
+            match made {
+                Ok(state) => wanted.push((operation.object.clone(), state)),
+                Err(finding) => findings.push(at_operation(*finding, index)),
+            }
+        }
+        if is_first && !wanted.is_empty() {
+            seen = overlay(&seen, &wanted).0;
+        }
+    }
+    if findings.is_empty() {
+        implied::add(package, set, &mut implied);
+        if let Err(refused) = check_size(&set.to_value()) {
+            let message = refused.errors.first().map_or_else(|| refused.to_string(), |error| error.message.clone());
+            let finding = Finding::error("set-too-large", "", "operations", message);
+            findings.push(finding.hint("make several sets of it"));
+        }
+    }
+    if findings.is_empty() { Ok(implied) } else { Err(findings) }
+}
+
+fn at_operation(mut finding: Finding, index: usize) -> Finding {
+    if finding.pointer.is_empty() {
+        finding.pointer = format!("operations[{index}]");
+    }
+    finding
+}
+
+/// Makes the payload of one operation whole.
+fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied>) -> Made<()> {
+    let edits = std::mem::take(&mut operation.edits);
+    if let (Object::Step { workflow, node }, Some(Payload::Step(step))) = (&operation.object, &mut operation.payload)
+        && Document::parse("", step.step_markdown.as_bytes()).is_err_and(|error| error.code == "front-matter-missing")
+        && let Some(node) = package.workflow(workflow).and_then(|workflow| workflow.node(node))
+    {
+        step.step_markdown = front::of_node(node, &step.step_markdown);
+        implied.push(Implied { object: operation.object.clone(), says: "its front matter is that of its node".into() });
+    }
+    if edits.is_empty() {
+        return Ok(());
+    }
+    let object = operation.object.clone();
+    let current = snapshot(package, &object).ok_or_else(|| {
+        Box::new(missing(&object).hint("small edits change what is there; a new object is given as a whole"))
+    })?;
+    let part = |part: Part| current.get(part).ok_or_else(|| Box::new(no_text(&object, part)));
+    match &object {
+        Object::Workflow(_) => {
+            let mut payload = match operation.payload.take() {
+                Some(Payload::Workflow(payload)) => payload,
+                _ => WorkflowPayload::default(),
+            };
+            if edits.has_graph() {
+                let text = part(Part::Graph)?;
+                let mut graph = Graph::parse(&object, text)?;
+                graph.change(&edits, implied)?;
+                payload.graph_json = Some(graph.into_value());
+            }
+            if edits.has_document() {
+                let document = front::set(part(Part::Document)?, &edits.front_matter)?;
+                payload.workflow_md = Some(text::edited(&object, &document, &edits.text_edits)?);
+            }
+            operation.payload = Some(Payload::Workflow(payload));
+        }
+        Object::Step { .. } => {
+            let path = None;
+            let mut document = front::set(part(Part::Document)?, &edits.front_matter)?;
+            if let Some(fields) = implied::transitions(&object, &document, &edits)? {
+                document = front::set(&document, &fields)?;
+            }
+            let step_markdown = text::edited(&object, &document, &edits.text_edits)?;
+            operation.payload = Some(Payload::Step(StepPayload { step_markdown, path }));
+        }
+        Object::Agent(_) => {
+            let mut definition: Value = serde_json::from_str(part(Part::Definition)?).unwrap_or_default();
+            patch(&mut definition, &edits.agent_fields);
+            text::edit_values(&object, &mut definition, &edits.text_edits)?;
+            operation.payload = Some(Payload::Agent(definition));
+        }
+        Object::Asset(_) => {
+            operation.payload = Some(Payload::Asset(text::edited(&object, part(Part::Content)?, &edits.text_edits)?));
+        }
+        Object::Package | Object::Variable { .. } => {}
+    }
+    Ok(())
+}
+
+fn no_text(object: &Object, part: Part) -> Finding {
+    let message = format!("the {} of `{object}` is not there, or no text", part.as_str());
+    Finding::error("text-missing", "", "", message).hint("give it as a whole")
+}
+
+/// A JSON Merge Patch, RFC 7396. The depth of a set is bounded where it is parsed.
+fn patch(value: &mut Value, patch: &Map<String, Value>) {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    let Value::Object(fields) = value else { return };
+    for (name, wanted) in patch {
+        match wanted {
+            Value::Null => drop(fields.shift_remove(name)),
+            Value::Object(inner) => self::patch(fields.entry(name).or_insert(Value::Null), inner),
+            other => drop(fields.insert(name.clone(), other.clone())),
+        }
+    }
+}
+
+/// Sets fields; null takes one out.
+fn set_fields(item: &mut Map<String, Value>, wanted: &Map<String, Value>) {
+    for (name, value) in wanted {
+        if value.is_null() {
+            item.shift_remove(name);
+        } else {
+            item.insert(name.clone(), value.clone());
+        }
+    }
+}

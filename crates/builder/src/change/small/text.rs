@@ -1,0 +1,100 @@
+//! Passages of a text, found and replaced.
+
+use serde_json::Value;
+use toolhost_contract::REDACTED;
+
+use super::Made;
+use crate::change::set::TextEdit;
+use crate::finding::{Finding, quoted};
+use crate::refs::Object;
+
+/// The text with each passage replaced, one after the other.
+pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit]) -> Made<String> {
+    let mut text = text.to_owned();
+    for (index, edit) in edits.iter().enumerate() {
+        let edit = &as_in(&text, edit);
+        let mut places = text.match_indices(&edit.find).map(|(at, _)| at);
+        let first = places.next().ok_or_else(|| Box::new(not_there(object, index, edit)))?;
+        if let Some(second) = places.next() {
+            let lines = [first, second].map(|at| text[..at].matches('\n').count() + 1);
+            let count = 2 + places.count();
+            return Err(Box::new(not_once(
+                object,
+                index,
+                edit,
+                count,
+                &format!("on lines {} and {}", lines[0], lines[1]),
+            )));
+        }
+        text.replace_range(first..first + edit.find.len(), &edit.replace);
+    }
+    Ok(text)
+}
+
+/// The same with all texts inside a value: a passage stands in one of them, once.
+pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit]) -> Made<()> {
+    for (index, edit) in edits.iter().enumerate() {
+        let mut found = Vec::new();
+        let mut open = vec![(String::new(), &*value)];
+        while let Some((at, value)) = open.pop() {
+            match value {
+                Value::String(text) => {
+                    found.extend(std::iter::repeat_n(at, text.matches(&edit.find).count()));
+                }
+                Value::Array(items) => {
+                    open.extend(items.iter().enumerate().map(|(index, item)| (format!("{at}/{index}"), item)));
+                }
+                Value::Object(fields) => {
+                    let token = crate::finding::token;
+                    open.extend(fields.iter().map(|(name, field)| (format!("{at}/{}", token(name)), field)));
+                }
+                _ => {}
+            }
+        }
+        match found.as_slice() {
+            [] => return Err(Box::new(not_there(object, index, edit))),
+            [at] if at != "/id" => {
+                if let Some(Value::String(text)) = value.pointer_mut(at) {
+                    *text = text.replacen(&edit.find, &edit.replace, 1);
+                }
+            }
+            [_] => {
+                let message = format!("`{object}` keeps its id");
+                return Err(Box::new(Finding::error("agent-id-changed", "", "", message)));
+            }
+            several => {
+                let places = format!("at {} and {}", several[0], several[1]);
+                return Err(Box::new(not_once(object, index, edit, several.len(), &places)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The passage with the line ends of the text.
+fn as_in(text: &str, edit: &TextEdit) -> TextEdit {
+    let is_windows = text.contains("\r\n") && !edit.find.contains('\r') && !text.contains(&edit.find);
+    if !is_windows {
+        return edit.clone();
+    }
+    let windows = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+    TextEdit { find: windows(&edit.find), replace: windows(&edit.replace) }
+}
+
+fn not_there(object: &Object, index: usize, edit: &TextEdit) -> Finding {
+    let message = format!("`{object}` has no passage `{}` (textEdits[{index}])", quoted(&edit.find));
+    let finding = Finding::error("text-not-found", "", "", message);
+    let finding = finding.expected("a passage that stands in the text, letter by letter").actual(quoted(&edit.find));
+    finding.hint(if edit.find.contains(REDACTED) {
+        "`[redacted]` stands for a secret that was not shown: choose a passage without it"
+    } else {
+        "read the object again, and copy the passage as it stands there"
+    })
+}
+
+fn not_once(object: &Object, index: usize, edit: &TextEdit, count: usize, places: &str) -> Finding {
+    let passage = quoted(&edit.find);
+    let message = format!("`{passage}` stands {count} times in `{object}`, {places} (textEdits[{index}])");
+    let finding = Finding::error("text-not-once", "", "", message).expected("once").actual(format!("{count} times"));
+    finding.hint("take more of the text around it into `find`")
+}

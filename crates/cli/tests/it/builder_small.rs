@@ -1,0 +1,197 @@
+//! Contract 1.1 through the gate: small edits are staged, merged, shown and applied as whole objects are, and cost little.
+
+use serde_json::{Value, json};
+use toolhost_builder::limits::Size;
+use toolhost_builder::{Files, Package, validate};
+use toolhost_contract::Outcome;
+use toolhost_testkit::House;
+
+use crate::builder::{FLOW, house_with_sample, shelf_of};
+use crate::builder_changes::{STEP, apply, data, files, in_session, refused};
+use crate::engines::engines;
+
+/// What a model would have to write: one token is about four characters.
+const CHARS_PER_TOKEN: usize = 4;
+
+fn small(operations: Value, revisions: &Value) -> Value {
+    json!({"changeSet": {
+        "schemaVersion": "1.1", "targetType": "workflow", "mode": "optimize",
+        "operations": operations, "revisions": revisions,
+    }})
+}
+
+fn of_flow(payload: Value) -> Value {
+    json!({"op": "upsert", "targetType": "workflow", "target": {"workflowId": FLOW}, "payload": payload})
+}
+
+fn of_step(node: &str, payload: Value) -> Value {
+    json!({"op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": node}, "payload": payload})
+}
+
+async fn read(house: &House, session: &str) -> Value {
+    data(&in_session(house, session, "builder.workflow.read", json!({"workflowId": FLOW})).await).clone()
+}
+
+async fn stage(house: &House, session: &str, operations: Value, revisions: &Value) -> Outcome {
+    in_session(house, session, "builder.change.stage", small(operations, revisions)).await
+}
+
+/// A node put between two others that an edge joins, with its step.
+fn insert(node: &str, (edge, from, to): (&str, &str, &str)) -> Value {
+    let body = format!(
+        "## Goal\n\nDo {node}.\n\n## Instructions\n\n1. Do it.\n\n## Completion (Document-as-State)\n\nDone.\n"
+    );
+    json!([
+        of_flow(json!({
+            "nodes": [{"id": node}],
+            "edges": [{"from": from, "to": node, "label": "on"}, {"from": node, "to": to, "label": "on"}],
+            "deleteEdges": [edge],
+        })),
+        of_step(node, json!({"step_markdown": body})),
+    ])
+}
+
+/// An edge of the sample: its id and its ends.
+fn edges(read: &Value) -> Vec<(String, String, String)> {
+    let text = |edge: &Value, name: &str| edge[name].as_str().unwrap().to_owned();
+    let all = read["graph_json"]["edges"].as_array().unwrap();
+    all.iter().map(|edge| (text(edge, "id"), text(edge, "from"), text(edge, "to"))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sessions_that_put_in_different_nodes_both_have_theirs() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let seen = read(&house, "s1").await;
+        let ways = edges(&seen);
+        let [first, .., last] = ways.as_slice() else { unreachable!() };
+        let of = |(edge, from, to): &(String, String, String)| (edge.clone(), from.clone(), to.clone());
+        for (session, node, way) in [("s1", "one-more", of(first)), ("s2", "another", of(last))] {
+            let operations = insert(node, (&way.0, &way.1, &way.2));
+            data(&stage(&house, session, operations, &seen["revisions"]).await);
+        }
+        data(&apply(&house, "cs-1").await);
+        let applied = apply(&house, "cs-2").await;
+        assert_eq!(data(&applied)["changeSetId"], json!("cs-2"));
+        let package = Package::read(files(&house).await);
+        let errors: Vec<_> =
+            validate(&package).into_iter().filter(|f| f.severity == toolhost_builder::Severity::Error).collect();
+        assert_eq!(errors, []);
+        let flow = package.workflow(FLOW).unwrap();
+        assert!(flow.node("one-more").is_some() && flow.node("another").is_some());
+        assert_eq!(flow.edges.len(), ways.len() + 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_from_an_edit_is_staged_told_shown_and_applied_with_it() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let seen = read(&house, "s1").await;
+        let operations = json!([of_flow(json!({"nodes": [{"id": STEP, "agentId": "writer"}]}))]);
+        let staged = data(&stage(&house, "s1", operations.clone(), &seen["revisions"]).await).clone();
+        let step = format!("step:{FLOW}/{STEP}");
+        assert_eq!(staged["objects"], json!([format!("workflow:{FLOW}"), step]), "{staged}");
+        assert_eq!(staged["implied"], json!([{"object": step, "says": "`agentId` is `writer`, as its node says"}]));
+        // An answer that was lost is asked for again.
+        let again = data(&stage(&house, "s1", operations, &seen["revisions"]).await).clone();
+        assert_eq!((&again["changeSetId"], &again["objects"]), (&staged["changeSetId"], &staged["objects"]));
+        let report = in_session(&house, "s1", "builder.change.validate", json!({"changeSetId": "cs-1"})).await;
+        assert_eq!(data(&report)["valid"], json!(true), "{report:?}");
+        assert!(!report.data["warnings"].to_string().contains("step-agent-mismatch"), "{report:?}");
+        let preview = shelf_of(&house, house.project.id).preview(1).await.unwrap();
+        assert_eq!(preview.diff.len(), 2);
+        data(&apply(&house, "cs-1").await);
+        let package = Package::read(files(&house).await);
+        let document = package.workflow(FLOW).unwrap().step(STEP).unwrap().document.clone().unwrap();
+        assert_eq!(document.field("agentId"), Some("writer"));
+    }
+}
+
+const TOKEN: &str = "ghp_0123456789abcdef0123456789abcdef0123";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_passage_beside_a_secret_is_changed_and_the_secret_stays() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let mut all = files(&house).await;
+        all.insert(
+            "assets/api.md".to_owned(),
+            format!("Call it with Bearer {TOKEN} (fake).\nBe short.\n").into_bytes(),
+        );
+        shelf_of(&house, house.project.id).import(&Package::read(all), true, Size::default()).await.unwrap();
+        let shown = in_session(&house, "s1", "builder.asset.read", json!({"path": "assets/api.md"})).await;
+        assert!(data(&shown)["content"].as_str().unwrap().contains("[redacted]"));
+        let edit = |find: &str, replace: &str| {
+            json!([{
+                "op": "upsert", "targetType": "asset", "target": {"path": "assets/api.md"},
+                "payload": {"textEdits": [{"find": find, "replace": replace}]},
+            }])
+        };
+        let masked = stage(&house, "s1", edit("Bearer [redacted]", "Bearer"), &shown.data["revisions"]).await;
+        assert_eq!(refused(&masked).1, "validation");
+        assert!(
+            masked.error.as_ref().unwrap().details.as_ref().unwrap().to_string().contains("was not shown"),
+            "{masked:?}"
+        );
+        data(&stage(&house, "s1", edit("Be short.", "Be brief."), &shown.data["revisions"]).await);
+        data(&apply(&house, "cs-1").await);
+        let expected = format!("Call it with Bearer {TOKEN} (fake).\nBe brief.\n");
+        assert_eq!(files(&house).await["assets/api.md"], expected.as_bytes());
+    }
+}
+
+/// A package of many steps, one after the other.
+fn long(steps: usize) -> Files {
+    let name = |n: usize| format!("step-{n:03}");
+    let kind = |n: usize| if n + 1 == steps { "end" } else { "step" };
+    let nodes: Vec<Value> =
+        (0..steps).map(|n| json!({"id": name(n), "type": kind(n), "file": format!("steps/{}.md", name(n))})).collect();
+    let edges: Vec<Value> = (1..steps)
+        .map(|n| json!({"id": format!("e{n}"), "from": name(n - 1), "to": name(n), "label": "next"}))
+        .collect();
+    let graph = json!({"schemaVersion": "1.1", "entryNodeId": name(0), "nodes": nodes, "edges": edges});
+    let mut files = Files::new();
+    let mut put = |path: &str, text: String| drop(files.insert(path.to_owned(), text.into_bytes()));
+    put("workflow.graph.json", format!("{graph:#}\n"));
+    let manifest = json!({
+        "schemaVersion": "1.1", "name": FLOW, "version": "1.0.0",
+        "entry": {"workflow": "workflow.md", "graph": "workflow.graph.json", "agents": "agents.json"},
+        "workflows": [{"id": FLOW, "workflow": "workflow.md", "graph": "workflow.graph.json"}],
+    });
+    put("bmad.json", format!("{manifest:#}\n"));
+    let agent = json!({
+        "id": "ada",
+        "metadata": {"name": "Ada", "title": "Writer", "icon": "A"},
+        "persona": {"role": "writes", "identity": "a writer", "communication_style": "short", "principles": "true"},
+    });
+    put("agents.json", json!({"schemaVersion": "1.1", "agents": [agent]}).to_string());
+    let state = format!("schemaVersion: \"1.1\"\nworkflowType: long\nstepsCompleted: []\ncurrentNodeId: {}\n", name(0));
+    put("workflow.md", format!("---\n{state}---\n\n# Long\n"));
+    for n in 0..steps {
+        let front = format!("schemaVersion: \"1.1\"\nnodeId: {}\ntype: {}\n", name(n), kind(n));
+        let body = "## Goal\n\nSay it.\n\n## Instructions\n\n1. Say.\n\n## Completion (Document-as-State)\n\nSaid.\n";
+        put(&format!("steps/{}.md", name(n)), format!("---\n{front}---\n\n{body}"));
+    }
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_more_among_three_hundred_costs_five_hundred_tokens_at_most() {
+    for engine in engines() {
+        let house = engine.house().await;
+        let shelf = shelf_of(&house, house.project.id);
+        shelf.import(&Package::read(long(300)), false, Size::default()).await.unwrap();
+        let seen = read(&house, "s1").await;
+        let operations = insert("check", ("e150", "step-149", "step-150"));
+        let arguments = small(operations, &json!({"workflowRevision": seen["revisions"]["workflowRevision"]}));
+        let tokens = arguments.to_string().len() / CHARS_PER_TOKEN;
+        let whole = seen["graph_json"].to_string().len() / CHARS_PER_TOKEN;
+        assert!(tokens <= 500 && whole > 9_000, "{tokens} tokens, and {whole} of the graph as a whole");
+        data(&in_session(&house, "s1", "builder.change.stage", arguments).await);
+        data(&apply(&house, "cs-1").await);
+        let package = Package::read(files(&house).await);
+        assert_eq!(package.workflow(FLOW).unwrap().nodes.len(), 301);
+        assert!(validate(&package).iter().all(|finding| finding.severity != toolhost_builder::Severity::Error));
+    }
+}
