@@ -137,3 +137,66 @@ fn an_agent_of_ours_works_on_an_asset_and_goes_on_in_another_process() {
         assert!(small.code == Some(1) && small.stderr.contains("AI_CONTEXT_BUDGET_EXCEEDED"), "{small:?}");
     }
 }
+
+/// What the person and others did since is in the next request, with the context as it is now.
+#[test]
+fn a_session_that_goes_on_is_told_what_became_of_its_sets() {
+    let path = "assets/review-checklist.md";
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        run(&program, &["init"]);
+        run(&program, &["package", "import", &example()]);
+        let call = |tool: &str, arguments: Value| json!({ "calls": [{ "tool": tool, "arguments": arguments }] });
+        let set = |find: &str, replace: &str| {
+            json!({ "changeSet": {
+                "schemaVersion": "1.1", "targetType": "asset", "mode": "optimize", "revisions": "{{last.data.revisions}}",
+                "operations": [{
+                    "op": "upsert", "targetType": "asset", "target": { "path": path },
+                    "payload": { "textEdits": [{ "find": find, "replace": replace }] },
+                }],
+            } })
+        };
+        let changed = |id: &str| {
+            let answer =
+                json!({ "responseType": "change", "assistantSummary": "Done.", "changeSet": { "changeSetId": id } });
+            json!({ "text": answer.to_string() })
+        };
+        let mut told = call("builder_asset_read", json!({ "path": path }));
+        told["expect"] = json!({ "user": [
+            "\"changeSetId\":\"cs-1\"", "\"status\":\"applied\"", "changes_since", "A guide by hand.", "and once more",
+        ] });
+        let turns = [
+            call("builder_asset_read", json!({ "path": path })),
+            call("builder_change_stage", set("# Review checklist", "# The checklist")),
+            call("builder_change_validate", json!({})),
+            changed("cs-1"),
+            told,
+            call("builder_change_stage", set("# The checklist", "# The list")),
+            changed("cs-3"),
+        ];
+        workspace.write_beside("story.json", &json!({ "turns": turns }).to_string());
+        let model = format!("script:{}", workspace.beside("story.json").display());
+        run(&program, &["run", "another title", "--target", &format!("asset:{path}"), "--model", &model]);
+        run(&program, &["change", "apply", "cs-1", "--yes"]);
+        // Somebody else adds to the same asset, and applies it.
+        let read =
+            run(&program, &["call", "builder.asset.read", &json!({ "path": path }).to_string(), "--json"]).json();
+        let text = format!("{}\nA guide by hand.\n", read["data"]["content"].as_str().unwrap());
+        let by_hand = json!({ "sessionId": "mine", "changeSet": {
+            "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize", "revisions": read["data"]["revisions"],
+            "operations": [{
+                "op": "upsert", "targetType": "asset", "target": { "path": path }, "payload": { "content": text },
+            }],
+        } });
+        run(&program, &["call", "builder.change.stage", &by_hand.to_string()]);
+        run(&program, &["change", "apply", "cs-2", "--yes"]);
+        let id = run(&program, &["session", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+        run(&program, &["session", "resume", &id, "and once more"]);
+        run(&program, &["change", "apply", "cs-3", "--yes"]);
+        let read =
+            run(&program, &["call", "builder.asset.read", &json!({ "path": path }).to_string(), "--json"]).json();
+        let now = read["data"]["content"].as_str().unwrap();
+        assert!(now.starts_with("# The list") && now.ends_with("A guide by hand.\n"), "{now}");
+    }
+}
