@@ -27,7 +27,7 @@ pub fn from_zip_up_to(bytes: &[u8], most: Size) -> Result<Files, Vec<Finding>> {
     let mut findings = Findings::default();
     let mut files = Files::new();
     if bytes.len() > most.bytes {
-        findings.add(bomb("package-too-large", "", format!("the zip has more than {} bytes", most.bytes)));
+        findings.add(bomb("PACKAGE_TOO_LARGE", "", format!("the zip has more than {} bytes", most.bytes)));
         return Err(findings.finish());
     }
     match open(bytes, most) {
@@ -41,16 +41,16 @@ type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
 fn open(bytes: &[u8], most: Size) -> Result<Archive<'_>, Box<Finding>> {
     let archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| {
-        Finding::error("zip-unreadable", "", "", format!("this is not a zip we can read: {error}"))
+        Finding::error("ZIP_UNREADABLE", "", "", format!("this is not a zip we can read: {error}"))
             .expected("a zip with stored or deflated entries")
             .hint("make the zip again")
     })?;
     if archive.len() > most.files {
-        return Err(Box::new(bomb("too-many-files", "", format!("the zip has more than {} entries", most.files))));
+        return Err(Box::new(bomb("TOO_MANY_FILES", "", format!("the zip has more than {} entries", most.files))));
     }
     if archive.has_duplicate_names() {
         let message = "the zip has two entries of one name, and readers disagree about which of them counts";
-        return Err(Box::new(Finding::error("zip-duplicate-name", "", "", message).hint("make the zip again")));
+        return Err(Box::new(Finding::error("ZIP_DUPLICATE_NAME", "", "", message).hint("make the zip again")));
     }
     Ok(archive)
 }
@@ -76,13 +76,13 @@ impl Unpack<'_> {
                 Ok(Some((path, content))) => {
                     if !names.insert(path.clone()) {
                         let message = format!("the zip has `{path}` twice");
-                        self.findings.add(Finding::error("zip-duplicate-name", &path, "", message));
+                        self.findings.add(Finding::error("ZIP_DUPLICATE_NAME", &path, "", message));
                     }
                     self.files.insert(path, content);
                 }
                 Ok(None) => {}
                 Err(finding) => {
-                    let is_over = matches!(finding.code.as_str(), "package-too-large" | "zip-ratio");
+                    let is_over = matches!(finding.code.as_str(), "PACKAGE_TOO_LARGE" | "ZIP_RATIO");
                     self.findings.add(*finding);
                     if is_over {
                         return;
@@ -95,14 +95,14 @@ impl Unpack<'_> {
     /// Path and content of an entry; none for a folder.
     fn entry(&mut self, archive: &mut Archive<'_>, index: usize) -> Result<Option<(String, Vec<u8>)>, Box<Finding>> {
         let unreadable = |file: &str, error: &dyn std::fmt::Display| {
-            Finding::error("zip-unreadable", file, "", format!("entry {index} of the zip cannot be read: {error}"))
+            Finding::error("ZIP_UNREADABLE", file, "", format!("entry {index} of the zip cannot be read: {error}"))
                 .expected("a stored or deflated entry")
         };
         let mut entry = archive.by_index(index).map_err(|error| unreadable("", &error))?;
         let raw = entry.name_raw().to_vec();
         let path = String::from_utf8(raw).map_err(|error| unreadable("", &error))?;
         if entry.is_symlink() {
-            let finding = Finding::error("zip-symlink", &path, "", format!("`{}` is a link", path.escape_debug()));
+            let finding = Finding::error("ZIP_SYMLINK", &path, "", format!("`{}` is a link", path.escape_debug()));
             return Err(Box::new(finding.expected("a file").hint("put the file itself into the zip")));
         }
         let folder = path.strip_suffix('/');
@@ -125,12 +125,12 @@ impl Unpack<'_> {
         }
         if self.inflated > self.most.bytes {
             let message = format!("the zip inflates to more than {} bytes", self.most.bytes);
-            return Err(Box::new(bomb("package-too-large", "", message)));
+            return Err(Box::new(bomb("PACKAGE_TOO_LARGE", "", message)));
         }
         let size = content.len() as u64;
         if size >= ZIP_RATIO_FROM_BYTES && size / compressed.max(1) > ZIP_RATIO_MAX {
             let message = format!("`{path}` inflates to more than {ZIP_RATIO_MAX} times its size");
-            return Err(Box::new(bomb("zip-ratio", &path, message)));
+            return Err(Box::new(bomb("ZIP_RATIO", &path, message)));
         }
         Ok(Some((path, content)))
     }

@@ -7,28 +7,40 @@ use crate::finding::token;
 
 /// Where all assets are.
 pub const FOLDER: &str = "assets/";
-/// The endings that an asset may have.
+/// The endings of assets that are texts: those that a set of changes may write. Assets with other endings are carried as
+/// they are.
 pub const EXTENSIONS: [&str; 5] = [".md", ".txt", ".json", ".yaml", ".yml"];
 
-/// What is wrong with the path of an asset, if anything: a stable code and what is meant by it.
+/// Whether a file of this name is a text.
+pub(crate) fn is_text(path: &str) -> bool {
+    EXTENSIONS.iter().any(|ending| path.ends_with(ending))
+}
+
+/// What is wrong with the path of an asset that is to be written, if anything: a stable code and what is meant by it.
 #[must_use]
 pub fn problem(path: &str) -> Option<(&'static str, String)> {
     if let Some(problem) = files::problem(path) {
-        return Some(("asset-path", problem.to_owned()));
+        return Some(("ASSET_PATH", problem.to_owned()));
     }
     if !path.starts_with(FOLDER) {
-        return Some(("asset-path", format!("is not below `{FOLDER}`")));
+        return Some(("ASSET_PATH", format!("is not below `{FOLDER}`")));
     }
     if let Some(wrong) = path.chars().find(|c| !is_path_char(*c)) {
-        return Some(("asset-path", format!("contains `{wrong}`")));
+        return Some(("ASSET_PATH", format!("contains `{wrong}`")));
     }
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_known = EXTENSIONS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending));
-    (!is_known).then(|| ("asset-extension", format!("does not end in one of {}", EXTENSIONS.join(" "))))
+    (!is_known).then(|| ("ASSET_EXTENSION", format!("does not end in one of {}", EXTENSIONS.join(" "))))
 }
 
+/// Characters of a path that is written, as the package format has it.
 fn is_path_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-')
+}
+
+/// Characters of a path that a text mentions without quotes.
+fn is_mentioned_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '_' | '/' | '-')
 }
 
 /// A place in a text that names an asset.
@@ -39,30 +51,51 @@ pub(crate) struct Mention {
     pub(crate) at: usize,
     /// The line within the text, from 0.
     pub(crate) line: usize,
+    /// The character in that line, from 1.
+    pub(crate) column: usize,
 }
 
 /// The assets that a text names, such as `assets/style.md` or `../assets/style.md`. A folder alone is not one.
 pub(crate) fn mentions(text: &str) -> Vec<Mention> {
-    let mut mentions = Vec::new();
+    let mut mentions: Vec<Mention> = Vec::new();
     // The line is counted along the way: counting from the start for each mention would be quadratic.
-    let (mut line, mut counted) = (0, 0);
+    let (mut line, mut line_at, mut counted) = (0, 0, 0);
     for (at, _) in text.match_indices(FOLDER) {
-        if !begins_a_path(&text[..at]) {
-            continue;
-        }
+        let Some(before) = before_path(&text[..at]) else { continue };
         let rest = &text[at..];
-        let end = rest.find(|c| !is_path_char(c)).unwrap_or(rest.len());
+        let plain = &rest[..rest.find(|c| !is_mentioned_char(c)).unwrap_or(rest.len())];
         // A sentence may end behind the path.
-        let path = rest[..end].trim_end_matches(['.', '-', '/', '_']);
+        let path = quoted(before, rest).unwrap_or_else(|| plain.trim_end_matches(['.', '-', '/', '_']));
         let name = path.rsplit('/').next().unwrap_or_default();
         if path.len() <= FOLDER.len() || !name.contains('.') {
             continue;
         }
-        line += text[counted..at].matches('\n').count();
+        for (end, _) in text[counted..at].match_indices('\n') {
+            line += 1;
+            line_at = counted + end + 1;
+        }
         counted = at;
-        mentions.push(Mention { path: path.to_owned(), at, line });
+        let column = text[line_at..at].chars().count() + 1;
+        mentions.push(Mention { path: path.to_owned(), at, line, column });
     }
     mentions
+}
+
+/// A path between quotes, where it may hold spaces and other characters that end one without quotes.
+fn quoted<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
+    let end = match before.chars().next_back()? {
+        '<' => '>',
+        mark @ ('`' | '"') => mark,
+        _ => return None,
+    };
+    let path = &rest[..rest.find([end, '\n'])?];
+    let (_, ending) = path.rsplit_once('.')?;
+    let is_path = rest[path.len()..].starts_with(end)
+        && (1..=8).contains(&ending.len())
+        && ending.bytes().all(|b| b.is_ascii_alphanumeric())
+        && !path.contains(['<', '>', '`', '"', '\\', '{', '*'])
+        && files::problem(path).is_none();
+    is_path.then_some(path)
 }
 
 /// The text with another path wherever it names this asset; none if it does not. Longer paths that begin like it stay.
@@ -76,17 +109,17 @@ pub(crate) fn with_mention(text: &str, from: &str, to: &str) -> Option<String> {
     (kept > 0).then(|| changed + &text[kept..])
 }
 
-/// Whether a path may begin behind this text: not in the middle of a word or of another folder's path.
-fn begins_a_path(before: &str) -> bool {
+/// What stands before a path that begins behind this text; none in the middle of a word or of another folder's path.
+fn before_path(before: &str) -> Option<&str> {
     let outside = before.trim_end_matches("../").trim_end_matches("./");
     let is_relative = outside.len() < before.len();
-    let last = outside.chars().next_back();
-    match last {
+    let begins = match outside.chars().next_back() {
         // `{project-root}/assets/…` is ours too.
         Some('/') if !is_relative => outside.trim_end_matches('/').ends_with('}'),
-        Some(c) => !is_path_char(c),
+        Some(c) => !is_mentioned_char(c),
         None => true,
-    }
+    };
+    begins.then_some(outside)
 }
 
 /// The assets that the texts inside a value name, each with the pointer of its text.
@@ -146,10 +179,10 @@ mod tests {
             "C:assets/a.md",
             "assets/a\0.md",
         ] {
-            check(path, Some("asset-path"));
+            check(path, Some("ASSET_PATH"));
         }
         for path in ["assets/a.exe", "assets/a", "assets/.md", "assets/a.md.sh", "assets/a.MD"] {
-            check(path, Some("asset-extension"));
+            check(path, Some("ASSET_EXTENSION"));
         }
     }
 
@@ -166,6 +199,11 @@ mod tests {
             "@assets/a.md {project-root}/assets/b.md ./assets/c.md",
             &[("assets/a.md", 0), ("assets/b.md", 0), ("assets/c.md", 0)],
         );
+        check(
+            "`assets/a b.md`, <assets/c (1).png>, \"assets/d, e.csv\" and assets/Größe.md",
+            &[("assets/a b.md", 0), ("assets/c (1).png", 0), ("assets/d, e.csv", 0), ("assets/Größe.md", 0)],
+        );
+        check("`assets/a.md is read` and \"assets/b.md, then more.\"", &[("assets/a.md", 0), ("assets/b.md", 0)]);
         check("the folder assets/ and my/assets/x.md, myassets/x.md, https://x.org/assets/y.md", &[]);
     }
 }

@@ -26,14 +26,16 @@ impl Document {
             let message = format!("the front matter of `{file}`: {}", problem.message);
             // The opening line comes before the text that was parsed.
             Finding::error(problem.code, file, "", message)
-                .line(problem.line + 1)
+                .at(problem.line + 1, problem.column)
                 .expected("YAML that has a JSON form, without bombs")
                 .hint("fix the front matter at this line")
         })?;
         if !front.is_object() {
             let message = format!("the front matter of `{file}` is not a set of fields");
-            let finding = Finding::error("front-matter-not-object", file, "", message);
-            return Err(Box::new(finding.expected("`name: value` lines")));
+            let finding = Finding::error("FRONT_MATTER_NOT_OBJECT", file, "", message);
+            return Err(Box::new(
+                finding.expected("`name: value` lines").hint("write each field on a line of its own, as `name: value`"),
+            ));
         }
         Ok(Self { text: text.to_owned(), front, body_at })
     }
@@ -52,9 +54,7 @@ impl Document {
 
     /// The text of the front matter, between its two lines of `---`, and where in the file it begins: bytes.
     pub(crate) fn yaml(&self) -> (&str, usize) {
-        let bom = if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        let first = self.text[bom..].find('\n').map_or(0, |end| bom + end + 1);
-        (split(&self.text).map_or("", |(yaml, _)| yaml), first)
+        front_of(&self.text)
     }
 
     /// What stands below the front matter.
@@ -105,6 +105,13 @@ pub fn render(front: &Map<String, Value>, body: &str) -> String {
     text
 }
 
+/// The text of the front matter, and where in the document it begins: bytes.
+pub(crate) fn front_of(text: &str) -> (&str, usize) {
+    let bom = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let first = text[bom..].find('\n').map_or(0, |end| bom + end + 1);
+    (split(text).map_or("", |(yaml, _)| yaml), first)
+}
+
 /// The YAML, and where the body begins.
 fn split(text: &str) -> Option<(&str, usize)> {
     let bom = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -127,7 +134,7 @@ fn split(text: &str) -> Option<(&str, usize)> {
 
 fn no_front_matter(file: &str) -> Finding {
     let message = format!("`{file}` does not begin with front matter between two lines of `---`");
-    Finding::error("front-matter-missing", file, "", message)
+    Finding::error("FRONT_MATTER_MISSING", file, "", message)
         .expected("a first line `---`, YAML, and a line `---`")
         .hint("begin the file with `---`")
 }

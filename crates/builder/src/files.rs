@@ -31,6 +31,14 @@ pub fn problem(path: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether a file was left there by an operating system and not by a person: most zips made on a Mac have some.
+pub(crate) fn is_left_over(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    matches!(name, ".DS_Store" | "Thumbs.db" | "ehthumbs.db" | "desktop.ini" | ".localized")
+        || name.starts_with("._")
+        || folders.split('/').any(|folder| folder == "__MACOSX")
+}
+
 /// The folder a file is in, with a `/` at its end; empty for the package's own.
 pub(crate) fn folder_of(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])

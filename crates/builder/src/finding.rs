@@ -27,9 +27,12 @@ pub struct Finding {
     pub file: String,
     /// A JSON pointer into the JSON, or into the front matter; empty for the whole file or its body.
     pub pointer: String,
-    /// The line in the file, from 1, where the place is a line of a text.
+    /// The line in the file, from 1; none where the file is no text, or is not there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub line: Option<usize>,
+    /// The character in that line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub column: Option<usize>,
     /// Which rule is broken. Stable.
     pub code: String,
     /// What would be right.
@@ -47,7 +50,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.file.is_empty() {
             true => f.write_str(&self.message),
-            false => write!(f, "{}{}: {}", self.file, self.pointer, self.message),
+            false => write!(f, "{}: {}", place(&self.file, &self.pointer, self.line, self.column), self.message),
         }
     }
 }
@@ -59,6 +62,7 @@ impl Finding {
             file: file.to_owned(),
             pointer: pointer.into(),
             line: None,
+            column: None,
             code: code.to_owned(),
             expected: String::new(),
             actual: String::new(),
@@ -85,6 +89,11 @@ impl Finding {
 
     pub(crate) fn line(self, line: usize) -> Self {
         Self { line: Some(line), ..self }
+    }
+
+    /// A line and a character in it, both from 1.
+    pub(crate) fn at(self, line: usize, column: usize) -> Self {
+        Self { line: Some(line), column: Some(column.max(1)), ..self }
     }
 
     pub(crate) fn is_error(&self) -> bool {
@@ -120,14 +129,28 @@ impl Findings {
         self.listed.is_empty()
     }
 
+    /// What is listed so far.
+    pub(crate) fn listed(&mut self) -> &mut Vec<Finding> {
+        &mut self.listed
+    }
+
     pub(crate) fn finish(mut self) -> Vec<Finding> {
         if self.left_out > 0 {
             let message = format!("{} more findings, {} of them errors", self.left_out, self.left_out_errors);
             let severity = if self.left_out_errors > 0 { Severity::Error } else { Severity::Warning };
-            let last = Finding { severity, ..Finding::error("more-findings", "", "", message) };
+            let last = Finding { severity, ..Finding::error("MORE_FINDINGS", "", "", message) };
             self.listed.push(last.hint("fix those listed first, then validate again"));
         }
         self.listed
+    }
+}
+
+/// A place as editors and compilers write it, `file:line:column`; without a line, the file and the pointer into it.
+pub(crate) fn place(file: &str, pointer: &str, line: Option<usize>, column: Option<usize>) -> String {
+    match (line, column) {
+        (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
+        (Some(line), None) => format!("{file}:{line}"),
+        _ => format!("{file}{pointer}"),
     }
 }
 

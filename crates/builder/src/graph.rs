@@ -20,6 +20,10 @@ impl Links {
         &self.out[node]
     }
 
+    pub(crate) fn into(&self, node: usize) -> &[usize] {
+        &self.into[node]
+    }
+
     /// Nodes that nothing leads to.
     pub(crate) fn roots(&self) -> Vec<usize> {
         (0..self.into.len()).filter(|&node| self.into[node].is_empty()).collect()
@@ -67,7 +71,7 @@ impl Links {
     }
 
     /// All nodes, each after those that it leads to and that were not begun before it.
-    fn finished(&self) -> Vec<usize> {
+    pub(crate) fn finished(&self) -> Vec<usize> {
         let mut begun = vec![false; self.out.len()];
         let mut finished = Vec::with_capacity(self.out.len());
         for start in 0..self.out.len() {

@@ -18,21 +18,21 @@ pub(crate) fn parse(file: &str, bytes: &[u8]) -> Result<Value, Box<Finding>> {
 
 pub(crate) fn not_utf8(file: &str, error: std::str::Utf8Error) -> Finding {
     let message = format!("`{file}` is not UTF-8 from byte {}", error.valid_up_to());
-    Finding::error("not-utf8", file, "", message).expected("UTF-8 text").hint("save the file as UTF-8")
+    Finding::error("NOT_UTF8", file, "", message).expected("UTF-8 text").hint("save the file as UTF-8")
 }
 
 fn syntax(file: &str, error: &serde_json::Error) -> Finding {
     let said = error.to_string();
     let finding = if said.contains("recursion limit") {
-        Finding::error("too-deep", file, "", format!("`{file}` nests too deep")).expected("at most 128 levels")
+        Finding::error("TOO_DEEP", file, "", format!("`{file}` nests too deep")).expected("at most 128 levels")
     } else if let Some((name, _)) = said.strip_prefix(DUPLICATE).and_then(|rest| rest.split_once('\u{1}')) {
         let name = token(name);
         let message = format!("`{file}` has the field `{name}` twice in one object");
-        Finding::error("json-duplicate-key", file, "", message).expected("each field once").actual(name)
+        Finding::error("JSON_DUPLICATE_KEY", file, "", message).expected("each field once").actual(name)
     } else {
-        Finding::error("json-syntax", file, "", format!("`{file}` is not JSON: {said}")).expected("valid JSON")
+        Finding::error("JSON_SYNTAX", file, "", format!("`{file}` is not JSON: {said}")).expected("valid JSON")
     };
-    finding.line(error.line()).hint("fix the file at this line")
+    finding.at(error.line(), error.column()).hint("fix the file at this line")
 }
 
 /// Begins the message of an error that [`syntax`] recognises.

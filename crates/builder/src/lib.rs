@@ -22,12 +22,13 @@ mod package;
 pub mod refs;
 pub mod revision;
 pub mod schema;
+mod spans;
 mod yaml;
 
 pub use archive::{from_zip, from_zip_up_to, to_zip};
 pub use assets::{EXTENSIONS as ASSET_EXTENSIONS, FOLDER as ASSETS_FOLDER, problem as asset_path_problem};
 pub use begun::begun;
-pub use check::{validate, validate_up_to};
+pub use check::{seal, validate, validate_up_to};
 pub use document::{Document, render};
 pub use files::{Files, problem as path_problem};
 pub use finding::{Finding, Severity};

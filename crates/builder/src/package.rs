@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::assets;
 use crate::document::Document;
-use crate::files::{Files, folder_of};
+use crate::files::{Files, folder_of, is_left_over};
 use crate::finding::Finding;
 use crate::json;
 use crate::limits::FILE_BYTES_MAX;
@@ -134,6 +134,12 @@ impl Workflow {
         folder_of(&self.graph_path)
     }
 
+    /// Whether the graph could be read with all of its nodes and edges.
+    pub(crate) fn is_whole(&self) -> bool {
+        let listed = |name| self.graph.as_ref().and_then(|graph| graph.get(name)?.as_array()).map(Vec::len);
+        !self.nodes.is_empty() && listed("nodes") == Some(self.nodes.len()) && listed("edges") == Some(self.edges.len())
+    }
+
     /// The node of this id.
     #[must_use]
     pub fn node(&self, id: &str) -> Option<&Node> {
@@ -206,9 +212,11 @@ pub struct Elsewhere {
 pub type Edits = BTreeMap<String, Option<Vec<u8>>>;
 
 impl Package {
-    /// Looks at files. Never fails: what cannot be understood is what [`crate::validate`] tells.
+    /// Looks at files. Never fails: what cannot be understood is what [`crate::validate`] tells. Files that operating systems
+    /// leave in folders, such as `.DS_Store`, are no part of a package and are left out.
     #[must_use]
-    pub fn read(files: Files) -> Self {
+    pub fn read(mut files: Files) -> Self {
+        files.retain(|path, _| !is_left_over(path));
         let mut problems = Vec::new();
         let manifest = read_json(&files, MANIFEST, &mut problems);
         let places = places_of(manifest.as_ref());
@@ -283,7 +291,7 @@ impl Package {
         &self.files
     }
 
-    /// The files, byte for byte as they came.
+    /// The same, taken out.
     #[must_use]
     pub fn into_files(self) -> Files {
         self.files
@@ -399,6 +407,13 @@ impl Package {
             all.entry(path).or_insert_with(|| sha256(bytes));
         }
         all
+    }
+
+    /// The paths of all assets, also of those that are not at hand.
+    pub(crate) fn asset_paths(&self) -> impl Iterator<Item = &str> {
+        let elsewhere = self.elsewhere.assets.keys().map(String::as_str);
+        let at_hand = self.assets().map(|asset| asset.path);
+        elsewhere.chain(at_hand.filter(|path| !self.elsewhere.assets.contains_key(*path)))
     }
 
     /// Whether there is such an asset, also where it is not at hand.

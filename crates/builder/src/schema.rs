@@ -85,7 +85,7 @@ impl Compiled {
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
                 let message = format!("`{name}` is missing in {}", place(file, &at));
-                let missing = Finding::error("schema-required", file, format!("{at}/{}", token(name)), message);
+                let missing = Finding::error("SCHEMA_REQUIRED", file, format!("{at}/{}", token(name)), message);
                 let what = self.describe(error, name);
                 into.push(missing.expected(what).actual("nothing").hint(format!("add `{name}`")));
             }
@@ -104,13 +104,13 @@ impl Compiled {
             let all: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
             let (first, expected) = (fields[0], all.join(" or "));
             let message = format!("{expected} is missing in {}", place(file, at));
-            let missing = Finding::error("schema-required", file, format!("{at}/{}", token(first)), message);
+            let missing = Finding::error("SCHEMA_REQUIRED", file, format!("{at}/{}", token(first)), message);
             return missing.expected(expected).actual("nothing").hint(format!("add {}", all[0]));
         }
         let expected: Vec<String> = branches.iter().map(|branch| in_words(branch)).collect();
         let (expected, actual) = (expected.join(" or "), error.instance().to_string());
         let message = format!("{}: expected {expected}, got {}", place(file, at), quoted(&actual));
-        Finding::error("schema", file, at, message).expected(expected).actual(actual).hint("change the value")
+        Finding::error("SCHEMA_VALUE", file, at, message).expected(expected).actual(actual).hint("change the value")
     }
 
     /// The names of the fields that the object of this error may have.
@@ -159,7 +159,7 @@ impl Schemas {
 
 fn unknown_field(file: &str, at: &str, name: &str, known: &[String]) -> Finding {
     let message = format!("{} has a field `{}` that nobody reads", place(file, at), quoted(name));
-    Finding::error("schema-unknown-field", file, format!("{at}/{}", token(name)), message)
+    Finding::error("SCHEMA_UNKNOWN_FIELD", file, format!("{at}/{}", token(name)), message)
         .expected(if known.is_empty() { "no fields".to_owned() } else { format!("only {}", known.join(", ")) })
         .actual(name)
         .hint("take it out, or fix its name")
@@ -167,24 +167,29 @@ fn unknown_field(file: &str, at: &str, name: &str, known: &[String]) -> Finding 
 
 fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -> Finding {
     let (code, expected) = match kind {
-        Kind::Type { kind } => ("schema-type", types(kind)),
-        Kind::Enum { options } => ("schema-enum", format!("one of {options}")),
+        Kind::Type { kind } => ("SCHEMA_TYPE", types(kind)),
+        Kind::Enum { options } => ("SCHEMA_ENUM", format!("one of {options}")),
         Kind::Pattern { pattern } if at.ends_with("/schemaVersion") => {
             // A package and a set of changes have versions of their own.
             let known = if pattern.starts_with("^1\\.1") { "1.1 or 1.1.x" } else { "1.0, or another 1.x" };
-            ("schema-version", known.to_owned())
+            ("SCHEMA_VERSION", known.to_owned())
         }
-        Kind::Pattern { .. } if at == "/version" => ("version-not-semver", "a version such as 1.0.0".to_owned()),
-        Kind::Pattern { pattern } => ("schema-pattern", format!("a text that matches {pattern}")),
-        Kind::MinItems { limit } => ("schema-min-items", format!("at least {limit}")),
-        Kind::MaxItems { limit } => ("schema-max-items", format!("at most {limit}")),
-        Kind::MinProperties { limit } => ("schema-min-fields", format!("at least {limit} field")),
-        Kind::MinLength { limit } => ("schema-min-length", format!("a text of at least {limit} characters")),
-        _ => ("schema", error.to_string()),
+        Kind::Pattern { .. } if at == "/version" => ("VERSION_NOT_SEMVER", "a version such as 1.0.0".to_owned()),
+        Kind::Pattern { pattern } => ("SCHEMA_PATTERN", format!("a text that matches {pattern}")),
+        Kind::MinItems { limit } => ("SCHEMA_MIN_ITEMS", format!("a list of at least {limit}")),
+        Kind::MaxItems { limit } => ("SCHEMA_MAX_ITEMS", format!("a list of at most {limit}")),
+        Kind::MinProperties { limit } => ("SCHEMA_MIN_FIELDS", format!("at least {limit} field")),
+        Kind::MinLength { limit } => ("SCHEMA_MIN_LENGTH", format!("a text of at least {limit} characters")),
+        _ => ("SCHEMA_VALUE", error.to_string()),
     };
     let actual = error.instance().to_string();
     let message = format!("{}: expected {expected}, got {}", place(file, at), quoted(&actual));
-    Finding::error(code, file, at, message).expected(expected).actual(actual).hint("change the value")
+    let is_bare = code == "SCHEMA_TYPE"
+        && expected == "string"
+        && !matches!(error.instance().as_ref(), Value::Object(_) | Value::Array(_) | Value::Null);
+    let hint =
+        if is_bare { format!("put it in quotes: \"{}\"", quoted(&actual)) } else { "change the value".to_owned() };
+    Finding::error(code, file, at, message).expected(expected).actual(actual).hint(hint)
 }
 
 /// What a small schema asks for.

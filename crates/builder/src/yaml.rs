@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
 use serde_json::{Map, Number, Value};
 
 use crate::finding::token;
@@ -22,6 +22,8 @@ pub(crate) struct Problem {
     pub(crate) message: String,
     /// From 1, in the text that was parsed.
     pub(crate) line: usize,
+    /// From 1, in characters.
+    pub(crate) column: usize,
 }
 
 /// A node that is still open.
@@ -52,13 +54,9 @@ pub(crate) fn parse(text: &str) -> Result<Value, Problem> {
     let mut parser = Parser::new_from_str(text);
     let mut builder = Builder::default();
     while let Some(next) = parser.next_event() {
-        let (event, span) = next.map_err(|error| Problem {
-            // The scanner reads ahead, so its own limit may be met before ours.
-            code: if error.info().contains("recursion limit") { "too-deep" } else { "yaml-syntax" },
-            message: error.info().to_owned(),
-            line: error.marker().line(),
-        })?;
-        let at = |(code, message): Refusal| Problem { code, message, line: line_of(&span) };
+        let (event, span) = next.map_err(|error| refused(&error))?;
+        let at =
+            |(code, message): Refusal| Problem { code, message, line: span.start.line(), column: span.start.col() + 1 };
         if matches!(event, Event::StreamEnd) {
             break;
         }
@@ -67,20 +65,26 @@ pub(crate) fn parse(text: &str) -> Result<Value, Problem> {
     Ok(builder.root.unwrap_or(Value::Null))
 }
 
-/// A text in the source.
-pub(crate) struct Scalar {
-    /// Its place in the value: a JSON pointer.
+/// A value in the source.
+pub(crate) struct Place {
+    /// A JSON pointer.
     pub(crate) pointer: String,
-    /// Where it stands, with its quotes: bytes.
+    /// Where its name begins, if it has one: bytes.
+    pub(crate) name_at: Option<usize>,
+    /// Where it stands, with its quotes; of a list or an object, where it begins: bytes.
     pub(crate) at: Range<usize>,
+    /// Whether it is a text, and no list, no object and no alias.
+    pub(crate) is_scalar: bool,
 }
 
-/// Where the values that are no lists and no objects stand in a text that [`parse`] takes. What an alias stands for has
-/// no place of its own, and is left out.
-pub(crate) fn scalars(text: &str) -> Vec<Scalar> {
+/// Where the values stand in a text that [`parse`] takes. What is inside of what an alias stands for has no place of its
+/// own, and is left out.
+pub(crate) fn places(text: &str) -> Vec<Place> {
     let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-    let mut found = Vec::new();
+    let at = |index: usize| bytes.get(index).copied().unwrap_or(text.len());
+    let mut found: Vec<Place> = Vec::new();
     let mut levels: Vec<Level> = Vec::new();
+    let mut name_at = None;
     let mut parser = Parser::new_from_str(text);
     while let Some(Ok((event, span))) = parser.next_event() {
         if levels.len() > DEPTH_MAX {
@@ -93,22 +97,61 @@ pub(crate) fn scalars(text: &str) -> Vec<Scalar> {
                 Event::MappingEnd => finish(&mut levels, true),
                 _ => return found,
             }
+            name_at = Some(at(span.start.index()));
             continue;
         }
+        let mut place = |levels: &[Level], end: usize, is_scalar| {
+            let start = at(span.start.index());
+            let name_at = name_at.take().filter(|_| matches!(levels.last(), Some(Level::Object(_))));
+            found.push(Place { pointer: pointer(levels), name_at, at: start..end.max(start), is_scalar });
+        };
         match event {
-            Event::SequenceStart(..) => levels.push(Level::List(0)),
-            Event::MappingStart(..) => levels.push(Level::Object(None)),
+            Event::SequenceStart(..) => {
+                place(&levels, 0, false);
+                levels.push(Level::List(0));
+            }
+            Event::MappingStart(..) => {
+                place(&levels, 0, false);
+                levels.push(Level::Object(None));
+            }
             Event::SequenceEnd | Event::MappingEnd => finish(&mut levels, true),
             Event::Scalar(..) => {
-                let at = |index: usize| bytes.get(index).copied().unwrap_or(text.len());
-                found.push(Scalar { pointer: pointer(&levels), at: at(span.start.index())..at(span.end.index()) });
+                place(&levels, at(span.end.index()), true);
                 finish(&mut levels, false);
             }
-            Event::Alias(_) => finish(&mut levels, false),
+            Event::Alias(_) => {
+                place(&levels, 0, false);
+                finish(&mut levels, false);
+            }
             _ => {}
         }
     }
     found
+}
+
+/// What keeps a text from being YAML: one that anybody's programs read, with several documents and tags of their own.
+pub(crate) fn syntax(text: &str) -> Result<(), Problem> {
+    let mut parser = Parser::new_from_str(text);
+    while let Some(next) = parser.next_event() {
+        match next {
+            Ok((Event::StreamEnd, _)) => break,
+            Ok(_) => {}
+            // Deeper than the scanner goes is no error of the text.
+            Err(error) if error.info().contains("recursion limit") => break,
+            Err(error) => return Err(refused(&error)),
+        }
+    }
+    Ok(())
+}
+
+fn refused(error: &ScanError) -> Problem {
+    Problem {
+        // The scanner reads ahead, so its own limit may be met before ours.
+        code: if error.info().contains("recursion limit") { "TOO_DEEP" } else { "YAML_SYNTAX" },
+        message: error.info().to_owned(),
+        line: error.marker().line(),
+        column: error.marker().col() + 1,
+    }
 }
 
 /// The fields of a text that [`parse`] takes as an object, each with its lines: bytes, from the start of its first line to
@@ -188,10 +231,6 @@ fn finish(levels: &mut Vec<Level>, is_own: bool) {
     }
 }
 
-fn line_of(span: &Span) -> usize {
-    span.start.line()
-}
-
 type Refusal = (&'static str, String);
 
 impl Builder {
@@ -200,7 +239,7 @@ impl Builder {
             Event::DocumentStart(_) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(("yaml-syntax", "there is more than one document".to_owned()));
+                    return Err(("YAML_SYNTAX", "there is more than one document".to_owned()));
                 }
                 Ok(())
             }
@@ -221,10 +260,10 @@ impl Builder {
 
     fn enter(&mut self, open: Open) -> Result<(), Refusal> {
         if self.open.len() >= DEPTH_MAX {
-            return Err(("too-deep", format!("nests deeper than {DEPTH_MAX} levels")));
+            return Err(("TOO_DEEP", format!("nests deeper than {DEPTH_MAX} levels")));
         }
         if matches!(self.open.last(), Some(Open::Object { name: None, .. })) {
-            return Err(("yaml-key", "a name must be a text, not a list or an object".to_owned()));
+            return Err(("YAML_KEY", "a name must be a text, not a list or an object".to_owned()));
         }
         self.weigh(NODE_WEIGHT)?;
         self.open.push(open);
@@ -235,7 +274,7 @@ impl Builder {
         let (value, anchor) = match self.open.pop() {
             Some(Open::List { items, anchor }) => (Value::Array(items), anchor),
             Some(Open::Object { fields, anchor, .. }) => (Value::Object(fields), anchor),
-            None => return Err(("yaml-syntax", "an end without a start".to_owned())),
+            None => return Err(("YAML_SYNTAX", "an end without a start".to_owned())),
         };
         self.keep(anchor, &value)?;
         self.put(value)
@@ -245,7 +284,7 @@ impl Builder {
         self.weigh(NODE_WEIGHT + text.len())?;
         if let Some(Open::Object { name: name @ None, fields, .. }) = self.open.last_mut() {
             if fields.contains_key(text) {
-                return Err(("yaml-duplicate-key", format!("the name `{text}` stands twice in one object")));
+                return Err(("YAML_DUPLICATE_KEY", format!("the name `{text}` stands twice in one object")));
             }
             *name = Some(text.to_owned());
             return self.keep(anchor, &Value::String(text.to_owned()));
@@ -257,10 +296,10 @@ impl Builder {
 
     fn alias(&mut self, anchor: usize) -> Result<(), Refusal> {
         let Some(meant) = self.anchors.get(&anchor) else {
-            return Err(("yaml-alias", "an alias for a node that is not complete".to_owned()));
+            return Err(("YAML_ALIAS", "an alias for a node that is not complete".to_owned()));
         };
         if self.open.len() + meant.depth > DEPTH_MAX {
-            return Err(("too-deep", format!("nests deeper than {DEPTH_MAX} levels through an alias")));
+            return Err(("TOO_DEEP", format!("nests deeper than {DEPTH_MAX} levels through an alias")));
         }
         // Before the copy is made: the bomb is in the copies.
         let weight = meant.weight;
@@ -269,7 +308,7 @@ impl Builder {
         match (self.open.last_mut(), &value) {
             (Some(Open::Object { name: name @ None, .. }), Value::String(text)) => *name = Some(text.clone()),
             (Some(Open::Object { name: None, .. }), _) => {
-                return Err(("yaml-key", "a name must be a text".to_owned()));
+                return Err(("YAML_KEY", "a name must be a text".to_owned()));
             }
             _ => return self.put(value),
         }
@@ -284,10 +323,10 @@ impl Builder {
             Some(Open::Object { fields, name, .. }) => match name.take() {
                 Some(name) => {
                     if fields.insert(name, value).is_some() {
-                        return Err(("yaml-duplicate-key", "a name stands twice in one object".to_owned()));
+                        return Err(("YAML_DUPLICATE_KEY", "a name stands twice in one object".to_owned()));
                     }
                 }
-                None => return Err(("yaml-key", "a name must be a text".to_owned())),
+                None => return Err(("YAML_KEY", "a name must be a text".to_owned())),
             },
         }
         Ok(())
@@ -306,7 +345,7 @@ impl Builder {
     fn weigh(&mut self, weight: usize) -> Result<(), Refusal> {
         self.weight = self.weight.saturating_add(weight);
         if self.weight > YAML_EXPANDED_MAX {
-            return Err(("yaml-alias-bomb", format!("comes to more than {YAML_EXPANDED_MAX} bytes with its aliases")));
+            return Err(("YAML_ALIAS_BOMB", format!("comes to more than {YAML_EXPANDED_MAX} bytes with its aliases")));
         }
         Ok(())
     }
@@ -335,13 +374,13 @@ fn plain_tag(tag: Option<&Tag>, kind: &str) -> Result<(), Refusal> {
 }
 
 fn unknown_tag(tag: &Tag) -> Refusal {
-    ("yaml-tag", format!("the tag `{tag}` means nothing here"))
+    ("YAML_TAG", format!("the tag `{tag}` means nothing here"))
 }
 
 /// The core schema of YAML 1.2: `yes` is a text, `true` is not.
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Refusal> {
     if let Some(tag) = tag {
-        let wrong = || ("yaml-tag", format!("`{text}` is not of the kind that its tag `{tag}` says"));
+        let wrong = || ("YAML_TAG", format!("`{text}` is not of the kind that its tag `{tag}` says"));
         return match (tag.is_yaml_core_schema(), tag.suffix.as_str()) {
             (true, "str") => Ok(Value::String(text.to_owned())),
             (true, "null") => Ok(Value::Null),
@@ -365,7 +404,7 @@ fn resolve(text: &str) -> Result<Value, Refusal> {
 
 fn number(text: &str) -> Result<Value, Refusal> {
     let digits = text.trim_start_matches(['+', '-']);
-    let not_json = || ("yaml-number", format!("`{text}` cannot be written in JSON; put it in quotes"));
+    let not_json = || ("YAML_NUMBER", format!("`{text}` cannot be written in JSON; put it in quotes"));
     if matches!(digits, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") {
         return Err(not_json());
     }

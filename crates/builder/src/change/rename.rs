@@ -46,7 +46,7 @@ pub fn wanted(set: &ChangeSet) -> (Vec<Rename>, Vec<Finding>) {
             _ => "does not name two objects, such as `asset:assets/a.md`, `agent:ada` or `step:main/work`",
         };
         let message = format!("extensions.renames[{index}] {problem}");
-        let finding = Finding::warning("rename-unclear", "", format!("extensions.renames[{index}]"), message);
+        let finding = Finding::warning("RENAME_UNCLEAR", "", format!("extensions.renames[{index}]"), message);
         findings.push(finding.actual(value.to_string()).hint("fix it, or rewrite the references in the set"));
     }
     (renames, findings)
@@ -236,8 +236,8 @@ fn with_front(document: &Document, pointers: &[String], to: &str) -> Option<Stri
         *expected.pointer_mut(pointer)? = Value::from(to);
     }
     let (front, start) = document.yaml();
-    let mut places: Vec<yaml::Scalar> = yaml::scalars(front);
-    places.retain(|scalar| pointers.contains(&scalar.pointer));
+    let mut places = yaml::places(front);
+    places.retain(|place| place.is_scalar && pointers.contains(&place.pointer));
     if places.is_empty() {
         return None;
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Impact, Refused};
-use crate::finding::Finding;
+use crate::finding::{Finding, place};
 use crate::limits::FINDINGS_MAX;
 
 /// What there is to say about a set.
@@ -59,6 +59,9 @@ pub struct Found {
     /// The line in the file, or in the text of the set, from 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub line: Option<usize>,
+    /// The character in that line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub column: Option<usize>,
     /// What would be right.
     pub expected: String,
     /// What stands there.
@@ -72,30 +75,34 @@ pub struct Found {
 }
 
 /// Codes of findings that are about references, whatever rule found them.
-const REFERENCE_CODES: [&str; 8] = [
+const REFERENCE_CODES: [&str; 11] = [
+    "PROMPT_NOT_FOUND",
+    "SUBWORKFLOW_UNNAMED",
+    "VARIABLE_NEVER_SET",
     "AGENT_NOT_FOUND",
     "WORKFLOW_NOT_FOUND",
     "NODE_NOT_FOUND",
-    "asset-not-found",
-    "edge-node-missing",
-    "entry-node-missing",
-    "file-missing",
-    "state-node-missing",
+    "ASSET_NOT_FOUND",
+    "EDGE_NODE_MISSING",
+    "ENTRY_NODE_MISSING",
+    "FILE_MISSING",
+    "STATE_NODE_MISSING",
 ];
 /// Codes of findings that are about paths and sizes.
-const SECURITY_CODES: [&str; 8] = [
-    "path-unsafe",
-    "path-taken",
-    "asset-path",
-    "asset-extension",
-    "file-too-large",
-    "path-case-duplicate",
-    "too-many-files",
-    "package-too-large",
+const SECURITY_CODES: [&str; 9] = [
+    "NUL_CHARACTER",
+    "PATH_UNSAFE",
+    "PATH_TAKEN",
+    "ASSET_PATH",
+    "ASSET_EXTENSION",
+    "FILE_TOO_LARGE",
+    "PATH_CASE_DUPLICATE",
+    "TOO_MANY_FILES",
+    "PACKAGE_TOO_LARGE",
 ];
 /// Beginnings of the codes of findings that are about the form of one file.
 const SCHEMA_CODES: [&str; 7] =
-    ["schema", "json-", "yaml-", "front-matter", "too-deep", "not-utf8", "version-not-semver"];
+    ["SCHEMA", "JSON_", "YAML_", "FRONT_MATTER", "TOO_DEEP", "NOT_UTF8", "VERSION_NOT_SEMVER"];
 
 impl Stage {
     /// All of them, in the order in which they run.
@@ -137,6 +144,7 @@ impl Report {
                 path: error.path,
                 file: String::new(),
                 line: None,
+                column: None,
                 expected: error.expected,
                 actual: error.actual,
                 message: error.message,
@@ -169,8 +177,8 @@ impl Report {
 
 impl Found {
     fn of(stage: Stage, finding: Finding, before: bool) -> Self {
-        let Finding { file, pointer, line, code, expected, actual, message, hint, .. } = finding;
-        Self { stage, code, path: pointer, file, line, expected, actual, message, hint, before }
+        let Finding { file, pointer, line, column, code, expected, actual, message, hint, .. } = finding;
+        Self { stage, code, path: pointer, file, line, column, expected, actual, message, hint, before }
     }
 }
 
@@ -180,7 +188,7 @@ impl fmt::Display for Found {
         write!(f, "{}: ", self.stage.as_str())?;
         match self.file.is_empty() {
             true => f.write_str(&self.message),
-            false => write!(f, "{}{}: {}", self.file, self.path, self.message),
+            false => write!(f, "{}: {}", place(&self.file, &self.path, self.line, self.column), self.message),
         }
     }
 }

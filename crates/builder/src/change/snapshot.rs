@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolhost_contract::{REDACTED, masks_secret};
 
-use super::splice::{Tree, alone, rewrite};
+use super::splice::{alone, rewrite};
 use super::{Op, Operation, Payload, WorkflowPayload};
 use crate::finding::Finding;
 use crate::package::{MANIFEST, Package};
 use crate::refs::Object;
+use crate::spans::Tree;
 
 /// A part of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -121,7 +122,7 @@ pub fn proposed(package: &Package, operation: &Operation) -> Result<Option<Snaps
     let current = snapshot(package, &operation.object);
     if !operation.edits.is_empty() {
         let message = format!("the small edits of `{}` have not been made whole", operation.object);
-        return Err(Box::new(Finding::error("edits-not-whole", "", "", message).hint("stage the set")));
+        return Err(Box::new(Finding::error("EDITS_NOT_WHOLE", "", "", message).hint("stage the set")));
     }
     let Some(payload) = operation.payload.as_ref().filter(|_| operation.op == Op::Upsert) else {
         let is_there = current.is_some() || is_elsewhere(package, &operation.object);
@@ -138,7 +139,7 @@ pub fn proposed(package: &Package, operation: &Operation) -> Result<Option<Snaps
                 && named != said
             {
                 let message = format!("the file of the step `{node}` is `{named}`, as its node says, not `{said}`");
-                let finding = Finding::error("step-path-mismatch", said, "", message).expected(named).actual(said);
+                let finding = Finding::error("STEP_PATH_MISMATCH", said, "", message).expected(named).actual(said);
                 return Err(Box::new(finding.hint("leave the path out, or change the node's `file`")));
             }
             taken.put(Part::Document, Some(&step.step_markdown));
@@ -150,7 +151,7 @@ pub fn proposed(package: &Package, operation: &Operation) -> Result<Option<Snaps
         (Object::Asset(_), Payload::Asset(content)) => taken.put(Part::Content, Some(content)),
         (object, _) => {
             let message = format!("the payload is not one of `{object}`");
-            return Err(Box::new(Finding::error("payload-mismatch", "", "", message)));
+            return Err(Box::new(Finding::error("PAYLOAD_MISMATCH", "", "", message)));
         }
     }
     check_masks(&operation.object, current.as_ref(), &taken)?;
@@ -188,14 +189,14 @@ fn is_elsewhere(package: &Package, object: &Object) -> bool {
 }
 
 pub(super) fn missing(object: &Object) -> Finding {
-    Finding::error("target-not-found", "", "", format!("there is no `{object}`"))
+    Finding::error("TARGET_NOT_FOUND", "", "", format!("there is no `{object}`"))
         .expected("an object of the package")
         .actual(object.to_string())
         .hint("read the package again, and name what is there")
 }
 
 pub(super) fn not_at_hand(object: &Object) -> Finding {
-    Finding::error("not-at-hand", MANIFEST, "", format!("what is needed to write `{object}` has not been loaded"))
+    Finding::error("NOT_AT_HAND", MANIFEST, "", format!("what is needed to write `{object}` has not been loaded"))
         .hint("load the manifest and the workflow with the package")
 }
 
@@ -230,14 +231,14 @@ fn upsert_workflow(
         for (said, is) in [(&payload.path, &workflow.path), (&payload.graph_path, &workflow.graph_path)] {
             if let Some(said) = said.as_ref().filter(|said| *said != is) {
                 let message = format!("the workflow `{id}` is in `{is}`, and stays there");
-                let finding = Finding::error("workflow-path-changed", is, "", message).expected(is).actual(said);
+                let finding = Finding::error("WORKFLOW_PATH_CHANGED", is, "", message).expected(is).actual(said);
                 return Err(Box::new(finding.hint("leave the path out")));
             }
         }
     } else {
         if payload.workflow_md.is_none() || payload.graph_json.is_none() {
             let message = format!("the workflow `{id}` is not there, and a new one needs its document and its graph");
-            let finding = Finding::error("workflow-incomplete", "", "", message);
+            let finding = Finding::error("WORKFLOW_INCOMPLETE", "", "", message);
             return Err(Box::new(finding.expected("`workflow_md` and `graph_json`").hint("give both")));
         }
         let path = payload.path.clone().unwrap_or_else(|| format!("workflows/{id}/workflow.md"));
@@ -251,7 +252,7 @@ fn upsert_workflow(
     for (name, value) in said.into_iter().filter_map(|(name, value)| Some((name, value?))) {
         let Some(entry) = &mut entry else {
             let message = format!("the manifest does not list the workflow `{id}`, so it has no `{name}`");
-            let finding = Finding::error("workflow-not-listed", MANIFEST, "/workflows", message);
+            let finding = Finding::error("WORKFLOW_NOT_LISTED", MANIFEST, "/workflows", message);
             return Err(Box::new(finding.hint("leave it out, or list the workflow in the manifest")));
         };
         entry[name] = value;

@@ -1,7 +1,6 @@
 //! JSON text changed in places: what is not meant keeps its bytes, its layout and the order of its fields.
 //!
-//! The texts have been parsed before, so the scanner only has to find where things are; where it cannot follow, it says
-//! so by none and never panics.
+//! Texts that were not parsed before are written anew.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -10,132 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
-use crate::limits::DEPTH_MAX;
-
-/// Where a value stands in a text.
-#[derive(Debug)]
-pub(super) struct Tree {
-    pub(super) span: Range<usize>,
-    inside: Inside,
-}
-
-#[derive(Debug)]
-enum Inside {
-    Leaf,
-    Items(Vec<Tree>),
-    Fields(Vec<Field>),
-}
-
-#[derive(Debug)]
-struct Field {
-    name: String,
-    start: usize,
-    value: Tree,
-}
-
-impl Tree {
-    /// Finds out where the values of a text stand.
-    pub(super) fn of(text: &str) -> Option<Self> {
-        let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        let mut scanner = Scanner { text, at };
-        scanner.value(0)
-    }
-
-    pub(super) fn field(&self, name: &str) -> Option<&Self> {
-        match &self.inside {
-            Inside::Fields(fields) => fields.iter().find(|field| field.name == name).map(|field| &field.value),
-            _ => None,
-        }
-    }
-
-    pub(super) fn items(&self) -> Option<&[Self]> {
-        match &self.inside {
-            Inside::Items(items) => Some(items),
-            _ => None,
-        }
-    }
-
-    /// The text in one of its fields.
-    pub(super) fn text_in(&self, text: &str, name: &str) -> Option<String> {
-        let span = self.field(name)?.span.clone();
-        serde_json::from_str(text.get(span)?).ok()
-    }
-}
-
-struct Scanner<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl Scanner<'_> {
-    fn peek(&mut self) -> Option<u8> {
-        let bytes = self.text.as_bytes();
-        while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
-            self.at += 1;
-        }
-        bytes.get(self.at).copied()
-    }
-
-    fn take(&mut self, wanted: u8) -> Option<()> {
-        (self.peek()? == wanted).then(|| self.at += 1)
-    }
-
-    fn value(&mut self, depth: usize) -> Option<Tree> {
-        let first = self.peek().filter(|_| depth <= DEPTH_MAX)?;
-        let start = self.at;
-        let inside = match first {
-            b'[' => Inside::Items(self.list(b']', |scanner| scanner.value(depth + 1))?),
-            b'{' => Inside::Fields(self.list(b'}', |scanner| scanner.field(depth + 1))?),
-            b'"' => self.string().map(|()| Inside::Leaf)?,
-            _ => {
-                let rest = &self.text[start..];
-                self.at += rest.find(|c: char| c.is_ascii_whitespace() || ",]}".contains(c)).unwrap_or(rest.len());
-                Inside::Leaf
-            }
-        };
-        (self.at > start).then_some(Tree { span: start..self.at, inside })
-    }
-
-    fn list<T>(&mut self, end: u8, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        self.at += 1;
-        let mut all = Vec::new();
-        if self.peek()? == end {
-            self.at += 1;
-            return Some(all);
-        }
-        loop {
-            all.push(one(self)?);
-            if self.peek()? == end {
-                self.at += 1;
-                return Some(all);
-            }
-            self.take(b',')?;
-        }
-    }
-
-    fn field(&mut self, depth: usize) -> Option<Field> {
-        self.peek()?;
-        let start = self.at;
-        self.string()?;
-        let name = serde_json::from_str(&self.text[start..self.at]).ok()?;
-        self.take(b':')?;
-        Some(Field { name, start, value: self.value(depth)? })
-    }
-
-    fn string(&mut self) -> Option<()> {
-        self.take(b'"')?;
-        let bytes = self.text.as_bytes();
-        loop {
-            match bytes.get(self.at)? {
-                b'"' => break,
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
-            }
-        }
-        self.at += 1;
-        Some(())
-    }
-}
+use crate::spans::{Inside, Tree};
 
 /// The text of another value, with what is the same left as it stands in this text.
 pub(super) fn rewrite(text: &str, value: &Value) -> String {

@@ -9,7 +9,7 @@ use super::report::{Report, Stage};
 use super::set::{parse_with, path_of};
 use super::{ChangeSet, Op, Operation, Part, affected, hidden, impact, snapshot};
 use crate::assets;
-use crate::check::{Scope, within};
+use crate::check::{Scope, locate, within};
 use crate::files;
 use crate::finding::{Finding, Severity, quoted};
 use crate::limits::FILE_BYTES_MAX;
@@ -199,7 +199,7 @@ fn check_written(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
         };
         if !is_there {
             let message = format!("operations[{index}] makes `{}`, but it is not there", operation.object);
-            let finding = Finding::error("target-not-written", "", format!("operations[{index}]"), message);
+            let finding = Finding::error("TARGET_NOT_WRITTEN", "", format!("operations[{index}]"), message);
             report.add(Stage::Bmad, finding.hint("stage the set again"), false);
         }
     }
@@ -231,6 +231,9 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
                     Finding::error("REFERENCE_BROKEN", &file, pointer, message).expected("no reference to it");
                 finding.line = line;
                 let finding = finding.actual(object.to_string()).hint("change what refers to it in the same set");
+                let mut found = [finding];
+                locate(check.after, &mut found);
+                let [finding] = found;
                 report.add(Stage::Reference, finding, false);
             }
         }
@@ -294,7 +297,7 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, report: 
         let path = payload.get(name).and_then(Value::as_str).unwrap_or_default();
         if let Some(problem) = files::problem(path).filter(|_| payload.get(name).is_some()) {
             let message = format!("the path `{}` {problem}", path.escape_debug());
-            let finding = Finding::error("path-unsafe", "", format!("{at}.payload.{name}"), message).actual(path);
+            let finding = Finding::error("PATH_UNSAFE", "", format!("{at}.payload.{name}"), message).actual(path);
             report.add(
                 Stage::Security,
                 finding.expected("a path below the package").hint("choose another path"),
@@ -304,9 +307,9 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, report: 
     }
     for (name, text) in payload.as_object().into_iter().flatten() {
         let bytes = text.as_str().map_or(0, str::len);
-        if bytes > FILE_BYTES_MAX && !report.errors.iter().any(|found| found.code == "file-too-large") {
+        if bytes > FILE_BYTES_MAX && !report.errors.iter().any(|found| found.code == "FILE_TOO_LARGE") {
             let message = format!("the text has {bytes} bytes; {FILE_BYTES_MAX} are the most");
-            let finding = Finding::error("file-too-large", "", format!("{at}.payload.{name}"), message);
+            let finding = Finding::error("FILE_TOO_LARGE", "", format!("{at}.payload.{name}"), message);
             report.add(Stage::Security, finding.hint("split it"), false);
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::snapshot::{listed, not_at_hand};
-use super::splice::{Tree, append_item, remove_item, replace_item, rewrite};
+use super::splice::{append_item, remove_item, replace_item, rewrite};
 use super::{Part, Snapshot, snapshot};
 use crate::assets;
 use crate::files::{folder_of, problem};
@@ -13,6 +13,7 @@ use crate::finding::Finding;
 use crate::json;
 use crate::package::{Edits, MANIFEST, Package, Place};
 use crate::refs::Object;
+use crate::spans::Tree;
 
 type Result<T> = std::result::Result<T, Box<Finding>>;
 
@@ -171,7 +172,7 @@ impl<'a> Draft<'a> {
             }
             (Object::Package | Object::Variable { .. }, _) => {
                 let message = format!("`{object}` is nothing that can be written by itself");
-                Err(Box::new(Finding::error("target-not-found", "", "", message)))
+                Err(Box::new(Finding::error("TARGET_NOT_FOUND", "", "", message)))
             }
         }
     }
@@ -230,7 +231,7 @@ impl<'a> Draft<'a> {
         let list = whole.as_ref().and_then(|tree| tree.field("agents"));
         let Some(list) = list.filter(|list| list.items().is_some()) else {
             let finding =
-                Finding::error("agents-unreadable", file, "/agents", format!("`{file}` has no list of agents"));
+                Finding::error("AGENTS_UNREADABLE", file, "/agents", format!("`{file}` has no list of agents"));
             return Err(Box::new(finding.expected("`agents`: a list").hint("fix the file first")));
         };
         let changed = splice(text, list, found.as_ref().map(|(_, index)| *index), wanted);
@@ -250,7 +251,7 @@ impl<'a> Draft<'a> {
             (None, Some(entry)) => self.new_place(id, entry)?,
             (None, None) => {
                 let message = format!("the workflow `{id}` is not there, and nothing says where it is to be");
-                return Err(Box::new(Finding::error("workflow-incomplete", MANIFEST, "/workflows", message)));
+                return Err(Box::new(Finding::error("WORKFLOW_INCOMPLETE", MANIFEST, "/workflows", message)));
             }
         };
         // A manifest may say that a workflow is where something else is. Then it stays as it is.
@@ -307,7 +308,7 @@ impl<'a> Draft<'a> {
         let (path, graph_path) = (path("workflow")?, path("graph")?);
         if path == graph_path {
             let message = format!("the document and the graph of the workflow `{id}` are both `{path}`");
-            return Err(Box::new(Finding::error("path-taken", &path, "", message).expected("a file for each")));
+            return Err(Box::new(Finding::error("PATH_TAKEN", &path, "", message).expected("a file for each")));
         }
         Ok(Place { id: id.to_owned(), pointer: String::new(), path, graph_path, about: None })
     }
@@ -319,7 +320,7 @@ impl<'a> Draft<'a> {
         let bare = manifest.strip_prefix('\u{feff}').unwrap_or(manifest);
         let Ok(Value::Object(mut fields)) = json::parse(MANIFEST, bare.as_bytes()) else {
             let message = format!("`{MANIFEST}` cannot be understood, so nothing can be listed in it");
-            return Err(Box::new(Finding::error("json-syntax", MANIFEST, "", message).hint("fix the file first")));
+            return Err(Box::new(Finding::error("JSON_SYNTAX", MANIFEST, "", message).hint("fix the file first")));
         };
         let tree = Tree::of(manifest);
         let list = tree.as_ref().and_then(|tree| tree.field("workflows")).filter(|list| list.items().is_some());
@@ -349,7 +350,7 @@ impl<'a> Draft<'a> {
         let is_entry = entry("workflow") == Some(&place.path) || entry("graph") == Some(&place.graph_path);
         if is_entry || place.pointer == "/entry" {
             let message = format!("the workflow `{id}` is the entry of the package, and stays as long as it is");
-            let finding = Finding::error("entry-workflow-deleted", MANIFEST, "/entry", message);
+            let finding = Finding::error("ENTRY_WORKFLOW_DELETED", MANIFEST, "/entry", message);
             return Err(Box::new(finding.hint("make another workflow the entry first")));
         }
         self.list_entry(id, None)?;
@@ -428,7 +429,7 @@ fn check_item(text: &str, id: &str, file: &str) -> Result<Value> {
     }
     let message = format!("what is to stand in `{file}` as `{id}` has another id");
     let actual = value.get("id").map(Value::to_string).unwrap_or_default();
-    Err(Box::new(Finding::error("id-changed", file, "/id", message).expected(id).actual(actual).hint("keep the id")))
+    Err(Box::new(Finding::error("ID_CHANGED", file, "/id", message).expected(id).actual(actual).hint("keep the id")))
 }
 
 /// A workflow stays where it is.
@@ -438,7 +439,7 @@ fn same_place(place: &Place, entry: Option<&Value>) -> Result<Place> {
         let said = entry.get(name).and_then(Value::as_str).unwrap_or_default();
         if said != is {
             let message = format!("the workflow `{}` is in `{is}`, and stays there", place.id);
-            let finding = Finding::error("workflow-path-changed", MANIFEST, format!("/{name}"), message);
+            let finding = Finding::error("WORKFLOW_PATH_CHANGED", MANIFEST, format!("/{name}"), message);
             return Err(Box::new(finding.expected(is).actual(said).hint("keep the path")));
         }
     }
@@ -448,7 +449,7 @@ fn same_place(place: &Place, entry: Option<&Value>) -> Result<Place> {
 /// There is something else at this path.
 fn taken(path: &str) -> Box<Finding> {
     let message = format!("the path `{}` belongs to something else", path.escape_debug());
-    let finding = Finding::error("path-taken", path, "", message);
+    let finding = Finding::error("PATH_TAKEN", path, "", message);
     Box::new(finding.expected("a path of its own below the package").actual(path).hint("choose another path"))
 }
 
@@ -456,7 +457,7 @@ fn taken(path: &str) -> Box<Finding> {
 fn check_path(path: &str, reserved: &BTreeSet<String>) -> Result<()> {
     let shown = path.escape_debug();
     if let Some(problem) = problem(path) {
-        let finding = Finding::error("path-unsafe", path, "", format!("the path `{shown}` {problem}"));
+        let finding = Finding::error("PATH_UNSAFE", path, "", format!("the path `{shown}` {problem}"));
         let finding = finding.expected("a path of its own below the package").actual(path);
         return Err(Box::new(finding.hint("choose another path")));
     }

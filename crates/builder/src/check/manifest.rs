@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use toolhost_contract::nearest;
 
 use crate::assets;
 use crate::files::problem;
 use crate::finding::{Finding, Findings};
 use crate::limits::ID_BYTES_MAX;
 use crate::package::{MANIFEST, Package};
+
+/// Names among which the one that was probably meant is looked for: there may be a finding for each of many.
+const COMPARED_MAX: usize = 1_000;
 
 pub(super) fn check(package: &Package, findings: &mut Findings) {
     let Some(manifest) = package.manifest() else {
@@ -47,7 +51,7 @@ fn without_manifest(package: &Package) -> Finding {
         Some(path) => format!("there is `{path}`: take the files out of their folder"),
         None => format!("add `{MANIFEST}`"),
     };
-    Finding::error("manifest-missing", MANIFEST, "", format!("there is no `{MANIFEST}`"))
+    Finding::error("MANIFEST_MISSING", MANIFEST, "", format!("there is no `{MANIFEST}`"))
         .expected(MANIFEST)
         .actual("nothing")
         .hint(hint)
@@ -62,24 +66,28 @@ fn check_file(package: &Package, manifest: &Value, pointer: &str, findings: &mut
 pub(super) fn check_path(package: &Package, file: &str, pointer: String, path: &str, findings: &mut Findings) {
     if let Some(problem) = problem(path) {
         let message = format!("the path `{}` {problem}", path.escape_debug());
-        let finding = Finding::error("path-unsafe", file, pointer, message).actual(path);
+        let finding = Finding::error("PATH_UNSAFE", file, pointer, message).actual(path);
         findings.add(finding.expected("a path below the package").hint("name a file of the package"));
     } else if !package.files().contains_key(path) {
         let message = format!("there is no file `{path}`");
-        let finding = Finding::error("file-missing", file, pointer, message).actual(path);
-        findings.add(finding.expected("a file of the package").hint("add the file, or fix the path"));
+        let finding = Finding::error("FILE_MISSING", file, pointer, message).actual(path);
+        let hint = match nearest(path, package.files().keys().map(String::as_str).take(COMPARED_MAX)).first() {
+            Some(meant) => format!("write `{meant}` if that is meant; else add the file"),
+            None => "add the file, or fix the path".to_owned(),
+        };
+        findings.add(finding.expected("a file of the package").hint(hint));
     }
 }
 
 fn too_long(file: &str, pointer: String, id: &str) -> Finding {
-    Finding::error("id-too-long", file, pointer, format!("an id of {} bytes is too long", id.len()))
+    Finding::error("ID_TOO_LONG", file, pointer, format!("an id of {} bytes is too long", id.len()))
         .expected(format!("at most {ID_BYTES_MAX} bytes"))
         .actual(id)
         .hint("give it a shorter id")
 }
 
 pub(super) fn twice(file: &str, pointer: String, what: &str, id: &str) -> Finding {
-    Finding::error("id-duplicate", file, pointer, format!("the {what} `{id}` is there twice"))
+    Finding::error("ID_DUPLICATE", file, pointer, format!("the {what} `{id}` is there twice"))
         .expected("an id of its own")
         .actual(id)
         .hint("give one of them another id")
@@ -98,22 +106,71 @@ fn check_agents(package: &Package, findings: &mut Findings) {
         }
         for (inside, asset) in assets::mentions_in(&agent.value) {
             if !package.has_asset(&asset) {
-                findings.add(asset_missing(path, format!("{pointer}{inside}"), &asset));
+                findings.add(asset_missing(package, path, format!("{pointer}{inside}"), &asset));
             }
+        }
+        check_menu(package, path, &pointer, &agent.value, findings);
+    }
+}
+
+/// What people can choose leads to a workflow of the package, or to a prompt of the agent.
+fn check_menu(package: &Package, file: &str, at: &str, agent: &Value, findings: &mut Findings) {
+    let prompts = agent.get("prompts").and_then(Value::as_array).into_iter().flatten();
+    let prompts: BTreeSet<&str> = prompts.filter_map(|prompt| prompt.get("id")?.as_str()).collect();
+    let menu = agent.get("menu").and_then(Value::as_array).into_iter().flatten();
+    for (index, choice) in menu.enumerate() {
+        for name in ["workflow", "validate-workflow"] {
+            let named = choice.get(name).and_then(Value::as_str);
+            if let Some(named) = named.filter(|named| !names_workflow(package, named)) {
+                findings.add(workflow_missing(package, file, format!("{at}/menu/{index}/{name}"), named));
+            }
+        }
+        let prompt = choice.get("action").and_then(Value::as_str).and_then(|action| action.strip_prefix('#'));
+        if let Some(prompt) = prompt.filter(|prompt| !prompts.contains(prompt)) {
+            let message = format!("the agent has no prompt `{prompt}`");
+            let finding = Finding::error("PROMPT_NOT_FOUND", file, format!("{at}/menu/{index}/action"), message);
+            let hint = or_add(nearest(prompt, prompts.iter().copied()).first(), "add the prompt, or name another one");
+            findings.add(finding.expected("`#` and the id of one of its prompts").actual(prompt).hint(hint));
         }
     }
 }
 
-pub(super) fn asset_missing(file: &str, pointer: String, asset: &str) -> Finding {
-    Finding::error("asset-not-found", file, pointer, format!("there is no asset `{asset}`"))
-        .expected("an asset of the package")
-        .actual(asset)
-        .hint("add the asset, or fix the path")
+/// Whether a choice leads to a workflow: by its id, by the path of one of its files, or by a path outside the package.
+fn names_workflow(package: &Package, named: &str) -> bool {
+    let is_path = named.contains('/') || [".md", ".json", ".yaml", ".yml"].iter().any(|ending| named.ends_with(ending));
+    match is_path {
+        // What a variable leads to, or what is in a part that is not at hand, nobody can tell here.
+        true => package.is_part() || named.contains('{') || package.files().contains_key(named),
+        false => package.has_workflow(named),
+    }
 }
 
-pub(super) fn agent_missing(file: &str, pointer: &str, id: &str) -> Finding {
+pub(super) fn workflow_missing(package: &Package, file: &str, pointer: String, id: &str) -> Finding {
+    let finding = Finding::error("WORKFLOW_NOT_FOUND", file, pointer, format!("there is no workflow `{id}`"));
+    let meant = nearest(id, package.workflow_ids().into_iter().take(COMPARED_MAX));
+    finding.expected("the id of a workflow").actual(id).hint(or_add(meant.first(), "add it, or name another one"))
+}
+
+pub(super) fn asset_missing(package: &Package, file: &str, pointer: String, asset: &str) -> Finding {
+    let meant = nearest(asset, package.asset_paths().take(COMPARED_MAX));
+    Finding::error("ASSET_NOT_FOUND", file, pointer, format!("there is no asset `{asset}`"))
+        .expected("an asset of the package")
+        .actual(asset)
+        .hint(or_add(meant.first(), "add the asset, or fix the path"))
+}
+
+pub(super) fn agent_missing(package: &Package, file: &str, pointer: &str, id: &str) -> Finding {
+    let meant = nearest(id, package.agents().iter().map(|agent| agent.id.as_str()).take(COMPARED_MAX));
     Finding::error("AGENT_NOT_FOUND", file, pointer, format!("there is no agent `{id}`"))
         .expected("the id of an agent in the package")
         .actual(id)
-        .hint("add the agent, or name another one")
+        .hint(or_add(meant.first(), "add the agent, or name another one"))
+}
+
+/// What to do, with the name that was probably meant.
+fn or_add(meant: Option<&&str>, otherwise: &str) -> String {
+    match meant {
+        Some(meant) => format!("write `{meant}` if that is meant; else {otherwise}"),
+        None => otherwise.to_owned(),
+    }
 }

@@ -1,17 +1,26 @@
 //! Whether a package is right: first each file for itself, then what they say of each other.
 
+mod contents;
+mod locate;
+mod logic;
 mod manifest;
+mod shape;
 mod steps;
+mod variables;
 mod workflows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::assets;
+use crate::document::Document;
 use crate::files::{self, case_twins};
 use crate::finding::{Finding, Findings, Severity};
 use crate::limits::{EDGES_MAX, FILE_BYTES_MAX, NODES_MAX, Size};
 use crate::package::{MANIFEST, Package, Workflow};
 use crate::schema::Schemas;
+
+pub use contents::seal;
+pub(crate) use locate::locate;
 
 /// All that is wrong with a package, in an order that depends on nothing but the package. Empty: it can be used.
 #[must_use]
@@ -48,7 +57,9 @@ impl Scope<'_> {
 pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> Vec<Finding> {
     let mut findings = Findings::default();
     check_files(package, scope, &mut findings);
-    findings.extend(package.problems().iter().filter(|problem| scope.has(&problem.file)).cloned());
+    // A step among the assets has a finding for that.
+    let is_own = |problem: &&Finding| scope.has(&problem.file) && !problem.file.starts_with(assets::FOLDER);
+    findings.extend(package.problems().iter().filter(is_own).cloned());
     check_schemas(package, schemas, scope, &mut findings);
     if scope.has(MANIFEST) || package.agents_path().is_some_and(|path| scope.has(path)) {
         manifest::check(package, &mut findings);
@@ -56,17 +67,23 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
     let mut seen = BTreeSet::new();
     for workflow in package.workflows() {
         if seen.insert(&workflow.graph_path) {
-            if scope.has(&workflow.graph_path) || scope.has(&workflow.path) {
+            let is_touched = scope.has(&workflow.graph_path) || scope.has(&workflow.path);
+            if is_touched {
                 workflows::check(package, workflow, &mut findings);
             }
             steps::check(package, workflow, scope, &mut findings);
+            if is_touched || workflow.steps.iter().any(|step| scope.has(&step.path)) {
+                workflows::check_variables(package, workflow, &mut findings);
+            }
         }
     }
     check_shared(package, scope, &mut findings);
     check_assets(package, scope, &mut findings);
+    contents::check(package, scope, &mut findings);
     if scope.has(MANIFEST) || package.workflows().iter().any(|workflow| scope.has(&workflow.graph_path)) {
         check_unused(package, &mut findings);
     }
+    locate(package, findings.listed());
     findings.finish()
 }
 
@@ -76,11 +93,11 @@ pub(crate) fn check_size(package: &Package, most: Size) -> Vec<Finding> {
     let mut findings = Vec::new();
     if files.len() > most.files {
         let message = format!("the package has {} files; {} are the most", files.len(), most.files);
-        findings.push(Finding::error("too-many-files", "", "", message).hint("split it into several packages"));
+        findings.push(Finding::error("TOO_MANY_FILES", "", "", message).hint("split it into several packages"));
     }
     if bytes > most.bytes {
         let message = format!("the package has {bytes} bytes; {} are the most", most.bytes);
-        findings.push(Finding::error("package-too-large", "", "", message).hint("split it into several packages"));
+        findings.push(Finding::error("PACKAGE_TOO_LARGE", "", "", message).hint("split it into several packages"));
     }
     findings
 }
@@ -100,7 +117,7 @@ fn check_files(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
         let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
         for folder in folders.filter(|folder| files.contains_key(*folder)) {
             let message = format!("`{folder}` is a file, and `{path}` would be below it");
-            let finding = Finding::error("path-is-folder", path, "", message).actual(path);
+            let finding = Finding::error("PATH_IS_FOLDER", path, "", message).actual(path);
             findings.add(finding.expected("a path below folders").hint("rename one of them"));
         }
     }
@@ -113,7 +130,7 @@ fn check_files(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
 
 pub(crate) fn too_large(path: &str, bytes: usize) -> Finding {
     let message = format!("`{path}` has more than {FILE_BYTES_MAX} bytes");
-    Finding::error("file-too-large", path, "", message)
+    Finding::error("FILE_TOO_LARGE", path, "", message)
         .expected(format!("at most {FILE_BYTES_MAX} bytes"))
         .actual(format!("{bytes} bytes or more"))
         .hint("split the file")
@@ -121,7 +138,7 @@ pub(crate) fn too_large(path: &str, bytes: usize) -> Finding {
 
 pub(crate) fn unsafe_path(path: &str, problem: &str) -> Finding {
     let shown = path.escape_debug().to_string();
-    Finding::error("path-unsafe", path, "", format!("the path `{shown}` {problem}"))
+    Finding::error("PATH_UNSAFE", path, "", format!("the path `{shown}` {problem}"))
         .expected("a path below the package, such as `steps/a.md`")
         .actual(shown)
         .hint("rename the file")
@@ -129,7 +146,7 @@ pub(crate) fn unsafe_path(path: &str, problem: &str) -> Finding {
 
 pub(crate) fn twins(first: &str, second: &str) -> Finding {
     let message = format!("`{first}` and `{second}` differ only in case, and are one file on some systems");
-    Finding::warning("path-case-duplicate", second, "", message)
+    Finding::warning("PATH_CASE_DUPLICATE", second, "", message)
         .expected("paths that differ in more than case")
         .actual(second)
         .hint("rename one of them")
@@ -166,10 +183,10 @@ fn not_yet(package: &Package, findings: Vec<Finding>) -> Vec<Finding> {
         return findings;
     }
     let is_awaited = |finding: &Finding| match finding.code.as_str() {
-        "schema-required" => {
+        "SCHEMA_REQUIRED" => {
             finding.file == MANIFEST && matches!(&*finding.pointer, "/entry/workflow" | "/entry/graph")
         }
-        "schema-min-items" => Some(finding.file.as_str()) == package.agents_path() && finding.pointer == "/agents",
+        "SCHEMA_MIN_ITEMS" => Some(finding.file.as_str()) == package.agents_path() && finding.pointer == "/agents",
         _ => false,
     };
     let soften =
@@ -195,12 +212,12 @@ fn check_shared(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
             let pointer = || format!("/nodes/{}/file", node.index);
             if owner.0 != workflow.id && is_touched {
                 let message = format!("`{path}` is the step of `{}` in the workflow `{}` already", owner.1, owner.0);
-                let finding = Finding::error("step-file-shared", &workflow.graph_path, pointer(), message);
+                let finding = Finding::error("STEP_FILE_SHARED", &workflow.graph_path, pointer(), message);
                 findings.add(finding.expected("a file of its own for each node").actual(path).hint("copy the file"));
             }
             if path.starts_with(assets::FOLDER) && is_touched {
                 let message = format!("the step file `{path}` is among the assets");
-                let finding = Finding::error("path-taken", &workflow.graph_path, pointer(), message);
+                let finding = Finding::error("PATH_TAKEN", &workflow.graph_path, pointer(), message);
                 findings.add(finding.expected("a file outside `assets/`").actual(path).hint("move the file"));
             }
         }
@@ -209,18 +226,15 @@ fn check_shared(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
 
 fn check_assets(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
     for asset in package.assets().filter(|asset| scope.has(asset.path)) {
-        if let Some((code, problem)) = assets::problem(asset.path) {
+        if let Some(problem) = files::problem(asset.path) {
             let shown = asset.path.escape_debug();
-            let finding = Finding::error(code, asset.path, "", format!("the path of the asset `{shown}` {problem}"));
-            findings.add(
-                finding
-                    .expected(format!("letters, digits and `._-`, ending in {}", assets::EXTENSIONS.join(" ")))
-                    .actual(asset.path)
-                    .hint("rename the asset, and what refers to it"),
-            );
-        } else if asset.text.is_none() {
+            let message = format!("the path of the asset `{shown}` {problem}");
+            let finding = Finding::error("ASSET_PATH", asset.path, "", message).actual(asset.path);
+            findings.add(finding.expected("a path below `assets/`").hint("rename the asset, and what refers to it"));
+        } else if asset.text.is_none() && assets::is_text(asset.path) {
             let message = format!("the asset `{}` is not UTF-8 text", asset.path);
-            findings.add(Finding::error("not-utf8", asset.path, "", message).expected("UTF-8 text"));
+            let finding = Finding::error("NOT_UTF8", asset.path, "", message).expected("UTF-8 text");
+            findings.add(finding.hint("save the file as UTF-8, or give it the ending of what it is"));
         }
     }
 }
@@ -232,25 +246,58 @@ fn check_unused(package: &Package, findings: &mut Findings) {
     }
     let mut used: BTreeSet<&str> = BTreeSet::from([MANIFEST]);
     used.extend(package.agents_path());
-    let mut step_folders = BTreeSet::new();
+    let mut step_folders: BTreeMap<String, bool> = BTreeMap::new();
     for workflow in package.workflows() {
         used.extend([workflow.path.as_str(), workflow.graph_path.as_str()]);
         used.extend(workflow.nodes.iter().filter_map(|node| node.path.as_deref()));
-        step_folders.insert(format!("{}steps/", workflow.folder()));
+        // A graph that cannot be read has its own finding; the steps that it could name are not looked for.
+        let is_told = workflow.is_whole();
+        *step_folders.entry(format!("{}steps/", workflow.folder())).or_insert(true) &= is_told;
     }
     for path in package.files().keys().map(String::as_str) {
         let is_usual = path.starts_with("README") || path.starts_with("LICENSE") || path.starts_with("CHANGELOG");
-        if used.contains(path) || path.starts_with(assets::FOLDER) || is_usual {
+        if used.contains(path) || path.starts_with(assets::FOLDER) || is_usual || files::problem(path).is_some() {
             continue;
         }
-        let is_step = path.ends_with(".md") && step_folders.contains(files::folder_of(path));
-        let finding = if is_step {
+        let step_folder = step_folders.get(files::folder_of(path)).filter(|_| path.ends_with(".md"));
+        if step_folder == Some(&false) || is_what_is_missed(package, path, step_folder.is_some(), findings) {
+            continue;
+        }
+        let finding = if step_folder.is_some() {
             let message = format!("no node names the step file `{path}`");
-            Finding::warning("orphan-step-file", path, "", message).expected("a node whose `file` is this one")
+            Finding::warning("ORPHAN_STEP_FILE", path, "", message).expected("a node whose `file` is this one")
         } else {
-            Finding::warning("unused-file", path, "", format!("nothing in the package uses `{path}`"))
+            Finding::warning("UNUSED_FILE", path, "", format!("nothing in the package uses `{path}`"))
                 .expected("a file that the manifest or a graph names")
         };
         findings.add(finding.actual("none").hint("name it, or take it out"));
+    }
+}
+
+/// Whether a file that nothing names is the one that a finding misses: then that finding says so, and there is no second one.
+fn is_what_is_missed(package: &Package, path: &str, is_step: bool, findings: &mut Findings) -> bool {
+    let ending = |path: &str| path.rsplit_once('.').map(|(_, ending)| ending.to_owned());
+    let places: Vec<(&str, String)> = if is_step {
+        let document = package.files().get(path).and_then(|bytes| Document::parse(path, bytes).ok());
+        let of = document.as_ref().and_then(|document| document.field("nodeId"));
+        let nodes =
+            package.workflows().iter().flat_map(|workflow| workflow.nodes.iter().map(move |node| (workflow, node)));
+        let own = nodes.filter(|(_, node)| Some(node.id.as_str()) == of);
+        own.map(|(workflow, node)| (workflow.graph_path.as_str(), format!("/nodes/{}/file", node.index))).collect()
+    } else {
+        ["/entry/agents", "/entry/workflow", "/entry/graph"].map(|pointer| (MANIFEST, pointer.to_owned())).to_vec()
+    };
+    let missing = findings.listed().iter_mut().find(|finding| {
+        let codes = ["FILE_MISSING", "PATH_UNSAFE", "STEP_FILE_SHARED", "PATH_TAKEN", "SCHEMA_REQUIRED"];
+        codes.contains(&finding.code.as_str())
+            && places.iter().any(|(file, pointer)| finding.file == *file && finding.pointer == *pointer)
+            && (is_step || ending(&finding.actual) == ending(path))
+    });
+    match missing {
+        Some(finding) => {
+            finding.hint = format!("write `{path}`, which nothing else names, if that is meant; else add the file");
+            true
+        }
+        None => false,
     }
 }

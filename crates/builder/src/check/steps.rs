@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Scope;
-use super::manifest::{agent_missing, asset_missing};
+use super::manifest::{agent_missing, asset_missing, workflow_missing};
 use crate::assets;
 use crate::document::Document;
-use crate::finding::{Finding, Findings};
-use crate::package::{Node, NodeKind, Package, SECTION_RECOMMENDED, SECTIONS_REQUIRED, Step, Workflow};
+use crate::finding::{Finding, Findings, quoted};
+use crate::package::{Edge, Node, NodeKind, Package, SECTION_RECOMMENDED, SECTIONS_REQUIRED, Step, Workflow};
 
 pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, findings: &mut Findings) {
     // What a graph says of a step, it may say otherwise when it changes.
@@ -19,86 +19,175 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
         return;
     }
     let mut nodes: BTreeMap<&str, &Node> = BTreeMap::new();
+    let mut twice: BTreeSet<&str> = BTreeSet::new();
     for node in &workflow.nodes {
-        nodes.entry(&node.id).or_insert(node);
+        if nodes.insert(&node.id, node).is_some() {
+            twice.insert(&node.id);
+        }
     }
-    let mut ways: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut ways: BTreeMap<&str, Vec<&Edge>> = BTreeMap::new();
     for edge in &workflow.edges {
-        ways.entry(&edge.from).or_default().insert(&edge.to);
+        ways.entry(&edge.from).or_default().push(edge);
     }
     let agents: BTreeSet<&str> = package.agents().iter().map(|agent| agent.id.as_str()).collect();
     let mut seen = BTreeSet::new();
     for step in workflow.steps.iter().filter(is_meant) {
         let (Some(document), Some(node)) = (&step.document, nodes.get(step.node_id.as_str())) else { continue };
-        // A file that two nodes share has its own finding.
-        if !seen.insert(&step.path) {
+        // A file that two nodes share has its own finding, and so have two nodes with one id.
+        if !seen.insert(&step.path) || twice.contains(step.node_id.as_str()) {
             continue;
         }
         check_node(&step.path, document, node, findings);
-        check_agent(&step.path, document, node, &agents, findings);
+        check_agent(package, &step.path, document, node, &agents, findings);
         check_sections(&step.path, document, node, findings);
-        let none = BTreeSet::new();
-        check_transitions(&step.path, document, ways.get(node.id.as_str()).unwrap_or(&none), findings);
+        let ways = ways.get(node.id.as_str()).map(Vec::as_slice).unwrap_or_default();
+        if workflow.is_whole() {
+            check_transitions(&step.path, document, ways, findings);
+        }
         check_subworkflow(package, &step.path, document, node, findings);
         check_assets(package, &step.path, document, findings);
     }
 }
 
 fn check_node(file: &str, document: &Document, node: &Node, findings: &mut Findings) {
-    let kind = node.value.get("type").and_then(Value::as_str);
-    for (name, expected, code) in
-        [("nodeId", Some(node.id.as_str()), "step-node-mismatch"), ("type", kind, "step-type-mismatch")]
-    {
+    // A type that is none has its own finding, in the graph or in the step.
+    let kind = node.value.get("type").and_then(Value::as_str).filter(|_| node.kind.is_some());
+    let is_type = document.field("type").is_some_and(|kind| NodeKind::from_name(kind).is_some());
+    for (name, expected, code) in [
+        ("nodeId", Some(node.id.as_str()), "STEP_NODE_MISMATCH"),
+        ("type", kind.filter(|_| is_type), "STEP_TYPE_MISMATCH"),
+    ] {
         let (Some(expected), Some(actual)) = (expected, document.field(name)) else { continue };
         if expected != actual {
             let message = format!("`{name}` is `{actual}`, but the graph says `{expected}`");
             let finding = Finding::error(code, file, format!("/{name}"), message);
-            findings.add(finding.expected(expected).actual(actual).hint("make the two agree"));
+            let hint = format!("write `{expected}` here, or change the graph");
+            findings.add(finding.expected(expected).actual(actual).hint(hint));
+        }
+    }
+    for (name, code) in
+        [("title", "STEP_TITLE_MISMATCH"), ("inputs", "STEP_INPUTS_MISMATCH"), ("outputs", "STEP_OUTPUTS_MISMATCH")]
+    {
+        let (Some(told), Some(said)) = (node.value.get(name), document.front().get(name)) else { continue };
+        let is_same = match (told, said) {
+            (Value::Array(told), Value::Array(said)) => {
+                told.iter().all(|t| said.contains(t)) && said.iter().all(|s| told.contains(s))
+            }
+            (Value::String(told), Value::String(said)) => told == said,
+            // One of them has a finding of its own.
+            _ => true,
+        };
+        if !is_same {
+            let message = format!("`{name}` is {}, but the graph says {}", short(said), short(told));
+            let finding = Finding::warning(code, file, format!("/{name}"), message);
+            let hint = "write in both what is meant; people and programs read either";
+            findings.add(finding.expected(short(told)).actual(short(said)).hint(hint));
         }
     }
 }
 
-fn check_agent(file: &str, document: &Document, node: &Node, agents: &BTreeSet<&str>, findings: &mut Findings) {
-    let Some(agent) = document.field("agentId") else { return };
+fn short(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => format!("`{}`", quoted(text)),
+        None => quoted(&value.to_string()),
+    }
+}
+
+fn check_agent(
+    package: &Package,
+    file: &str,
+    document: &Document,
+    node: &Node,
+    agents: &BTreeSet<&str>,
+    findings: &mut Findings,
+) {
+    let Some(agent) = document.field("agentId").filter(|_| !package.agents().is_empty()) else { return };
     if !agents.contains(agent) {
-        findings.add(agent_missing(file, "/agentId", agent));
+        // Where the graph names the same one, it has the finding.
+        if node.agent_id.as_deref() != Some(agent) {
+            findings.add(agent_missing(package, file, "/agentId", agent));
+        }
     } else if let Some(expected) = node.agent_id.as_deref().filter(|expected| *expected != agent) {
         let message = format!("`agentId` is `{agent}`, but the graph says `{expected}`");
-        let finding = Finding::warning("step-agent-mismatch", file, "/agentId", message);
-        findings.add(finding.expected(expected).actual(agent).hint("make the two agree"));
+        let finding = Finding::warning("STEP_AGENT_MISMATCH", file, "/agentId", message);
+        let hint = format!("write `{expected}` here, or change the graph");
+        findings.add(finding.expected(expected).actual(agent).hint(hint));
     }
 }
 
 fn check_sections(file: &str, document: &Document, node: &Node, findings: &mut Findings) {
     for section in SECTIONS_REQUIRED.into_iter().filter(|section| !document.has_section(section)) {
-        let finding = Finding::error("section-missing", file, "", format!("`{file}` has no section `{section}`"));
+        let finding = Finding::error("SECTION_MISSING", file, "", format!("`{file}` has no section `{section}`"));
+        let finding = finding.at(document.body_line(), 1);
         findings.add(finding.expected(section).actual("nothing").hint(format!("add a line `{section}` and its text")));
     }
     if node.kind == Some(NodeKind::Step) && !document.has_section(SECTION_RECOMMENDED) {
         let message = format!("`{file}` has no section `{SECTION_RECOMMENDED}`, so nothing says when it is done");
-        let finding = Finding::warning("section-recommended", file, "", message);
+        let finding = Finding::warning("SECTION_RECOMMENDED", file, "", message).at(document.body_line(), 1);
         findings.add(finding.expected(SECTION_RECOMMENDED).actual("nothing").hint("add it"));
     }
 }
 
-/// The transitions that a step lists lead where the graph's edges lead. A step that lists none leaves it to the graph.
-fn check_transitions(file: &str, document: &Document, ways: &BTreeSet<&str>, findings: &mut Findings) {
+/// The transitions that a step lists lead where the graph's edges lead, and the same of them is the default. A step that
+/// lists none leaves it to the graph.
+fn check_transitions(file: &str, document: &Document, ways: &[&Edge], findings: &mut Findings) {
     let Some(transitions) = document.front().get("transitions").and_then(Value::as_array) else { return };
-    let mut told = BTreeSet::new();
-    for (index, transition) in transitions.iter().enumerate() {
-        let Some(to) = transition.get("to").and_then(Value::as_str) else { continue };
-        told.insert(to);
-        if !ways.contains(to) {
-            let message = format!("the step leads to `{to}`, but the graph has no such edge");
-            let pointer = format!("/transitions/{index}/to");
-            let finding = Finding::warning("transition-without-edge", file, pointer, message);
-            findings.add(finding.expected("the target of an edge").actual(to).hint("add the edge, or take this out"));
+    let of = |name: &str, transition: &Value| transition.get(name).and_then(Value::as_str).map(str::to_owned);
+    let told: BTreeSet<String> = transitions.iter().filter_map(|transition| of("to", transition)).collect();
+    let unsaid: BTreeSet<&str> = ways.iter().map(|edge| edge.to.as_str()).filter(|to| !told.contains(*to)).collect();
+    let lead_nowhere: Vec<usize> = (0..transitions.len())
+        .filter(|at| of("to", &transitions[*at]).is_some_and(|to| !ways.iter().any(|edge| edge.to == to)))
+        .collect();
+    for &index in &lead_nowhere {
+        let to = of("to", &transitions[index]).unwrap_or_default();
+        let pointer = format!("/transitions/{index}/to");
+        // One that leads elsewhere than the edge it stands for is one mistake and not two.
+        let meant = unsaid.first().filter(|_| unsaid.len() == 1 && lead_nowhere.len() == 1);
+        let (message, hint) = match meant {
+            Some(meant) => (
+                format!("the step leads to `{to}`, but the graph leads to `{meant}`"),
+                format!("write `{meant}` here, or change the edge"),
+            ),
+            None => (
+                format!("the step leads to `{to}`, but the graph has no such edge"),
+                "add the edge, or take this out".to_owned(),
+            ),
+        };
+        let finding = Finding::warning("TRANSITION_WITHOUT_EDGE", file, pointer, message);
+        findings.add(finding.expected(meant.unwrap_or(&"the target of an edge").to_string()).actual(to).hint(hint));
+    }
+    if !(unsaid.len() == 1 && lead_nowhere.len() == 1) {
+        for way in unsaid {
+            let message = format!("the graph leads to `{way}`, but the step's transitions do not");
+            let finding = Finding::warning("EDGE_WITHOUT_TRANSITION", file, "/transitions", message);
+            findings.add(finding.expected(way).actual("nothing").hint("add the transition, or take the edge out"));
         }
     }
-    for way in ways.iter().filter(|way| !told.contains(*way)) {
-        let message = format!("the graph leads to `{way}`, but the step's transitions do not");
-        let finding = Finding::warning("edge-without-transition", file, "/transitions", message);
-        findings.add(finding.expected(*way).actual("nothing").hint("add the transition"));
+    check_default(file, transitions, ways, findings);
+}
+
+/// Where several ways lead on, a step says of the same one as the graph that it is the default.
+fn check_default(file: &str, transitions: &[Value], ways: &[&Edge], findings: &mut Findings) {
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    for (index, transition) in transitions.iter().enumerate().filter(|_| ways.len() > 1) {
+        let (to, label) = (text(transition, "to").unwrap_or_default(), text(transition, "label"));
+        let mut edges: Vec<&&Edge> = ways.iter().filter(|edge| edge.to == to).collect();
+        if edges.len() > 1 {
+            edges.retain(|edge| text(&edge.value, "label") == label);
+        }
+        let is_default = transition.get("isDefault").and_then(Value::as_bool).unwrap_or(false);
+        if let [edge] = edges.as_slice()
+            && is_default != edge.is_default
+        {
+            let (here, there) = if is_default { ("is", "is not") } else { ("is not", "is") };
+            let message = format!("the way to `{to}` {here} the default here, and {there} in the graph");
+            let pointer = format!("/transitions/{index}/isDefault");
+            let finding = Finding::warning("TRANSITION_DEFAULT_MISMATCH", file, pointer, message);
+            let finding = finding.expected(edge.is_default.to_string()).actual(is_default.to_string());
+            findings.add(finding.hint("let the step and the graph name the same way as the default"));
+            // That another one is the default instead is the same mistake.
+            return;
+        }
     }
 }
 
@@ -107,23 +196,28 @@ fn check_subworkflow(package: &Package, file: &str, document: &Document, node: &
     if node.kind != Some(NodeKind::Subworkflow) {
         return;
     }
-    if let Some(id) = document.field("workflowId").filter(|id| !package.has_workflow(id)) {
-        let message = format!("there is no workflow `{id}`");
-        let finding = Finding::error("WORKFLOW_NOT_FOUND", file, "/workflowId", message);
-        findings.add(finding.expected("the id of a workflow").actual(id).hint("add it, or name another one"));
+    match document.field("workflowId") {
+        Some(id) if package.has_workflow(id) => {}
+        Some(id) => findings.add(workflow_missing(package, file, "/workflowId".to_owned(), id)),
+        None => {
+            let message = format!("`{}` starts another workflow, and does not say which one", node.id);
+            let finding = Finding::error("SUBWORKFLOW_UNNAMED", file, "/workflowId", message);
+            let hint = "add `workflowId: <id of a workflow>` to the front matter";
+            findings.add(finding.expected("the id of a workflow").actual("nothing").hint(hint));
+        }
     }
 }
 
 fn check_assets(package: &Package, file: &str, document: &Document, findings: &mut Findings) {
     for (pointer, asset) in assets::mentions_in(document.front()) {
         if !package.has_asset(&asset) {
-            findings.add(asset_missing(file, pointer, &asset));
+            findings.add(asset_missing(package, file, pointer, &asset));
         }
     }
     for mention in assets::mentions(document.body()) {
         if !package.has_asset(&mention.path) {
-            let finding = asset_missing(file, String::new(), &mention.path);
-            findings.add(finding.line(document.body_line() + mention.line));
+            let finding = asset_missing(package, file, String::new(), &mention.path);
+            findings.add(finding.at(document.body_line() + mention.line, mention.column));
         }
     }
 }

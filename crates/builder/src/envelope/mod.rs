@@ -485,17 +485,26 @@ fn baseline(target: TargetType, mode: Mode) -> Value {
     };
     let rules: &[&str] = match target {
         TargetType::Workflow => &[
-            "each edge leads from a node to a node, and `entryNodeId` is the node that no edge leads to",
+            "each edge leads from a node to a node, and each node is reached from `entryNodeId`",
+            "each way comes to a node of the type `end`, and no edge leads on from one",
             "where several edges leave a node, exactly one of them has `isDefault: true`",
             "a loop contains a decision node, and an edge leads out of it",
             "each node has a step file of its own",
+            "what a step reads (`inputs`) is in `variables` of workflow.md, or in the `outputs` of a step on each way to it",
+            "`conditionExpr`, where there is one, is a rule of JSONLogic over these variables",
         ],
         TargetType::Step => &[
             "`nodeId` and `type` are those of the node in the graph",
-            "`transitions` lead where the graph's edges lead",
+            "`transitions` lead where the graph's edges lead, with the same default",
+            "`title`, `agentId`, `inputs` and `outputs` are those of the node, where both say them",
+            "a step of the type `subworkflow` names the workflow that it starts in `workflowId`",
             "assets are named by their path, and are there",
         ],
-        TargetType::Agent => &["`id` does not change: steps refer to it", "no fields but those of the schema"],
+        TargetType::Agent => &[
+            "`id` does not change: steps refer to it",
+            "no fields but those of the schema",
+            "a choice of `menu` names a workflow of the package, or in `action` one of its prompts as `#id`",
+        ],
         TargetType::Asset => &["a text below `assets/`, with a plain relative path", "who refers to it must not break"],
     };
     let mut said = json!({

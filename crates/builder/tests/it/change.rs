@@ -193,7 +193,7 @@ fn an_object_comes_once_or_is_deleted_and_made_again() {
     assert!(parse(&set(json!([drop, make]))).is_ok());
     for wrong in [json!([make, make]), json!([drop, drop]), json!([make, drop]), json!([drop, make, drop])] {
         let refused = parse(&set(wrong.clone())).unwrap_err();
-        assert_eq!(refused.errors[0].code, "operation-duplicate", "{wrong}");
+        assert_eq!(refused.errors[0].code, "OPERATION_DUPLICATE", "{wrong}");
         assert_eq!(refused.errors[0].path, format!("operations[{}]", wrong.as_array().unwrap().len() - 1));
     }
 }
@@ -222,7 +222,7 @@ fn a_revision_that_is_a_number_is_taken_and_told() {
     old["revisions"] = json!({ "workflowRevision": 3, "agentsRevision": null });
     let parsed = parse(&old).unwrap();
     assert_eq!(parsed.set.revisions.workflow_revision, Some(Revision::Number(3)));
-    assert_eq!(parsed.warnings[0].code, "revision-unknown");
+    assert_eq!(parsed.warnings[0].code, "REVISION_UNKNOWN");
 }
 
 #[test]
@@ -233,9 +233,9 @@ fn hostile_sets_are_refused_and_not_followed() {
     }
     let mut set = all();
     set["extensions"] = json!({ "deep": deep });
-    assert_eq!(parse(&set).unwrap_err().errors[0].code, "too-deep");
+    assert_eq!(parse(&set).unwrap_err().errors[0].code, "TOO_DEEP");
     set["extensions"] = json!({ "long": "x".repeat(8 * 1024 * 1024) });
-    assert_eq!(parse(&set).unwrap_err().errors[0].code, "set-too-large");
+    assert_eq!(parse(&set).unwrap_err().errors[0].code, "SET_TOO_LARGE");
     for odd in [json!(null), json!([]), json!("{}"), json!(7), json!({ "operations": { "0": {} } })] {
         assert_eq!(parse(&odd).unwrap_err().code, VIOLATION, "{odd}");
     }

@@ -51,9 +51,9 @@ fn all_five_stages_run_one_after_the_other() {
     assert_eq!(errors, [Stage::Bmad, Stage::Reference, Stage::Security], "{:#?}", report.errors);
     assert_eq!(warnings, [Stage::Schema, Stage::Impact, Stage::Security], "{:#?}", report.warnings);
     let codes: Vec<&str> = report.errors.iter().map(|found| found.code.as_str()).collect();
-    assert_eq!(codes, ["section-missing", "AGENT_NOT_FOUND", "asset-extension"]);
+    assert_eq!(codes, ["SECTION_MISSING", "AGENT_NOT_FOUND", "ASSET_EXTENSION"]);
     let warned = |code: &str| report.warnings.iter().any(|found| found.code == code);
-    assert!(warned("schema-unknown-field") && warned("IMPACT_DIFFERS") && warned("HIDDEN_CHARACTERS"), "{report:#?}");
+    assert!(warned("SCHEMA_UNKNOWN_FIELD") && warned("IMPACT_DIFFERS") && warned("HIDDEN_CHARACTERS"), "{report:#?}");
 }
 
 #[test]

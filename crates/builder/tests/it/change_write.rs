@@ -130,16 +130,16 @@ fn a_workflow_comes_and_goes_with_its_entry_and_its_steps() {
 
 #[test]
 fn what_cannot_be_written_is_told_and_nothing_is_written() {
-    assert_eq!(refused(delete("workflow", json!({ "workflowId": "main" }))), "entry-workflow-deleted");
-    assert_eq!(refused(delete("agent", json!({ "agentId": "nobody" }))), "target-not-found");
+    assert_eq!(refused(delete("workflow", json!({ "workflowId": "main" }))), "ENTRY_WORKFLOW_DELETED");
+    assert_eq!(refused(delete("agent", json!({ "agentId": "nobody" }))), "TARGET_NOT_FOUND");
     assert_eq!(refused(step("nowhere", "")), "NODE_NOT_FOUND");
     let elsewhere = json!({ "workflowId": "no", "nodeId": "a" });
     assert_eq!(refused(upsert("step", elsewhere, json!({ "step_markdown": "" }))), "WORKFLOW_NOT_FOUND");
     let begin = json!({ "workflowId": "main", "nodeId": "begin" });
     let payload = json!({ "step_markdown": "", "path": "steps/other.md" });
-    assert_eq!(refused(upsert("step", begin, payload)), "step-path-mismatch");
+    assert_eq!(refused(upsert("step", begin, payload)), "STEP_PATH_MISMATCH");
     for (path, code) in
-        [("assets/../a.md", "asset-path"), ("assets/a.sh", "asset-extension"), ("bmad.json", "asset-path")]
+        [("assets/../a.md", "ASSET_PATH"), ("assets/a.sh", "ASSET_EXTENSION"), ("bmad.json", "ASSET_PATH")]
     {
         assert_eq!(refused(asset(path, "")), code);
     }
@@ -148,20 +148,20 @@ fn what_cannot_be_written_is_told_and_nothing_is_written() {
         refused(upsert("workflow", json!({ "workflowId": "new" }), payload))
     };
     for path in ["bmad.json", "agents.json", "workflow.md", "workflow.graph.json", "assets/a.md"] {
-        assert_eq!(new(path), "path-taken", "{path}");
+        assert_eq!(new(path), "PATH_TAKEN", "{path}");
     }
-    assert_eq!(new("../a.md"), "path-unsafe");
+    assert_eq!(new("../a.md"), "PATH_UNSAFE");
     assert_eq!(
         refused(upsert("workflow", json!({ "workflowId": "new" }), json!({ "workflow_md": "" }))),
-        "workflow-incomplete"
+        "WORKFLOW_INCOMPLETE"
     );
     assert_eq!(
         refused(upsert("workflow", json!({ "workflowId": "main" }), json!({ "tags": [] }))),
-        "workflow-not-listed"
+        "WORKFLOW_NOT_LISTED"
     );
     assert_eq!(
         refused(upsert("workflow", json!({ "workflowId": "main" }), json!({ "path": "a.md" }))),
-        "workflow-path-changed"
+        "WORKFLOW_PATH_CHANGED"
     );
 }
 
@@ -187,7 +187,7 @@ fn a_workflow_that_claims_the_manifest_is_not_written() {
     let base = Package::read(files);
     let bad = operation(upsert("workflow", json!({ "workflowId": "bad" }), json!({ "workflow_md": "mine" })));
     let wanted = proposed(&base, &bad).unwrap();
-    assert_eq!(write(&base, &bad.object, wanted.as_ref()).unwrap_err().code, "path-taken");
+    assert_eq!(write(&base, &bad.object, wanted.as_ref()).unwrap_err().code, "PATH_TAKEN");
     let left = base.edited(&write(&base, &bad.object, None).unwrap());
     assert!(left.workflow("bad").is_none() && left.agent("ada").is_some() && left.manifest().is_some());
 }
@@ -340,13 +340,13 @@ fn a_part_is_written_as_far_as_it_is_at_hand() {
     assert!(changed.is_part() && changed.has_workflow("other"));
     assert_eq!(proposed(&part, &operation(delete("asset", json!({ "path": "assets/guide.md" })))), Ok(None));
     let other = |payload: Value| operation(upsert("workflow", json!({ "workflowId": "other" }), payload));
-    assert_eq!(proposed(&part, &other(json!({ "workflow_md": "" }))).unwrap_err().code, "not-at-hand");
+    assert_eq!(proposed(&part, &other(json!({ "workflow_md": "" }))).unwrap_err().code, "NOT_AT_HAND");
     let object = Object::Workflow("other".to_owned());
-    assert_eq!(write(&part, &object, None).unwrap_err().code, "not-at-hand");
+    assert_eq!(write(&part, &object, None).unwrap_err().code, "NOT_AT_HAND");
     let new =
         operation(upsert("workflow", json!({ "workflowId": "new" }), json!({ "workflow_md": "", "graph_json": {} })));
     let wanted = proposed(&part, &new).unwrap();
-    assert_eq!(write(&part, &new.object, wanted.as_ref()).unwrap_err().code, "not-at-hand");
+    assert_eq!(write(&part, &new.object, wanted.as_ref()).unwrap_err().code, "NOT_AT_HAND");
 }
 
 #[test]

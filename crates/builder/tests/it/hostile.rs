@@ -52,13 +52,13 @@ fn front(yaml: &str) -> Vec<String> {
 #[test]
 fn deep_nesting_is_a_finding() {
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(10_000), close.repeat(10_000));
-    assert_eq!(front(&format!("a: {}", deep("[", "]"))), ["too-deep"]);
-    assert_eq!(front(&format!("a: {}", deep("{a: ", "}"))), ["too-deep"]);
-    assert_eq!(front(&format!("a:\n  {}x", "- ".repeat(10_000))), ["too-deep"]);
-    assert_eq!(front(&(0..1_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect::<String>())[0], "too-deep");
+    assert_eq!(front(&format!("a: {}", deep("[", "]"))), ["TOO_DEEP"]);
+    assert_eq!(front(&format!("a: {}", deep("{a: ", "}"))), ["TOO_DEEP"]);
+    assert_eq!(front(&format!("a:\n  {}x", "- ".repeat(10_000))), ["TOO_DEEP"]);
+    assert_eq!(front(&(0..1_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect::<String>())[0], "TOO_DEEP");
     for path in ["bmad.json", "workflow.graph.json", "agents.json"] {
-        assert_eq!(with(path, deep("[", "]"))[0], "too-deep", "{path}");
-        assert_eq!(with(path, deep("{\"a\":", "}"))[0], "too-deep", "{path}");
+        assert_eq!(with(path, deep("[", "]"))[0], "TOO_DEEP", "{path}");
+        assert_eq!(with(path, deep("{\"a\":", "}"))[0], "TOO_DEEP", "{path}");
     }
 }
 
@@ -69,16 +69,16 @@ fn an_alias_bomb_is_a_finding() {
         let last = format!("*a{}", level - 1);
         bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [last.as_str(); 9].join(", ")));
     }
-    assert_eq!(front(&bomb), ["yaml-alias-bomb"]);
+    assert_eq!(front(&bomb), ["YAML_ALIAS_BOMB"]);
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1_000_000), ["*a"; 1000].join(", "));
-    assert_eq!(front(&long), ["yaml-alias-bomb"]);
+    assert_eq!(front(&long), ["YAML_ALIAS_BOMB"]);
     let nested: String = (0..100).map(|level| format!("&n{level} [")).collect();
-    assert_eq!(front(&format!("a: {nested}{}{}", "x".repeat(3_000_000), "]".repeat(100))), ["yaml-alias-bomb"]);
+    assert_eq!(front(&format!("a: {nested}{}{}", "x".repeat(3_000_000), "]".repeat(100))), ["YAML_ALIAS_BOMB"]);
     let own = front("a: &a [*a]");
-    assert!(["yaml-alias", "yaml-syntax"].contains(&own[0].as_str()), "{own:?}");
+    assert!(["YAML_ALIAS", "YAML_SYNTAX"].contains(&own[0].as_str()), "{own:?}");
     // An alias that is no bomb is read.
     assert!(
-        front("schemaVersion: &v '1.1'\nworkflowType: w\nstepsCompleted: []\ncurrentNodeId: ''\nagain: *v").is_empty()
+        front("schemaVersion: &v '1.1'\nworkflowType: w\nstepsCompleted: []\ncurrentNodeId: ''\ntopic: *v").is_empty()
     );
 }
 
@@ -87,7 +87,7 @@ fn a_file_that_is_too_large_is_kept_and_not_parsed() {
     let mut large = files();
     large.insert("workflow.md".to_owned(), vec![b'['; 4 * 1024 * 1024 + 1]);
     let found = all(large);
-    assert_eq!(found.iter().map(|f| f.code.as_str()).collect::<Vec<_>>(), ["file-too-large"]);
+    assert_eq!(found.iter().map(|f| f.code.as_str()).collect::<Vec<_>>(), ["FILE_TOO_LARGE"]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn findings_are_capped_and_the_rest_are_counted() {
     }
     let found = findings(many);
     assert_eq!(found.len(), 1001);
-    assert_eq!(found[1000].code, "more-findings");
+    assert_eq!(found[1000].code, "MORE_FINDINGS");
     assert!(found[1000].message.starts_with("500 more findings, 0 of them errors"), "{:?}", found[1000]);
 }
 

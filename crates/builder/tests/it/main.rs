@@ -8,6 +8,7 @@ mod change_merge;
 mod change_stages;
 mod change_validate;
 mod change_write;
+mod corpus;
 mod envelope;
 mod generated;
 mod hostile;

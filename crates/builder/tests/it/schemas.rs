@@ -73,7 +73,7 @@ fn a_change_set_follows_its_contract() {
     );
     let mut old = set(json!({ "op": "delete", "targetType": "step", "target": step }));
     old["schemaVersion"] = json!("2.0");
-    assert_eq!(compiled.findings("set", &old)[0].code, "schema-version");
+    assert_eq!(compiled.findings("set", &old)[0].code, "SCHEMA_VERSION");
 }
 
 #[test]

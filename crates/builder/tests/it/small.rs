@@ -76,7 +76,7 @@ pub(crate) fn files() -> Files {
 pub(crate) fn edit(files: &mut Files, path: &str, change: impl FnOnce(&mut Value)) {
     let mut value = serde_json::from_slice(&files[path]).unwrap();
     change(&mut value);
-    files.insert(path.to_owned(), serde_json::to_vec(&value).unwrap());
+    files.insert(path.to_owned(), serde_json::to_vec_pretty(&value).unwrap());
 }
 
 /// Replaces a text in one file.

@@ -107,13 +107,13 @@ fn passages_are_replaced_and_every_other_byte_stays() {
 fn a_passage_stands_in_the_text_once() {
     let edit = |find: &str| json!([step_edits("work", json!({ "textEdits": [{ "find": find, "replace": "x" }] }))]);
     let [(code, hint)] = refused(edit("Say that")).try_into().unwrap();
-    assert_eq!(code, "text-not-found");
+    assert_eq!(code, "TEXT_NOT_FOUND");
     assert!(hint.contains("read the object again"), "{hint}");
     let [(code, hint)] = refused(edit("## ")).try_into().unwrap();
-    assert_eq!(code, "text-not-once");
+    assert_eq!(code, "TEXT_NOT_ONCE");
     assert!(hint.contains("more of the text around it"), "{hint}");
     let [(code, hint)] = refused(edit("token [redacted]")).try_into().unwrap();
-    assert_eq!(code, "text-not-found");
+    assert_eq!(code, "TEXT_NOT_FOUND");
     assert!(hint.contains("a secret that was not shown"), "{hint}");
     let agent = |find: &str| {
         json!([upsert(
@@ -122,8 +122,8 @@ fn a_passage_stands_in_the_text_once() {
             json!({ "textEdits": [{ "find": find, "replace": "x" }] })
         )])
     };
-    assert_eq!(refused(agent("rit"))[0].0, "text-not-once");
-    assert_eq!(refused(agent("nobody"))[0].0, "text-not-found");
+    assert_eq!(refused(agent("rit"))[0].0, "TEXT_NOT_ONCE");
+    assert_eq!(refused(agent("nobody"))[0].0, "TEXT_NOT_FOUND");
 }
 
 #[test]
@@ -218,18 +218,18 @@ fn what_is_not_there_is_told_with_what_is_like_it() {
         assert_eq!(findings[0].0, code);
         assert!(findings[0].1.contains(hint), "{findings:?}");
     };
-    check(json!({ "deleteNodes": ["chose"] }), "node-not-found", "did you mean `choose`?");
-    check(json!({ "entryNodeId": "qqq" }), "node-not-found", "read the graph again");
-    check(json!({ "deleteEdges": ["e5"] }), "edge-not-found", "read the graph again");
-    check(json!({ "deleteEdges": [{ "from": "end", "to": "work" }] }), "edge-not-found", "read the graph again");
+    check(json!({ "deleteNodes": ["chose"] }), "NODE_NOT_FOUND", "did you mean `choose`?");
+    check(json!({ "entryNodeId": "qqq" }), "NODE_NOT_FOUND", "read the graph again");
+    check(json!({ "deleteEdges": ["e5"] }), "EDGE_NOT_FOUND", "read the graph again");
+    check(json!({ "deleteEdges": [{ "from": "end", "to": "work" }] }), "EDGE_NOT_FOUND", "read the graph again");
     check(
         json!({ "edges": [{ "from": "begin", "to": "wrok", "label": "x" }] }),
-        "node-not-found",
+        "NODE_NOT_FOUND",
         "did you mean `work`?",
     );
-    check(json!({ "edges": [{ "label": "x" }] }), "edge-unnamed", "name it");
+    check(json!({ "edges": [{ "label": "x" }] }), "EDGE_UNNAMED", "name it");
     let findings = refused(json!([step_edits("nothing", json!({ "textEdits": [{ "find": "a", "replace": "b" }] }))]));
-    assert_eq!(findings[0].0, "target-not-found");
+    assert_eq!(findings[0].0, "TARGET_NOT_FOUND");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn two_edges_with_the_same_ends_are_told_apart_by_their_label() {
     });
     let edit = |edge: Value| made_of(files.clone(), json!([workflow(json!({ "deleteEdges": [edge] }))]));
     let unclear = edit(json!({ "from": "choose", "to": "work" })).err().unwrap();
-    assert_eq!(unclear[0].code, "edge-unclear");
+    assert_eq!(unclear[0].code, "EDGE_UNCLEAR");
     let made = edit(json!({ "from": "choose", "to": "work", "label": "later" })).unwrap();
     assert_eq!(made.package.workflow("main").unwrap().edges.len(), 4);
 }
@@ -280,7 +280,7 @@ fn front_matter_on_one_line_is_not_guessed_at() {
     );
     let refused =
         made_of(files, json!([step_edits("end", json!({ "frontMatter": { "title": "End" } }))])).err().unwrap();
-    assert_eq!(refused[0].code, "front-matter-not-editable");
+    assert_eq!(refused[0].code, "FRONT_MATTER_NOT_EDITABLE");
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn an_edge_brings_its_transition_and_a_transition_its_edge() {
     ]));
     assert_eq!(begin(&gone.package), json!([{ "to": "choose", "label": "on" }]));
     let unknown = refused(json!([step_edits("begin", json!({ "deleteTransitions": ["choose"] }))]));
-    assert_eq!(unknown[0].0, "transition-not-found");
+    assert_eq!(unknown[0].0, "TRANSITION_NOT_FOUND");
 }
 
 #[test]
@@ -370,15 +370,15 @@ fn small_edits_are_contract_1_1_and_not_beside_the_whole() {
     let mut old = set(edits);
     old["schemaVersion"] = json!("1.0");
     let errors = parse(&old).unwrap_err().errors;
-    assert_eq!((errors[0].code.as_str(), errors[0].path.as_str()), ("schema-version-old", "schemaVersion"));
+    assert_eq!((errors[0].code.as_str(), errors[0].path.as_str()), ("SCHEMA_VERSION_OLD", "schemaVersion"));
     for payload in [
         json!({ "step_markdown": "a", "textEdits": [{ "find": "a", "replace": "b" }] }),
         json!({ "step_markdown": "a", "frontMatter": { "title": "b" } }),
     ] {
-        assert_eq!(parse(&set(json!([step_edits("work", payload)]))).unwrap_err().errors[0].code, "payload-mixed");
+        assert_eq!(parse(&set(json!([step_edits("work", payload)]))).unwrap_err().errors[0].code, "PAYLOAD_MIXED");
     }
     let both = json!({ "graph_json": {}, "nodes": [{ "id": "a" }] });
-    assert_eq!(parse(&set(json!([workflow(both)]))).unwrap_err().errors[0].code, "payload-mixed");
+    assert_eq!(parse(&set(json!([workflow(both)]))).unwrap_err().errors[0].code, "PAYLOAD_MIXED");
     // The one text as a whole, and edits of the other.
     let one = json!({ "workflow_md": "---\n---\n", "nodes": [{ "id": "a" }] });
     assert!(parse(&set(json!([workflow(one)]))).is_ok());
@@ -400,7 +400,7 @@ fn what_is_missing_or_not_one_of_several_is_said_in_words() {
     let errors = parse(&set(json!([step_edits("work", json!({}))]))).unwrap_err().errors;
     assert_eq!(
         (errors[0].code.as_str(), errors[0].path.as_str()),
-        ("schema-required", "operations[0].payload.step_markdown")
+        ("SCHEMA_REQUIRED", "operations[0].payload.step_markdown")
     );
     assert!(errors[0].message.contains("`step_markdown` or `frontMatter`"), "{}", errors[0].message);
     let mut wrong = set(json!([asset("assets/a.md", "a")]));

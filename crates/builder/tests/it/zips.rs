@@ -60,7 +60,7 @@ fn names_that_lead_out_are_refused() {
     ] {
         let plain = "x".repeat(name.len());
         let zip = renamed(zip_of(&[(&plain, b"content")]), &plain, name.as_bytes());
-        assert_eq!(codes(&zip), ["path-unsafe"], "{name:?}");
+        assert_eq!(codes(&zip), ["PATH_UNSAFE"], "{name:?}");
     }
     let not_text = renamed(zip_of(&[("xxxx", b"content")]), "xxxx", b"a\xff\xfe.");
     assert!(from_zip(&not_text).is_err());
@@ -70,13 +70,13 @@ fn names_that_lead_out_are_refused() {
 fn a_link_is_refused() {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     writer.add_symlink("assets/a.md", "/etc/passwd", SimpleFileOptions::default()).unwrap();
-    assert_eq!(codes(&writer.finish().unwrap().into_inner()), ["zip-symlink"]);
+    assert_eq!(codes(&writer.finish().unwrap().into_inner()), ["ZIP_SYMLINK"]);
 }
 
 #[test]
 fn a_name_may_stand_in_a_zip_once() {
     let zip = renamed(zip_of(&[("aaaa.md", b"one"), ("bbbb.md", b"two")]), "bbbb.md", b"aaaa.md");
-    assert_eq!(codes(&zip), ["zip-duplicate-name"]);
+    assert_eq!(codes(&zip), ["ZIP_DUPLICATE_NAME"]);
 }
 
 #[test]
@@ -89,9 +89,9 @@ fn folders_hold_nothing() {
 #[test]
 fn bombs_are_refused_before_they_blow_up() {
     let zeros = vec![0; 10 * 1024 * 1024];
-    assert_eq!(codes(&zip_of(&[("a.md", &zeros)])), ["file-too-large"]);
+    assert_eq!(codes(&zip_of(&[("a.md", &zeros)])), ["FILE_TOO_LARGE"]);
     // Small enough for a file, but far too well compressed.
-    assert_eq!(codes(&zip_of(&[("a.md", &zeros[..3 * 1024 * 1024])])), ["zip-ratio"]);
+    assert_eq!(codes(&zip_of(&[("a.md", &zeros[..3 * 1024 * 1024])])), ["ZIP_RATIO"]);
     // One that lies about its size: the field in the directory and the one before the entry say 10 bytes.
     let mut lying = zip_of(&[("a.md", &zeros)]);
     let size = (10 * 1024 * 1024_u32).to_le_bytes();
@@ -120,7 +120,7 @@ fn what_inflates_to_too_much_in_all_is_refused() {
         .collect();
     let names: Vec<String> = (0..70).map(|number| format!("{number:02}.md")).collect();
     let many: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), noise.as_slice())).collect();
-    assert_eq!(codes(&zip_of(&many)), ["package-too-large"]);
+    assert_eq!(codes(&zip_of(&many)), ["PACKAGE_TOO_LARGE"]);
 }
 
 #[test]
@@ -130,13 +130,13 @@ fn entries_are_counted() {
     for number in 0..=toolhost_builder::limits::FILES_MAX {
         writer.start_file(format!("{number}.md"), stored).unwrap();
     }
-    assert_eq!(codes(&writer.finish().unwrap().into_inner()), ["too-many-files"]);
+    assert_eq!(codes(&writer.finish().unwrap().into_inner()), ["TOO_MANY_FILES"]);
 }
 
 #[test]
 fn a_zip_that_is_none_is_said_to_be_none() {
     for bytes in [&b""[..], b"PK", b"not a zip at all"] {
-        assert_eq!(codes(bytes), ["zip-unreadable"]);
+        assert_eq!(codes(bytes), ["ZIP_UNREADABLE"]);
     }
     let whole = to_zip(&small::files());
     for end in (0..whole.len()).step_by(97) {

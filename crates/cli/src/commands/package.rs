@@ -284,11 +284,9 @@ fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
             Severity::Warning => (print::WARN, "warning"),
         };
         print::line(format_args!(
-            "{} {}{}: {} ({})",
+            "{} {} ({})",
             print::paint(style, word),
-            print::visible(&finding.file),
-            print::visible(&finding.pointer),
-            print::visible(&finding.message),
+            print::visible(&finding.to_string()),
             finding.code
         ));
         if !finding.hint.is_empty() {

@@ -146,7 +146,7 @@ fn an_apply_that_is_refused_says_what_was_found_and_where() {
     assert_eq!(refused.stdout, "", "nobody needs to read the diff of what cannot be applied");
     let lines: Vec<&str> = refused.stderr.lines().map(str::trim).collect();
     let place = |code: &str, stage: &str| lines.iter().position(|line| line.starts_with(&format!("{code} {stage}: ")));
-    let (bmad, reference) = (place("section-missing", "bmad"), place("asset-not-found", "reference"));
+    let (bmad, reference) = (place("SECTION_MISSING", "bmad"), place("ASSET_NOT_FOUND", "reference"));
     assert!(bmad.is_some() && bmad < reference, "{refused:?}");
     let shown = run(&program, &["change", "show", "cs-1"]).stdout;
     assert!(shown.contains("cs-1 staged by") && shown.contains("not valid, 2 errors"), "{shown}");

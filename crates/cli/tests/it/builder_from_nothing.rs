@@ -176,7 +176,10 @@ fn an_empty_package_takes_an_agent_before_its_first_workflow_and_a_step_waits_fo
     run(&program, &["package", "export", out.to_str().unwrap()]);
     run(&program, &["package", "import", "--replace", out.to_str().unwrap()]);
     let checked = program.run(&["package", "validate", "--strict", out.to_str().unwrap()]);
-    assert!(checked.code == Some(1) && checked.stdout.contains("/entry/workflow"), "{checked:?}");
+    assert!(
+        checked.code == Some(1) && checked.stdout.contains("`workflow` is missing in `bmad.json` at `/entry`"),
+        "{checked:?}"
+    );
 }
 
 /// A session with `--mode create` replaces no existing object, and its change set makes the target of the session, in its mode.

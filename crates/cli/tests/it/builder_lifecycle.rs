@@ -80,7 +80,7 @@ async fn a_set_that_nobody_validated_is_validated_by_its_apply() {
         assert_eq!(refused(&blocked), ("AI_VALIDATION_FAILED", "validation"));
         let (stages, found) = findings(&blocked);
         assert_eq!(stages, json!(["schema", "bmad", "reference", "impact", "security"]));
-        let expected = [("bmad", "section-missing"), ("reference", "AGENT_NOT_FOUND")];
+        let expected = [("bmad", "SECTION_MISSING"), ("reference", "AGENT_NOT_FOUND")];
         let found: Vec<(&str, &str)> = found.iter().map(|(stage, code)| (stage.as_str(), code.as_str())).collect();
         assert_eq!(found, expected, "{engine}: {blocked:?}");
         assert!(blocked.error.as_ref().unwrap().message.contains("bmad: "), "{blocked:?}");
@@ -116,7 +116,7 @@ async fn what_was_valid_is_validated_again_when_the_package_has_changed() {
         let before = files(&house).await;
         let blocked = apply(&house, "cs-2").await;
         assert_eq!(refused(&blocked).0, "AI_VALIDATION_FAILED", "{engine}");
-        assert_eq!(findings(&blocked).1, [("reference".to_owned(), "asset-not-found".to_owned())]);
+        assert_eq!(findings(&blocked).1, [("reference".to_owned(), "ASSET_NOT_FOUND".to_owned())]);
         assert_eq!(files(&house).await, before);
     }
 }

@@ -98,7 +98,7 @@ async fn what_follows_from_an_edit_is_staged_told_shown_and_applied_with_it() {
         assert_eq!((&again["changeSetId"], &again["objects"]), (&staged["changeSetId"], &staged["objects"]));
         let report = in_session(&house, "s1", "builder.change.validate", json!({"changeSetId": "cs-1"})).await;
         assert_eq!(data(&report)["valid"], json!(true), "{report:?}");
-        assert!(!report.data["warnings"].to_string().contains("step-agent-mismatch"), "{report:?}");
+        assert!(!report.data["warnings"].to_string().contains("STEP_AGENT_MISMATCH"), "{report:?}");
         let preview = shelf_of(&house, house.project.id).preview(1).await.unwrap();
         assert_eq!(preview.diff.len(), 2);
         data(&apply(&house, "cs-1").await);

@@ -9,7 +9,7 @@ use toolhost_builder::domain;
 use toolhost_builder::envelope::{self, Mode, Request, Scope, TargetType};
 use toolhost_builder::limits::Size;
 use toolhost_builder::refs::{Index, Object, Ref};
-use toolhost_builder::{Edits, Files, Finding, Package, Severity, revision, validate_up_to};
+use toolhost_builder::{Edits, Files, Finding, Package, Severity, revision, seal, validate_up_to};
 
 use super::change::{Cause, derive_agents, derive_asset};
 use super::derive::{Derived, head_of};
@@ -181,13 +181,16 @@ impl Shelf {
         Ok(moment)
     }
 
-    /// All files, byte for byte.
+    /// All files, byte for byte; what the manifest says of all bytes together is made true.
     pub async fn export(&self) -> Result<Files> {
         let mut tx = self.db.snapshot().await?;
         self.head(&mut tx).await?;
         let text = "SELECT path, content FROM package_file WHERE project_id = $1";
         let rows = sql(text).bind(self.who.project_id).all(&mut tx).await?;
-        rows.into_iter().map(|row| Ok((row.get("path")?, row.get("content")?))).collect()
+        let mut files =
+            rows.into_iter().map(|row| Ok((row.get("path")?, row.get("content")?))).collect::<Result<Files>>()?;
+        seal(&mut files);
+        Ok(files)
     }
 
     /// The workflows, in the order of the manifest.

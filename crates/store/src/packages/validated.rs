@@ -107,6 +107,7 @@ fn changed_since(object: String, message: String, hint: &str) -> Found {
         path: object,
         file: String::new(),
         line: None,
+        column: None,
         expected: "as it was when this change was begun".to_owned(),
         actual: "another one".to_owned(),
         message,

@@ -12,23 +12,17 @@ use crate::given::PACKAGE;
 
 pub(crate) struct ChangeStage(pub(crate) Packages);
 
-/// Stages a change set: from now on this session sees the package with it, and nobody else does. A person applies it. The
-/// set is a JSON object: `schemaVersion` (1.1), `targetType`, `mode`, `operations` (each with `op` upsert or delete,
-/// `targetType`, `target`, `payload`), and `revisions`, which are the ones that came with the read.
-/// Payloads of new objects: `workflow_md` and `graph_json` of a workflow, `step_markdown` of a step, `agent_definition` of
-/// an agent, `content` of an asset.
+/// Stages a change set: this session then sees the package with it, nobody else does, and a person applies it. The set:
+/// `schemaVersion` (1.1), `targetType`, `mode`, `operations` (`op` upsert or delete, `targetType`, `target`, `payload`) and
+/// `revisions` as they came with the read.
 ///
-/// What is there is changed in parts: `textEdits` (`[{"find": "passage that stands there once", "replace": "…"}]`) of any
-/// text; of a workflow `nodes`, `edges` (fields to set, by `id` or ends), `deleteNodes`, `deleteEdges`, `entryNodeId`; of a
-/// workflow or step `frontMatter`; of a step `transitions`, `deleteTransitions`; of an agent `agent_fields` (a JSON Merge
-/// Patch). A new node is a step in `steps/ID.md`; its `step_markdown` may leave out the front matter. Edge and transition,
-/// node and step are kept alike, and a node goes with its edges and its step: `implied` tells.
+/// What is there is changed in parts: `textEdits` (find, replace) of any text; of a workflow `nodes`, `edges`,
+/// `deleteNodes`, `deleteEdges`, `entryNodeId`, `frontMatter`; of a step `transitions`, `frontMatter`; of an agent
+/// `agent_fields`. Node and step, edge and transition are kept alike: `implied` tells.
 ///
-/// To rename, delete the old object and upsert the new one in one set, with `extensions: {"rewriteReferences": true,
-/// "renames": [{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]}`: what refers to it is changed along. A set over
-/// several workflows says the revision of each: `extensions: {"baseRevisions": {"workflow:ID": "…"}}`.
-///
-/// A later set of the session builds on the earlier ones. To replace one instead: `extensions: {"supersedes": "cs-1"}`.
+/// To rename, delete the old and upsert the new in one set, with `extensions: {"rewriteReferences": true, "renames":
+/// [{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]}`. Over several workflows: `extensions: {"baseRevisions":
+/// {"workflow:ID": "…"}}`. In place of an earlier set: `extensions: {"supersedes": "cs-1"}`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {

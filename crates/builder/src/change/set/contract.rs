@@ -104,7 +104,7 @@ pub(crate) fn check_size(value: &Value) -> Result<(), Refused> {
     while let Some((value, depth)) = open.pop() {
         if depth > DEPTH_MAX {
             let expected = format!("at most {DEPTH_MAX} levels");
-            return Err(refused(error("too-deep", "", expected, "more", "the set nests too deep".to_owned())));
+            return Err(refused(error("TOO_DEEP", "", expected, "more", "the set nests too deep".to_owned())));
         }
         match value {
             Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
@@ -116,7 +116,7 @@ pub(crate) fn check_size(value: &Value) -> Result<(), Refused> {
     if bytes > CHANGE_SET_BYTES_MAX {
         let (expected, actual) = (format!("at most {CHANGE_SET_BYTES_MAX} bytes"), format!("{bytes} bytes"));
         let message = format!("the set has {bytes} bytes as JSON; {CHANGE_SET_BYTES_MAX} are the most");
-        return Err(refused(error("set-too-large", "", expected, &actual, message)));
+        return Err(refused(error("SET_TOO_LARGE", "", expected, &actual, message)));
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn check_version(value: &Value) -> Result<(), Refused> {
         return Ok(());
     }
     let message = format!("version {} of the contract is not supported", quoted(version));
-    let errors = vec![error("schema-version", "schemaVersion", "1.0, or another 1.x", version, message)];
+    let errors = vec![error("SCHEMA_VERSION", "schemaVersion", "1.0, or another 1.x", version, message)];
     Err(Refused { code: SCHEMA_UNSUPPORTED, errors })
 }
 
@@ -153,13 +153,24 @@ fn from_finding(finding: Finding, value: &Value) -> ContractError {
     let path = path_of(&finding.pointer);
     // The schema can only say that an operation is not what it must not be.
     let is_delete = value.pointer(&finding.pointer).is_some_and(|v| v.get("op") == Some(&Value::from("delete")));
-    if is_delete && finding.code == "schema" {
+    if is_delete && finding.code == "SCHEMA_VALUE" {
         let message = format!("`{path}` is a delete, and a delete has no payload");
-        return error("payload-of-delete", format!("{path}.payload"), "no payload", "a payload", message);
+        return error("PAYLOAD_OF_DELETE", format!("{path}.payload"), "no payload", "a payload", message);
     }
     let at = if path.is_empty() { "the set".to_owned() } else { format!("`{}`", quoted(&path)) };
-    let message = format!("{at}: expected {}, got {}", finding.expected, finding.actual);
+    let message = match finding.code.as_str() {
+        "SCHEMA_REQUIRED" => format!("{at} is missing: {}", said_small(&finding.expected)),
+        "SCHEMA_UNKNOWN_FIELD" => format!("{at} is no field of the contract: {}", finding.expected),
+        _ => format!("{at}: expected {}, got {}", finding.expected, finding.actual),
+    };
     ContractError { code: finding.code, path, expected: finding.expected, actual: finding.actual, message }
+}
+
+/// A description as the rest of a sentence.
+fn said_small(description: &str) -> String {
+    let text = description.trim_end_matches('.');
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
 /// Numbers, as older sets have them, are the revision of nothing here.
@@ -172,7 +183,7 @@ fn unknown_revisions(set: &ChangeSet) -> Vec<Finding> {
     let number = |(name, revision): (&str, &Option<Revision>)| match revision {
         Some(Revision::Number(number)) => {
             let message = format!("`{name}` is {number}, and no revision is a number");
-            let finding = Finding::warning("revision-unknown", "", format!("revisions.{name}"), message);
+            let finding = Finding::warning("REVISION_UNKNOWN", "", format!("revisions.{name}"), message);
             let expected = "a SHA-256, 64 hexadecimal digits";
             Some(finding.expected(expected).actual(number.to_string()).hint("give the revision that was read"))
         }
@@ -187,7 +198,7 @@ type Read<T> = Result<T, Box<ContractError>>;
 fn typed<T: serde::de::DeserializeOwned>(value: &Value, path: &str) -> Read<T> {
     T::deserialize(value).map_err(|said| {
         let message = format!("`{path}`: {said}");
-        Box::new(error("schema", path, "what the schema says", &value.to_string(), message))
+        Box::new(error("SCHEMA_VALUE", path, "what the schema says", &value.to_string(), message))
     })
 }
 
@@ -248,7 +259,7 @@ fn check_edits(set: &ChangeSet) -> Vec<ContractError> {
         let at = format!("operations[{index}].payload");
         if set.schema_version == "1.0" {
             let message = format!("`{at}` has small edits, which came with version 1.1 of the contract");
-            errors.push(error("schema-version-old", "schemaVersion", "1.1", "1.0", message));
+            errors.push(error("SCHEMA_VERSION_OLD", "schemaVersion", "1.1", "1.0", message));
         }
         let edits = &operation.edits;
         let is_twice = match &operation.payload {
@@ -262,7 +273,7 @@ fn check_edits(set: &ChangeSet) -> Vec<ContractError> {
         if is_twice {
             let message = format!("`{at}` gives a text as a whole and edits of it");
             let (expected, actual) = ("the whole text, or edits of what is there", "both");
-            errors.push(error("payload-mixed", at, expected, actual, message));
+            errors.push(error("PAYLOAD_MIXED", at, expected, actual, message));
         }
     }
     errors
@@ -279,7 +290,7 @@ fn check_operations(operations: &[Operation]) -> Vec<ContractError> {
             let message =
                 format!("`{}` is already the object of operations[{first}]", quoted(&operation.object.to_string()));
             let expected = "each object once, or a delete before its upsert";
-            errors.push(error("operation-duplicate", format!("operations[{index}]"), expected, "twice", message));
+            errors.push(error("OPERATION_DUPLICATE", format!("operations[{index}]"), expected, "twice", message));
         }
         before.push((index, operation.op));
         if let (Object::Agent(id), Some(Payload::Agent(definition))) = (&operation.object, &operation.payload)
@@ -287,7 +298,7 @@ fn check_operations(operations: &[Operation]) -> Vec<ContractError> {
         {
             let path = format!("operations[{index}].payload.agent_definition.id");
             let message = format!("the agent `{id}` keeps its id");
-            errors.push(error("agent-id-changed", path, id.as_str(), &other.to_string(), message));
+            errors.push(error("AGENT_ID_CHANGED", path, id.as_str(), &other.to_string(), message));
         }
     }
     errors

@@ -200,7 +200,7 @@ impl ChangeSet {
         let number = |name: &Value| name.as_str()?.strip_prefix("cs-")?.parse().ok();
         let unclear = |name: &Value| {
             let message = format!("{name} is no id of a change set");
-            let finding = Finding::error("supersedes-unclear", "", "extensions.supersedes", message);
+            let finding = Finding::error("SUPERSEDES_UNCLEAR", "", "extensions.supersedes", message);
             Box::new(finding.expected("an id such as `cs-1`, or a list of them").actual(name.to_string()))
         };
         named.into_iter().map(|name| number(name).ok_or_else(|| unclear(name))).collect()

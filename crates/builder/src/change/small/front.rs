@@ -100,6 +100,6 @@ fn plain(text: &str) -> String {
 
 fn not_editable(name: &str) -> Finding {
     let message = format!("the front matter is written so that its field `{}` cannot be set alone", quoted(name));
-    let finding = Finding::error("front-matter-not-editable", "", "", message);
+    let finding = Finding::error("FRONT_MATTER_NOT_EDITABLE", "", "", message);
     finding.expected("one field to a line").hint("give the text as a whole, or use `textEdits`")
 }

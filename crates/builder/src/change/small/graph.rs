@@ -29,7 +29,7 @@ impl<'a> Graph<'a> {
         };
         let (Some(nodes), Some(edges)) = (list("nodes"), list("edges")) else {
             let message = format!("the graph of `{object}` is not one that can be edited in parts");
-            let finding = Finding::error("graph-not-editable", "", "", message);
+            let finding = Finding::error("GRAPH_NOT_EDITABLE", "", "", message);
             return Err(Box::new(finding.expected("lists of nodes and edges").hint("give `graph_json`")));
         };
         Ok(Self { object, nodes, edges, value })
@@ -112,7 +112,7 @@ impl<'a> Graph<'a> {
         }
         let (Some(from), Some(to)) = (text(wanted, "from"), text(wanted, "to")) else {
             let message = format!("an edge of `{}` is named by its `id`, or by `from` and `to`", self.object);
-            return Err(Box::new(Finding::error("edge-unnamed", "", "", message).hint("name it")));
+            return Err(Box::new(Finding::error("EDGE_UNNAMED", "", "", message).hint("name it")));
         };
         let label = text(wanted, "label");
         let found = self.edges_between(from, to, label);
@@ -181,7 +181,7 @@ impl<'a> Graph<'a> {
             EdgeName::Ends { from, to, label } => match self.edges_between(from, to, label.as_deref()).as_slice() {
                 [] => {
                     let message = format!("`{}` has no such edge from `{from}` to `{to}`", self.object);
-                    Err(Box::new(Finding::error("edge-not-found", "", "", message).hint("read the graph again")))
+                    Err(Box::new(Finding::error("EDGE_NOT_FOUND", "", "", message).hint("read the graph again")))
                 }
                 [at] => Ok(*at),
                 several => Err(Box::new(self.which_edge(from, to, several))),
@@ -193,7 +193,7 @@ impl<'a> Graph<'a> {
         let labels: Vec<String> =
             several.iter().map(|at| format!("`{}`", text(&self.edges[*at], "label").unwrap_or_default())).collect();
         let message = format!("{} edges lead from `{from}` to `{to}`: {}", several.len(), labels.join(", "));
-        Finding::error("edge-unclear", "", "", message).expected("one of them").hint("name its `label`, or its `id`")
+        Finding::error("EDGE_UNCLEAR", "", "", message).expected("one of them").hint("name its `label`, or its `id`")
     }
 
     fn node_named(&self, id: &str) -> Made<usize> {
@@ -213,7 +213,8 @@ fn text<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
 
 fn not_found<'a>(what: &str, object: &Object, name: &str, known: impl Iterator<Item = &'a str>) -> Finding {
     let message = format!("`{object}` has no {what} `{name}`");
-    let finding = Finding::error(&format!("{what}-not-found"), "", "", message).actual(name);
+    let code = format!("{}_NOT_FOUND", what.to_uppercase());
+    let finding = Finding::error(&code, "", "", message).actual(name);
     finding.hint(match nearest(name, known).first() {
         Some(near) => format!("did you mean `{near}`?"),
         None => "read the graph again, and name what is there".to_owned(),

@@ -13,7 +13,7 @@ use crate::package::{Node, Package, Workflow};
 use crate::refs::Object;
 
 /// What a node and the front matter of its step both say.
-const SAID_TWICE: [&str; 2] = ["title", "agentId"];
+const SAID_TWICE: [&str; 4] = ["title", "agentId", "inputs", "outputs"];
 /// What an edge and a transition both say.
 const OF_A_WAY: [&str; 3] = ["label", "isDefault", "conditionText"];
 
@@ -31,7 +31,7 @@ pub(super) fn transitions(object: &Object, document: &str, edits: &SmallEdits) -
         all.retain(|transition| text(transition, "to") != to);
         if all.len() == before {
             let message = format!("`{object}` has no transition to `{to}`");
-            return Err(Box::new(Finding::error("transition-not-found", "", "", message).actual(to)));
+            return Err(Box::new(Finding::error("TRANSITION_NOT_FOUND", "", "", message).actual(to)));
         }
     }
     for wanted in &edits.transitions {
@@ -49,7 +49,7 @@ pub(super) fn transitions(object: &Object, document: &str, edits: &SmallEdits) -
             [at] => set_fields(&mut all[*at], wanted),
             several => {
                 let message = format!("`{object}` has {} transitions to `{to}`", several.len());
-                let finding = Finding::error("transition-unclear", "", "", message);
+                let finding = Finding::error("TRANSITION_UNCLEAR", "", "", message);
                 return Err(Box::new(finding.expected("one of them").hint("name its `label`")));
             }
         }

@@ -65,7 +65,7 @@ pub fn complete(package: &Package, set: &mut ChangeSet) -> Result<Vec<Implied>, 
         implied::add(package, set, &mut implied);
         if let Err(refused) = check_size(&set.to_value()) {
             let message = refused.errors.first().map_or_else(|| refused.to_string(), |error| error.message.clone());
-            let finding = Finding::error("set-too-large", "", "operations", message);
+            let finding = Finding::error("SET_TOO_LARGE", "", "operations", message);
             findings.push(finding.hint("make several sets of it"));
         }
     }
@@ -83,7 +83,7 @@ fn at_operation(mut finding: Finding, index: usize) -> Finding {
 fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied>) -> Made<()> {
     let edits = std::mem::take(&mut operation.edits);
     if let (Object::Step { workflow, node }, Some(Payload::Step(step))) = (&operation.object, &mut operation.payload)
-        && Document::parse("", step.step_markdown.as_bytes()).is_err_and(|error| error.code == "front-matter-missing")
+        && Document::parse("", step.step_markdown.as_bytes()).is_err_and(|error| error.code == "FRONT_MATTER_MISSING")
         && let Some(node) = package.workflow(workflow).and_then(|workflow| workflow.node(node))
     {
         step.step_markdown = front::of_node(node, &step.step_markdown);
@@ -140,7 +140,7 @@ fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied
 
 fn no_text(object: &Object, part: Part) -> Finding {
     let message = format!("the {} of `{object}` is not there, or no text", part.as_str());
-    Finding::error("text-missing", "", "", message).hint("give it as a whole")
+    Finding::error("TEXT_MISSING", "", "", message).hint("give it as a whole")
 }
 
 /// A JSON Merge Patch, RFC 7396. The depth of a set is bounded where it is parsed.

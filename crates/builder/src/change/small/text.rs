@@ -60,7 +60,7 @@ pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit]
             }
             [_] => {
                 let message = format!("`{object}` keeps its id");
-                return Err(Box::new(Finding::error("agent-id-changed", "", "", message)));
+                return Err(Box::new(Finding::error("AGENT_ID_CHANGED", "", "", message)));
             }
             several => {
                 let places = format!("at {} and {}", several[0], several[1]);
@@ -83,7 +83,7 @@ fn as_in(text: &str, edit: &TextEdit) -> TextEdit {
 
 fn not_there(object: &Object, index: usize, edit: &TextEdit) -> Finding {
     let message = format!("`{object}` has no passage `{}` (textEdits[{index}])", quoted(&edit.find));
-    let finding = Finding::error("text-not-found", "", "", message);
+    let finding = Finding::error("TEXT_NOT_FOUND", "", "", message);
     let finding = finding.expected("a passage that stands in the text, letter by letter").actual(quoted(&edit.find));
     finding.hint(if edit.find.contains(REDACTED) {
         "`[redacted]` stands for a secret that was not shown: choose a passage without it"
@@ -95,6 +95,6 @@ fn not_there(object: &Object, index: usize, edit: &TextEdit) -> Finding {
 fn not_once(object: &Object, index: usize, edit: &TextEdit, count: usize, places: &str) -> Finding {
     let passage = quoted(&edit.find);
     let message = format!("`{passage}` stands {count} times in `{object}`, {places} (textEdits[{index}])");
-    let finding = Finding::error("text-not-once", "", "", message).expected("once").actual(format!("{count} times"));
+    let finding = Finding::error("TEXT_NOT_ONCE", "", "", message).expected("once").actual(format!("{count} times"));
     finding.hint("take more of the text around it into `find`")
 }
