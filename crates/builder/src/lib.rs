@@ -16,6 +16,7 @@ pub mod envelope;
 mod files;
 mod finding;
 mod graph;
+pub mod guide;
 mod json;
 pub mod limits;
 mod package;

@@ -410,7 +410,7 @@ impl Package {
     }
 
     /// The paths of all assets, also of those that are not at hand.
-    pub(crate) fn asset_paths(&self) -> impl Iterator<Item = &str> {
+    pub fn asset_paths(&self) -> impl Iterator<Item = &str> {
         let elsewhere = self.elsewhere.assets.keys().map(String::as_str);
         let at_hand = self.assets().map(|asset| asset.path);
         elsewhere.chain(at_hand.filter(|path| !self.elsewhere.assets.contains_key(*path)))

@@ -21,3 +21,14 @@ pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     scored.into_iter().take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate).collect()
 }
+
+/// `; did you mean …?` after these names, or nothing if there are none.
+pub fn did_you_mean(near: &[impl AsRef<str>]) -> String {
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(near)) }
+}
+
+/// Names as one of which another one was meant.
+pub fn or_list(names: &[impl AsRef<str>]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    quoted.join(" or ")
+}

@@ -1,9 +1,9 @@
 //! The names of tools in what a caller is told: of tools that it has, as its door spells them.
 
-use toolhost_contract::{CallerKind, ErrorCode, ErrorKind, Success, ToolError};
+use toolhost_contract::{CallerKind, ErrorCode, ErrorKind, Success, ToolError, or_list};
 
 use crate::profile::Profile;
-use crate::registry::{Registered, Registry, nearest_tools, or_list};
+use crate::registry::{Registered, Registry, nearest_tools};
 
 /// How a door spells the names of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::Validator;
 use serde_json::Value;
 use toolhost_contract::{
-    Alias, AnyTool, Facts, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolSummary, nearest,
+    Alias, AnyTool, Facts, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolSummary, did_you_mean,
+    nearest,
 };
 use toolhost_sandbox::{Glob, GlobStyle};
 
@@ -138,7 +139,7 @@ impl Registry {
             self.names.iter().filter(|(name, _)| glob.is_match(name)).map(|(_, named)| named.tool).collect();
         if found.is_empty() {
             let names = self.tools.iter().map(|tool| &*tool.facts.name);
-            return Err(Unmatched::None { pattern: pattern.to_owned(), hint: did_you_mean(pattern, names) });
+            return Err(Unmatched::None { pattern: pattern.to_owned(), hint: did_you_mean(&nearest(pattern, names)) });
         }
         Ok(found.into_iter().map(|at| &self.tools[at]).collect())
     }
@@ -235,17 +236,6 @@ fn shared_words(one: &str, other: &str) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a name has a handful of words")]
     let part = one.intersection(&other).count() as f64 / longer as f64;
     part
-}
-
-/// `; did you mean …?` for a name that is none, or nothing if none is like it.
-pub(crate) fn did_you_mean<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let near = nearest(name, names);
-    if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(&near)) }
-}
-
-pub(crate) fn or_list(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    quoted.join(" or ")
 }
 
 /// Arguments with an alias's presets filled in.

@@ -4,9 +4,9 @@
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::{Value, json};
-use toolhost_contract::{ErrorKind, ToolError, nearest};
+use toolhost_contract::{ErrorKind, ToolError, nearest, or_list};
 
-use crate::registry::{Registered, or_list};
+use crate::registry::Registered;
 
 /// Most violations listed; the rest are counted.
 const VIOLATIONS_MAX: usize = 20;

@@ -144,6 +144,7 @@ fn of_packages(packages: &Packages) -> Vec<Box<dyn AnyTool>> {
         Box::new(builder::agent_read::AgentRead(packages.clone())),
         Box::new(builder::asset_read::AssetRead(packages.clone())),
         Box::new(builder::refs_find::RefsFind(packages.clone())),
+        Box::new(builder::schema_read::SchemaRead),
         Box::new(builder::change_stage::ChangeStage(packages.clone())),
         Box::new(builder::change_validate::ChangeValidate(packages.clone())),
         Box::new(builder::change_discard::ChangeDiscard(packages.clone())),

@@ -21,9 +21,18 @@ const FROZEN: [&str; 9] = [
     "builder_step_read",
     "builder_workflow_read",
 ];
-/// What neither reads nor changes a package: tools, approvals, earlier results; and questions to people.
-const BESIDE: [&str; 7] =
-    ["approval_wait", "human_ask", "review_content", "review_file", "session_result", "tool_describe", "tool_list"];
+/// What neither reads nor changes a package: how a set is written, tools, approvals, earlier results; and questions to
+/// people.
+const BESIDE: [&str; 8] = [
+    "approval_wait",
+    "builder_schema_read",
+    "human_ask",
+    "review_content",
+    "review_file",
+    "session_result",
+    "tool_describe",
+    "tool_list",
+];
 
 fn chat(summary: &str) -> Turn {
     Turn::text(&json!({ "responseType": "chat", "assistantSummary": summary }).to_string())
@@ -79,12 +88,11 @@ async fn a_session_on_a_package_is_offered_the_tools_for_packages_whatever_its_p
         let offered = offered(&server);
         assert_eq!(offered.len(), 4);
         for names in &offered {
-            let package: Vec<&str> =
-                names.iter().map(String::as_str).filter(|name| name.starts_with("builder_")).collect();
-            assert_eq!(package, FROZEN, "{profile:?}");
-            let other = names.iter().filter(|name| !name.starts_with("builder_"));
+            let frozen = |name: &&String| FROZEN.contains(&name.as_str());
+            assert_eq!(names.iter().filter(frozen).count(), FROZEN.len(), "{profile:?}: {names:?}");
+            let other = names.iter().filter(|name| !frozen(name));
             assert!(other.clone().all(|name| BESIDE.contains(&name.as_str())), "{profile:?}: {names:?}");
-            let needed = ["tool_list", "tool_describe", "approval_wait", "session_result"];
+            let needed = ["builder_schema_read", "tool_list", "tool_describe", "approval_wait", "session_result"];
             assert!(needed.iter().all(|name| names.iter().any(|known| known == name)), "{profile:?}: {names:?}");
         }
         // What is not offered is refused, and recorded.
@@ -159,6 +167,6 @@ async fn the_list_of_tools_that_a_session_on_a_package_asks_for_is_as_short() {
     let allowed = content(2)["data"]["tool_capabilities"]["allowed"].clone();
     let allowed: Vec<String> =
         allowed.as_array().unwrap().iter().map(|name| name.as_str().unwrap().replace('.', "_")).collect();
-    assert!(allowed.iter().all(|name| FROZEN.contains(&name.as_str())), "{allowed:?}");
+    assert!(allowed.iter().all(|name| expected.contains(&name.as_str())), "{allowed:?}");
     assert_ne!(result.calls[1].code.as_deref(), Some(ErrorCode::ToolForbidden.as_str()));
 }

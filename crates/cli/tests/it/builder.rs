@@ -570,12 +570,12 @@ async fn a_step_is_named_by_its_node_or_by_its_path_and_not_by_both() {
 
 /// Rules: 001.30, 001.31.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_profile_has_the_six_reads_and_three_writes_that_the_loop_may_use() {
+async fn the_profile_has_the_reads_and_the_three_writes_that_the_loop_may_use() {
     let engine = engines().next().unwrap();
     let house = house_with_sample(&engine).await;
     let profile = house.gate.profile("builder").unwrap();
     let has: BTreeSet<&str> =
         profile.tools.iter().map(String::as_str).filter(|name| name.starts_with("builder.")).collect();
-    let loop_may = ["builder.change.stage", "builder.change.validate", "builder.change.discard"];
+    let loop_may = ["builder.change.stage", "builder.change.validate", "builder.change.discard", "builder.schema.read"];
     assert_eq!(has, SEMANTIC_READ_TOOLS.into_iter().chain(loop_may).collect());
 }

@@ -195,3 +195,60 @@ async fn a_node_more_among_three_hundred_costs_five_hundred_tokens_at_most() {
         assert!(validate(&package).iter().all(|finding| finding.severity != toolhost_builder::Severity::Error));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_can_be_validated_as_it_is_staged() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let seen = read(&house, "s1").await;
+        let put = |agent: &str| json!([of_flow(json!({"nodes": [{"id": STEP, "agentId": agent}]}))]);
+        for (agent, is_valid) in [("writer", true), ("nobody", false)] {
+            let mut arguments = small(put(agent), &seen["revisions"]);
+            arguments["validate"] = json!(true);
+            arguments["changeSet"]["extensions"] = json!({"supersedes": "cs-1"});
+            if is_valid {
+                arguments["changeSet"].as_object_mut().unwrap().remove("extensions");
+            }
+            let staged = in_session(&house, "s1", "builder.change.stage", arguments).await;
+            let report = &data(&staged)["validation"];
+            assert_eq!(report["valid"], json!(is_valid), "{staged:?}");
+            assert_eq!(staged.data["status"], if is_valid { "validated" } else { "staged" });
+            let id = json!({ "changeSetId": staged.data["changeSetId"] });
+            let again = in_session(&house, "s1", "builder.change.validate", id).await;
+            assert_eq!(data(&again), report, "the same report");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_answered_with_the_names_that_are() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        for (tool, arguments, meant) in [
+            ("builder.workflow.read", json!({"workflowId": "research-reports"}), FLOW),
+            ("builder.step.read", json!({"workflowId": FLOW, "nodeId": "check-claim"}), STEP),
+            ("builder.step.read", json!({"workflowId": "reserch-report", "nodeId": STEP}), FLOW),
+            ("builder.agent.read", json!({"agentId": "critik"}), "critic"),
+            ("builder.asset.read", json!({"path": "assets/style_guide.md"}), "assets/style-guide.md"),
+            (
+                "builder.context.get",
+                json!({"targetType": "step", "targetId": "drafts", "mode": "optimize", "workflowId": FLOW}),
+                "draft",
+            ),
+        ] {
+            let outcome = in_session(&house, "s1", tool, arguments).await;
+            let error = outcome.error.as_ref().unwrap();
+            assert_eq!(error.kind.as_str(), "not_found", "{outcome:?}");
+            assert!(error.message.contains(&format!("did you mean `{meant}`")), "{outcome:?}");
+        }
+        // What the session has staged is there for it.
+        let made = json!([{
+            "op": "upsert", "targetType": "asset", "target": {"path": "assets/glossary.md"}, "payload": {"content": "G\n"},
+        }]);
+        data(&stage(&house, "s1", made, &json!({})).await);
+        let near = in_session(&house, "s1", "builder.asset.read", json!({"path": "assets/glosary.md"})).await;
+        assert!(near.error.unwrap().message.contains("assets/glossary.md"));
+        let other = in_session(&house, "s2", "builder.asset.read", json!({"path": "assets/glosary.md"})).await;
+        assert!(!other.error.unwrap().message.contains("assets/glossary.md"), "nobody else sees it");
+    }
+}

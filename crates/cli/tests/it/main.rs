@@ -25,6 +25,7 @@ mod builder_changes;
 mod builder_doors;
 mod builder_first_day;
 mod builder_from_nothing;
+mod builder_guide;
 mod builder_lifecycle;
 mod builder_races;
 mod builder_small;

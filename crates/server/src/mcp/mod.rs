@@ -4,6 +4,7 @@ mod elicit;
 mod held;
 mod lines;
 mod render;
+mod resources;
 mod service;
 mod slots;
 mod stdio;

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProgressToken, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestParams, ReadResourceResponse,
+    ResourcesCapability, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
@@ -15,7 +16,7 @@ use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSi
 use toolhost_host::{Gate, Hooks, Names, Pace, Person, Registered};
 
 use super::slots::Slot;
-use super::{elicit, render};
+use super::{elicit, render, resources};
 
 /// Tools of one page of `tools/list`.
 const PAGE_TOOLS: usize = 100;
@@ -66,11 +67,15 @@ impl McpService {
         Arc::clone(&self.door.gate)
     }
 
-    fn call(&self, request: CallToolRequestParams) -> Call {
+    fn has_resources(&self) -> bool {
+        self.tools().any(|tool| tool.facts.name == resources::TOOL)
+    }
+
+    fn call(&self, tool: String, arguments: Value) -> Call {
         Call {
             id: self.door.ids.call_id(),
-            tool: request.name.into_owned(),
-            arguments: request.arguments.map_or(Value::Null, Value::Object),
+            tool,
+            arguments,
             scope: self.door.scope.clone(),
             caller: Caller {
                 kind: CallerKind::Model,
@@ -86,7 +91,9 @@ impl ServerHandler for McpService {
     fn get_info(&self) -> ServerConfig {
         let mut implementation = Implementation::new("toolhost", self.door.version.clone());
         implementation.title = Some("Toolhost".to_owned());
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        capabilities.resources = self.has_resources().then(ResourcesCapability::default);
+        ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_instructions(self.door.instructions.clone())
     }
@@ -146,7 +153,7 @@ impl ServerHandler for McpService {
             elicit::Forms::None => {}
         }
         let gate = &self.door.gate;
-        let call = self.call(request);
+        let call = self.call(request.name.into_owned(), request.arguments.map_or(Value::Null, Value::Object));
         let running = gate.call(call, hooks);
         tokio::pin!(running);
         let outcome = tokio::select! {
@@ -164,6 +171,25 @@ impl ServerHandler for McpService {
             return Ok(required.into());
         }
         Ok(render::result(outcome).into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(if self.has_resources() { resources::all() } else { Vec::new() }))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let call = self.call(resources::TOOL.to_owned(), resources::arguments(&request.uri)?);
+        let hooks = Hooks { cancel: self.closing.child_token(), names: self.door.names, ..Hooks::default() };
+        let outcome = self.door.gate.call(call, hooks).await;
+        resources::contents(request.uri, outcome).map(Into::into)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

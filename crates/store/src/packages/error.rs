@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolhost_builder::Finding;
 use toolhost_builder::change::{ContractError, Refused, Report};
 use toolhost_builder::envelope::EnvelopeError;
-use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
+use toolhost_contract::{ErrorCode, ErrorKind, ToolError, did_you_mean};
 
 use super::apply::Conflicts;
 use super::sets::set_id;
@@ -27,6 +27,9 @@ pub enum PackageError {
     Exists,
     #[error("there is no {what} `{name}` in the package")]
     NotFound { what: &'static str, name: String },
+    /// The same, where names that are there may have been meant.
+    #[error("{error}{}", did_you_mean(.near))]
+    Near { error: Box<PackageError>, near: Vec<String> },
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
     /// Whatever kept a context from being built.
@@ -90,7 +93,7 @@ impl PackageError {
         match self {
             Self::NoPackage | Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Envelope(EnvelopeError::Missing { .. }) => ErrorKind::NotFound,
-            Self::Context(inside) => inside.kind(),
+            Self::Context(inside) | Self::Near { error: inside, .. } => inside.kind(),
             Self::Envelope(_)
             | Self::Invalid(_)
             | Self::Unfit { .. }
@@ -116,6 +119,7 @@ impl PackageError {
 
     fn code(&self) -> Option<ErrorCode> {
         Some(match self {
+            Self::Near { error, .. } => return error.code(),
             Self::Context(inside) => inside.code().unwrap_or(ErrorCode::ContextBuild),
             Self::Envelope(EnvelopeError::Profile(_)) => ErrorCode::DomainProfile,
             Self::Contract(refused) => match refused.code {
@@ -151,7 +155,7 @@ impl PackageError {
             Self::Contract(_) | Self::Rejected(_) => "fix what is named and send the whole set again",
             Self::Invalid(_) => "fix what is named; nothing was changed",
             Self::Unfit { .. } => "stage the set again with what is named put right; nothing was applied",
-            Self::Context(inside) => return inside.hint(),
+            Self::Context(inside) | Self::Near { error: inside, .. } => return inside.hint(),
             Self::Envelope(EnvelopeError::Profile(_)) => {
                 "fix that field, or take it out: what is not said is found in the texts"
             }
@@ -189,6 +193,7 @@ impl PackageError {
                 json!({ "field": scope, "provided": revision, "blocking": true })
             }
             Self::Blocked { on, .. } => json!({ "rejected": set_id(*on), "blocking": true }),
+            Self::Near { near, .. } => json!({ "nearest": near }),
             Self::Context(inside) => return inside.details(),
             Self::DeletesUnconfirmed(names) => json!({ "deletes": names }),
             _ => return None,

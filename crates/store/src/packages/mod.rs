@@ -13,6 +13,7 @@ mod derive;
 mod drafts;
 mod error;
 mod history;
+mod near;
 mod part;
 mod read;
 mod refs;

@@ -222,14 +222,28 @@ impl Shelf {
         session: Option<&str>,
     ) -> Result<Snapshot> {
         let mut tx = self.db.snapshot().await?;
-        let question = self.question(&mut tx, kind, id, workflow, session, None).await?;
-        let index = self.index_of(&mut tx, &question).await?;
+        match self.read_in(&mut tx, kind, id, workflow, session).await {
+            Err(error) => Err(self.with_near(&mut tx, error, workflow, session).await),
+            read => read,
+        }
+    }
+
+    async fn read_in(
+        &self,
+        tx: &mut Tx,
+        kind: TargetType,
+        id: &str,
+        workflow: Option<&WorkflowName>,
+        session: Option<&str>,
+    ) -> Result<Snapshot> {
+        let question = self.question(tx, kind, id, workflow, session, None).await?;
+        let index = self.index_of(tx, &question).await?;
         let Question { part, target, named, drafts } = question;
         let package = part.package();
         let read = envelope::snapshot(&request(package, &target, named.as_ref(), Mode::Optimize, &[]), &index)?;
         let inside = read.workflow.clone();
         let workflow = match inside {
-            Some(id) => Some((self.number_of(&mut tx, &id).await?, id)),
+            Some(id) => Some((self.number_of(tx, &id).await?, id)),
             None => None,
         };
         let of_workflow = workflow.as_ref().and_then(|(_, id)| package.workflow(id));
@@ -268,8 +282,8 @@ impl Shelf {
         tools: &[&str],
         session: Option<&str>,
     ) -> Result<(Value, Option<(Option<i64>, String)>)> {
+        let mut tx = self.db.snapshot().await?;
         let built: Result<_> = async {
-            let mut tx = self.db.snapshot().await?;
             let question = self.question(&mut tx, kind, id, workflow, session, Some(mode)).await?;
             let index = self.index_of(&mut tx, &question).await?;
             let Question { part, target, named, .. } = question;
@@ -294,10 +308,13 @@ impl Shelf {
         }
         .await;
         // Whatever kept the context from being built has one code, wherever it was noticed.
-        built.map_err(|error| match error {
-            PackageError::Store(error) => PackageError::Store(error),
-            error => PackageError::Context(Box::new(error)),
-        })
+        match built {
+            Ok(built) => Ok(built),
+            Err(error) => match self.with_near(&mut tx, error, workflow, session).await {
+                PackageError::Store(error) => Err(PackageError::Store(error)),
+                error => Err(PackageError::Context(Box::new(error))),
+            },
+        }
     }
 
     /// Reads what a question about one object takes; with a mode, all that its context takes.

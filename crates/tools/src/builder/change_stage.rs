@@ -1,13 +1,13 @@
 //! `builder.change.stage`
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Packages;
-use toolhost_store::packages::Staged;
+use toolhost_store::packages::{Staged, Validated, Whose};
 
-use super::{shelf, staging_session, told};
+use super::{set_number, shelf, staging_session, told};
 use crate::given::PACKAGE;
 
 pub(crate) struct ChangeStage(pub(crate) Packages);
@@ -18,7 +18,8 @@ pub(crate) struct ChangeStage(pub(crate) Packages);
 ///
 /// What is there is changed in parts: `textEdits` (find, replace) of any text; of a workflow `nodes`, `edges`,
 /// `deleteNodes`, `deleteEdges`, `entryNodeId`, `frontMatter`; of a step `transitions`, `frontMatter`; of an agent
-/// `agent_fields`. Node and step, edge and transition are kept alike: `implied` tells.
+/// `agent_fields`. Node and step, edge and transition are kept alike: `implied` tells. `builder.schema.read` has each field
+/// and examples.
 ///
 /// To rename, delete the old and upsert the new in one set, with `extensions: {"rewriteReferences": true, "renames":
 /// [{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]}`. Over several workflows: `extensions: {"baseRevisions":
@@ -30,6 +31,18 @@ pub(crate) struct Input {
     session_id: Option<String>,
     #[schemars(schema_with = "change_set_schema")]
     change_set: Map<String, Value>,
+    /// Whether to validate it at once, as `builder.change.validate` does: then `validation` has the report.
+    #[serde(default)]
+    validate: bool,
+}
+
+/// What was staged, and what was found if that was asked for.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    #[serde(flatten)]
+    staged: Staged,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validation: Option<Validated>,
 }
 
 /// Its contract says what is wrong with it better than a schema at the door would, and takes older shapes too.
@@ -50,7 +63,7 @@ fn change_set_schema(_: &mut SchemaGenerator) -> Schema {
 
 impl Tool for ChangeStage {
     type Input = Input;
-    type Output = Staged;
+    type Output = Output;
     const NAME: &'static str = "builder.change.stage";
     const TITLE: &'static str = "Stage a change of the package";
     const EFFECT: Effect = Effect::Writes;
@@ -80,6 +93,20 @@ impl Tool for ChangeStage {
                 ]),
             },
             Example {
+                says: "a new asset, validated at once",
+                arguments: {
+                    let mut arguments = set(json!({
+                        "op": "upsert", "targetType": "asset", "target": {"path": "assets/new.md"},
+                        "payload": {"content": "# New\n"},
+                    }));
+                    arguments["validate"] = json!(true);
+                    arguments
+                },
+                files: PACKAGE.0,
+                before: PACKAGE.1,
+                expect: Expect::Data(&[("/status", "\"validated\""), ("/validation/valid", "true")]),
+            },
+            Example {
                 says: "a change of what is there, without the revision that was read",
                 arguments: set(json!({
                     "op": "upsert", "targetType": "asset", "target": {"path": "assets/guide.md"},
@@ -92,12 +119,21 @@ impl Tool for ChangeStage {
         ]
     }
 
-    fn render(&self, output: &Staged) -> String {
+    fn render(&self, output: &Output) -> String {
         told(output)
     }
 
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Staged, ToolError> {
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let session = staging_session(ctx, input.session_id)?;
-        Ok(shelf(&self.0, ctx)?.stage(&session, &Value::Object(input.change_set)).await?)
+        let shelf = shelf(&self.0, ctx)?;
+        let mut staged = shelf.stage(&session, &Value::Object(input.change_set)).await?;
+        let mut validation = None;
+        if input.validate {
+            let number = set_number(&staged.change_set_id)?;
+            let found = shelf.validate(Whose::Session(&session), Some(number)).await?;
+            staged.status.clone_from(&found.status);
+            validation = Some(found);
+        }
+        Ok(Output { staged, validation })
     }
 }

@@ -1,4 +1,4 @@
-//! Tools for workflow packages: six reads, and change sets that a person applies (CrewAgent seeds BAI-2.4 and BAI-3).
+//! Tools for workflow packages: reads, and change sets that a person applies (CrewAgent seeds BAI-2.4 and BAI-3).
 
 pub(crate) mod agent_read;
 pub(crate) mod asset_read;
@@ -10,6 +10,7 @@ pub(crate) mod change_validate;
 pub(crate) mod context_get;
 pub(crate) mod package_import;
 pub(crate) mod refs_find;
+pub(crate) mod schema_read;
 pub(crate) mod step_read;
 pub(crate) mod workflow_read;
 

@@ -1,0 +1,89 @@
+//! Names that are there and are written almost like one that is not.
+
+use toolhost_builder::envelope::EnvelopeError;
+use toolhost_contract::{SUGGESTIONS_MAX, nearest};
+
+use super::error::PackageError;
+use super::part::Want;
+use super::{Shelf, WorkflowName};
+use crate::db::{Tx, sql};
+
+/// Names that one is compared with.
+const COMPARED_MAX: usize = 1_000;
+
+impl Shelf {
+    /// The same error; where something was not found, with the names that may have been meant.
+    pub(super) async fn with_near(
+        &self,
+        tx: &mut Tx,
+        error: PackageError,
+        workflow: Option<&WorkflowName>,
+        session: Option<&str>,
+    ) -> PackageError {
+        let (what, name) = match &error {
+            PackageError::NotFound { what, name } => (*what, name.clone()),
+            PackageError::Envelope(EnvelopeError::Missing { kind, id, .. }) => (*kind, id.clone()),
+            _ => return error,
+        };
+        let near = match self.names_of(tx, what, workflow, session).await {
+            Ok(names) => like(&name, &names),
+            Err(PackageError::Store(broken)) => return PackageError::Store(broken),
+            // What was asked for is not there, which is what is said.
+            Err(_) => Vec::new(),
+        };
+        if near.is_empty() { error } else { PackageError::Near { error: Box::new(error), near } }
+    }
+
+    /// The names of all objects of this kind that the session sees; of steps, those of the workflow if one is named.
+    async fn names_of(
+        &self,
+        tx: &mut Tx,
+        what: &str,
+        workflow: Option<&WorkflowName>,
+        session: Option<&str>,
+    ) -> super::Result<Vec<String>> {
+        let drafts = self.drafts(tx, session).await?;
+        if what == "step" {
+            let within = match workflow {
+                Some(name) => Some(self.workflow_id(tx, name, &drafts).await?),
+                None => None,
+            };
+            let text = "SELECT DISTINCT name FROM package_name WHERE project_id = $1 AND ($2 IS NULL OR workflow = $2)
+                 ORDER BY name LIMIT $3";
+            let query = sql(text).bind(self.who.project_id).bind(within).bind(COMPARED_MAX as i64);
+            let rows = query.all(tx).await?;
+            let mut names = rows.iter().map(|row| Ok(row.get("name")?)).collect::<super::Result<Vec<String>>>()?;
+            names.extend(drafts.iter().filter_map(|draft| match &draft.object {
+                toolhost_builder::refs::Object::Step { node, .. } => Some(node.clone()),
+                _ => None,
+            }));
+            return Ok(names);
+        }
+        let want = Want { asset_names: what == "asset", workflow_names: what == "workflow", ..Want::default() };
+        let part = self.part(tx, &want, &drafts).await?;
+        let package = part.package();
+        Ok(match what {
+            "agent" => package.agents().iter().map(|agent| agent.id.clone()).take(COMPARED_MAX).collect(),
+            "asset" => package.asset_paths().map(str::to_owned).take(COMPARED_MAX).collect(),
+            "workflow" => package.workflow_ids().into_iter().map(str::to_owned).take(COMPARED_MAX).collect(),
+            _ => Vec::new(),
+        })
+    }
+}
+
+/// The names most like this one. Of a path the folder and the ending, which all paths have alike, are not compared.
+fn like(name: &str, names: &[String]) -> Vec<String> {
+    let is_path = |name: &str| name.contains('/');
+    let comparable = || names.iter().filter(|known| is_path(known) == is_path(name));
+    let mut stems: Vec<&str> = comparable().map(|known| stem(known)).collect();
+    stems.sort_unstable();
+    stems.dedup();
+    let near = nearest(stem(name), stems.into_iter());
+    let all = near.iter().flat_map(|near| comparable().filter(|known| stem(known) == *near));
+    all.take(SUGGESTIONS_MAX).cloned().collect()
+}
+
+fn stem(name: &str) -> &str {
+    let Some((_, file)) = name.rsplit_once('/') else { return name };
+    file.rsplit_once('.').map_or(file, |(stem, _)| stem)
+}
