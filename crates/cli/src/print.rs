@@ -1,10 +1,13 @@
 //! What people see: tables, JSON, errors. Colour goes where a terminal is and `NO_COLOR` is not.
 
+use std::borrow::Cow;
 use std::fs::{File, Metadata};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 pub(crate) use toolhost_contract::visible;
@@ -26,9 +29,26 @@ pub(crate) fn line(text: impl std::fmt::Display) {
 
 /// As [`line()`], for what must have been printed for something else to happen.
 pub(crate) fn whole(text: impl std::fmt::Display) -> std::io::Result<()> {
-    let mut out = anstream::stdout();
-    writeln!(out, "{}", folded(text.to_string(), &std::io::stdout()))?;
-    out.flush()
+    let out = std::io::stdout();
+    let text = format!("{}\n", folded(text.to_string(), &out));
+    at_once(out, AutoStream::choice(&std::io::stdout()), &text)
+}
+
+/// Prints the next piece of a text to the output.
+pub(crate) fn piece(text: &str) {
+    // As above.
+    let _ = at_once(std::io::stdout(), AutoStream::choice(&std::io::stdout()), text);
+}
+
+/// Writes a text with one system call, without its colours where none are shown. Another program may print at the same
+/// terminal (`| tee log`), and its words must not come between a line and its end.
+fn at_once(mut stream: impl Write, colours: ColorChoice, text: &str) -> std::io::Result<()> {
+    let text = match colours {
+        ColorChoice::Never => Cow::Owned(strip_str(text).to_string()),
+        _ => Cow::Borrowed(text),
+    };
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
 }
 
 /// Whether what is printed goes where nobody reads it: a standard output that was closed is `/dev/null`, too.
@@ -50,8 +70,9 @@ fn stdout_metadata() -> Option<Metadata> {
 
 /// Prints a line for people beside the output.
 pub(crate) fn note(text: impl std::fmt::Display) {
+    let text = format!("{}\n", folded(text.to_string(), &std::io::stderr()));
     // As above.
-    let _ = writeln!(anstream::stderr(), "{}", folded(text.to_string(), &std::io::stderr()));
+    let _ = at_once(std::io::stderr(), AutoStream::choice(&std::io::stderr()), &text);
 }
 
 pub(crate) fn clear_line() {

@@ -1,5 +1,9 @@
 //! No line is left to the terminal to break: the rest of it would stand where the host's own lines begin.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace};
 
@@ -86,4 +90,34 @@ fn what_a_model_says_and_calls_has_the_mark_of_its_lines() {
     }
     let plain = program.run(&["run", "go", "--model", &model, "--profile", "all"]);
     assert!(plain.stdout.contains(&format!("\n{ROW}\ndone")), "a program is given the text alone: {plain:?}");
+}
+
+/// Between two writes of one line, `tee` could print its own, which would then stand where a line of the host begins.
+#[test]
+fn each_line_beside_the_output_is_one_write() {
+    let workspace = TempWorkspace::new();
+    let story = json!({ "turns": [{ "calls": [{ "tool": "file.list", "arguments": {} }] }, { "text": "done" }] });
+    workspace.write_beside("story.json", &story.to_string());
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    // A socket of datagrams keeps each write apart.
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let end = theirs.try_clone().unwrap();
+    let mut command = program(&workspace).command(&["run", "go", "--model", &model, "--profile", "all"]);
+    let mut child = command.stdout(Stdio::null()).stderr(OwnedFd::from(theirs)).spawn().unwrap();
+    let reading = std::thread::spawn(move || {
+        let (mut writes, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+        loop {
+            let length = ours.recv(&mut buffer).unwrap();
+            match &buffer[..length] {
+                b"end" => return writes,
+                write => writes.push(String::from_utf8(write.to_vec()).unwrap()),
+            }
+        }
+    });
+    assert!(child.wait().unwrap().success());
+    end.send(b"end").unwrap();
+    let writes = reading.join().unwrap();
+    assert!(writes.iter().any(|write| write.contains("file.list")), "{writes:?}");
+    let parts: Vec<&String> = writes.iter().filter(|write| !write.ends_with('\n')).collect();
+    assert!(parts.is_empty(), "{parts:?}");
 }

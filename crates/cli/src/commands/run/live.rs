@@ -182,11 +182,8 @@ impl Inner {
                 text = self.held.drain(..whole).collect();
             }
         }
-        let mut out = anstream::stdout();
         (self.open, self.streamed) = (is_open, true);
-        // A closed pipe is the reader's choice.
-        let _ = write!(out, "{text}");
-        let _ = out.flush();
+        print::piece(&text);
     }
 
     fn close(&mut self) {
@@ -270,6 +267,12 @@ pub(in crate::commands) fn conclude(result: &LoopResult) {
             "{} {change_set_id} is staged and valid, with {}; apply it with: toolhost change apply {change_set_id}",
             paint(GOOD, "change set"),
             print::count(warnings.len(), "warning")
+        ));
+    }
+    for id in &result.unvalidated {
+        print::note(format_args!(
+            "{} {id} is staged but not validated; validate it with: toolhost change validate {id}",
+            paint(WARN, "change set")
         ));
     }
     let word = match result.status {
