@@ -77,7 +77,8 @@ fn step<const LENGTH: usize>(bencher: Bencher<'_, '_>, format: ModelFormat, kind
     let messages = conversation(LENGTH);
     let cancel = CancellationToken::new();
     bencher.bench_local(|| {
-        let request = Request { system: &system, messages: &messages, tools: &tools, output_tokens_max: None };
+        let request =
+            Request { system: &system, messages: &messages, tools: &tools, output_tokens_max: None, json: false };
         runtime.block_on(model.reply(request, &Unfollowed, &cancel)).unwrap()
     });
 }

@@ -31,6 +31,9 @@ pub struct Request<'a> {
     /// Empty: the model may call nothing.
     pub tools: &'a [ToolSpec],
     pub output_tokens_max: Option<u32>,
+    /// Whether the last word is to be a JSON object: asked for where a provider can hold a model to that and lets it call
+    /// tools meanwhile.
+    pub json: bool,
 }
 
 /// A piece of a reply, as it comes.

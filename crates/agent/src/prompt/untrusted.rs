@@ -32,12 +32,13 @@ pub fn mark_untrusted(source: &str, text: &str) -> String {
     marked
 }
 
-/// The text inside the marks, if the whole is one marked text.
+/// The text inside the marks, if there is one marked text, which words of ours may follow.
 #[must_use]
 pub fn inside_marks(marked: &str) -> Option<&str> {
     let (opening, rest) = marked.strip_prefix("<untrusted source=\"")?.split_once("\">\n")?;
     let (_, id) = opening.rsplit_once("\" id=\"")?;
-    rest.strip_suffix(&format!("</untrusted id=\"{id}\">"))
+    let (inside, after) = rest.split_once(&format!("</untrusted id=\"{id}\">"))?;
+    (!after.contains("<untrusted ")).then_some(inside)
 }
 
 /// A hash that the text does not hold. The loop ends: a text holds fewer ids than there are.

@@ -2,14 +2,14 @@
 //!
 //! The output is summary-only (CrewAgent seed BAI-2, acceptance 7): whole files belong into calls and change sets.
 
-use std::collections::HashSet;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolhost_builder::envelope::Mode;
 use toolhost_contract::{CallId, ErrorCode, ErrorKind, JournalError, Outcome, Trace};
 
 use super::calls::Standing;
+use super::lines::Lines;
+use super::only::{Only, only_object};
 use super::run::{Halt, Run, recall};
 use super::{Entry, TurnStep, step};
 use crate::host::is_held;
@@ -27,8 +27,6 @@ const SUMMARY_CHARS_MAX: usize = 6000;
 const QUOTED_LINES_MAX: usize = 30;
 /// Lines in it that stand so in what the session has written.
 const REPEATED_LINES_MAX: usize = 10;
-/// Shorter lines are in too many texts to tell.
-const TELLING_CHARS_MIN: usize = 12;
 /// Findings of a schema that a model is told, and the bytes of each: it knows what it has said.
 const FINDINGS_MAX: usize = 10;
 const FINDING_BYTES_MAX: usize = 300;
@@ -80,9 +78,13 @@ pub(super) async fn check(run: &Run<'_>, turn: u32, said: &TurnStep, resumed: bo
         }
         return Ok(checked);
     }
-    let written = written_lines(run.written());
     let opening = &run.session.opening;
-    let checked = match read(&opening.answer, opening.entry.as_ref(), &said.reply, &written) {
+    let known = match opening.answer {
+        // No text of a file belongs into this answer; a person who asks for words may be answered with what was read.
+        AnswerForm::Change => run.seen(),
+        AnswerForm::Text | AnswerForm::Json { .. } => run.written(),
+    };
+    let checked = match read(&opening.answer, opening.entry.as_ref(), &said.reply, &known) {
         Ok(Word::Whole(answer)) => Checked::Good(answer),
         Ok(Word::Change { summary, set }) => stage(run, turn, (said, resumed), summary, set).await?,
         Err(bad) => bad,
@@ -145,7 +147,7 @@ fn bad(findings: impl Into<String>) -> Checked {
     Checked::Bad { code: ErrorCode::BadResponse, findings: findings.into(), discard: None }
 }
 
-fn read(form: &AnswerForm, entry: Option<&Entry>, reply: &Reply, written: &HashSet<&str>) -> Result<Word, Checked> {
+fn read(form: &AnswerForm, entry: Option<&Entry>, reply: &Reply, known: &Lines) -> Result<Word, Checked> {
     match reply.stop {
         Stop::Length => return Err(bad("Your answer was cut off: it was longer than a reply may be. Say it shorter.")),
         Stop::Refused => return Err(bad("The provider withheld your answer. Answer again, about the task alone.")),
@@ -157,16 +159,16 @@ fn read(form: &AnswerForm, entry: Option<&Entry>, reply: &Reply, written: &HashS
     }
     match form {
         AnswerForm::Text => {
-            summary_only(text, written)?;
+            summary_only(text, known)?;
             Ok(Word::Whole(Answer::Chat { assistant_summary: text.to_owned() }))
         }
         AnswerForm::Json { schema } => json_answer(schema, text),
-        AnswerForm::Change => change_answer(text, entry, written),
+        AnswerForm::Change => change_answer(text, entry, known),
     }
 }
 
 fn json_answer(schema: &Value, text: &str) -> Result<Word, Checked> {
-    let value = parse(text, "")?;
+    let value = parse(text, "", None)?;
     let validator = jsonschema::draft202012::new(schema)
         .map_err(|error| bad(format!("The schema of the answer is not one: {error}")))?;
     let finding = |error: jsonschema::ValidationError<'_>| {
@@ -180,22 +182,22 @@ fn json_answer(schema: &Value, text: &str) -> Result<Word, Checked> {
     Err(bad(format!("Your answer does not pass its schema:\n{}\nAnswer again with the whole JSON.", found.join("\n"))))
 }
 
-fn change_answer(text: &str, entry: Option<&Entry>, written: &HashSet<&str>) -> Result<Word, Checked> {
+fn change_answer(text: &str, entry: Option<&Entry>, known: &Lines) -> Result<Word, Checked> {
     const SHAPE: &str =
         "Answer with exactly {\"responseType\": \"chat\"|\"change\", \"assistantSummary\": \"…\", \"changeSet\": {…}}.";
-    let value = parse(text, SHAPE)?;
+    let value = parse(text, SHAPE, Some("responseType"))?;
     let Some(fields) = value.as_object() else { return Err(bad(format!("Your answer is not a JSON object. {SHAPE}"))) };
-    let known = ["responseType", "assistantSummary", "changeSet"];
-    if let Some(other) = fields.keys().find(|key| !known.contains(&key.as_str())) {
+    let may_have = ["responseType", "assistantSummary", "changeSet"];
+    if let Some(other) = fields.keys().find(|key| !may_have.contains(&key.as_str())) {
         return Err(bad(format!("Your answer has a field `{other}` that it may not have. {SHAPE}")));
     }
     let Some(summary) = fields.get("assistantSummary").and_then(Value::as_str).filter(|text| !text.trim().is_empty())
     else {
         return Err(bad(format!("Your answer has no `assistantSummary`. {SHAPE}")));
     };
-    let mut written = written.clone();
-    add_lines(fields.get("changeSet").unwrap_or(&Value::Null), &mut written);
-    summary_only(summary, &written)?;
+    let mut known = known.clone();
+    known.add(fields.get("changeSet").unwrap_or(&Value::Null));
+    summary_only(summary, &known)?;
     let summary = summary.to_owned();
     match (fields.get("responseType").and_then(Value::as_str), fields.get("changeSet")) {
         (Some("chat"), None | Some(Value::Null)) => Ok(Word::Whole(Answer::Chat { assistant_summary: summary })),
@@ -241,7 +243,7 @@ fn not_made(run: &Run<'_>, turn: u32, validated: &Value) -> Result<Option<String
 /// The summary in an answer of the form [`AnswerForm::Change`], whether or not the rest of it is right.
 #[must_use]
 pub fn summary_of(text: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(unfenced(text.trim())).ok()?;
+    let value = parse(text, "", Some("assistantSummary")).ok()?;
     value.get("assistantSummary")?.as_str().map(str::to_owned)
 }
 
@@ -250,35 +252,23 @@ fn unfenced(text: &str) -> &str {
     inner.and_then(|rest| rest.trim_end().strip_suffix("```")).unwrap_or(text).trim()
 }
 
-/// The JSON of an answer, also where a model puts it in a fence. `shape` says what is expected.
-fn parse(text: &str, shape: &str) -> Result<Value, Checked> {
-    let value = serde_json::from_str(unfenced(text)).map_err(|error| {
-        let alone = "Answer again with the JSON object alone, and no other word.";
-        bad(format!("Your answer is not JSON: {error}. {alone} {shape}").trim_end())
-    })?;
+/// The JSON of an answer: all of it, or the only object amid other words. `shape` says what is expected, and `mark` is a
+/// field that tells it from other objects.
+fn parse(text: &str, shape: &str, mark: Option<&str>) -> Result<Value, Checked> {
+    let alone = "Answer again with the JSON object alone, and no other word.";
+    let value = match (serde_json::from_str(unfenced(text)), only_object(text, mark)) {
+        (Ok(value), _) | (Err(_), Only::One(value)) => value,
+        (Err(_), Only::Several) => {
+            return Err(bad(format!("Your answer has several JSON objects. {alone} {shape}").trim_end()));
+        }
+        (Err(error), Only::None) => {
+            return Err(bad(format!("Your answer is not JSON: {error}. {alone} {shape}").trim_end()));
+        }
+    };
     if is_too_deep(&value) {
         return Err(bad("Your answer is nested too deeply. Answer again with a flatter JSON."));
     }
     Ok(value)
-}
-
-/// The lines of all texts that calls of the session have carried.
-fn written_lines<'a>(written: impl Iterator<Item = &'a Value>) -> HashSet<&'a str> {
-    let mut lines = HashSet::new();
-    written.for_each(|arguments| add_lines(arguments, &mut lines));
-    lines
-}
-
-/// Adds the lines of each text of several lines.
-fn add_lines<'a>(value: &'a Value, lines: &mut HashSet<&'a str>) {
-    match value {
-        Value::String(text) if text.contains('\n') => {
-            lines.extend(text.lines().map(str::trim).filter(|line| line.chars().count() >= TELLING_CHARS_MIN));
-        }
-        Value::Array(items) => items.iter().for_each(|item| add_lines(item, lines)),
-        Value::Object(fields) => fields.values().for_each(|field| add_lines(field, lines)),
-        _ => {}
-    }
 }
 
 /// The fence that a line opens or closes: its character and how many there are (CommonMark 4.5).
@@ -289,7 +279,7 @@ fn fence(line: &str) -> Option<(char, usize)> {
 }
 
 /// A summary holds no file: nothing long, no long quotation, and little of what was written.
-fn summary_only(text: &str, written: &HashSet<&str>) -> Result<(), Checked> {
+fn summary_only(text: &str, known: &Lines) -> Result<(), Checked> {
     let chars = text.chars().count();
     if chars > SUMMARY_CHARS_MAX {
         return Err(bad(format!(
@@ -316,13 +306,13 @@ fn summary_only(text: &str, written: &HashSet<&str>) -> Result<(), Checked> {
             }
         }
         let bare = start.trim_start_matches(['>', ' ']).trim_end();
-        repeated += usize::from(written.contains(bare));
+        repeated += usize::from(known.has(bare));
         if quoted > QUOTED_LINES_MAX {
             return Err(bad(format!("Your summary quotes more than {QUOTED_LINES_MAX} lines. {told}")));
         }
         if repeated > REPEATED_LINES_MAX {
             return Err(bad(format!(
-                "Your summary repeats more than {REPEATED_LINES_MAX} lines of what was written. {told}"
+                "Your summary repeats more than {REPEATED_LINES_MAX} lines of what was read or written. {told}"
             )));
         }
     }
@@ -357,7 +347,7 @@ async fn stage(
                 let details = error.details.map(|details| format!("\n{details}")).unwrap_or_default();
                 let hint = error.hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
                 let found = mark_untrusted("builder.change.stage", &format!("{}{hint}{details}", error.message));
-                let findings = format!("Your change set was not staged:\n{found}");
+                let findings = format!("Your change set was not staged. Fix what this says:\n{found}");
                 return Ok(Checked::Bad { code: error.code, findings, discard: None });
             }
             let id = staged.data.get("changeSetId").and_then(Value::as_str).ok_or_else(|| shapeless(&staged))?;
@@ -384,7 +374,9 @@ async fn stage(
         if let Some(found) =
             not_of_session(&data, entry).map_or_else(|| not_made(run, turn, &data), |found| Ok(Some(found)))?
         {
-            let findings = format!("{found} {id} was discarded. Answer again with the whole set.");
+            let findings = format!(
+                "{found} {id} was discarded. Stage a set that fits and answer with its id, or answer with the whole set."
+            );
             return Ok(Checked::Bad { code: ErrorCode::BadResponse, findings, discard: Some(id) });
         }
         let warnings = data.get("warnings").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -395,8 +387,8 @@ async fn stage(
     Ok(Checked::Bad {
         code: ErrorCode::ValidationFailed,
         findings: format!(
-            "Your change set may not be applied as it is, and was discarded:\n{errors}\nAnswer again with the whole set, \
-             fixed."
+            "Your change set is not valid and was discarded. Fix each of these findings; `hint` says how:\n{errors}\nStage \
+             the fixed set and answer with its id, or answer with the whole fixed set."
         ),
         discard: Some(id),
     })

@@ -53,10 +53,22 @@ impl Run<'_> {
     }
 
     fn add_result(&mut self, step: String, call: &ToolCall, ended: CallStep) {
+        let mut content = mark_untrusted(&ended.tool, &self.shown(&ended.content, &step));
+        // Who waits asks the same again and again, and is right to.
+        if !self.host.waits(&call.name)
+            && let Some(note) = self.asked_before.note(call, &ended, self.host.only_reads(&call.name))
+        {
+            content.push_str(&format!("\n{note}"));
+        }
+        self.sets.note(&ended);
+        match serde_json::from_str(&ended.content) {
+            Ok(answer) => self.answered.add(&answer),
+            Err(_) => self.answered.add_text(&ended.content),
+        }
         self.messages.push(Message::Tool {
             tool_call_id: step.clone(),
             name: call.name.clone(),
-            content: mark_untrusted(&ended.tool, &self.shown(&ended.content, &step)),
+            content,
             failed: !ended.ok,
         });
         let CallStep { call_id, tool, ok, code, ms, .. } = ended;

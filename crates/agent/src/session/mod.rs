@@ -8,6 +8,9 @@
 mod answer;
 mod calls;
 mod event;
+mod lines;
+mod noticed;
+mod only;
 mod run;
 
 use std::time::Duration;
@@ -91,7 +94,8 @@ pub enum ResultForm {
 /// who resumes a session grants it as many again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoopLimits {
-    /// Replies of the model (frozen default 8, CrewAgent seed BAI-2.5).
+    /// Replies of the model (frozen default 8, CrewAgent seed BAI-2.5). An answer that is sent back gives
+    /// [`REPAIR_REPLIES`] more: to read, to stage anew and to answer.
     pub max_iterations: u32,
     /// Answers sent back with findings (frozen default 2).
     pub max_repairs: u32,
@@ -108,6 +112,9 @@ pub struct LoopLimits {
     /// Characters of one result that the model is shown; the rest can be read with `session.result`.
     pub result_chars_max: usize,
 }
+
+/// Replies that a model gets on top for each answer that is sent back.
+pub const REPAIR_REPLIES: u32 = 3;
 
 impl Default for LoopLimits {
     fn default() -> Self {
@@ -153,6 +160,9 @@ pub struct LoopResult {
     pub iterations: u32,
     /// Answers that were sent back.
     pub repairs: u32,
+    /// Change sets that the session staged and of which nobody has asked whether they could be applied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unvalidated: Vec<String>,
     pub usage: Usage,
     /// US dollars; none where the model's price is not known.
     pub cost: Option<f64>,

@@ -10,11 +10,18 @@ use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 
 use super::answer::{Checked, check};
 use super::event::{Event, Watch};
-use super::{Answer, CallSummary, LoopError, LoopLimits, LoopResult, Opening, SayStep, Status, TurnStep, step, tally};
+use super::lines::Lines;
+use super::noticed::{AskedBefore, Sets};
+use super::{
+    Answer, AnswerForm, CallSummary, LoopError, LoopLimits, LoopResult, Opening, REPAIR_REPLIES, SayStep, Status,
+    TurnStep, step, tally,
+};
 use crate::budget::{Aging, Calibration, Counter, SESSION_RESULT_TOOL, Tally, Weight, age, strip};
 use crate::host::{Ends, ToolHost};
 use crate::model::{Arguments, Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost, is_too_deep};
 
+/// How many replies before the limit a model is told of it.
+const LAST_REPLIES: u32 = 2;
 /// Characters of a tool's name, as a model writes it.
 const TOOL_NAME_CHARS_MAX: usize = 100;
 
@@ -118,6 +125,7 @@ pub async fn run_tool_loop(
         calls: run.calls,
         iterations: run.turn,
         repairs: run.repairs,
+        unvalidated: run.sets.unvalidated(),
         usage: run.usage,
         cost: run.cost,
         error,
@@ -212,6 +220,11 @@ pub(super) struct Run<'a> {
     pub(super) messages: Vec<Message>,
     /// Arguments of calls that stand shortened in the messages.
     pub(super) put_away: Vec<Value>,
+    /// Lines of what calls answered.
+    pub(super) answered: Lines,
+    /// Calls since something was last changed, and what became of staged sets.
+    pub(super) asked_before: AskedBefore,
+    pub(super) sets: Sets,
     pub(super) calls: Vec<CallSummary>,
     /// Turns of the session so far, and messages of people before the next one.
     turn: u32,
@@ -258,6 +271,9 @@ impl<'a> Run<'a> {
             stop,
             messages: session.opening.messages.clone(),
             put_away: Vec::new(),
+            answered: Lines::default(),
+            asked_before: AskedBefore::default(),
+            sets: Sets::default(),
             calls: Vec::new(),
             turn: 0,
             heard: 0,
@@ -281,8 +297,29 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The lines of all texts that calls have carried.
+    pub(super) fn written(&self) -> Lines {
+        let mut lines = Lines::default();
+        self.arguments().for_each(|arguments| lines.add(arguments));
+        lines
+    }
+
+    /// These, those that calls have answered with, and those of the context that the session began with.
+    pub(super) fn seen(&self) -> Lines {
+        let mut lines = self.answered.clone();
+        self.arguments().for_each(|arguments| lines.add(arguments));
+        let context = self.session.opening.system.iter().flat_map(|block| block.text.lines());
+        // A field of the context in each line: see `render_envelope`.
+        for line in context.filter(|line| line.starts_with('"')) {
+            if let Ok(field) = serde_json::from_str::<Value>(&format!("{{{}}}", line.trim_end_matches(','))) {
+                lines.add(&field);
+            }
+        }
+        lines
+    }
+
     /// The arguments of all calls so far.
-    pub(super) fn written(&self) -> impl Iterator<Item = &Value> {
+    fn arguments(&self) -> impl Iterator<Item = &Value> {
         let said = self.messages.iter().filter_map(|message| match message {
             Message::Assistant { calls, .. } => Some(calls),
             _ => None,
@@ -320,8 +357,16 @@ impl<'a> Run<'a> {
                 continue;
             }
             match check(self, turn, &said, replayed).await? {
-                Checked::Good(answer) => return Ok(answer),
-                Checked::Bad { code, findings, .. } => {
+                Checked::Good(answer) => {
+                    if let Answer::Change { change_set_id, .. } = &answer {
+                        self.sets.stands(change_set_id, "validated");
+                    }
+                    return Ok(answer);
+                }
+                Checked::Bad { code, findings, discard } => {
+                    if let Some(id) = discard {
+                        self.sets.stands(&id, "rejected");
+                    }
                     self.messages.push(Message::User { content: findings.clone() });
                     // What an earlier run sent back counts against its limit, not this one's.
                     self.repairs_since += u32::from(!replayed);
@@ -417,11 +462,13 @@ impl<'a> Run<'a> {
     async fn ask(&mut self, turn: u32) -> Result<Reply, Halt> {
         self.check_window()?;
         self.watch.event(&Event::Asked { turn });
+        let urged = self.urged();
         let request = Request {
             system: &self.session.opening.system,
-            messages: &self.messages,
+            messages: urged.as_deref().unwrap_or(&self.messages),
             tools: self.host.catalog().specs(),
             output_tokens_max: Some(self.model.facts().output_tokens),
+            json: !matches!(self.session.opening.answer, AnswerForm::Text),
         };
         let follow = Follower { turn, watch: &**self.watch };
         match self.model.reply(request, &follow, &self.stop.soft).await {
@@ -501,7 +548,7 @@ impl<'a> Run<'a> {
         if let Some(max) = limits.time_max.filter(|max| self.elapsed_ms() >= millis(*max)) {
             return limited(ErrorCode::TimeLimit, format!("the session has run for {} s", max.as_secs_f32()));
         }
-        if self.asked >= limits.max_iterations {
+        if self.replies_left() == 0 {
             let message = format!("the model was asked {} times without an answer", limits.max_iterations);
             return limited(ErrorCode::LoopLimit, message);
         }
@@ -519,6 +566,27 @@ impl<'a> Run<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    fn replies_left(&self) -> u32 {
+        let repairs = REPAIR_REPLIES.saturating_mul(self.repairs_since);
+        self.limits.max_iterations.saturating_add(repairs).saturating_sub(self.asked)
+    }
+
+    /// The conversation with what a model is told of its last replies. That is no part of the session: whoever resumes it
+    /// gives it as many again.
+    fn urged(&self) -> Option<Vec<Message>> {
+        let left = self.replies_left();
+        if left > LAST_REPLIES || self.asked == 0 {
+            return None;
+        }
+        let content = match left {
+            1 => "This is your last reply: give your final answer now, and call nothing.".to_owned(),
+            left => format!("You have {left} replies left, this one included. Come to your final answer."),
+        };
+        let mut messages = self.messages.clone();
+        messages.push(Message::User { content });
+        Some(messages)
     }
 
     fn elapsed_ms(&self) -> u64 {

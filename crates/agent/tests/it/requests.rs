@@ -103,7 +103,7 @@ async fn a_model_without_tools_or_instructions_is_asked_without_them() {
         let server = ModelServer::start(format, vec![Turn::text("Fine.")]).await;
         let model = provider(config(format, server.url()));
         let messages = [user("Hi")];
-        let request = Request { system: &[], messages: &messages, tools: &[], output_tokens_max: None };
+        let request = Request { system: &[], messages: &messages, tools: &[], output_tokens_max: None, json: false };
         model.reply(request, &Unfollowed, &CancellationToken::new()).await.unwrap();
         let body = &server.requests()[0].body;
         assert!(body.get("tools").is_none() && body.get("system").is_none(), "{body}");
@@ -119,7 +119,7 @@ async fn a_model_that_may_call_nothing_more_is_shown_what_it_called() {
         let model = provider(config(format, server.url()));
         let messages =
             [user("Hi"), two_calls(), answer("a", "file_read", "1", false), answer("b", "file_read", "2", false)];
-        let request = Request { system: &[], messages: &messages, tools: &[], output_tokens_max: None };
+        let request = Request { system: &[], messages: &messages, tools: &[], output_tokens_max: None, json: false };
         model.reply(request, &Unfollowed, &CancellationToken::new()).await.unwrap();
         let body = &server.requests()[0].body;
         if format == ModelFormat::Anthropic {

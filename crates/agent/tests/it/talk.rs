@@ -171,7 +171,13 @@ pub(crate) async fn ask_until(
     cancel: &CancellationToken,
 ) -> Result<Reply, ModelError> {
     let (system, tools) = (system(), tools());
-    model.reply(Request { system: &system, messages, tools: &tools, output_tokens_max: Some(500) }, heard, cancel).await
+    model
+        .reply(
+            Request { system: &system, messages, tools: &tools, output_tokens_max: Some(500), json: false },
+            heard,
+            cancel,
+        )
+        .await
 }
 
 /// Asks "Hi?".

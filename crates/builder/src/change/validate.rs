@@ -12,7 +12,6 @@ use crate::assets;
 use crate::check::{Scope, locate, within};
 use crate::files;
 use crate::finding::{Finding, Severity, quoted};
-use crate::limits::FILE_BYTES_MAX;
 use crate::package::{MANIFEST, Package};
 use crate::refs::{Index, Kind, Locator, Object, Ref};
 use crate::schema::Schemas;
@@ -303,14 +302,6 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, report: 
                 finding.expected("a path below the package").hint("choose another path"),
                 false,
             );
-        }
-    }
-    for (name, text) in payload.as_object().into_iter().flatten() {
-        let bytes = text.as_str().map_or(0, str::len);
-        if bytes > FILE_BYTES_MAX && !report.errors.iter().any(|found| found.code == "FILE_TOO_LARGE") {
-            let message = format!("the text has {bytes} bytes; {FILE_BYTES_MAX} are the most");
-            let finding = Finding::error("FILE_TOO_LARGE", "", format!("{at}.payload.{name}"), message);
-            report.add(Stage::Security, finding.hint("split it"), false);
         }
     }
     check_hidden(check, &at, operation, &payload, report);

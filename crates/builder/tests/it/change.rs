@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolhost_builder::change::{
     ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, VIOLATION, impact, parse,
 };
-use toolhost_builder::limits::OPERATIONS_MAX;
+use toolhost_builder::limits::{FILE_BYTES_MAX, OPERATIONS_MAX};
 use toolhost_builder::refs::Object;
 
 /// A set of these operations.
@@ -195,6 +195,22 @@ fn an_object_comes_once_or_is_deleted_and_made_again() {
         let refused = parse(&set(wrong.clone())).unwrap_err();
         assert_eq!(refused.errors[0].code, "OPERATION_DUPLICATE", "{wrong}");
         assert_eq!(refused.errors[0].path, format!("operations[{}]", wrong.as_array().unwrap().len() - 1));
+    }
+}
+
+#[test]
+fn a_text_that_no_file_may_hold_is_refused_before_it_is_staged() {
+    let full = "x".repeat(FILE_BYTES_MAX);
+    assert!(parse(&set(json!([asset("assets/a.md", &full)]))).is_ok());
+    for (operation, field) in
+        [(asset("assets/a.md", &format!("{full}x")), "content"), (step("begin", &format!("{full}x")), "step_markdown")]
+    {
+        let refused = parse(&set(json!([asset("assets/b.md", ""), operation]))).unwrap_err();
+        let found = &refused.errors[0];
+        assert_eq!(
+            (found.code.as_str(), found.path.as_str()),
+            ("FILE_TOO_LARGE", &*format!("operations[1].payload.{field}"))
+        );
     }
 }
 

@@ -194,8 +194,11 @@ async fn a_host_that_dies_while_an_answer_is_looked_at_leaves_no_bad_set_behind(
         for (died, steps_kept) in [("staging", 1), ("just staged", 1), ("staged", 2), ("found", 3), ("discarding", 3)] {
             let house = house_with_sample(&engine).await;
             let (good, bad) = sets(&house).await;
-            let bad_said =
-                if died == "staged" { "<untrusted source=\"builder.change.validate\"" } else { "may not be applied" };
+            let bad_said = if died == "staged" {
+                "<untrusted source=\"builder.change.validate\""
+            } else {
+                "is not valid and was discarded"
+            };
             let sitting = Sitting::new(&house, "builder");
             let model = script(&json!([
                 { "text": answer(&bad).to_string() },
@@ -205,7 +208,7 @@ async fn a_host_that_dies_while_an_answer_is_looked_at_leaves_no_bad_set_behind(
             let staged = in_session(&house, &sitting.id, "builder.change.stage", json!({ "changeSet": bad })).await;
             let set = &staged.data["changeSetId"];
             let found = json!({ "bad": {
-                "code": "AI_VALIDATION_FAILED", "findings": "It may not be applied as it is.", "discard": set,
+                "code": "AI_VALIDATION_FAILED", "findings": "It is not valid and was discarded.", "discard": set,
             } });
             let steps = [(step::turn(0), said(&bad)), (step::staged(0), set.clone()), (step::check(0), found)];
             sitting.killed_after(&opening, &steps[..steps_kept]).await;
@@ -240,7 +243,7 @@ async fn what_a_person_is_asked_about_an_answer_is_waited_for_and_survives_a_pau
     let (good, bad) = sets(&house).await;
     let model = script(&json!([
         { "text": answer(&bad).to_string() },
-        { "expect": { "user": "may not be applied" }, "text": answer(&good).to_string() },
+        { "expect": { "user": "is not valid and was discarded" }, "text": answer(&good).to_string() },
     ]));
     let sitting = Sitting::new(&house, "builder");
     sitting.begin(&sitting.opening(&model, &task()).await.unwrap()).await;

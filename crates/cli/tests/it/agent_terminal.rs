@@ -51,7 +51,7 @@ fn opened(workspace: &TempWorkspace) -> (Program, String) {
     let turns = json!([
         { "text": aside, "calls": [{ "tool": "builder_asset_read", "arguments": asset }] },
         { "text": answer(&gone, revisions).to_string() },
-        { "expect": { "user": "may not be applied" }, "text": answer(&json!([upsert(&points("point"))]), revisions).to_string() },
+        { "expect": { "user": "is not valid and was discarded" }, "text": answer(&json!([upsert(&points("point"))]), revisions).to_string() },
     ]);
     workspace.write_beside("story.json", &json!({ "turns": turns }).to_string());
     (program, format!("script:{}", workspace.beside("story.json").display()))

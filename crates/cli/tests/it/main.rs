@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod agent_acceptance;
+mod agent_bad_models;
 mod agent_bounds;
 mod agent_builder;
 mod agent_commands;

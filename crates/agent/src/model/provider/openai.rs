@@ -40,8 +40,17 @@ pub(super) struct Body<'a> {
     messages: Vec<Line<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat>,
     #[serde(flatten)]
     extra: Extra<'a>,
+}
+
+/// `json_object`: the text of a reply is one JSON object. Tools may be called meanwhile.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat {
+    JsonObject,
 }
 
 #[derive(Serialize)]
@@ -112,6 +121,9 @@ pub(super) fn body<'a>(config: &'a ProviderConfig, request: &Request<'a>) -> Bod
         max_tokens: request.output_tokens_max.filter(|_| !at_home),
         messages: lines(request),
         tools: request.tools.iter().map(tool).collect(),
+        // Servers that copy the format may refuse the field, or call no tools beside it: for them the operator sets it.
+        response_format: (request.json && at_home && !config.extra.contains_key("response_format"))
+            .then_some(ResponseFormat::JsonObject),
         extra: extra(&config.extra, &[&ours[..], &["max_tokens", "max_completion_tokens"]].concat()),
     }
 }
@@ -283,5 +295,29 @@ fn stop(reason: &str) -> Stop {
         "tool_calls" | "function_call" => Stop::Calls,
         // `stop`, and what each server invents.
         _ => Stop::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Message, ProviderKind};
+
+    #[test]
+    fn a_json_answer_is_asked_for_where_the_provider_is_known_to_give_one() {
+        let messages = [Message::User { content: "Hi".to_owned() }];
+        let format = |config: &ProviderConfig, json| {
+            let request = Request { system: &[], messages: &messages, tools: &[], output_tokens_max: None, json };
+            serde_json::to_value(body(config, &request)).unwrap().get("response_format").cloned()
+        };
+        let mut config = ProviderConfig::new(ProviderKind::OpenAi, "gpt-5");
+        assert_eq!(format(&config, true), Some(json!({ "type": "json_object" })));
+        assert_eq!(format(&config, false), None);
+        let own = json!({ "type": "text" });
+        config.extra.insert("response_format".to_owned(), own.clone());
+        assert_eq!(format(&config, true), Some(own));
+        let mut elsewhere = ProviderConfig::new(ProviderKind::OpenAi, "qwen");
+        elsewhere.base_url = Some("http://127.0.0.1:8080/v1".to_owned());
+        assert_eq!(format(&elsewhere, true), None);
     }
 }

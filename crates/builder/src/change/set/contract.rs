@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, SmallEdits, VIOLATION, legacy};
 use crate::finding::{Finding, quoted};
-use crate::limits::{CHANGE_SET_BYTES_MAX, DEPTH_MAX, FINDINGS_MAX};
+use crate::limits::{CHANGE_SET_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, FINDINGS_MAX};
 use crate::refs::Object;
 use crate::schema::{CHANGE_SET, Compiled};
 
@@ -279,6 +279,17 @@ fn check_edits(set: &ChangeSet) -> Vec<ContractError> {
     errors
 }
 
+/// A text that no file of a package may hold is refused before it is stored: every later turn would carry it.
+fn check_texts(index: usize, operation: &Operation) -> Option<ContractError> {
+    let value = operation.to_value();
+    let too_large = |(_, text): &(&String, &Value)| text.as_str().is_some_and(|text| text.len() > FILE_BYTES_MAX);
+    let (name, text) = value.get("payload")?.as_object()?.iter().find(too_large)?;
+    let bytes = text.as_str().map_or(0, str::len);
+    let (expected, actual) = (format!("at most {FILE_BYTES_MAX} bytes"), format!("{bytes} bytes"));
+    let message = format!("the text has {bytes} bytes; {FILE_BYTES_MAX} are the most: split it");
+    Some(error("FILE_TOO_LARGE", format!("operations[{index}].payload.{name}"), expected, &actual, message))
+}
+
 /// What no schema says: no object twice, an agent keeps its id.
 fn check_operations(operations: &[Operation]) -> Vec<ContractError> {
     let mut errors = Vec::new();
@@ -293,6 +304,7 @@ fn check_operations(operations: &[Operation]) -> Vec<ContractError> {
             errors.push(error("OPERATION_DUPLICATE", format!("operations[{index}]"), expected, "twice", message));
         }
         before.push((index, operation.op));
+        errors.extend(check_texts(index, operation));
         if let (Object::Agent(id), Some(Payload::Agent(definition))) = (&operation.object, &operation.payload)
             && let Some(other) = definition.get("id").filter(|other| other.as_str() != Some(id))
         {
