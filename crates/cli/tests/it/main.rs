@@ -24,6 +24,7 @@ mod builder;
 mod builder_chains;
 mod builder_changes;
 mod builder_doors;
+mod builder_edits;
 mod builder_first_day;
 mod builder_from_nothing;
 mod builder_guide;
