@@ -109,6 +109,9 @@ pub struct LoopLimits {
     pub result_chars_max: usize,
 }
 
+/// Replies that a model gets on top for each answer that is sent back.
+pub const REPAIR_REPLIES: u32 = 3;
+
 impl Default for LoopLimits {
     fn default() -> Self {
         Self {
