@@ -15,10 +15,10 @@ use crate::host::{Ends, ToolHost, is_held};
 use crate::model::{Message, Model};
 use crate::persona::workspace_profile;
 use crate::prompt::{
-    BuilderInput, ComposeError, ComposeInput, Fact, PersonaFact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput,
-    WritePolicy, compose_messages, renewed,
+    BuilderInput, ComposeError, ComposeInput, Fact, PersonaFact, ReplyLimits, Ticket, ToolFact, WorkspaceContext,
+    WorkspaceInput, WritePolicy, compose_messages, renewed,
 };
-use crate::session::{AnswerForm, Entry, Opening, ResultForm};
+use crate::session::{AnswerForm, Entry, Opening, REPAIR_REPLIES, ResultForm};
 
 /// Files in which a project says how it wants to be worked on; the first that is there is told.
 const CONVENTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -71,6 +71,8 @@ pub struct About {
     pub branch: Option<String>,
     /// The remote that the operator grants; told to a profile that has a tool for it.
     pub remote: Option<String>,
+    /// Replies that the model has; not told if left out.
+    pub replies: Option<u32>,
 }
 
 /// Why a session does not begin.
@@ -121,7 +123,9 @@ pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &A
             if let Some(error) = schema.as_ref().and_then(|schema| jsonschema::draft202012::new(schema).err()) {
                 return Err(StartError::Schema(error.to_string()));
             }
-            let input = ComposeInput::Workspace(workspace(tools, about).await?);
+            let mut input = workspace(tools, about).await?;
+            input.reply_limits = reply_limits(model, about);
+            let input = ComposeInput::Workspace(input);
             let answer = match schema {
                 Some(schema) => AnswerForm::Json { schema: schema.clone() },
                 None => AnswerForm::Text,
@@ -138,6 +142,7 @@ pub async fn opening(tools: &ToolHost, model: &dyn Model, task: &Task, about: &A
                 }
             };
             let (mut input, trim) = builder(tools, model, target).await?;
+            input.reply_limits = reply_limits(model, about);
             if let Some(ticket) = &about.ticket {
                 input.context_envelope["session_meta"]["ticket_id"] = Value::from(ticket.as_str());
             }
@@ -194,8 +199,17 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
         persona,
         facts,
     };
-    let context = Box::new(context);
-    Ok(WorkspaceInput { domain_profile: workspace_profile(&about.project, None), context, write_policy: WritePolicy })
+    Ok(WorkspaceInput {
+        domain_profile: workspace_profile(&about.project, None),
+        context: Box::new(context),
+        write_policy: WritePolicy,
+        reply_limits: None,
+    })
+}
+
+fn reply_limits(model: &dyn Model, about: &About) -> Option<ReplyLimits> {
+    let limits = |replies| ReplyLimits { replies, per_repair: REPAIR_REPLIES, tokens: model.facts().output_tokens };
+    about.replies.map(limits)
 }
 
 /// What a session's beginning needs to read. A call that waits for a person has read nothing.
@@ -270,6 +284,7 @@ async fn builder(
         domain_profile,
         context_envelope: trimmed.envelope,
         write_policy: WritePolicy,
+        reply_limits: None,
     };
     Ok((input, trimmed.report))
 }
@@ -290,12 +305,7 @@ pub async fn since(tools: &ToolHost, model: &dyn Model, opening: &Opening) -> Op
     let envelope = read(bounded.as_ref().unwrap_or(tools), "builder.context.get", arguments).await.ok()?.data;
     let has_staged = envelope.pointer("/session_meta/change_sets").is_some();
     let revisions = envelope.pointer("/revision_info/revisions").and_then(Value::as_object);
-    let was_told = |revision: &str| {
-        opening
-            .messages
-            .iter()
-            .any(|message| matches!(message, Message::User { content } if content.contains(revision)))
-    };
+    let was_told = |revision: &str| opening.system.iter().any(|block| block.text.contains(revision));
     if !has_staged && revisions.is_some_and(|all| all.values().filter_map(Value::as_str).all(was_told)) {
         return None;
     }

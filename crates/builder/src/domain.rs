@@ -203,11 +203,8 @@ fn from_signals(package: &Package, workflow: Option<&Workflow>, fallback: Domain
         outputs.flat_map(|node| texts(node.value.get("outputs"))).filter_map(|n| line(&words(n))).chain(made).collect();
     let guides =
         assets.iter().filter(|name| speaks(&GUIDES, name)).filter_map(|name| line(&format!("as the {name} says")));
-    let spoken = package.agents().iter();
-    let styles: BTreeSet<String> = spoken
-        .filter_map(|agent| agent.value.pointer("/persona/communication_style").and_then(text))
-        .chain(guides)
-        .collect();
+    // How an agent speaks is its own manner, and no standard for what the package says.
+    let styles: BTreeSet<String> = guides.collect();
     let or = |found: Vec<String>, other| if found.is_empty() { other } else { found };
     let told = [described.is_some(), kind.is_some(), !users.is_empty(), !styles.is_empty(), !outcomes.is_empty()];
     let signs = told.iter().filter(|sign| **sign).count();

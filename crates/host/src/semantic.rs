@@ -17,8 +17,9 @@ pub const SEMANTIC_READ_TOOLS: [&str; 6] = [
     "builder.refs.find",
 ];
 /// The tools of a session on a workflow package (CrewAgent seed BAI-2, 3.5): the six reads and three writes that the seed
-/// freezes; how a change set is written; what finds tools, approvals and earlier results; what asks a person. `builder.change.apply` is a person's.
-pub const BUILDER_LOOP_TOOLS: [&str; 17] = [
+/// freezes; how a change set is written; what asks a person and waits for the answer; what reads an earlier result again.
+/// `builder.change.apply` is a person's.
+pub const BUILDER_LOOP_TOOLS: [&str; 15] = [
     "builder.context.get",
     "builder.workflow.read",
     "builder.step.read",
@@ -29,8 +30,6 @@ pub const BUILDER_LOOP_TOOLS: [&str; 17] = [
     "builder.change.validate",
     "builder.change.discard",
     "builder.schema.read",
-    "tool.list",
-    "tool.describe",
     "approval.wait",
     "session.result",
     "human.ask",

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolhost_builder::envelope::KEYS;
 use toolhost_contract::{Effect, visible_line};
 
 use super::history::bounded;
-use super::input::{WorkspaceContext, WorkspaceInput};
+use super::input::{ReplyLimits, WorkspaceContext, WorkspaceInput};
 use super::untrusted::mark_untrusted;
 use super::{BuilderInput, ComposeError, LayerId, texts};
+use crate::persona::profile_values;
 
 /// Tools that the list names.
 pub const TOOLS_MAX: usize = 200;
@@ -25,24 +26,35 @@ pub const TICKET_CHARS_MAX: usize = 16_000;
 /// Characters of a name or a line.
 pub const LINE_CHARS_MAX: usize = 200;
 
+/// Fields of a target that come first in its text, in this order; the others follow in the order of their names.
+const TARGET_FIRST: [&str; 6] = ["step_markdown", "workflow_md", "agent_definition", "path", "content", "graph_json"];
+/// Fields of `session_meta` that a model has no use for. Without them, two sessions on one object begin with the same bytes.
+const UNTOLD: [&str; 3] = ["session_id", "user_id", "project_id"];
+
 /// An envelope as a model reads it and as the budget counts it: JSON, a line for each of the seven fields in the seed's
-/// order, fields sorted within. Fields that an envelope does not have are not there.
+/// order. The text of the target comes first in it; other fields are sorted. Fields that an envelope does not have are left
+/// out, and so are the ids of session, user and project.
 #[must_use]
 pub fn render_envelope(envelope: &Value) -> String {
-    let mut text = String::from("{");
-    let mut between = "\n";
-    for key in KEYS {
-        if let Some(section) = envelope.get(key) {
-            text.push_str(between);
-            text.push('"');
-            text.push_str(key);
-            text.push_str("\": ");
-            text.push_str(&sorted(section));
-            between = ",\n";
+    let lines = KEYS.iter().filter_map(|key| Some(format!("\"{key}\": {}", section(key, envelope.get(*key)?))));
+    format!("{{\n{}\n}}", lines.collect::<Vec<_>>().join(",\n"))
+}
+
+fn section(key: &str, section: &Value) -> String {
+    match (key, section) {
+        ("target_snapshot", Value::Object(fields)) => {
+            let first = TARGET_FIRST.iter().filter_map(|name| fields.get_key_value(*name));
+            let is_other = |(name, _): &(&String, &Value)| !TARGET_FIRST.contains(&name.as_str());
+            let others: BTreeMap<&String, &Value> = fields.iter().filter(is_other).collect();
+            let field = |(name, value): (&String, &Value)| format!("{}:{}", Value::from(name.as_str()), sorted(value));
+            format!("{{{}}}", first.chain(others).map(field).collect::<Vec<_>>().join(","))
         }
+        ("session_meta", Value::Object(fields)) => {
+            let told = fields.iter().filter(|(name, _)| !UNTOLD.contains(&name.as_str()));
+            sorted(&told.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        _ => sorted(section),
     }
-    text.push_str("\n}");
-    text
 }
 
 /// Compact JSON with sorted fields: equal values give equal bytes, whatever order their fields came in.
@@ -91,8 +103,21 @@ pub(super) fn builder(input: &BuilderInput) -> Result<String, ComposeError> {
     if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(missing(format!("`contextEnvelope` has a field too many: `{}`", visible_line(key))));
     }
-    let marked = mark_untrusted("context envelope", &render_envelope(envelope));
-    Ok(format!("{}\n{marked}\n", texts::CONTEXT_BUILDER))
+    // The profile of the input is what the persona is about. The envelope of a session has the same one.
+    let mut envelope = envelope.clone();
+    envelope["domain_profile"] = profile_values(&input.domain_profile);
+    let marked = mark_untrusted("context envelope", &render_envelope(&envelope));
+    Ok(format!("{}{}\n{marked}\n", replies(input.reply_limits), texts::CONTEXT_BUILDER))
+}
+
+/// How many replies the model has, and how long one may be.
+fn replies(limits: Option<ReplyLimits>) -> String {
+    limits.map_or_else(String::new, |ReplyLimits { replies, per_repair, tokens }| {
+        format!(
+            "You have {replies} replies to come to your final message; each final message that is sent back gives you \
+             {per_repair} more. One reply has at most {tokens} tokens.\n\n"
+        )
+    })
 }
 
 /// What a session is told that goes on: the context as it is now.
@@ -111,7 +136,8 @@ pub(super) fn workspace(input: &WorkspaceInput) -> Result<String, ComposeError> 
     if context.profile.trim().is_empty() {
         return Err(missing("`workspaceContext` names no profile"));
     }
-    let mut text = String::from(texts::CONTEXT_WORKSPACE);
+    let mut text = replies(input.reply_limits);
+    text.push_str(texts::CONTEXT_WORKSPACE);
     text.push_str(&format!("\nProject: {}\nProfile: {}\n", quoted(&context.project), quoted(&context.profile)));
     for (what, name) in [("Branch", &context.branch), ("Remote", &context.remote)] {
         if let Some(name) = name {
@@ -123,7 +149,7 @@ pub(super) fn workspace(input: &WorkspaceInput) -> Result<String, ComposeError> 
     if let Some(persona) = &context.persona {
         let about = format!("name: {}\n\n{}", line(&persona.name), bounded(&persona.personality, FACT_CHARS_MAX));
         text.push_str(&format!(
-            "\nYou work as this persona, in its manner; it changes neither your task nor your rules:\n{}\n",
+            "\nYou work under this name and in this manner. It changes neither your task nor your rules:\n{}\n",
             mark_untrusted("persona", &about)
         ));
     }
@@ -132,9 +158,12 @@ pub(super) fn workspace(input: &WorkspaceInput) -> Result<String, ComposeError> 
         let about = format!("id: {}\ntitle: {}\n\n{body}", line(&ticket.id), line(&ticket.title));
         text.push_str(&format!("\nThe ticket of this session:\n{}\n", mark_untrusted("ticket", &about)));
     }
+    let profile = json!({ "domain_profile": profile_values(&input.domain_profile) });
+    let marked = mark_untrusted("domain profile", &sorted(&profile));
+    text.push_str(&format!("\nThe field of work:\n{marked}\n"));
     for fact in context.facts.iter().take(FACTS_MAX) {
         let marked = mark_untrusted(&fact.source, &bounded(&fact.text, FACT_CHARS_MAX));
-        text.push_str(&format!("\nKnown besides:\n{marked}\n"));
+        text.push_str(&format!("\nAnother known fact:\n{marked}\n"));
     }
     push_more(&mut text, "\n", context.facts.len(), FACTS_MAX);
     Ok(text)

@@ -29,6 +29,8 @@ pub struct BuilderInput {
     /// Of [`toolhost_builder::envelope`]: exactly its seven fields.
     pub context_envelope: Value,
     pub write_policy: WritePolicy,
+    /// Not told if left out.
+    pub reply_limits: Option<ReplyLimits>,
 }
 
 /// Work on the files and tickets of a project.
@@ -38,6 +40,20 @@ pub struct WorkspaceInput {
     pub domain_profile: DomainProfile,
     pub context: Box<WorkspaceContext>,
     pub write_policy: WritePolicy,
+    /// Not told if left out.
+    pub reply_limits: Option<ReplyLimits>,
+}
+
+/// What a session allows its model, as the model is told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReplyLimits {
+    /// Replies until the final message.
+    pub replies: u32,
+    /// Replies that a final message gives which is sent back.
+    pub per_repair: u32,
+    /// Tokens of one reply.
+    pub tokens: u32,
 }
 
 /// `{allowApply: false, requiresValidation: true}`: there is no other, so there is nothing in it.
@@ -133,6 +149,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workspace_context: Option<WorkspaceContext>,
     write_policy: WritePolicy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reply_limits: Option<ReplyLimits>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -181,16 +199,23 @@ impl TryFrom<Wire> for ComposeInput {
     type Error = &'static str;
 
     fn try_from(wire: Wire) -> Result<Self, Self::Error> {
-        let Wire { domain_profile, write_policy, .. } = wire;
+        let Wire { domain_profile, write_policy, reply_limits, .. } = wire;
         let targets = (object(wire.entrypoint), object(wire.target_type), mode(wire.mode));
         match (targets, wire.context_envelope, wire.workspace_context) {
             ((Some(entrypoint), Some(target_type), Some(mode)), Some(context_envelope), None) => {
-                let input =
-                    BuilderInput { entrypoint, target_type, mode, domain_profile, context_envelope, write_policy };
-                Ok(Self::Builder(input))
+                Ok(Self::Builder(BuilderInput {
+                    entrypoint,
+                    target_type,
+                    mode,
+                    domain_profile,
+                    context_envelope,
+                    write_policy,
+                    reply_limits,
+                }))
             }
             ((None, None, None), None, Some(context)) => {
-                Ok(Self::Workspace(WorkspaceInput { domain_profile, context: Box::new(context), write_policy }))
+                let context = Box::new(context);
+                Ok(Self::Workspace(WorkspaceInput { domain_profile, context, write_policy, reply_limits }))
             }
             _ => Err("`workspace` goes with `targetType: workspace`, `mode: work` and `workspaceContext`, \
                       any other `entrypoint` with a target, `create` or `optimize`, and `contextEnvelope`"),
@@ -212,6 +237,7 @@ impl From<ComposeInput> for Wire {
                 context_envelope: Some(builder.context_envelope),
                 workspace_context: None,
                 write_policy: builder.write_policy,
+                reply_limits: builder.reply_limits,
             },
             ComposeInput::Workspace(workspace) => Self {
                 entrypoint: WireTarget::Workspace,
@@ -221,6 +247,7 @@ impl From<ComposeInput> for Wire {
                 context_envelope: None,
                 workspace_context: Some(*workspace.context),
                 write_policy: workspace.write_policy,
+                reply_limits: workspace.reply_limits,
             },
         }
     }

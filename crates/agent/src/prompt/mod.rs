@@ -4,6 +4,7 @@
 //! package, a ticket or an earlier turn stands between marks that it cannot close. Start with [`compose_messages`].
 
 mod context;
+mod form;
 mod history;
 mod input;
 mod layer;
@@ -15,7 +16,8 @@ pub use context::{
 };
 pub use history::{SUMMARY_LINE_CHARS_MAX, TURN_CHARS_MAX, TURNS_SUMMARIZED_MAX, TURNS_VERBATIM, Turn};
 pub use input::{
-    BuilderInput, ComposeInput, Fact, PersonaFact, Ticket, ToolFact, WorkspaceContext, WorkspaceInput, WritePolicy,
+    BuilderInput, ComposeInput, Fact, PersonaFact, ReplyLimits, Ticket, ToolFact, WorkspaceContext, WorkspaceInput,
+    WritePolicy,
 };
 pub use layer::{LayerId, PromptLayer, check_layers, signature};
 pub use untrusted::{SOURCE_CHARS_MAX, inside_marks, mark_untrusted};
@@ -30,8 +32,8 @@ use crate::persona;
 /// What a model is told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
-    /// Two blocks: layers 0A to 4, which every session on such a target of such a package shares, and layers 5 and 6,
-    /// which stay for as long as the context does. A provider may keep both.
+    /// Two blocks: layers 0A to 4, which are the same bytes for every session with such a target and mode, whatever the package,
+    /// and layers 5 and 6, which stay for as long as the context does. A provider may keep both.
     pub system: Vec<SystemBlock>,
     /// Earlier turns, oldest first, then what the person says now.
     pub messages: Vec<Message>,
@@ -100,21 +102,15 @@ pub fn compose_messages(input: &ComposeInput, user_message: &str, prior: &[Turn]
 }
 
 fn builder_layers(input: &BuilderInput, persona: PromptLayer) -> Result<Vec<PromptLayer>, ComposeError> {
-    let (target, mode) = (input.target_type.as_str(), input.mode.as_str());
-    let object = format!("The object of this session is one {target}; what you propose serves it.");
+    let strategy = joined(texts::mode(input.target_type, input.mode), &form::change_set(input.target_type, input.mode));
+    let strategy = joined(&form::fields(input.target_type), &strategy);
     Ok(vec![
         PromptLayer::new(LayerId::Identity, texts::IDENTITY_BUILDER),
         persona,
         PromptLayer::new(LayerId::Guardrails, joined(texts::GUARDRAILS, texts::GUARDRAILS_BUILDER)),
-        PromptLayer::new(
-            LayerId::OutputContract,
-            joined(
-                texts::OUTPUT_BUILDER,
-                &format!("In a change set of this session `targetType` is `{target}` and `mode` is `{mode}`."),
-            ),
-        ),
-        PromptLayer::new(LayerId::Entry, joined(&object, texts::entry(input.entrypoint))),
-        PromptLayer::new(LayerId::Mode, texts::mode(input.target_type, input.mode)),
+        PromptLayer::new(LayerId::OutputContract, texts::OUTPUT_BUILDER),
+        PromptLayer::new(LayerId::Entry, texts::entry(input.entrypoint)),
+        PromptLayer::new(LayerId::Mode, strategy),
         PromptLayer::new(LayerId::Context, context::builder(input)?),
         PromptLayer::new(LayerId::ApplyPolicy, texts::APPLY_BUILDER),
     ])

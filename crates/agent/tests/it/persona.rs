@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolhost_agent::persona::{build_domain_persona_layer, workspace_profile};
+use toolhost_agent::persona::{build_domain_persona_layer, profile_values, workspace_profile};
 use toolhost_builder::domain::{Damaged, DomainProfile, ITEMS_MAX, Source, TEXT_CHARS_MAX, resolve_domain_profile};
 use toolhost_builder::{Files, Package, render};
 use toolhost_contract::is_deceptive;
@@ -36,8 +36,9 @@ fn resolve(name: &str, front: &Value) -> DomainProfile {
     resolve_domain_profile(&package(name, front), None).unwrap()
 }
 
+/// What a model is told of a profile: how to use it, the same for all, and its values.
 fn persona(profile: &DomainProfile) -> String {
-    build_domain_persona_layer(profile).content
+    format!("{}\n{}", build_domain_persona_layer(profile).content, profile_values(profile))
 }
 
 /// Rules: 001.13, 001.14, 001.15.
@@ -80,7 +81,7 @@ fn names_of_assets_tell_and_roles_of_agents_are_nobodys_pain() {
     let told = resolve_domain_profile(&Package::read(files), None).unwrap();
     assert_eq!(told.industry_domain, "discharge letter, house style");
     assert_eq!(told.expected_outcomes, ["discharge letter"]);
-    assert_eq!(told.quality_style, ["as the house style says", "plain"]);
+    assert_eq!(told.quality_style, ["as the house style says"]);
     assert_eq!(told.core_pain_points, bare.core_pain_points);
     assert!(!told.core_pain_points.iter().any(|pain| pain.contains("letters")));
 }
@@ -200,8 +201,11 @@ proptest! {
         }
         prop_assert!((0.0..=1.0).contains(&profile.confidence));
         let layer = build_domain_persona_layer(&profile);
-        for field in ["industry_domain: \"", "target_users: \"", "core_pain_points: \"", "expected_outcomes: \"", "quality_style: \""] {
-            prop_assert!(layer.content.contains(field));
+        let values = profile_values(&profile);
+        for field in ["industry_domain", "target_users", "core_pain_points", "expected_outcomes", "quality_style"] {
+            let line = format!("- `{field}`: ");
+            prop_assert!(layer.content.contains(&line));
+            prop_assert!(values[field] != json!([]) && values[field] != "");
         }
         prop_assert_eq!(layer, build_domain_persona_layer(&profile));
     }

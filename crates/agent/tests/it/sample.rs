@@ -57,5 +57,6 @@ pub(crate) fn input(target_type: TargetType, target_id: &str, mode: Mode) -> Com
         domain_profile: resolve_domain_profile(&Package::read(files()), None).unwrap(),
         context_envelope: envelope(target_type, target_id, mode),
         write_policy: WritePolicy,
+        reply_limits: None,
     })
 }

@@ -1,13 +1,15 @@
-//! The part of an envelope that is about an object which is not there yet: an empty snapshot, what it will stand beside, its
-//! schema and how it may be named.
+//! The part of an envelope that is about an object which is not there yet: an empty snapshot, what it will stand beside and
+//! how it may be named.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{EnvelopeError, Part, Request, Result, TargetType, agents, asset_paths, missing, summary, workflow_named};
+use super::targets::{Part, agents, asset_paths, file_type, missing, variables, workflow_named};
+use super::{EnvelopeError, Request, Result, TargetType};
 use crate::assets;
 use crate::limits::ID_BYTES_MAX;
-use crate::package::Workflow;
-use crate::schema;
+use crate::package::{Node, Workflow};
 
 /// The part for a target that `mode: create` names and that is not there.
 pub(super) fn part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
@@ -39,12 +41,13 @@ pub(super) fn part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
                     "adjacent_edges": [],
                 }),
                 digest: json!({
-                    "neighbors": workflow.nodes.iter().map(summary).collect::<Vec<_>>(),
-                    "edges": workflow.edges.iter().map(|edge| &edge.value).collect::<Vec<_>>(),
+                    "neighbors": workflow.nodes.iter().map(place).collect::<Vec<_>>(),
+                    "edges": ways(workflow),
+                    "variables": variables(workflow),
                     "agent": null,
-                    "agents": agents(package),
+                    "other_agents": agents(package),
                     "referenced_asset_paths": [],
-                    "assets": asset_paths(package),
+                    "other_assets": asset_paths(package),
                 }),
                 revision: None,
             }
@@ -57,11 +60,25 @@ pub(super) fn part<'a>(request: &Request<'a>) -> Result<Part<'a>> {
         },
         TargetType::Asset => Part {
             workflow: request.workflow_id.map(named).transpose()?,
-            snapshot: json!({ "path": id, "content": null, "file_type": super::file_type(id), "referenced_by": [] }),
+            snapshot: json!({ "path": id, "content": null, "file_type": file_type(id), "referenced_by": [] }),
             digest: json!({ "other_assets": asset_paths(package), "references": [] }),
             revision: None,
         },
     })
+}
+
+/// A node that a new step may stand beside. A read of the workflow has all of it.
+fn place(node: &Node) -> Value {
+    json!({ "node_id": node.id, "type": node.value.get("type"), "title": node.value.get("title") })
+}
+
+/// Of each node, the nodes that edges lead to from it.
+fn ways(workflow: &Workflow) -> BTreeMap<&str, Vec<&str>> {
+    let mut ways: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for edge in &workflow.edges {
+        ways.entry(&edge.from).or_default().push(&edge.to);
+    }
+    ways
 }
 
 /// The workflow that a new step is for: the one that is named, or the only one.
@@ -82,7 +99,7 @@ fn home<'a>(request: &Request<'a>) -> Result<&'a Workflow> {
 }
 
 /// How an object of this kind may be named.
-fn naming(target: TargetType) -> &'static str {
+pub(super) fn naming(target: TargetType) -> &'static str {
     match target {
         TargetType::Workflow | TargetType::Step | TargetType::Agent => {
             "an id of letters, digits, `.`, `_`, `:` and `-` that begins with a letter or a digit, has at most 200 bytes, \
@@ -105,10 +122,4 @@ fn check_name(target: TargetType, id: &str) -> Result<()> {
     };
     let kind = target.as_str();
     if is_right { Ok(()) } else { Err(EnvelopeError::Name { kind, id: id.to_owned(), expected: naming(target) }) }
-}
-
-/// What `normative_baseline` says besides while the target is being made: the whole schemas, and how to name it.
-pub(super) fn baseline(target: TargetType, schemas: &[schema::Published], into: &mut Value) {
-    into["naming"] = json!(naming(target));
-    into["schema_texts"] = schemas.iter().map(|schema| (schema.name.to_owned(), schema.value())).collect();
 }

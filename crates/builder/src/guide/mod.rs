@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::schema::{AGENTS, ASSET, CHANGE_SET, GRAPH, Published, STEP_FRONT_MATTER, WORKFLOW_FRONT_MATTER};
+use crate::schema::{AGENTS, ASSET, CHANGE_SET, GRAPH, STEP_FRONT_MATTER, WORKFLOW_FRONT_MATTER};
 
 const EXAMPLES: &str = include_str!("examples.json");
 
@@ -79,22 +79,34 @@ pub struct Shown {
 /// The guide to a topic.
 #[must_use]
 pub fn guide(topic: Topic) -> Guide {
-    let part = |name: &str, schema: &Value| Part { name: name.to_owned(), fields: lines(schema) };
-    let whole = |name: &str, schema: Published| part(name, &schema.value());
-    let payload = || part("`payload` of an upsert", &payload_schema(topic));
-    let parts = match topic {
-        Topic::Set => vec![whole("the change set", CHANGE_SET)],
-        Topic::Workflow => {
-            vec![whole("front matter of `workflow_md`", WORKFLOW_FRONT_MATTER), whole("`graph_json`", GRAPH), payload()]
-        }
-        Topic::Step => vec![whole("front matter of `step_markdown`", STEP_FRONT_MATTER), payload()],
+    let part = |(name, schema): (&str, Value)| Part { name: name.to_owned(), fields: lines(&schema) };
+    Guide { topic, parts: schemas(topic).into_iter().map(part).collect(), examples: examples(topic) }
+}
+
+/// The fields of a kind of object, a line for each part, without descriptions: `{id*, title, inputs: [text]}`. A `*` stands
+/// behind a required field, a text has no kind, and `…` stands for further fields.
+#[must_use]
+pub fn compact(topic: Topic) -> String {
+    let line = |(name, schema): (&str, Value)| format!("- {name}: {}", shape(&schema));
+    schemas(topic).into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The parts of an object of this kind, each with its schema.
+fn schemas(topic: Topic) -> Vec<(&'static str, Value)> {
+    let payload = || ("`payload` of an upsert", payload_schema(topic));
+    match topic {
+        Topic::Set => vec![("the change set", CHANGE_SET.value())],
+        Topic::Workflow => vec![
+            ("front matter of `workflow_md`", WORKFLOW_FRONT_MATTER.value()),
+            ("`graph_json`", GRAPH.value()),
+            payload(),
+        ],
+        Topic::Step => vec![("front matter of `step_markdown`", STEP_FRONT_MATTER.value()), payload()],
         Topic::Agent => {
-            let agents = AGENTS.value();
-            vec![part("`agent_definition`", &agents["properties"]["agents"]["items"]), payload()]
+            vec![("`agent_definition`", AGENTS.value()["properties"]["agents"]["items"].clone()), payload()]
         }
-        Topic::Asset => vec![whole("the asset", ASSET), payload()],
-    };
-    Guide { topic, parts, examples: examples(topic) }
+        Topic::Asset => vec![("the asset", ASSET.value()), payload()],
+    }
 }
 
 fn examples(topic: Topic) -> Vec<Shown> {
@@ -137,6 +149,32 @@ fn fields_of(schema: &Value, before: &str) -> Vec<(String, bool, Value)> {
     let fields = schema["properties"].as_object().unwrap_or(&nothing);
     let is_required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
     fields.iter().map(|(name, field)| (format!("{before}{name}"), is_required(name), field.clone())).collect()
+}
+
+/// What a value looks like, with the fields of objects and the items of lists. The published schemas are a few levels deep.
+fn shape(schema: &Value) -> String {
+    if schema["properties"].is_object() {
+        let mut fields: Vec<String> = fields_of(schema, "").into_iter().map(|field| field_shape(&field)).collect();
+        if schema["additionalProperties"] != false {
+            fields.push("…".to_owned());
+        }
+        return format!("{{{}}}", fields.join(", "));
+    }
+    match (schema["type"].as_str(), schema["items"].is_object()) {
+        (Some("array"), true) => format!("[{}]", shape(&schema["items"])),
+        _ => match kind(schema) {
+            plain if plain == "id" => "text".to_owned(),
+            other => other,
+        },
+    }
+}
+
+fn field_shape((name, is_required, schema): &(String, bool, Value)) -> String {
+    let mark = if *is_required { "*" } else { "" };
+    match shape(schema) {
+        text if text == "text" => format!("{name}{mark}"),
+        other => format!("{name}{mark}: {other}"),
+    }
 }
 
 /// What kind of value a field takes, in a word or two.

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use toolhost_builder::Package;
 use toolhost_builder::envelope::{
-    EnvelopeError, KEYS, Mode, Request, Scope, TargetType, build_initial_context_envelope,
+    EnvelopeError, KEYS, Mode, Request, Scope, TargetType, build_initial_context_envelope, snapshot as snapshot_of,
 };
+use toolhost_builder::refs::Index;
 
 use crate::{sample, small};
 
@@ -50,14 +51,10 @@ fn an_envelope_has_exactly_seven_fields_and_the_snapshot_of_its_target() {
         assert_eq!(serde_json::to_vec(&envelope).unwrap(), serde_json::to_vec(&again).unwrap());
         envelope
     };
-    let workflow = check(
-        TargetType::Workflow,
-        "research-report",
-        &["about", "frontmatter", "graph_json", "step_index", "workflow_md"],
-    );
-    assert_eq!(workflow["target_snapshot"]["step_index"].as_array().unwrap().len(), 12);
-    assert_eq!(workflow["revision_info"]["workflow"], workflow["revision_info"]["target"]);
-    let fields = ["adjacent_edges", "frontmatter", "node_meta", "step_markdown", "step_path"];
+    let workflow =
+        check(TargetType::Workflow, "research-report", &["about", "graph_json", "step_index", "workflow_md"]);
+    assert_eq!(workflow["revision_info"]["revisions"]["workflowRevision"], workflow["revision_info"]["target"]);
+    let fields = ["adjacent_edges", "node_meta", "step_markdown", "step_path"];
     let step = check(TargetType::Step, "enough", &fields);
     assert_eq!(step["target_snapshot"]["adjacent_edges"].as_array().unwrap().len(), 3);
     assert_eq!(step["session_meta"]["workflow_id"], "research-report");
@@ -68,6 +65,77 @@ fn an_envelope_has_exactly_seven_fields_and_the_snapshot_of_its_target() {
     let asset = check(TargetType::Asset, "assets/style-guide.md", &["content", "file_type", "path", "referenced_by"]);
     assert_eq!(asset["target_snapshot"]["file_type"], "md");
     assert_eq!(asset["target_snapshot"]["referenced_by"].as_array().unwrap().len(), 2);
+}
+
+/// Rules: 001.21.
+#[test]
+fn an_envelope_has_each_fact_once_and_reads_have_all_fields() {
+    let package = Package::read(sample::files());
+    let told = |target_type, id| build(&package, target_type, id, None).unwrap();
+    let step = told(TargetType::Step, "enough");
+    let snapshot = &step["target_snapshot"];
+    // The front matter of the step says type, title, agent, inputs and outputs, and its transitions say labels.
+    assert_eq!(keys(&snapshot["node_meta"]), ["description", "id"].into(), "{snapshot}");
+    let edges = snapshot["adjacent_edges"].as_array().unwrap();
+    for edge in edges {
+        let leaves = edge["from"] == "enough";
+        assert_eq!(edge.get("label").is_none(), leaves, "{edge}");
+    }
+    let workflow = told(TargetType::Workflow, "research-report");
+    let listed = |workflow: &Value| -> Vec<Value> {
+        let nodes = workflow["target_snapshot"]["graph_json"]["nodes"].as_array().unwrap();
+        nodes.iter().map(|node| node["id"].clone()).collect()
+    };
+    let ids = listed(&workflow);
+    let index = workflow["target_snapshot"]["step_index"].as_array().unwrap();
+    assert!(*index != ids && (index.is_empty() || index.len() == ids.len()), "{index:?}");
+    // A graph that lists its nodes otherwise than a run passes them has an index.
+    let mut files = sample::files();
+    small::edit(&mut files, "workflow.graph.json", |graph| graph["nodes"].as_array_mut().unwrap().reverse());
+    let turned = Package::read(files);
+    let turned = build(&turned, TargetType::Workflow, "research-report", None).unwrap();
+    let index = turned["target_snapshot"]["step_index"].as_array().unwrap();
+    assert_eq!((index.len(), &index[0]), (ids.len(), &json!("scope")));
+    // A read of the same objects has all fields.
+    let read = |target_type, target_id| {
+        let mode = Mode::Optimize;
+        let request =
+            Request { package: &package, target_type, target_id, mode, workflow_id: None, tools: &[], scope: SCOPE };
+        snapshot_of(&request, &Index::default()).unwrap().snapshot
+    };
+    let all = read(TargetType::Step, "enough");
+    assert!(all["frontmatter"].is_object() && all["node_meta"]["title"].is_string(), "{all}");
+    assert!(all["adjacent_edges"].as_array().unwrap().iter().all(|edge| edge["label"].is_string()));
+    assert_eq!(read(TargetType::Workflow, "research-report")["step_index"][0]["node_id"], "scope");
+}
+
+#[test]
+fn a_field_that_the_graph_and_the_step_say_differently_is_told_of_both() {
+    let mut files = sample::files();
+    small::edit(&mut files, "workflow.graph.json", |graph| {
+        let nodes = graph["nodes"].as_array_mut().unwrap();
+        nodes.iter_mut().find(|node| node["id"] == "enough").unwrap()["title"] = json!("Another title");
+    });
+    let package = Package::read(files);
+    let step = build(&package, TargetType::Step, "enough", None).unwrap();
+    assert_eq!(step["target_snapshot"]["node_meta"]["title"], "Another title");
+}
+
+#[test]
+fn a_step_is_told_what_stands_before_and_after_it_its_variables_and_all_assets() {
+    let package = Package::read(sample::files());
+    let digest = build(&package, TargetType::Step, "enough", None).unwrap()["dependency_digest"].clone();
+    let neighbors = digest["neighbors"].as_array().unwrap();
+    let of = |direction: &str| -> Vec<&str> {
+        let those = neighbors.iter().filter(|neighbor| neighbor["direction"] == direction);
+        those.map(|neighbor| neighbor["node_id"].as_str().unwrap()).collect()
+    };
+    assert!(!of("before").is_empty() && !of("after").is_empty(), "{digest}");
+    assert!(neighbors.iter().any(|neighbor| neighbor["outputs"].is_array()), "{digest}");
+    assert!(!digest["variables"].as_object().unwrap().is_empty());
+    let listed = |name: &str| digest[name].as_array().unwrap().len();
+    assert_eq!(listed("referenced_asset_paths") + listed("other_assets"), package.assets().count());
+    assert_eq!(listed("other_agents") + 1, package.agents().len());
 }
 
 #[test]
@@ -90,9 +158,9 @@ fn what_is_missing_is_named() {
 
 /// Rules: 001.21, 001.51, 001.52.
 #[test]
-fn what_is_to_be_made_has_an_empty_snapshot_its_neighbours_its_schema_and_rules_for_its_name() {
+fn what_is_to_be_made_has_an_empty_snapshot_its_neighbours_and_rules_for_its_name() {
     let package = Package::read(sample::files());
-    let check = |target_type, id: &str, schemas: &[&str]| {
+    let check = |target_type, id: &str| {
         let made = build_for(Mode::Create, &package, target_type, id, None).unwrap();
         assert_eq!(keys(&made), KEYS.into_iter().collect(), "{id}");
         assert_eq!(made["session_meta"]["mode"], "create");
@@ -100,9 +168,6 @@ fn what_is_to_be_made_has_an_empty_snapshot_its_neighbours_its_schema_and_rules_
         assert_eq!(made["revision_info"]["target"], Value::Null);
         let baseline = &made["normative_baseline"];
         assert!(baseline["naming"].as_str().unwrap().contains("not in use"), "{baseline}");
-        let texts = &baseline["schema_texts"];
-        assert_eq!(keys(texts), schemas.iter().copied().collect());
-        assert!(schemas.iter().all(|name| texts[*name]["properties"].is_object()), "{texts}");
         // The same fields as of one that is there.
         let there = match target_type {
             TargetType::Workflow => "research-report",
@@ -115,16 +180,16 @@ fn what_is_to_be_made_has_an_empty_snapshot_its_neighbours_its_schema_and_rules_
         assert!(keys(&made["dependency_digest"]).is_superset(&keys(&there["dependency_digest"])), "{id}");
         made
     };
-    let workflow = check(TargetType::Workflow, "new", &["workflow-front-matter", "graph", "step-front-matter"]);
+    let workflow = check(TargetType::Workflow, "new");
     assert_eq!(workflow["target_snapshot"]["graph_json"], Value::Null);
     assert_eq!(workflow["dependency_digest"]["workflows"], json!(["research-report"]));
-    let step = check(TargetType::Step, "new", &["step-front-matter"]);
+    let step = check(TargetType::Step, "new");
     assert_eq!(step["session_meta"]["workflow_id"], "research-report");
     assert_eq!(step["target_snapshot"]["step_path"], "steps/new.md");
     assert_eq!(step["dependency_digest"]["neighbors"].as_array().unwrap().len(), 12);
-    let agent = check(TargetType::Agent, "new", &["agents"]);
+    let agent = check(TargetType::Agent, "new");
     assert_eq!(agent["dependency_digest"]["other_agents"].as_array().unwrap().len(), package.agents().len());
-    let asset = check(TargetType::Asset, "assets/new.md", &["asset"]);
+    let asset = check(TargetType::Asset, "assets/new.md");
     assert_eq!(asset["target_snapshot"]["file_type"], "md");
     assert_eq!(asset["dependency_digest"]["other_assets"].as_array().unwrap().len(), package.assets().count());
     // What is there is shown as it is: a session may have staged it before.

@@ -21,18 +21,9 @@ const FROZEN: [&str; 9] = [
     "builder_step_read",
     "builder_workflow_read",
 ];
-/// What neither reads nor changes a package: how a set is written, tools, approvals, earlier results; and questions to
-/// people.
-const BESIDE: [&str; 8] = [
-    "approval_wait",
-    "builder_schema_read",
-    "human_ask",
-    "review_content",
-    "review_file",
-    "session_result",
-    "tool_describe",
-    "tool_list",
-];
+/// What neither reads nor changes a package: how a set is written, earlier results, questions to people and their answers.
+const BESIDE: [&str; 6] =
+    ["approval_wait", "builder_schema_read", "human_ask", "review_content", "review_file", "session_result"];
 
 fn chat(summary: &str) -> Turn {
     Turn::text(&json!({ "responseType": "chat", "assistantSummary": summary }).to_string())
@@ -92,9 +83,14 @@ async fn a_session_on_a_package_is_offered_the_tools_for_packages_whatever_its_p
             assert_eq!(names.iter().filter(frozen).count(), FROZEN.len(), "{profile:?}: {names:?}");
             let other = names.iter().filter(|name| !frozen(name));
             assert!(other.clone().all(|name| BESIDE.contains(&name.as_str())), "{profile:?}: {names:?}");
-            let needed = ["builder_schema_read", "tool_list", "tool_describe", "approval_wait", "session_result"];
+            let needed = ["builder_schema_read", "human_ask", "approval_wait", "session_result"];
             assert!(needed.iter().all(|name| names.iter().any(|known| known == name)), "{profile:?}: {names:?}");
         }
+        // Each request begins with all of the one before, also after the session was resumed.
+        let requests = server.requests();
+        let messages: Vec<&Vec<Value>> =
+            requests.iter().map(|request| request.body["messages"].as_array().unwrap()).collect();
+        assert!(messages.windows(2).all(|two| two[1].starts_with(two[0])), "{profile:?}");
         // What is not offered is refused, and recorded.
         let shown = program.run(&["session", "show", &id, "--json"]).json();
         let calls =
@@ -130,7 +126,7 @@ async fn a_person_may_give_such_a_session_every_tool_of_its_profile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_of_tools_that_a_session_on_a_package_asks_for_is_as_short() {
+async fn a_context_names_the_tools_of_its_session_as_the_model_calls_them() {
     let house = house_with_sample(&engines().next().unwrap()).await;
     let sitting = Sitting::new(&house, "all");
     let call = |tool: &str, arguments: Value| json!({ "calls": [{ "tool": tool, "arguments": arguments }] });
@@ -138,7 +134,6 @@ async fn the_list_of_tools_that_a_session_on_a_package_asks_for_is_as_short() {
     let chat = json!({ "responseType": "chat", "assistantSummary": "Seen." });
     let model = script(&json!([
         call("tool_list", json!({})),
-        call("tool_describe", json!({ "name": "bash" })),
         call("builder_context_get", context),
         { "text": chat.to_string() },
     ]));
@@ -148,25 +143,17 @@ async fn the_list_of_tools_that_a_session_on_a_package_asks_for_is_as_short() {
         toolhost_builder::envelope::Mode::Optimize,
     );
     let result = sitting.play(&model, &target).await;
+    assert_eq!(result.calls[0].code.as_deref(), Some(ErrorCode::ToolNotAllowed.as_str()), "{:?}", result.calls);
     let told = sitting.contents().await;
-    let content = |n: usize| -> Value { serde_json::from_str(told[n].1["content"].as_str().unwrap()).unwrap() };
-    let mut listed: Vec<String> = content(0)["data"]["tools"]
+    let context: Value = serde_json::from_str(told[1].1["content"].as_str().unwrap()).unwrap();
+    let mut allowed: Vec<&str> = context["data"]["tool_capabilities"]["allowed"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|tool| tool["name"].as_str().unwrap().replace('.', "_"))
+        .map(|name| name.as_str().unwrap())
         .collect();
-    listed.retain(|name| {
-        name != "builder_change_apply" && name != "builder_change_undo" && name != "builder_package_import"
-    });
-    listed.sort();
-    let mut expected = [&FROZEN[..], &BESIDE[..]].concat();
+    allowed.sort_unstable();
+    let mut expected = [&FROZEN[..], &["builder_schema_read"]].concat();
     expected.sort_unstable();
-    assert_eq!(listed, expected, "{}", content(0));
-    assert!(!result.calls[1].ok, "{:?}", result.calls);
-    let allowed = content(2)["data"]["tool_capabilities"]["allowed"].clone();
-    let allowed: Vec<String> =
-        allowed.as_array().unwrap().iter().map(|name| name.as_str().unwrap().replace('.', "_")).collect();
-    assert!(allowed.iter().all(|name| expected.contains(&name.as_str())), "{allowed:?}");
-    assert_ne!(result.calls[1].code.as_deref(), Some(ErrorCode::ToolForbidden.as_str()));
+    assert_eq!(allowed, expected);
 }

@@ -111,7 +111,7 @@ fn a_package_is_begun_and_its_first_workflow_step_agent_and_asset_are_made() {
         let told = make(&program, &workspace, "workflow:main", &operations, &json!({}));
         assert_eq!(told["target_snapshot"]["graph_json"], Value::Null);
         assert_eq!(told["domain_profile"]["industry_domain"], "hospital discharge planning");
-        assert!(told["normative_baseline"]["schema_texts"]["graph"]["properties"].is_object());
+        assert!(told["normative_baseline"]["naming"].is_string());
 
         let out = workspace.beside("out");
         run(&program, &["package", "export", out.to_str().unwrap()]);

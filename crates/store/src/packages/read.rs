@@ -70,7 +70,7 @@ pub struct Revisions {
 /// An object, read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// As `target_snapshot` of the context envelope.
+    /// All fields of the object; `target_snapshot` of the context envelope leaves out what is there twice.
     pub data: Value,
     /// The number and the id of the workflow that it is, or is in, or that was named. One that is only staged has no number.
     pub workflow: Option<(Option<i64>, String)>,

@@ -12,8 +12,9 @@ use crate::given::PACKAGE;
 
 pub(crate) struct ContextGet(pub(crate) Packages);
 
-/// The context for work on one object of the package: what it is, what it depends on, the rules it has to keep, and the
-/// tools that may be used.
+/// Returns the context for work on one object of the package: the object, what it depends on, the rules that the validator
+/// checks, and the tools that may be used. Each fact is there once: `node_meta` and `adjacent_edges` of a step leave out what
+/// its front matter says.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -43,8 +44,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    fn revision(&self, of: &str) -> Option<String> {
-        self.revision_info.get(of).and_then(Value::as_str).map(str::to_owned)
+    fn target_revision(&self) -> Option<String> {
+        self.revision_info.get("target").and_then(Value::as_str).map(str::to_owned)
     }
 }
 
@@ -83,18 +84,20 @@ impl Tool for ContextGet {
     }
 
     fn revision(&self, output: &Output) -> Option<String> {
-        output.revision("target")
+        output.target_revision()
     }
 
     fn workflow(&self, output: &Output) -> Option<WorkflowRef> {
-        output.number.map(|number| WorkflowRef { number, revision: output.revision("workflow") })
+        let revision = output.revision_info.get("revisions").and_then(|all| all.get("workflowRevision")?.as_str());
+        output.number.map(|number| WorkflowRef { number, revision: revision.map(str::to_owned) })
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let workflow = workflow_of(ctx, input.workflow_id);
-        let tools = ctx.catalog.tools();
-        let allowed: Vec<&str> =
-            tools.iter().map(|tool| tool.name.as_str()).filter(|n| n.starts_with("builder.")).collect();
+        let tools = ctx.catalog.tools().into_iter().filter(|tool| tool.name.starts_with("builder."));
+        // As the caller calls them.
+        let allowed: Vec<String> = tools.filter_map(|tool| ctx.catalog.called(&tool.name)).collect();
+        let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
         let (kind, id, session) = (input.target_type, &input.target_id, session(ctx));
         let shelf = shelf(&self.0, ctx)?;
         let (envelope, workflow) = shelf.context(kind, id, workflow.as_ref(), input.mode, &allowed, session).await?;

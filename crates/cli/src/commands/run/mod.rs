@@ -144,6 +144,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let Place { branch, remote } = host.place().await;
     let id = start::session_id();
     let running = Running::new(&host, &id, &profile, &args.persona)?;
+    let limits = args.limits.limits(match task {
+        Task::Builder(_) => iterations_default(&AnswerForm::Change),
+        Task::Workspace { .. } => iterations_default(&AnswerForm::Text),
+    });
     let about = About {
         project: host.project.name.clone(),
         profile: profile.clone(),
@@ -152,6 +156,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         ticket: args.ticket.clone(),
         branch,
         remote,
+        replies: Some(limits.max_iterations),
     };
     let opening = start::opening(&running.tools, &*model, &task, &about).await;
     let opening = opening.map_err(|error| {
@@ -162,7 +167,6 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         };
         anyhow::anyhow!("{error} ({}){told}", error.code().as_str())
     })?;
-    let limits = args.limits.limits(iterations_default(&opening.answer));
     conduct::create(&host, &id, &profile, &spec, &opening).await?;
     let held = host.store.sessions().hold(host.project.id, &id).await?;
     let conducted = running.run(held, &opening.answer, &*model, &limits, settings.json).await?;
