@@ -15,7 +15,7 @@ use crate::finding::Finding;
 use crate::shell;
 
 /// A crate, and which of ours it may import. A row without a crate is a plan; a crate without a row is a finding.
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
     Row { name: "sandbox", may_import: &[] },
     Row { name: "contract", may_import: &["sandbox"] },
     Row { name: "builder", may_import: &["contract"] },
@@ -25,7 +25,12 @@ const ROWS: [Row; 12] = [
     Row { name: "agent", may_import: &["contract", "builder", "host"] },
     Row { name: "adk", may_import: &["contract", "host"] },
     Row { name: "server", may_import: &["contract", "builder", "host", "agent", "store"] },
-    Row { name: "cli", may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent", "server"] },
+    Row { name: "toolhost", may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent"] },
+    // Not the tools: the facade wires them.
+    Row {
+        name: "cli",
+        may_import: &["sandbox", "contract", "builder", "store", "host", "agent", "server", "toolhost"],
+    },
     Row {
         name: "testkit",
         may_import: &["sandbox", "contract", "builder", "store", "host", "tools", "agent", "server"],
@@ -33,8 +38,14 @@ const ROWS: [Row; 12] = [
     Row { name: "xtask", may_import: &[] },
 ];
 
+/// What only the tests of a crate may import besides, and what it is then.
+const IN_TESTS: [(&str, &str); 1] = [("cli", "tools")];
+
 /// Test doubles. Any crate's tests may use them; nothing that ships may.
 const TESTKIT: &str = "testkit";
+
+/// What programs embed: its package has the name of the whole.
+const FACADE: &str = "toolhost";
 
 /// Third-party crates that only some of ours may name.
 const FENCES: [Fence; 7] = [
@@ -145,7 +156,7 @@ pub(crate) fn notes(house: &House) -> Vec<String> {
 fn check_name(member: &Member) -> Vec<Finding> {
     let mut findings = Vec::new();
     let expected = match member.folder.as_str() {
-        "xtask" => "xtask".to_owned(),
+        "xtask" | FACADE => member.folder.clone(),
         folder => format!("{PREFIX}{folder}"),
     };
     if member.package != expected {
@@ -164,6 +175,7 @@ fn check_imports(member: &Member) -> Vec<Finding> {
         let name = plain(&import.package);
         let what = match (name, import.kind) {
             (TESTKIT, Kind::Dev) => return None,
+            (name, Kind::Dev) if IN_TESTS.contains(&(member.name(), name)) => return None,
             (TESTKIT, Kind::Normal | Kind::Build) => format!("imports `{TESTKIT}` outside its tests"),
             _ if row.may_import.contains(&name) => return None,
             _ => format!("may not import `{name}`, only {}", listed(row.may_import)),
@@ -242,7 +254,7 @@ fn row(name: &str) -> Option<&'static Row> {
 }
 
 fn is_ours(package: &str) -> bool {
-    package.starts_with(PREFIX) || package == "xtask"
+    package.starts_with(PREFIX) || package == "xtask" || package == FACADE
 }
 
 fn plain(package: &str) -> &str {
@@ -326,6 +338,24 @@ mod tests {
             "toolhost-cli",
             Kind::Normal,
             "toolhost-server: may not import `cli`, only contract, builder, host, agent, store",
+        );
+    }
+
+    #[test]
+    fn the_command_line_wires_no_tools_and_its_tests_may() {
+        check_import("cli", "toolhost-tools", Kind::Dev, "");
+        check_import("cli", "toolhost", Kind::Normal, "");
+        check_import(
+            "cli",
+            "toolhost-tools",
+            Kind::Normal,
+            "toolhost-cli: may not import `tools`, only sandbox, contract, builder, store, host, agent, server, toolhost",
+        );
+        check_import(
+            "agent",
+            "toolhost",
+            Kind::Normal,
+            "toolhost-agent: may not import `toolhost`, only contract, builder, host",
         );
     }
 

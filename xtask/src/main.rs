@@ -13,6 +13,7 @@ mod finding;
 mod generate;
 mod layers;
 mod packages;
+mod publish;
 mod shell;
 mod soak;
 mod tidy;
@@ -47,6 +48,8 @@ enum Task {
     Soak(soak::Arguments),
     /// Runs the examples of other agents' loops, against a model that plays a script.
     Examples(examples::Arguments),
+    /// Packs each crate that is published, as `cargo publish` would.
+    Package(publish::Arguments),
     /// Measures the budgets against their peers, in release mode.
     Bench(bench::Arguments),
 }
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Task::Breaks(arguments) => conformance::breaks::run(root, &arguments),
         Task::Soak(arguments) => soak::run(root, &arguments),
         Task::Examples(arguments) => examples::run(root, &arguments),
+        Task::Package(arguments) => publish::run(root, &arguments),
         Task::Bench(arguments) => bench::run(root, &arguments),
     };
     answer.unwrap_or_else(|error| {

@@ -1,4 +1,4 @@
-//! The binary `toolhost`: arguments, environment, output. The only place that wires the crates together.
+//! The binary `toolhost`: arguments, environment, output. It stands on the facade, which wires the crates together.
 
 mod asks;
 mod changes;
@@ -10,7 +10,6 @@ mod keys;
 mod known;
 mod model;
 mod personas;
-mod place;
 mod print;
 mod remotes;
 mod settings;
@@ -54,18 +53,6 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// The user may not do this.
-#[derive(Debug)]
-pub(crate) struct Denied(pub(crate) String);
-
-impl std::fmt::Display for Denied {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Denied {}
-
 /// Tools that AI agents are given and people can trust.
 ///
 /// Every call passes one gate: who are you, may you, are the arguments right, must a person agree. It runs in a fence
@@ -82,9 +69,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     // Before anything else: the helper inside the fence must stay one thread and need nothing of the environment.
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == toolhost_sandbox::helper::SUBCOMMAND) {
-        return toolhost_sandbox::helper::main(arguments.collect());
+    if let Some(code) = toolhost::fence_helper(std::env::args_os()) {
+        return code;
     }
     toolhost_sandbox::keep_little_memory();
     let typed = Typed::read();
@@ -93,9 +79,11 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             print::failure(&error);
+            let of_host: Option<&toolhost::Error> = error.downcast_ref();
             let typed_wrong = error.is::<Usage>()
-                || matches!(error.downcast_ref(), Some(toolhost_host::Error::UnknownProfile { .. }));
-            let denied = error.is::<Denied>();
+                || matches!(error.downcast_ref(), Some(toolhost_host::Error::UnknownProfile { .. }))
+                || of_host.is_some_and(toolhost::Error::is_usage);
+            let denied = of_host.is_some_and(toolhost::Error::is_denied);
             ExitCode::from(if typed_wrong {
                 EXIT_USAGE
             } else if denied {

@@ -9,12 +9,13 @@ use std::time::Duration;
 use crate::deploy_target;
 use crate::keys::{KeyPlace, Vault};
 use crate::known::Known;
-use crate::model::{ModelTable, Models};
+use crate::model::ModelSettings;
 use crate::remotes::{self, RemoteTable};
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use toolhost::ModelConfig;
 use toolhost_contract::{Clock, SystemClock};
 use toolhost_host::{Asking, Unattended};
 use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans, Remote};
@@ -282,7 +283,7 @@ struct File {
     model: Option<String>,
     /// What is known of models, by their specification.
     #[serde(default)]
-    models: BTreeMap<String, ModelTable>,
+    models: BTreeMap<String, ModelConfig>,
     /// Where keys are kept that the environment does not have, by their names.
     #[serde(default)]
     keys: BTreeMap<String, KeyPlace>,
@@ -376,13 +377,18 @@ impl Settings {
     }
 
     /// What the operator says of models.
-    pub(crate) fn models(&self) -> anyhow::Result<Models> {
+    pub(crate) fn models(&self) -> anyhow::Result<ModelSettings> {
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
         let config = self.config_file(&folders);
         let file = read_config(&config, self.config.is_some())?;
         let folder = keys_folder(&config);
         let remotes = file.remotes.iter().filter_map(|remote| remote.token.clone()).collect();
-        Ok(Models { default: file.model, tables: file.models, remotes, vault: Vault { places: file.keys, folder } })
+        Ok(ModelSettings {
+            default: file.model,
+            configs: file.models,
+            remotes,
+            vault: Vault { places: file.keys, folder },
+        })
     }
 
     fn config_file(&self, folders: &impl BaseStrategy) -> PathBuf {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
+use toolhost::Host;
 use toolhost_contract::{Answer, BoxFuture, ToolError, quoted};
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Queue, Registry, Shown, Standing, ask_id,
@@ -49,6 +50,11 @@ pub(crate) fn agreed(question: &str, instead: &str) -> anyhow::Result<bool> {
 impl Terminal {
     pub(crate) fn new(person: Person, queue: Queue, registry: Option<Arc<Registry>>) -> Self {
         Self { person, queue, registry, lines: tokio::sync::Mutex::new(None) }
+    }
+
+    /// For the calls of a host.
+    pub(crate) fn of(host: &Host) -> Self {
+        Self::new(host.connection().person(), host.gate().queue().clone(), Some(Arc::clone(host.registry())))
     }
 
     /// The next line; `None` when the terminal has gone.

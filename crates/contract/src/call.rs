@@ -50,6 +50,9 @@ pub struct Caller {
     pub persona: String,
 }
 
+/// What an interface in which a person has confirmed an apply sends as `confirmSource` of `builder.change.apply`.
+pub const CONFIRM_SOURCE: &str = "ui_manual_apply";
+
 /// Some tools only a person may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -249,6 +249,7 @@ impl From<toolhost_sandbox::Error> for ToolError {
             E::Remote { .. } => Some("ask the person to look at the remote in Toolhost's config.toml"),
             E::CommandUnderWay => Some("wait until it has ended, then try again"),
             E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
+            E::NoWorkspace => Some("use the tools for records and workflow packages"),
             E::NotFound { .. } => Some("`file.list` shows what is there"),
             E::Exists { .. } => Some("choose another name"),
             E::NotRegular { path, .. } if path.ends_with("ignore") => {

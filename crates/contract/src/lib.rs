@@ -16,7 +16,7 @@ mod redact;
 mod tool;
 mod visible;
 
-pub use call::{AGENT_DOOR, Call, Caller, CallerKind, Scope};
+pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope};
 pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
 pub use error::{ErrorCode, ErrorKind, ToolError};

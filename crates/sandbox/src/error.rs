@@ -42,6 +42,8 @@ pub enum Error {
     CommandUnderWay,
     #[error("the workspace is read-only for this profile")]
     ReadOnly,
+    #[error("this project has no workspace: tools for files, commands and git cannot be used in it")]
+    NoWorkspace,
     #[error("no file or folder `{path}` in the workspace")]
     NotFound { path: String },
     #[error("`{path}` already exists")]
@@ -130,9 +132,11 @@ impl Error {
             | Self::CommandUnderWay
             | Self::Remote { .. }
             | Self::DeployBusy => ErrorKind::Conflict,
-            Self::NotRegular { .. } | Self::NotFolder { .. } | Self::Pattern { .. } | Self::DeployFolders { .. } => {
-                ErrorKind::Validation
-            }
+            Self::NotRegular { .. }
+            | Self::NotFolder { .. }
+            | Self::Pattern { .. }
+            | Self::DeployFolders { .. }
+            | Self::NoWorkspace => ErrorKind::Validation,
             Self::Limit { .. } => ErrorKind::Limit,
             Self::Io { .. } | Self::Unkept { .. } => ErrorKind::Io,
             Self::Cancelled => ErrorKind::Cancelled,

@@ -7,6 +7,7 @@
 //! machine; and the `fence` module, what the kernel is asked to hold around a command. [`Deployer`] carries a finished
 //! workspace into the user's own folder.
 
+mod absent;
 mod allocator;
 mod cgroup;
 mod command;
@@ -33,6 +34,7 @@ mod terminal;
 mod text;
 mod walk;
 
+pub use absent::NoWorkspace;
 pub use allocator::{Allocator, give_memory_back, keep_little_memory};
 pub use command::{Command, CommandResult, Progress, Signal, Watch};
 pub use deploy::{

@@ -256,8 +256,9 @@ impl Store {
         &self.place
     }
 
-    /// Commits what is still queued. Dropping the store without it loses what a crash would lose.
-    pub async fn close(self) -> Result<()> {
+    /// Commits what is still queued, and closes the database for all handles of this store. Dropping the store without it
+    /// loses what a crash would lose.
+    pub async fn close(&self) -> Result<()> {
         // Where the log was deleted, closing saves what is in it; nobody may open the database before that.
         let _lock = match &self.db {
             Db::Sqlite { writer, .. } => match writer.folder_without_log() {

@@ -65,6 +65,6 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             print::line(format_args!("{} is revoked", rule_id(number)));
         }
     }
-    answers.store.close().await?;
+    answers.connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use toolhost::Need;
 use toolhost_contract::{SystemClock, visible_json};
 use toolhost_store::{Filter, Project, Reader, Role, Row};
 
@@ -16,7 +16,7 @@ use super::checkpoint::{self, Checkpoint, End};
 
 use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible};
 use crate::settings::{Resolved, Settings};
-use crate::wire::{self, Need};
+use crate::wire;
 
 /// Rows read at once for an export.
 const EXPORT_PAGE_ROWS: i64 = 1000;
@@ -104,9 +104,9 @@ struct Show {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
-    wire::need_role(&store, &project, &user, Role::Viewer).await?;
-    let reader = store.reader();
+    let connection = wire::connect(&resolved, Need::Reading).await?;
+    connection.need_role(Role::Viewer).await?;
+    let (reader, project) = (connection.store().reader(), connection.project());
     let code = match args.command {
         Command::Show(show) => self::show(&reader, project.id, show, settings.json).await,
         Command::Follow(follow) => self::follow(&reader, project.id, follow, settings.json).await,
@@ -118,10 +118,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 Err(error) => Err(error),
             }
         }
-        Command::Checkpoint { output } => checkpoint(&reader, &project, &resolved, output).await,
+        Command::Checkpoint { output } => checkpoint(&reader, project, &resolved, output).await,
         Command::Export { output } => export(&reader, project.id, output).await,
     };
-    wire::close_reading(store).await?;
+    wire::close_reading(&connection).await?;
     code
 }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
+use toolhost::{Host, Need};
 use toolhost_contract::{ErrorKind, Outcome};
 use toolhost_host::Hooks;
-use toolhost_store::Store;
 
 use crate::print;
 use crate::settings::Settings;
 use crate::terminal::{self, Terminal};
-use crate::wire::{self, Need};
+use crate::wire;
 use crate::{EXIT_DENIED, Usage};
 
 /// Longest arguments read from standard input, bytes.
@@ -67,16 +67,16 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 /// A call that was made, its row perhaps still on the way into the database.
 pub(super) struct Made {
     pub(super) outcome: Outcome,
-    store: Store,
+    host: Host,
 }
 
 impl Made {
     /// Ends as the call did. A person who only reads has the answer before, and does not wait long for the row.
     pub(super) async fn end(self) -> anyhow::Result<ExitCode> {
         if self.outcome.meta.allow_write {
-            self.store.close().await?;
+            self.host.close().await?;
         } else {
-            wire::close_reading(self.store).await?;
+            wire::close_reading(self.host.connection()).await?;
         }
         Ok(exit_code(&self.outcome))
     }
@@ -91,7 +91,7 @@ pub(super) async fn make(
     wait: bool,
 ) -> anyhow::Result<Made> {
     let host = wire::open_for(settings, Need::Reading).await?;
-    host.gate.profile(profile)?;
+    host.gate().profile(profile)?;
     let mut hooks = Hooks::default();
     let watched = std::io::stderr().is_terminal();
     if watched {
@@ -99,15 +99,14 @@ pub(super) async fn make(
     }
     hooks.cancel = crate::signals::ended_by_signal();
     if terminal::is_there() {
-        hooks.presenter =
-            Some(Arc::new(Terminal::new(host.person(), host.gate.queue().clone(), Some(Arc::clone(&host.registry)))));
+        hooks.presenter = Some(Arc::new(Terminal::of(&host)));
     }
-    hooks.hold = Some(if wait { Duration::from_millis(host.asking.lives_ms) } else { Duration::ZERO });
-    let outcome = host.gate.call(host.call(tool, arguments, profile), hooks).await;
+    hooks.hold = Some(if wait { Duration::from_millis(host.asking().lives_ms) } else { Duration::ZERO });
+    let outcome = host.gate().call(host.request(tool, arguments, profile), hooks).await;
     if watched {
         print::clear_line();
     }
-    Ok(Made { outcome, store: host.store })
+    Ok(Made { outcome, host })
 }
 
 fn arguments(text: Option<&str>) -> anyhow::Result<Value> {

@@ -2,17 +2,15 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
-use toolhost_contract::{Call, Outcome};
-use toolhost_host::Hooks;
+use toolhost::{ApplyOptions, Changes, Need};
+use toolhost_contract::Outcome;
 use toolhost_store::Role;
-use toolhost_store::packages::{ChangeSetLine, Deed, Preview, Shelf};
+use toolhost_store::packages::{ChangeSetLine, Deed, Preview};
 
 use super::call::exit_code;
 use crate::changes::{self, Extent};
 use crate::settings::Settings;
-use crate::wire::{Host, Need};
-use crate::{EXIT_FAILED, Usage, print, terminal, wire};
+use crate::{EXIT_FAILED, print, terminal, wire};
 
 /// Changes of the workflow package: look at what sessions have staged, apply it, take it back
 ///
@@ -86,29 +84,24 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Command::Apply { .. } | Command::Discard { .. } | Command::Undo { .. } => Need::Writing,
     };
     let host = wire::open_for(settings, need).await?;
-    wire::need_role(&host.store, &host.project, &host.user, Role::Viewer).await?;
-    let shelf = host.store.records().packages().shelf(wire::who(&host.project, &host.user))?;
+    host.connection().need_role(Role::Viewer).await?;
+    let changes = host.changes();
     let code = match args.command {
-        Command::List { all, session } => list(&shelf.change_sets(session.as_deref(), !all).await?, settings.json)?,
+        Command::List { all, session } => list(&changes.list(session.as_deref(), !all).await?, settings.json)?,
         Command::Show { id } => {
-            let preview = shelf.preview(number(&id)?).await?;
-            show(&preview, settings.json)?;
+            show(&changes.preview(&id).await?, settings.json)?;
             ExitCode::SUCCESS
         }
         Command::Validate { id } => {
-            let arguments = json!({ "changeSetId": set_id(&id)? });
-            let found = call(&host, "builder.change.validate", arguments).await;
+            let found = wire::outcome(changes.validate(&id).await)?;
             let told = tell(&found, settings.json)?;
             if found.data["valid"] == false { ExitCode::from(EXIT_FAILED) } else { told }
         }
-        Command::Discard { id } => {
-            let arguments = json!({ "changeSetId": set_id(&id)? });
-            tell(&call(&host, "builder.change.discard", arguments).await, settings.json)?
-        }
+        Command::Discard { id } => tell(&wire::outcome(changes.discard(&id).await)?, settings.json)?,
         Command::Apply { id, only, delete, yes } => {
-            let preview = shelf.preview(number(&id)?).await?;
+            let preview = changes.preview(&id).await?;
             // Nobody reads and agrees to what cannot be applied: the apply says why at once.
-            let can_be = only.is_some() || is_valid(&host, &id).await?;
+            let can_be = only.is_some() || is_valid(changes, &id).await?;
             if can_be && !settings.json {
                 show(&preview, false)?;
             }
@@ -116,22 +109,23 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 print::note("nothing was applied");
                 ExitCode::from(EXIT_FAILED)
             } else {
-                let mut arguments = json!({ "changeSetId": set_id(&id)?, "confirmSource": "ui_manual_apply", "confirmDeletes": delete });
-                if let Some(only) = only {
-                    arguments["operations"] = json!(only);
-                }
-                tell(&call(&host, "builder.change.apply", arguments).await, settings.json)?
+                let options = ApplyOptions { operations: only, confirm_deletes: delete };
+                tell(&wire::outcome(changes.apply(&id, &options).await)?, settings.json)?
             }
         }
-        Command::History => history(&shelf.history().await?, settings.json)?,
-        Command::Undo { moment, yes } => undo(&host, &shelf, moment, yes, settings.json).await?,
+        Command::History => history(&changes.history().await?, settings.json)?,
+        Command::Undo { moment, yes } => undo(changes, moment, yes, settings.json).await?,
     };
-    host.store.close().await?;
+    if need == Need::Reading {
+        wire::close_reading(host.connection()).await?;
+    } else {
+        host.close().await?;
+    }
     Ok(code)
 }
 
-async fn undo(host: &Host, shelf: &Shelf, moment: Option<i64>, yes: bool, json: bool) -> anyhow::Result<ExitCode> {
-    let deeds = shelf.history().await?;
+async fn undo(changes: Changes<'_>, moment: Option<i64>, yes: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let deeds = changes.history().await?;
     let last = deeds.iter().find(|deed| deed.kind == "apply" && deed.undone_by.is_none()).map(|deed| deed.moment);
     let Some(moment) = moment.or(last) else {
         print::note("there is nothing to undo");
@@ -145,18 +139,13 @@ async fn undo(host: &Host, shelf: &Shelf, moment: Option<i64>, yes: bool, json: 
         print::note("nothing was undone");
         return Ok(ExitCode::from(EXIT_FAILED));
     }
-    tell(&call(host, "builder.change.undo", json!({ "moment": moment })).await, json)
+    tell(&wire::outcome(changes.undo(moment).await)?, json)
 }
 
 /// Whether a set passes validation as a whole.
-async fn is_valid(host: &Host, id: &str) -> anyhow::Result<bool> {
-    let found = call(host, "builder.change.validate", json!({ "changeSetId": set_id(id)? })).await;
+async fn is_valid(changes: Changes<'_>, id: &str) -> anyhow::Result<bool> {
+    let found = wire::outcome(changes.validate(id).await)?;
     Ok(found.error.is_none() && found.data["valid"] == true)
-}
-
-async fn call(host: &Host, tool: &str, arguments: serde_json::Value) -> Outcome {
-    let call: Call = host.call(tool, arguments, "all");
-    host.gate.call(call, Hooks::default()).await
 }
 
 fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<ExitCode> {
@@ -256,16 +245,4 @@ fn history(deeds: &[Deed], json: bool) -> anyhow::Result<ExitCode> {
         .collect();
     print::table(&["n", "kind", "by", "when", "what", "files"], &rows);
     Ok(ExitCode::SUCCESS)
-}
-
-/// `cs-3`, also for `3`.
-fn set_id(id: &str) -> anyhow::Result<String> {
-    Ok(format!("cs-{}", number(id)?))
-}
-
-fn number(id: &str) -> anyhow::Result<i64> {
-    id.strip_prefix("cs-")
-        .unwrap_or(id)
-        .parse()
-        .map_err(|_| Usage::error(format!("`{}` is not the id of a change set, such as cs-3", print::visible(id))))
 }

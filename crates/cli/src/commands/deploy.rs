@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
+use toolhost::{Host, Need, Recording};
 use toolhost_contract::{Clock, SystemClock, visible_line};
 use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reason, Recovered};
 use toolhost_store::Role;
 
 use crate::settings::Settings;
-use crate::wire::{Need, Recording};
 use crate::{EXIT_FAILED, EXIT_HELD_BACK, Usage, print, terminal, wire};
 
 /// Paths of one kind that are shown unless all are wanted.
@@ -67,8 +67,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Command::Run { .. } | Command::Undo { .. } => (Need::Writing, Role::Editor),
     };
     let host = wire::open_for(settings, need).await?;
-    wire::need_role(&host.store, &host.project, &host.user, role).await?;
-    let Some(deployment) = host.deployment() else {
+    host.connection().need_role(role).await?;
+    let Some(deployment) = host.deployment().cloned() else {
         return Err(Usage::error(
             "no deploy target is set: name your project folder with --deploy-to DIR, or with `to` below [deploy] in \
              config.toml",
@@ -89,12 +89,12 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     // Another one may have died meanwhile.
     note_mended(&host, &deployment, need).await?;
     let code = done?;
-    host.store.close().await?;
+    host.close().await?;
     Ok(code)
 }
 
 async fn run_one(
-    host: &wire::Host,
+    host: &Host,
     deployment: &Deployment,
     command: Command,
     settings: &Settings,
@@ -143,14 +143,14 @@ async fn run_one(
 }
 
 /// Tells the person what was recovered after a crash, and records it, even if they only asked for a plan.
-async fn note_mended(host: &wire::Host, deployment: &Deployment, need: Need) -> anyhow::Result<()> {
+async fn note_mended(host: &Host, deployment: &Deployment, need: Need) -> anyhow::Result<()> {
     let recovered = deployment.take_recovered();
     if !recovered.is_empty() {
         tell_recovered(&recovered);
-        let who = wire::who(&host.project, &host.user);
+        let who = host.connection().who();
         let arguments = json!({ "recovered": recovered });
-        let recording = if need == Need::Writing { Recording::Required } else { Recording::IfWritable };
-        wire::deed_recorded(&host.store, &who, "deploy.recover", arguments, async { Ok(()) }, recording).await?;
+        let recording = if need == Need::Writing { Recording::Required } else { wire::IF_WRITABLE };
+        host.connection().record_if(recording, &who, "deploy.recover", arguments, async { anyhow::Ok(()) }).await?;
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ struct Order {
     json: bool,
 }
 
-async fn deploy(host: &wire::Host, deployment: &Deployment, order: &Order) -> anyhow::Result<ExitCode> {
+async fn deploy(host: &Host, deployment: &Deployment, order: &Order) -> anyhow::Result<ExitCode> {
     let Order { yes, digest, strict, json } = order;
     let (digest, json) = (digest.as_deref(), *json);
     let plan = planned(deployment).await?;
@@ -197,13 +197,16 @@ async fn deploy(host: &wire::Host, deployment: &Deployment, order: &Order) -> an
         print::note("nothing was deployed");
         return Ok(ExitCode::from(EXIT_FAILED));
     }
-    let who = wire::who(&host.project, &host.user);
-    let mark =
-        DeployMark { id: who.call_id.clone(), at_ms: SystemClock::default().unix_ms(), who: host.user.name.clone() };
+    let who = host.connection().who();
+    let mark = DeployMark {
+        id: who.call_id.clone(),
+        at_ms: SystemClock::default().unix_ms(),
+        who: host.connection().user().name.clone(),
+    };
     let arguments = json!({ "digest": plan.digest(), "to": deployment.name() });
     let (bar, progress) = bar();
-    let work = async { Ok(deployment.run(plan, mark, progress, &crate::signals::ended_by_signal()).await?) };
-    let deployed = wire::deed(&host.store, &who, "deploy.run", arguments, work).await;
+    let work = async { anyhow::Ok(deployment.run(plan, mark, progress, &crate::signals::ended_by_signal()).await?) };
+    let deployed = host.connection().record(&who, "deploy.run", arguments, work).await;
     bar.finish_and_clear();
     let deployed = deployed?;
     if json {
@@ -232,7 +235,7 @@ fn tell_held_back(count: usize, json: bool) -> ExitCode {
 }
 
 async fn undo(
-    host: &wire::Host,
+    host: &Host,
     deployment: &Deployment,
     id: Option<String>,
     yes: bool,
@@ -260,10 +263,10 @@ async fn undo(
         print::note("nothing was undone");
         return Ok(ExitCode::from(EXIT_FAILED));
     }
-    let who = wire::who(&host.project, &host.user);
+    let who = host.connection().who();
     let (bar, progress) = bar();
-    let work = async { Ok(deployment.undo(plan.id.clone(), progress).await?) };
-    let undone = wire::deed(&host.store, &who, "deploy.undo", json!({ "deploy": plan.id }), work).await;
+    let work = async { anyhow::Ok(deployment.undo(plan.id.clone(), progress).await?) };
+    let undone = host.connection().record(&who, "deploy.undo", json!({ "deploy": plan.id }), work).await;
     bar.finish_and_clear();
     let undone = undone?;
     if json {

@@ -7,7 +7,7 @@ use serde_json::json;
 use toolhost_sandbox::{Executor, FenceReport, MemoryReport, Tier};
 
 use crate::print::{self, BAD, BOLD, GOOD, WARN, paint};
-use crate::settings::Settings;
+use crate::settings::{Resolved, Settings};
 use crate::wire;
 use toolhost_store::Store;
 
@@ -31,34 +31,35 @@ have looked. Say this again when it has ended";
 const STILL_REFUSED: &str = "git's files are accepted, but commands are still refused";
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let kit = wire::kit(settings).await?;
+    let (kit, resolved) = wire::kit(settings).await?;
+    let executor = wire::local(&kit)?;
     if args.accept_git {
-        match kit.executor.accept_git().await {
+        match executor.accept_git().await {
             Err(toolhost_sandbox::Error::CommandUnderWay) => anyhow::bail!(NOT_YET),
             accepted => accepted.context(STILL_REFUSED)?,
         }
         if !settings.json {
             print::line(ACCEPTING);
-            print::line(format_args!("git's files in {} are accepted\n", kit.resolved.root.display()));
+            print::line(format_args!("git's files in {} are accepted\n", resolved.root.display()));
         }
     }
-    let report = kit.executor.report().await;
+    let report = executor.report().await;
     if settings.json {
         print::json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
             "fence": report,
-            "root": kit.resolved.root,
-            "state": kit.resolved.state,
+            "root": resolved.root,
+            "state": resolved.state,
             // Without its password.
-            "database": kit.resolved.database.as_deref().map(Store::address),
-            "project": kit.resolved.project,
-            "user": kit.resolved.user,
-            "config": kit.resolved.config_file,
-            "toolchains": kit.resolved.toolchains,
+            "database": resolved.database.as_deref().map(Store::address),
+            "project": resolved.project,
+            "user": resolved.user,
+            "config": resolved.config_file,
+            "toolchains": resolved.toolchains,
             "acceptedGit": args.accept_git,
         }))?;
     } else {
-        tell(&report, &kit);
+        tell(&report, &resolved);
     }
     Ok(if report.tier.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -82,7 +83,7 @@ fn memory(report: &MemoryReport) -> String {
     }
 }
 
-fn tell(report: &FenceReport, kit: &wire::Kit) {
+fn tell(report: &FenceReport, resolved: &Resolved) {
     let fence = match report.tier {
         Some(Tier::Full) => paint(GOOD, "full: bwrap, Landlock, seccomp, limits"),
         Some(Tier::Landlock) => paint(WARN, "landlock: Landlock, seccomp, limits, without namespaces"),
@@ -102,15 +103,15 @@ fn tell(report: &FenceReport, kit: &wire::Kit) {
     for hole in &report.holes {
         print::line(format_args!("  not held  {hole}"));
     }
-    print::line(format_args!("{}   {}", paint(BOLD, "workspace"), kit.resolved.root.display()));
-    print::line(format_args!("{}       {}", paint(BOLD, "state"), kit.resolved.state.display()));
-    if let Some(url) = &kit.resolved.database {
+    print::line(format_args!("{}   {}", paint(BOLD, "workspace"), resolved.root.display()));
+    print::line(format_args!("{}       {}", paint(BOLD, "state"), resolved.state.display()));
+    if let Some(url) = &resolved.database {
         print::line(format_args!("{}    {}", paint(BOLD, "database"), Store::address(url)));
     }
-    print::line(format_args!("{}        {}", paint(BOLD, "user"), print::visible(&kit.resolved.user)));
-    let there = if kit.resolved.config_file.exists() { "" } else { " (not there: built-in settings)" };
-    print::line(format_args!("{}      {}{there}", paint(BOLD, "config"), kit.resolved.config_file.display()));
-    for toolchain in &kit.resolved.toolchains {
+    print::line(format_args!("{}        {}", paint(BOLD, "user"), print::visible(&resolved.user)));
+    let there = if resolved.config_file.exists() { "" } else { " (not there: built-in settings)" };
+    print::line(format_args!("{}      {}{there}", paint(BOLD, "config"), resolved.config_file.display()));
+    for toolchain in &resolved.toolchains {
         print::line(format_args!("  readable  {}", toolchain.display()));
     }
 }

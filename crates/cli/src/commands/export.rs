@@ -3,17 +3,16 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::json;
-use toolhost_contract::SystemClock;
+use toolhost::{Need, Recording};
 use toolhost_store::Role;
 use toolhost_store::records::Desk;
 
 use crate::print;
 use crate::settings::Settings;
-use crate::wire::{self, Need, Recording};
+use crate::wire;
 
 /// How the name of an export begins while it is written.
 const PART_PREFIX: &str = ".export-";
@@ -28,17 +27,17 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
-    wire::need_role(&store, &project, &user, Role::Viewer).await?;
-    let who = wire::who(&project, &user);
-    let desk = store.records().desk(who.clone())?;
+    let connection = wire::connect(&resolved, Need::Reading).await?;
+    connection.need_role(Role::Viewer).await?;
+    let who = connection.who();
+    let desk = connection.store().records().desk(who.clone())?;
     let arguments =
         json!({ "to": args.output.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy()) });
-    let owns = store.people().role(project.id, user.id).await? == Some(Role::Owner);
-    let recording = if owns { Recording::IfWritable } else { Recording::Required };
+    let owns = connection.need_role(Role::Owner).await.is_ok();
+    let recording = if owns { wire::IF_WRITABLE } else { Recording::Required };
     let work = write(&desk, args.output.as_deref());
-    let lines = wire::deed_recorded(&store, &who, "export", arguments, work, recording).await?;
-    wire::close_reading(store).await?;
+    let lines = connection.record_if(recording, &who, "export", arguments, work).await?;
+    wire::close_reading(&connection).await?;
     if let Some(path) = args.output {
         if settings.json {
             print::json(&json!({ "file": path, "lines": lines }))?;

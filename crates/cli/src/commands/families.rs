@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use toolhost_contract::Facts;
 use toolhost_host::Registry;
 
+use crate::Usage;
 use crate::commands::call;
 use crate::print::{self, paint, visible};
 use crate::settings::Settings;
-use crate::{Usage, wire};
 
 /// The families that are commands, and what their help says.
 const FAMILIES: &[(&str, &str)] = &[
@@ -84,7 +84,7 @@ const COLUMNS: &[(&str, &[&str])] = &[
 
 /// The commands of all families.
 pub(crate) fn commands() -> anyhow::Result<Vec<Command>> {
-    let registry = wire::registry(&toolhost_store::Records::nowhere())?;
+    let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
     Ok(FAMILIES.iter().map(|(family, about)| command(&registry, family, about)).collect())
 }
 
@@ -230,7 +230,7 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
         return Err(Usage::error(format!("what about the {family}? `toolhost {family} --help` shows what there is")));
     };
     let tool = format!("{family}.{}", verb.replace('-', "_"));
-    let registry = wire::registry(&toolhost_store::Records::nowhere())?;
+    let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
     let facts = &registry.get(&tool).context("the command belongs to no tool")?.facts;
     let arguments = arguments(facts, matches)?;
     let made = call::make(&settings, &tool, arguments, "all", false).await?;

@@ -3,17 +3,16 @@
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::json;
-use toolhost_contract::SystemClock;
+use toolhost::Need;
 use toolhost_store::Role;
 use toolhost_store::foreign;
 use toolhost_store::records::{Again, Desk, Extent, Imported, RecordError};
 
 use crate::settings::Settings;
-use crate::wire::{self, Need};
+use crate::wire;
 use crate::{Usage, print};
 
 /// Longest line of an export, bytes: a record and what JSON makes of its characters.
@@ -68,10 +67,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     }
     let extent = if args.partial { Extent::Partial } else { Extent::Whole };
     let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
-    wire::need_role(&store, &project, &user, Role::Editor).await?;
-    let who = wire::who(&project, &user);
-    let desk = store.records().desk(who.clone())?;
+    let connection = wire::connect(&resolved, Need::Writing).await?;
+    connection.need_role(Role::Editor).await?;
+    let who = connection.who();
+    let desk = connection.store().records().desk(who.clone())?;
     let mut arguments = json!({ "format": format, "from": path.file_name().map(|name| name.to_string_lossy()) });
     if args.partial {
         arguments["partial"] = true.into();
@@ -79,8 +78,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let work = async {
         read(&desk, format, path, extent).await.with_context(|| format!("nothing was imported from {}", path.display()))
     };
-    let (imported, notes) = wire::deed(&store, &who, "import", arguments, work).await?;
-    store.close().await?;
+    let (imported, notes) = connection.record(&who, "import", arguments, work).await?;
+    connection.close().await?;
     if settings.json {
         print::json(&json!({ "imported": imported, "notes": notes }))?;
         return Ok(ExitCode::SUCCESS);

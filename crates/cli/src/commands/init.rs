@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use serde_json::json;
-use toolhost_contract::SystemClock;
+use toolhost::Need;
 use toolhost_store::Store;
 
 use crate::print;
 use crate::settings::Settings;
-use crate::wire::{self, Need};
+use crate::wire;
 
 /// Register a project and create its state folder (other commands do this on first use)
 #[derive(clap::Args)]
@@ -39,7 +38,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             known.forget()?;
         }
     }
-    let (store, project, _) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
+    let connection = wire::connect(&resolved, Need::Writing).await?;
+    let (store, project) = (connection.store(), connection.project());
     if settings.json {
         print::json(
             &json!({ "project": project.id, "name": project.name, "root": resolved.root, "state": resolved.state, "database": store.place() }),
@@ -49,6 +49,6 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         print::line(format_args!("records {}", store.place()));
         print::line("next    `toolhost doctor` shows the fence, `toolhost mcp` serves an agent");
     }
-    store.close().await?;
+    connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }

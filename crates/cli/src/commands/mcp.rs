@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use toolhost::{Host, Need, PersonaRole, Place};
 use toolhost_contract::{IdSource, RandomIds};
 use toolhost_host::{Names, Profile};
 use toolhost_sandbox::Access;
 use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, serve_stdio};
 
-use crate::personas::{self, Role};
-use crate::place::Place;
+use crate::personas;
 use crate::settings::{CALLS_MAX, Settings};
 use crate::wire;
 
@@ -46,10 +46,11 @@ pub(crate) struct Args {
 const SESSION_CHARS_MAX: usize = 64;
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let mut host = wire::open(settings).await?;
-    host.about_ticket(args.ticket).await?;
+    let resolved = settings.resolve()?;
+    let (mut host, client) = (wire::open_resolved(&resolved, Need::Writing).await?, resolved.client);
+    wire::about_ticket(&mut host, args.ticket).await?;
     let role = personas::role(&host, &args.persona, args.profile.as_deref(), "developer").await?;
-    let profile = host.gate.profile(&role.profile)?;
+    let profile = host.gate().profile(&role.profile)?;
     let about = told(&host, profile, &args.persona, &role).await;
     let may_write = match profile.fence.workspace {
         Access::Write => "may change files in the workspace",
@@ -58,20 +59,20 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let instructions = format!(
         "Tools for the workspace `{}`. You have the profile `{}`: you {may_write}. Paths are relative to the workspace root. \
          Commands run in a fence without network unless it was granted. `{}` shows your tools.{about}",
-        host.project.name,
+        host.connection().project().name,
         profile.name,
         if args.dotted_names { "tool.list" } else { "tool_list" },
     );
     let session = args.session.unwrap_or_else(|| RandomIds.call_id().to_string());
     let door = Door {
-        gate: Arc::clone(&host.gate),
-        ids: Arc::clone(&host.ids),
+        gate: Arc::clone(host.gate()),
+        ids: Arc::clone(host.ids()),
         scope: host.scope(Some(session)),
         profile: role.profile,
         persona: args.persona,
-        user: host.user.name.clone(),
-        ask_in_client: (args.client_approvals || host.client.approvals) && !args.no_client_approvals,
-        calls_max: args.calls_max.or(host.client.calls_max).unwrap_or(CALLS_MAX_DEFAULT),
+        user: host.connection().user().name.clone(),
+        ask_in_client: (args.client_approvals || client.approvals) && !args.no_client_approvals,
+        calls_max: args.calls_max.or(client.calls_max).unwrap_or(CALLS_MAX_DEFAULT),
         when_idle: toolhost_sandbox::give_memory_back,
         names: if args.dotted_names { Names::Dotted } else { Names::Wire },
         instructions,
@@ -80,18 +81,18 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     // On a thread of the runtime's own: what it wakes is then beside it, and not across threads.
     let served = tokio::spawn(serve_stdio(door, crate::signals::ended_by_signal())).await;
     // What is queued is written also when the connection failed.
-    host.store.close().await?;
+    host.close().await?;
     served??;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Where the agent works, and as whom: its ticket, the branch and the remote as far as its profile has tools for them, and
 /// the manner of its persona.
-async fn told(host: &wire::Host, profile: &Profile, persona: &str, role: &Role) -> String {
+async fn told(host: &Host, profile: &Profile, persona: &str, role: &PersonaRole) -> String {
     let Place { branch, remote } = host.place().await;
     let reaches = ["git.push", "git.fetch", "git.pull"].iter().any(|tool| profile.has(tool));
     let lines = [
-        ("Ticket", host.ticket.clone()),
+        ("Ticket", host.ticket().map(str::to_owned)),
         ("Branch, when this session began", branch.filter(|_| profile.has("git.status"))),
         ("Remote", remote.filter(|_| reaches)),
         ("Your name", role.personality.as_ref().map(|_| persona.to_owned())),

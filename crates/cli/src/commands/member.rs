@@ -1,14 +1,13 @@
 //! `toolhost member`
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use serde_json::json;
-use toolhost_contract::SystemClock;
+use toolhost::Need;
 use toolhost_store::Role;
 
 use crate::settings::Settings;
-use crate::wire::{self, Need};
+use crate::wire;
 use crate::{Usage, print};
 
 /// Who may do what in the project
@@ -45,11 +44,11 @@ enum RoleName {
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
     let need = if matches!(args.command, Command::List) { Need::Reading } else { Need::Writing };
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), need).await?;
-    let people = store.people();
+    let connection = wire::connect(&resolved, need).await?;
+    let (people, project) = (connection.store().people(), connection.project());
     match args.command {
         Command::List => {
-            wire::need_role(&store, &project, &user, Role::Viewer).await?;
+            connection.need_role(Role::Viewer).await?;
             let members = people.members(project.id).await?;
             if settings.json {
                 print::json(&members)?;
@@ -62,7 +61,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             }
         }
         Command::Add { name, role } => {
-            wire::need_role(&store, &project, &user, Role::Owner).await?;
+            connection.need_role(Role::Owner).await?;
             let role = match role {
                 RoleName::Owner => Role::Owner,
                 RoleName::Editor => Role::Editor,
@@ -72,9 +71,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             let work = async {
                 let id = people.add_user(&name).await?;
                 people.set_role(project.id, id, role).await?;
-                Ok(id)
+                anyhow::Ok(id)
             };
-            let id = wire::deed(&store, &wire::who(&project, &user), "member.add", arguments, work).await?;
+            let id = connection.record(&connection.who(), "member.add", arguments, work).await?;
             if settings.json {
                 print::json(&json!({ "id": id, "name": name, "role": role.as_str() }))?;
             } else {
@@ -87,7 +86,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             }
         }
         Command::Remove { name } => {
-            wire::need_role(&store, &project, &user, Role::Owner).await?;
+            connection.need_role(Role::Owner).await?;
             let id = people.user(&name).await?;
             let work = async {
                 let removed = match id {
@@ -100,7 +99,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 Err(Usage::error(format!("{} has no member `{}`", project.name, print::visible(&name))))
             };
             let arguments = json!({ "name": name });
-            wire::deed(&store, &wire::who(&project, &user), "member.remove", arguments, work).await?;
+            connection.record(&connection.who(), "member.remove", arguments, work).await?;
             if settings.json {
                 print::json(&json!({ "id": id, "name": name, "role": null }))?;
             } else {
@@ -112,6 +111,6 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             }
         }
     }
-    store.close().await?;
+    connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }

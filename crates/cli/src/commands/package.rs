@@ -3,22 +3,18 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::json;
+use toolhost::{Error, Need, Packages};
 use toolhost_builder::limits::Size;
-use toolhost_builder::{Files, Finding, Package, Severity, from_zip_up_to, limits, to_zip, validate_up_to};
+use toolhost_builder::{Files, Finding, Severity, from_zip_up_to, limits, to_zip};
 use toolhost_contract::{Clock, SystemClock};
-use toolhost_store::Role;
 use toolhost_store::packages::{Brought, PackageError};
 
 use crate::settings::Settings;
-use crate::wire::{self, Need};
+use crate::wire;
 use crate::{EXIT_FAILED, print};
-
-/// Workflows asked for at once.
-const LIST_PAGE: i64 = 1000;
 
 /// Workflow packages (BMAD 1.1)
 #[derive(clap::Args)]
@@ -86,7 +82,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     match args.command {
         Command::Validate { path, strict, sizes } => {
             let findings = match read(&path, sizes.most())? {
-                Ok(files) => validate_up_to(&Package::read(files), sizes.most()),
+                Ok(files) => Packages::validate(files, sizes.most()),
                 Err(findings) => findings,
             };
             show(&findings, settings.json)?;
@@ -102,17 +98,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 
 async fn begin(name: &str, description: Option<&str>, settings: &Settings) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(!name.trim().is_empty(), "a package has a name");
-    let resolved = settings.resolve()?;
-    let clock = Arc::new(SystemClock::default());
-    let package = toolhost_builder::begun(name, description, &print::time(clock.unix_ms()));
-    let (store, project, user) = wire::open_store(&resolved, clock, Need::Writing).await?;
-    wire::need_role(&store, &project, &user, Role::Owner).await?;
-    let who = wire::who(&project, &user);
-    let shelf = store.records().packages().shelf(who.clone())?;
-    let work = async { Ok(shelf.begin(&package).await) };
-    let begun =
-        wire::deed(&store, &who, "package new", json!({ "name": name, "description": description }), work).await?;
-    store.close().await?;
+    let connection = wire::connect(&settings.resolve()?, Need::Writing).await?;
+    let created_at = print::time(SystemClock::default().unix_ms());
+    let begun = connection.packages().begin(name, description, &created_at).await;
+    connection.close().await?;
     begun?;
     if settings.json {
         print::json(&json!({ "name": name }))?;
@@ -131,16 +120,10 @@ async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) 
             return Ok(ExitCode::from(EXIT_FAILED));
         }
     };
-    let package = Package::read(files);
-    let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Writing).await?;
-    wire::need_role(&store, &project, &user, Role::Owner).await?;
-    let who = wire::who(&project, &user);
-    let shelf = store.records().packages().shelf(who.clone())?;
-    let arguments = json!({ "from": path.file_name().map(|name| name.to_string_lossy()), "replace": replace });
-    let work = async { Ok(shelf.import(&package, replace, sizes.most()).await) };
-    let brought = wire::deed(&store, &who, "package import", arguments, work).await?;
-    store.close().await?;
+    let connection = wire::connect(&settings.resolve()?, Need::Writing).await?;
+    let from = path.file_name().map(|name| name.to_string_lossy());
+    let brought = connection.packages().import_from(from.as_deref(), files, replace, sizes.most()).await;
+    connection.close().await?;
     match brought {
         Ok(brought) if settings.json => print::json(&brought)?,
         Ok(brought) => {
@@ -155,7 +138,7 @@ async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) 
                 show(&brought.warnings, false)?;
             }
         }
-        Err(PackageError::Invalid(findings)) => {
+        Err(Error::Package(PackageError::Invalid(findings))) => {
             show(&findings, settings.json)?;
             return Ok(ExitCode::from(EXIT_FAILED));
         }
@@ -165,11 +148,9 @@ async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) 
 }
 
 async fn export(path: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
-    wire::need_role(&store, &project, &user, Role::Viewer).await?;
-    let files = store.records().packages().shelf(wire::who(&project, &user))?.export().await?;
-    store.close().await?;
+    let connection = wire::connect(&settings.resolve()?, Need::Reading).await?;
+    let files = connection.packages().export().await?;
+    wire::close_reading(&connection).await?;
     anyhow::ensure!(!path.exists(), "{} is there already: name a new one", path.display());
     if path.extension().is_some_and(|ending| ending == "zip") {
         std::fs::write(path, to_zip(&files)).with_context(|| path.display().to_string())?;
@@ -199,20 +180,9 @@ fn write_folder(path: &Path, files: &Files) -> anyhow::Result<()> {
 }
 
 async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let resolved = settings.resolve()?;
-    let (store, project, user) = wire::open_store(&resolved, Arc::new(SystemClock::default()), Need::Reading).await?;
-    wire::need_role(&store, &project, &user, Role::Viewer).await?;
-    let shelf = store.records().packages().shelf(wire::who(&project, &user))?;
-    let mut lines = Vec::new();
-    loop {
-        let page = shelf.workflows(i64::try_from(lines.len())?, LIST_PAGE).await?;
-        let is_last = page.len() < usize::try_from(LIST_PAGE)?;
-        lines.extend(page);
-        if is_last {
-            break;
-        }
-    }
-    store.close().await?;
+    let connection = wire::connect(&settings.resolve()?, Need::Reading).await?;
+    let lines = connection.packages().workflows().await?;
+    wire::close_reading(&connection).await?;
     if settings.json {
         print::json(&lines)?;
         return Ok(ExitCode::SUCCESS);

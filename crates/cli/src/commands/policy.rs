@@ -80,7 +80,7 @@ fn test(file: &std::path::Path, settings: &Settings) -> anyhow::Result<ExitCode>
     let mut rest: toml::Table = toml::from_str(&text).with_context(invalid)?;
     rest.remove("tests");
     crate::settings::check_file(rest).with_context(invalid)?;
-    let registry = wire::registry(&toolhost_store::Records::nowhere())?;
+    let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
     let mut tables = toml::Table::new();
     tables.insert("profiles".to_owned(), toml::Value::Table(parsed.profiles.clone()));
     // Loading runs the tests that the rules carry.
@@ -143,7 +143,7 @@ fn word(expect: Expect) -> String {
 }
 
 async fn explain(tool: &str, arguments: &str, profile: &str, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let kit = wire::kit(settings).await?;
+    let (kit, _) = wire::kit(settings).await?;
     let profile = kit.profiles.get(profile)?;
     let Some(tool) = kit.registry.get(tool) else { bail!("unknown tool `{tool}`: `toolhost tools` lists all tools") };
     let arguments: Value = serde_json::from_str(arguments).context("the arguments are not JSON")?;

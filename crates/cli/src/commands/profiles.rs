@@ -18,7 +18,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let kit = wire::kit(settings).await?;
+    let (kit, _) = wire::kit(settings).await?;
     let shown: Vec<&Profile> = match &args.name {
         Some(name) => vec![kit.profiles.get(name)?],
         None => kit.profiles.iter().collect(),

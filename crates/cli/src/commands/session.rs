@@ -2,22 +2,22 @@
 
 use std::collections::HashMap;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use toolhost_agent::session::{CallStep, CallSummary, Opening, SayStep, TurnStep, Watch, replay, standing_after, step};
+use toolhost::{Connection, Need, iterations_default};
+use toolhost_agent::session::{CallStep, CallSummary, Opening, TurnStep, Watch, replay, standing_after, step};
 use toolhost_agent::start;
 use toolhost_contract::Signal;
 use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
 
-use super::run::conduct::Running;
+use super::run::conduct;
 use super::run::live::{Lines, Live};
-use super::run::{LimitFlags, ended, iterations_default};
+use super::run::{LimitFlags, ended};
 use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
 use crate::settings::Settings;
-use crate::{Usage, model, wire};
+use crate::{Usage, model, personas, wire};
 
 /// Steps read at once.
 const PAGE: i64 = 200;
@@ -87,23 +87,21 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 
 /// The sessions of this project, for somebody who may do what a role may.
 struct Place {
-    store: toolhost_store::Store,
-    project: toolhost_store::Project,
-    user: wire::User,
+    connection: Connection,
+    project: i64,
     sessions: Sessions,
 }
 
 async fn place(settings: &Settings, role: Role) -> anyhow::Result<Place> {
-    let clock = Arc::new(toolhost_contract::SystemClock::default());
-    let (store, project, user) = wire::open_store(&settings.resolve()?, clock, wire::Need::Reading).await?;
-    wire::need_role(&store, &project, &user, role).await?;
-    let sessions = store.sessions();
-    Ok(Place { store, project, user, sessions })
+    let connection = wire::connect(&settings.resolve()?, Need::Reading).await?;
+    connection.need_role(role).await?;
+    let (project, sessions) = (connection.project().id, connection.store().sessions());
+    Ok(Place { connection, project, sessions })
 }
 
 async fn list(settings: &Settings, limit: i64) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
-    let found = place.sessions.list(place.project.id, limit).await?;
+    let found = place.sessions.list(place.project, limit).await?;
     if settings.json {
         print::json(&found)?;
     } else if found.is_empty() {
@@ -112,7 +110,7 @@ async fn list(settings: &Settings, limit: i64) -> anyhow::Result<ExitCode> {
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
         print::table(&["session", "state", "turns", "tokens", "cost", "changed", "model", "goal"], &rows);
     }
-    place.store.close().await?;
+    place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -143,7 +141,7 @@ fn standing(found: &SessionRow) -> String {
 
 async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
-    let found = place.sessions.get(place.project.id, id).await?;
+    let found = place.sessions.get(place.project, id).await?;
     let steps = all_steps(&place, id).await?;
     let calls = calls_of(&steps)?;
     if settings.json {
@@ -159,7 +157,7 @@ async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
         let rows: Vec<Vec<String>> = calls.iter().map(call_row).collect();
         print::table(&["handle", "tool", "ended", "took", "call"], &rows);
     }
-    place.store.close().await?;
+    place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -181,7 +179,7 @@ fn calls_of(steps: &[StepRow]) -> anyhow::Result<Vec<CallSummary>> {
 async fn all_steps(place: &Place, id: &str) -> anyhow::Result<Vec<StepRow>> {
     let (mut steps, mut after) = (Vec::new(), -1);
     loop {
-        let page = place.sessions.steps(place.project.id, id, after, PAGE).await?;
+        let page = place.sessions.steps(place.project, id, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(steps) };
         after = last.seq;
         steps.extend(page);
@@ -190,11 +188,7 @@ async fn all_steps(place: &Place, id: &str) -> anyhow::Result<Vec<StepRow>> {
 
 async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Editor).await?;
-    // A session belongs to its user; an owner answers for all.
-    if place.sessions.get(place.project.id, id).await?.user_id != place.user.id {
-        wire::need_role(&place.store, &place.project, &place.user, Role::Owner).await?;
-    }
-    let found = place.sessions.want(place.project.id, id, signal).await?;
+    let found = place.connection.signal(id, signal).await?;
     if settings.json {
         print::json(&found)?;
     } else if found.running {
@@ -202,7 +196,7 @@ async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<E
     } else {
         print::note(format_args!("{id} is {}", found.state.as_str()));
     }
-    place.store.close().await?;
+    place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -228,10 +222,10 @@ async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<
     let said = steps.iter().filter(|row| row.step.starts_with("turn_"));
     let said: Vec<TurnStep> = said.map(|row| serde_json::from_value(row.body.clone())).collect::<Result<_, _>>()?;
     let new = start::session_id();
-    let by = (new.as_str(), place.user.id);
-    place.sessions.fork(place.project.id, id, by, &steps, &standing_after(&said)).await?;
+    let by = (new.as_str(), place.connection.user().id);
+    place.sessions.fork(place.project, id, by, &steps, &standing_after(&said)).await?;
     if settings.json {
-        print::json(&place.sessions.get(place.project.id, &new).await?)?;
+        print::json(&place.sessions.get(place.project, &new).await?)?;
     } else {
         print::line(&new);
         if kept < at.unwrap_or(turns) {
@@ -240,7 +234,7 @@ async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<
         }
         print::note(paint(DIM, format_args!("go on with: toolhost session resume {new}")));
     }
-    place.store.close().await?;
+    place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -271,41 +265,16 @@ async fn resume(
     if message.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Usage::error("a message that says nothing: leave it out to go on as it was"));
     }
-    let mut host = wire::open(settings).await?;
-    wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
-    let sessions = host.store.sessions();
-    let found = sessions.get(host.project.id, id).await?;
-    if found.user_id != host.user.id {
-        return Err(anyhow::Error::new(crate::Denied(format!("{id} is another user's session: `fork` it"))));
+    let host = wire::open(settings).await?;
+    let found = host.resumable(id).await?;
+    if found.state == SessionState::Done && message.is_none() {
+        return Err(Usage::error(format!("{id} has given its answer; say what comes next: session resume {id} \"…\"")));
     }
-    match found.state {
-        SessionState::Cancelled => return Err(Usage::error(format!("{id} was cancelled for good: `fork` it"))),
-        SessionState::Done if message.is_none() => {
-            return Err(Usage::error(format!(
-                "{id} has given its answer; say what comes next: session resume {id} \"…\""
-            )));
-        }
-        _ => {}
-    }
-    let spec = other_model.unwrap_or_else(|| found.model.clone());
-    let model = model::open(settings, Some(&spec))?.model;
-    let opening = sessions.steps(host.project.id, id, -1, 1).await?;
-    let opening: Opening = serde_json::from_value(opening.into_iter().next().map(|row| row.body).unwrap_or_default())?;
-    host.ticket.clone_from(&opening.ticket);
-    // The persona may have got a narrower role since.
-    crate::personas::role(&host, &opening.persona, Some(&found.profile), &found.profile).await?;
-    let running = Running::new(&host, id, &found.profile, &opening.persona)?;
-    let held = sessions.hold(host.project.id, id).await?;
-    let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
-    let turns = u32::try_from(turns).unwrap_or(u32::MAX);
-    if let Some(text) = message {
-        let free = (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
-        let since = running.since(&*model, &opening).await;
-        held.say(&step::say(turns, free), serde_json::to_value(SayStep { text, since })?).await?;
-    }
-    let limits = flags.limits(iterations_default(&opening.answer));
-    let conducted = running.run(held, &opening.answer, &*model, &limits, settings.json).await?;
-    host.store.close().await?;
+    let model = model::open(settings, Some(&other_model.unwrap_or(found.model)))?;
+    let session = host.resume(id, &model).await.map_err(personas::told)?;
+    let limits = flags.limits(iterations_default(&session.opening().answer));
+    let conducted = conduct::run(&host, session.with_limits(limits), message, settings.json).await?;
+    host.close().await?;
     Ok(ended(&conducted))
 }
 
@@ -315,7 +284,7 @@ async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<Exi
     let watch: Box<dyn Watch> = match settings.json {
         true => Box::new(Lines),
         false => {
-            let opening = place.sessions.steps(place.project.id, id, -1, 1).await?;
+            let opening = place.sessions.steps(place.project, id, -1, 1).await?;
             let opening = opening.into_iter().next().map(|row| Opening::deserialize(row.body)).transpose()?;
             Box::new(opening.map_or_else(Live::default, |opening| Live::of(&opening.answer)))
         }
@@ -323,9 +292,9 @@ async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<Exi
     let stopped = crate::signals::ended_by_signal();
     let (mut after, mut replayed) = (-1, true);
     loop {
-        let found = place.sessions.get(place.project.id, id).await?;
+        let found = place.sessions.get(place.project, id).await?;
         loop {
-            let page = place.sessions.steps(place.project.id, id, after, PAGE).await?;
+            let page = place.sessions.steps(place.project, id, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.seq;
             for row in &page {
@@ -348,6 +317,6 @@ async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<Exi
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
     }
-    place.store.close().await?;
+    place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }

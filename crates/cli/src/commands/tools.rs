@@ -8,7 +8,6 @@ use toolhost_host::{Profiles, Registered};
 
 use crate::print;
 use crate::settings::Settings;
-use crate::wire;
 
 /// List the tools there are, or those of a profile
 #[derive(clap::Args)]
@@ -22,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let registry = wire::registry(&toolhost_store::Records::nowhere())?;
+    let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
     let profiles = Profiles::load(&registry, &[&settings.profiles()?], None)?;
     let profile = args.profile.as_deref().map(|name| profiles.get(name)).transpose()?;
     let tools: Vec<&Registered> =

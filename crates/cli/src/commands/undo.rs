@@ -1,6 +1,7 @@
 //! `toolhost undo`
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use toolhost_contract::{Clock, visible_line};
@@ -40,15 +41,16 @@ struct Which {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let host = wire::open(settings).await?;
-    wire::need_role(&host.store, &host.project, &host.user, Role::Editor).await?;
+    host.connection().need_role(Role::Editor).await?;
     let which = match (&args.which.session, &args.which.call, args.which.since) {
         (Some(session), ..) => Changes::Session(session.clone()),
         (_, Some(call), _) => Changes::Call(call.clone()),
         (.., Some(since)) => Changes::SinceMs(unix_ms(since)),
         _ => Changes::LastCall,
     };
-    let workspace = Workspace::new(host.executor(), Fence { workspace: Access::Write, network: Vec::new() });
-    let (log, project) = (host.store.file_log(), host.project.id);
+    let workspace =
+        Workspace::new(Arc::clone(host.executor()), Fence { workspace: Access::Write, network: Vec::new() });
+    let (log, project) = (host.store().file_log(), host.connection().project().id);
     let undo = Undo::plan(&log, project, &workspace, &which).await?;
     let code = if undo.steps.is_empty() && undo.conflicts.is_empty() && undo.folders.is_empty() {
         print::note("there is nothing to undo");
@@ -59,10 +61,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
         if args.yes || terminal::agreed(&format!("put back {}?", print::count(undo.steps.len(), "file")), "say --yes")?
         {
-            let call = host.call("undo", serde_json::json!({ "calls": undo.calls }), "all");
-            let who = wire::who_calls(&host, &call);
-            let work = async { Ok(undo.apply(&log, project, &call, workspace).await?) };
-            wire::deed(&host.store, &who, "undo", call.arguments.clone(), work).await?;
+            let call = host.request("undo", serde_json::json!({ "calls": undo.calls }), "all");
+            let who = host.connection().who_calls(&call);
+            let work = async { Ok::<_, anyhow::Error>(undo.apply(&log, project, &call, workspace).await?) };
+            host.connection().record(&who, "undo", call.arguments.clone(), work).await?;
             if settings.json {
                 print::json(&undo)?;
             } else {
@@ -83,7 +85,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         print::note("nothing was undone; choose less with --call");
         ExitCode::from(EXIT_FAILED)
     };
-    host.store.close().await?;
+    host.close().await?;
     Ok(code)
 }
 

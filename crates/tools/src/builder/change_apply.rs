@@ -4,15 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolhost_builder::refs::Object;
-use toolhost_contract::{Ctx, Effect, ErrorCode, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{CONFIRM_SOURCE, Ctx, Effect, ErrorCode, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Packages;
 use toolhost_store::packages::{Applied, Apply};
 
 use super::{set_number, shelf};
 use crate::given::{PACKAGE, STAGED};
-
-/// What a person's interface says, and nothing else does.
-const CONFIRMED: &str = "ui_manual_apply";
 
 pub(crate) struct ChangeApply(pub(crate) Packages);
 
@@ -83,7 +80,7 @@ impl Tool for ChangeApply {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Applied, ToolError> {
-        if input.confirm_source != CONFIRMED {
+        if input.confirm_source != CONFIRM_SOURCE {
             return Err(ToolError::new(ErrorKind::Validation, "a person has to confirm this")
                 .code(ErrorCode::ApplyUnconfirmed)
                 .hint("`toolhost change apply` shows what changes, and asks"));

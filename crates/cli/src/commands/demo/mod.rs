@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use toolhost::{Need, OpenModel, SessionRequest, WORKSPACE_ITERATIONS};
 use toolhost_agent::model::Script;
 use toolhost_agent::session::{CallStep, LoopLimits, ResultForm, Status, TurnStep, Unwatched, Watch, step};
-use toolhost_agent::start::{self, About, Task};
-use toolhost_contract::SystemClock;
-use toolhost_store::{Filter, Store};
+use toolhost_store::Filter;
 
 use self::story::{Step, Wanted};
-use super::run::conduct::{self, Running};
+use super::run::conduct;
 use super::run::live::{self, Live};
 use crate::print::{self, BAD, BOLD, GOOD, paint};
 use crate::settings::Settings;
-use crate::{terminal, wire};
+use crate::terminal::{self, Terminal};
+use crate::wire;
 
 /// In whose name the tour's agent commits.
 const PERSONA: &str = "Demo Agent";
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         );
     }
     let (session, played) = play(&stage, settings, talk).await?;
-    let audit = look_back(&stage).await?;
+    let audit = look_back(&stage, settings).await?;
     let untouched = stage.outside_is_untouched();
     let good = played.iter().all(|step| step.as_wanted) && audit.verdict.problems.is_empty() && untouched;
     if settings.json {
@@ -138,24 +138,18 @@ impl Stage {
 /// Runs the session; its id and its calls.
 async fn play(stage: &Stage, settings: &Settings, talk: bool) -> anyhow::Result<(String, Vec<Played>)> {
     let host = wire::open(&settings.elsewhere(stage.project(), stage.state(), stage.config())).await?;
-    let model = script(stage)?;
-    let id = start::session_id();
-    let running = Running::new(&host, &id, PROFILE, PERSONA)?;
-    let about = About {
-        project: "greeter".to_owned(),
-        profile: PROFILE.to_owned(),
-        persona: PERSONA.to_owned(),
-        ..About::default()
-    };
-    let task = Task::Workspace { goal: GOAL.to_owned(), schema: None };
-    let mut opening = start::opening(&running.tools, &model, &task, &about).await?;
+    let model = OpenModel { model: Arc::new(script(stage)?), spec: "script:demo".to_owned() };
     // The tour looks into the results, which are easier to look into as JSON.
-    opening.results = ResultForm::Envelope;
-    conduct::create(&host, &id, PROFILE, "script:demo", &opening).await?;
-    let held = host.store.sessions().hold(host.project.id, &id).await?;
-    let limits = LoopLimits { max_iterations: 50, ..LoopLimits::default() };
+    let request = SessionRequest::plain(GOAL)
+        .profile(PROFILE)
+        .persona(PERSONA)
+        .results(ResultForm::Envelope)
+        .limits(LoopLimits { max_iterations: WORKSPACE_ITERATIONS, ..LoopLimits::default() });
+    let session = host.start(request, &model).await?.with_control(conduct::stopped_by_signals());
+    let session = if terminal::is_there() { session.with_presenter(Arc::new(Terminal::of(&host))) } else { session };
     let watch: Arc<dyn Watch> = if talk { Arc::new(Live::default()) } else { Arc::new(Unwatched) };
-    let result = running.run_watched(held, &model, &limits, &watch).await?.result;
+    let result = session.run_watched(None, &watch).await?;
+    let id = session.id().to_owned();
     if talk {
         live::conclude(&result);
     }
@@ -163,7 +157,7 @@ async fn play(stage: &Stage, settings: &Settings, talk: bool) -> anyhow::Result<
         bail!("the tour did not come to its end: {:?}", result.error);
     }
     let mut played = Vec::new();
-    let rows = host.store.sessions().steps(host.project.id, &id, -1, i64::MAX).await?;
+    let rows = host.store().sessions().steps(host.connection().project().id, &id, -1, i64::MAX).await?;
     for (n, step) in story::STEPS.iter().enumerate() {
         let turn = u32::try_from(n)?;
         let row = rows.iter().find(|row| row.step == step::call(turn, 0)).context("a call is not in the journal")?;
@@ -176,7 +170,7 @@ async fn play(stage: &Stage, settings: &Settings, talk: bool) -> anyhow::Result<
             bail!("the secret outside the workspace was told: {}", said.reply.text);
         }
     }
-    host.store.close().await?;
+    host.close().await?;
     Ok((id, played))
 }
 
@@ -221,13 +215,13 @@ struct LookBack {
     decisions: HashMap<String, String>,
 }
 
-async fn look_back(stage: &Stage) -> anyhow::Result<LookBack> {
-    let store = Store::open(&stage.state(), Arc::new(SystemClock::default())).await?;
-    let project = store.project(&stage.project(), "project", "local").await?;
-    let reader = store.reader();
-    let verdict = reader.verify_audit(project.id).await?;
-    let rows = reader.audit(project.id, &Filter { limit: i64::MAX, ..Filter::default() }).await?;
-    store.close().await?;
+async fn look_back(stage: &Stage, settings: &Settings) -> anyhow::Result<LookBack> {
+    let settings = settings.elsewhere(stage.project(), stage.state(), stage.config());
+    let connection = wire::connect(&settings.resolve()?, Need::Reading).await?;
+    let (reader, project) = (connection.store().reader(), connection.project().id);
+    let verdict = reader.verify_audit(project).await?;
+    let rows = reader.audit(project, &Filter { limit: i64::MAX, ..Filter::default() }).await?;
+    connection.close().await?;
     let mut decisions = HashMap::new();
     for row in rows {
         let body: Value = serde_json::from_str(&row.body)?;

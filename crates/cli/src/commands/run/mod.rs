@@ -8,21 +8,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use toolhost::{Error, Host, SessionRequest, iterations_default};
 use toolhost_agent::session::{AnswerForm, LoopLimits};
-use toolhost_agent::start::{self, About, BuilderTarget, StartError, Task};
+use toolhost_agent::start::{BuilderTarget, StartError, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
-
 use toolhost_host::SEMANTIC_READ_TOOLS;
 
-use self::conduct::{Conducted, Running};
-use crate::model::{self, Opened};
-use crate::personas::{self, Role};
-use crate::place::Place;
+use self::conduct::Conducted;
 use crate::settings::Settings;
-use crate::{EXIT_DENIED, Usage, print, wire};
-
-/// Turns of a session in the workspace; the builder's is frozen at 8.
-const WORKSPACE_ITERATIONS: u32 = 50;
+use crate::{EXIT_DENIED, Usage, model, personas, print, wire};
 
 /// The profile of sessions on workflow packages.
 const BUILDER: &str = "builder";
@@ -120,57 +114,36 @@ fn dollars(text: &str) -> Result<f64, String> {
     if dollars.is_finite() && dollars >= 0.0 { Ok(dollars) } else { Err("it is a number from 0".to_owned()) }
 }
 
-/// Turns of one sitting where none are said.
-pub(super) fn iterations_default(answer: &AnswerForm) -> u32 {
-    match answer {
-        AnswerForm::Change => LoopLimits::default().max_iterations,
-        AnswerForm::Text | AnswerForm::Json { .. } => WORKSPACE_ITERATIONS,
-    }
-}
-
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let task = task(&args)?;
-    let Opened { model, spec } = model::open(settings, args.model.as_deref())?;
+    let model = model::open(settings, args.model.as_deref())?;
     let usual = match task {
         Task::Workspace { .. } => "developer",
         Task::Builder(_) => BUILDER,
     };
     let mut host = wire::open(settings).await?;
     // Whoever may only read has no business with the operator's model.
-    wire::need_role(&host.store, &host.project, &host.user, toolhost_store::Role::Editor).await?;
-    host.about_ticket(args.ticket.clone()).await?;
-    let Role { profile, personality } = personas::role(&host, &args.persona, args.profile.as_deref(), usual).await?;
-    let profile = for_task(profile, personality.is_some(), &task, &host)?;
-    let Place { branch, remote } = host.place().await;
-    let id = start::session_id();
-    let running = Running::new(&host, &id, &profile, &args.persona)?;
-    let limits = args.limits.limits(match task {
+    host.connection().need_role(toolhost_store::Role::Editor).await?;
+    wire::about_ticket(&mut host, args.ticket.clone()).await?;
+    let role = personas::role(&host, &args.persona, args.profile.as_deref(), usual).await?;
+    let profile = for_task(role.profile, role.personality.is_some(), &task, &host)?;
+    let limits = args.limits.limits(match &task {
         Task::Builder(_) => iterations_default(&AnswerForm::Change),
         Task::Workspace { .. } => iterations_default(&AnswerForm::Text),
     });
-    let about = About {
-        project: host.project.name.clone(),
-        profile: profile.clone(),
-        persona: args.persona.clone(),
-        personality,
-        ticket: args.ticket.clone(),
-        branch,
-        remote,
-        replies: Some(limits.max_iterations),
-    };
-    let opening = start::opening(&running.tools, &*model, &task, &about).await;
-    let opening = opening.map_err(|error| {
-        let told = if matches!(error, StartError::Budget(_)) {
-            said_budget(&args, model.facts().window)
-        } else {
-            String::new()
-        };
-        anyhow::anyhow!("{error} ({}){told}", error.code().as_str())
+    let request = SessionRequest::new(task).profile(profile).persona(&args.persona).limits(limits);
+    let session = host.start(request, &model).await.map_err(|error| match error {
+        Error::Start(error) => {
+            let told = match error {
+                StartError::Budget(_) => said_budget(&args, model.model.facts().window),
+                _ => String::new(),
+            };
+            anyhow::anyhow!("{error} ({}){told}", error.code().as_str())
+        }
+        error => personas::told(error),
     })?;
-    conduct::create(&host, &id, &profile, &spec, &opening).await?;
-    let held = host.store.sessions().hold(host.project.id, &id).await?;
-    let conducted = running.run(held, &opening.answer, &*model, &limits, settings.json).await?;
-    host.store.close().await?;
+    let conducted = conduct::run(&host, session, None, settings.json).await?;
+    host.close().await?;
     Ok(ended(&conducted))
 }
 
@@ -185,9 +158,9 @@ fn said_budget(args: &Args, window: u32) -> String {
 
 /// The profile of a session. One that is set for all work, and has no tools for packages, does not keep people from
 /// working on those; a persona's own is not exchanged.
-fn for_task(named: String, is_role: bool, task: &Task, host: &wire::Host) -> anyhow::Result<String> {
+fn for_task(named: String, is_role: bool, task: &Task, host: &Host) -> anyhow::Result<String> {
     let Task::Builder(target) = task else { return Ok(named) };
-    let profile = host.gate.profile(&named)?;
+    let profile = host.gate().profile(&named)?;
     if SEMANTIC_READ_TOOLS.iter().all(|tool| profile.has(tool)) {
         return Ok(named);
     }

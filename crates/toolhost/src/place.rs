@@ -6,10 +6,10 @@ use toolhost_sandbox::{Executor, LocalExecutor, ReadSpan, Remote, WsPath};
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// What an agent is told when it begins.
-#[derive(Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) branch: Option<String>,
-    pub(crate) remote: Option<String>,
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub branch: Option<String>,
+    pub remote: Option<String>,
 }
 
 /// Looks into the repository. A workspace without one has neither.

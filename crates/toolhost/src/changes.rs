@@ -1,0 +1,135 @@
+//! Changes of a project's workflow package: staged, validated, previewed, applied, discarded and undone by a person.
+//!
+//! What changes something is a call of the tool through the gate, made by the user as a person; what only looks has one row in
+//! the audit.
+
+use serde_json::{Value, json};
+use toolhost_contract::{CONFIRM_SOURCE, Outcome};
+use toolhost_store::Role;
+use toolhost_store::packages::{ChangeSetLine, Deed, PackageError, Preview, Shelf};
+
+use crate::error::{Error, Result};
+use crate::host::{Host, done};
+
+/// The changes of a project's workflow package.
+#[derive(Clone, Copy)]
+pub struct Changes<'a> {
+    host: &'a Host,
+}
+
+/// What of a change set is applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApplyOptions {
+    /// The positions of the operations that are applied, from 0; none: all.
+    pub operations: Option<Vec<i64>>,
+    /// The objects that the set deletes, each by its name, such as `step:main/step-03`: a delete that is not named here is
+    /// refused.
+    pub confirm_deletes: Vec<String>,
+}
+
+impl<'a> Changes<'a> {
+    pub(crate) fn new(host: &'a Host) -> Self {
+        Self { host }
+    }
+
+    /// Stages a change set under a session of any name. The data of the outcome has its `changeSetId` and what its validation
+    /// found.
+    ///
+    /// # Errors
+    /// [`Error::Call`] if it is refused.
+    pub async fn stage(&self, session: &str, change_set: Value) -> Result<Outcome> {
+        self.call("builder.change.stage", json!({ "sessionId": session, "changeSet": change_set })).await
+    }
+
+    /// Checks a change set as its apply would; `valid` in the data says how it went.
+    ///
+    /// # Errors
+    /// [`Error::Call`] if there is none.
+    pub async fn validate(&self, id: &str) -> Result<Outcome> {
+        self.call("builder.change.validate", json!({ "changeSetId": set_id(id)? })).await
+    }
+
+    /// Applies a change set for everybody. Only call this when a person has looked at the set and wants it.
+    ///
+    /// # Errors
+    /// [`Error::Call`] if it is not valid, in conflict with what was applied since, or the user may not.
+    pub async fn apply(&self, id: &str, options: &ApplyOptions) -> Result<Outcome> {
+        let mut arguments = json!({
+            "changeSetId": set_id(id)?, "confirmSource": CONFIRM_SOURCE, "confirmDeletes": options.confirm_deletes,
+        });
+        if let Some(operations) = &options.operations {
+            arguments["operations"] = json!(operations);
+        }
+        self.call("builder.change.apply", arguments).await
+    }
+
+    /// Gives a staged change set up.
+    ///
+    /// # Errors
+    /// [`Error::Call`] if there is none, or it is not staged.
+    pub async fn discard(&self, id: &str) -> Result<Outcome> {
+        self.call("builder.change.discard", json!({ "changeSetId": set_id(id)? })).await
+    }
+
+    /// Takes an applied change back: `moment` is its number in the history.
+    ///
+    /// # Errors
+    /// [`Error::Call`] if there is none, or later changes touch the same.
+    pub async fn undo(&self, moment: i64) -> Result<Outcome> {
+        self.call("builder.change.undo", json!({ "moment": moment })).await
+    }
+
+    /// A change set and what it would change of the package as it is now; of one that was applied, what it did.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] for a user who is no member; [`Error::Package`] if there is none.
+    pub async fn preview(&self, id: &str) -> Result<Preview> {
+        let number = number(id)?;
+        let arguments = json!({ "changeSetId": set_id(id)? });
+        self.read("change show", arguments, async |shelf: &Shelf| shelf.preview(number).await).await
+    }
+
+    /// The change sets, the newest first: of one session if it is named; with `open_only`, those that may still be applied.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] for a user who is no member.
+    pub async fn list(&self, session: Option<&str>, open_only: bool) -> Result<Vec<ChangeSetLine>> {
+        let arguments = json!({ "sessionId": session });
+        self.read("change list", arguments, async |shelf: &Shelf| shelf.change_sets(session, open_only).await).await
+    }
+
+    /// What has been applied, the newest first.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] for a user who is no member.
+    pub async fn history(&self) -> Result<Vec<Deed>> {
+        self.read("change history", json!({}), async |shelf: &Shelf| shelf.history().await).await
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Result<Outcome> {
+        done(self.host.call(tool, arguments).await)
+    }
+
+    async fn read<T>(
+        &self,
+        what: &str,
+        arguments: Value,
+        work: impl AsyncFnOnce(&Shelf) -> std::result::Result<T, PackageError>,
+    ) -> Result<T> {
+        let connection = self.host.connection();
+        connection.need_role(Role::Viewer).await?;
+        let who = connection.who();
+        let shelf = connection.store().records().packages().shelf(who.clone())?;
+        let work = async { Ok::<_, Error>(work(&shelf).await?) };
+        connection.record_read(&who, what, arguments, work).await
+    }
+}
+
+/// `cs-3`, also for `3`.
+fn set_id(id: &str) -> Result<String> {
+    Ok(format!("cs-{}", number(id)?))
+}
+
+fn number(id: &str) -> Result<i64> {
+    id.strip_prefix("cs-").unwrap_or(id).parse().map_err(|_| Error::ChangeSetId(id.to_owned()))
+}

@@ -1,0 +1,381 @@
+//! Sessions of a model: created, taken, run and released; the next request in the same session; pause and cancel.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolhost_agent::session::{
+    AnswerForm, Control, LoopLimits, LoopResult, Opening, ResultForm, SayStep, SessionState as Loop, Status, Watch,
+    run_tool_loop, step,
+};
+use toolhost_agent::start::{self, About, BuilderTarget, Task};
+use toolhost_agent::{Catalog, ToolHost};
+use toolhost_builder::envelope::{Mode, TargetType};
+use toolhost_contract::Signal;
+use toolhost_host::Presenter;
+use toolhost_store::{Held, NewSession, Role, SessionRow, SessionState};
+
+use crate::error::{Error, Result};
+use crate::events::{Filling, Queue, Run};
+use crate::host::Host;
+use crate::models::OpenModel;
+use crate::place::Place;
+
+/// Replies of the model in one run of a session in the workspace; the builder's are frozen at 8.
+pub const WORKSPACE_ITERATIONS: u32 = 50;
+/// The profiles of sessions that name none.
+const BUILDER: &str = "builder";
+const DEVELOPER: &str = "developer";
+/// As commits and comments name who works.
+const PERSONA_DEFAULT: &str = "Toolhost Agent";
+
+/// Replies of the model in one run where no limit is named.
+#[must_use]
+pub fn iterations_default(answer: &AnswerForm) -> u32 {
+    match answer {
+        AnswerForm::Change => LoopLimits::default().max_iterations,
+        AnswerForm::Text | AnswerForm::Json { .. } => WORKSPACE_ITERATIONS,
+    }
+}
+
+/// A session to be started.
+#[must_use]
+#[derive(Clone)]
+pub struct SessionRequest {
+    task: Task,
+    profile: Option<String>,
+    persona: String,
+    ticket: Option<String>,
+    limits: Option<LoopLimits>,
+    results: Option<ResultForm>,
+    presenter: Option<Arc<dyn Presenter>>,
+}
+
+impl SessionRequest {
+    pub fn new(task: Task) -> Self {
+        let persona = PERSONA_DEFAULT.to_owned();
+        Self { task, profile: None, persona, ticket: None, limits: None, results: None, presenter: None }
+    }
+
+    /// A session that works with the project's files and records and answers in words.
+    pub fn plain(goal: impl Into<String>) -> Self {
+        Self::new(Task::Workspace { goal: goal.into(), schema: None })
+    }
+
+    /// A session that creates or improves one object of the workflow package, and answers with a staged change set. `id` is an
+    /// id, or the path of an asset.
+    pub fn builder(goal: impl Into<String>, mode: Mode, target_type: TargetType, id: impl Into<String>) -> Self {
+        Self::new(Task::Builder(BuilderTarget {
+            goal: goal.into(),
+            target_type,
+            target_id: id.into(),
+            mode,
+            workflow_id: None,
+            context_budget: None,
+            reserve_for_response: None,
+            all_tools: false,
+        }))
+    }
+
+    /// Whose tools, rules and fence apply; `developer` or, for a package, `builder` if left out. A persona with a record
+    /// brings its own, which this may only narrow.
+    pub fn profile(mut self, name: impl Into<String>) -> Self {
+        self.profile = Some(name.into());
+        self
+    }
+
+    /// Who works, as commits and comments name them.
+    pub fn persona(mut self, name: impl Into<String>) -> Self {
+        self.persona = name.into();
+        self
+    }
+
+    /// The ticket that the work is about.
+    pub fn ticket(mut self, id: impl Into<String>) -> Self {
+        self.ticket = Some(id.into());
+        self
+    }
+
+    pub fn limits(mut self, limits: LoopLimits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// How results are told to the model, instead of what is usual for the task.
+    pub fn results(mut self, form: ResultForm) -> Self {
+        self.results = Some(form);
+        self
+    }
+
+    /// Where a person can be asked while a call waits.
+    pub fn presenter(mut self, presenter: Arc<dyn Presenter>) -> Self {
+        self.presenter = Some(presenter);
+        self
+    }
+}
+
+/// A session of this host's user: it is stored in the database, and survives this process. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Session {
+    host: Host,
+    id: String,
+    tools: ToolHost,
+    model: OpenModel,
+    opening: Arc<Opening>,
+    limits: LoopLimits,
+    control: Control,
+}
+
+impl Host {
+    /// Creates a session; [`Session::run`] runs it.
+    ///
+    /// # Errors
+    /// If the user is not an editor of the project, the profile does not fit, the target cannot be read through the gate, or
+    /// its context does not fit into the model's window.
+    pub async fn start(&self, request: SessionRequest, model: &OpenModel) -> Result<Session> {
+        // Whoever may only read has no business with the operator's model.
+        self.connection().need_role(Role::Editor).await?;
+        let mut host = self.clone();
+        if let Some(ticket) = &request.ticket {
+            host.about_ticket(Some(ticket.clone())).await?;
+        }
+        let (usual, answer) = match request.task {
+            Task::Workspace { .. } => (DEVELOPER, AnswerForm::Text),
+            Task::Builder(_) => (BUILDER, AnswerForm::Change),
+        };
+        let limits = request.limits.unwrap_or_else(|| limits_default(&answer));
+        let role = host.persona_role(&request.persona, request.profile.as_deref(), usual).await?;
+        let Place { branch, remote } = host.place().await;
+        let id = start::session_id();
+        let tools = host.tools(&id, &role.profile, &request.persona, request.presenter)?;
+        let about = About {
+            project: host.connection().project().name.clone(),
+            profile: role.profile.clone(),
+            persona: request.persona,
+            personality: role.personality,
+            ticket: host.ticket().map(str::to_owned),
+            branch,
+            remote,
+            replies: Some(limits.max_iterations),
+        };
+        let mut opening = start::opening(&tools, &*model.model, &request.task, &about).await?;
+        opening.results = request.results.unwrap_or(opening.results);
+        let new = NewSession {
+            project_id: host.connection().project().id,
+            user_id: host.connection().user().id,
+            id: id.clone(),
+            profile: role.profile,
+            model: model.spec.clone(),
+            title: opening.goal.clone(),
+            steps: vec![(step::OPEN.to_owned(), serde_json::to_value(&opening)?)],
+        };
+        host.store().sessions().create(&new).await?;
+        let (model, opening) = (model.clone(), Arc::new(opening));
+        Ok(Session { host, id, tools, model, opening, limits, control: Control::default() })
+    }
+
+    /// A session of this user that can go on: it was interrupted, paused or stopped at a limit, it failed, or it has given its
+    /// answer. `model`: usually that of [`SessionRow::model`], which [`Host::session`] tells.
+    ///
+    /// # Errors
+    /// If there is none, it is another user's, it was cancelled, or its persona's role allows less by now.
+    pub async fn resume(&self, id: &str, model: &OpenModel) -> Result<Session> {
+        let found = self.resumable(id).await?;
+        let project = self.connection().project().id;
+        let first = self.store().sessions().steps(project, id, -1, 1).await?;
+        let opening: Opening =
+            serde_json::from_value(first.into_iter().next().map(|row| row.body).unwrap_or_default())?;
+        let mut host = self.clone();
+        host.set_ticket(opening.ticket.clone());
+        host.persona_role(&opening.persona, Some(&found.profile), &found.profile).await?;
+        let tools = host.tools(id, &found.profile, &opening.persona, None)?;
+        let (limits, opening) = (limits_default(&opening.answer), Arc::new(opening));
+        Ok(Session {
+            host,
+            id: id.to_owned(),
+            tools,
+            model: model.clone(),
+            opening,
+            limits,
+            control: Control::default(),
+        })
+    }
+
+    /// Where a session stands that this user may resume.
+    ///
+    /// # Errors
+    /// As [`Host::resume`].
+    pub async fn resumable(&self, id: &str) -> Result<SessionRow> {
+        self.connection().need_role(Role::Editor).await?;
+        let found = self.store().sessions().get(self.connection().project().id, id).await?;
+        if found.user_id != self.connection().user().id {
+            return Err(Error::SessionOfOther { id: id.to_owned() });
+        }
+        if found.state == SessionState::Cancelled {
+            return Err(Error::SessionCancelled { id: id.to_owned() });
+        }
+        Ok(found)
+    }
+
+    /// Where a session of the project stands.
+    ///
+    /// # Errors
+    /// If the user may not read the project, or there is no such session.
+    pub async fn session(&self, id: &str) -> Result<SessionRow> {
+        self.connection().need_role(Role::Viewer).await?;
+        Ok(self.store().sessions().get(self.connection().project().id, id).await?)
+    }
+
+    /// Stops a session after the call under way, wherever it runs.
+    ///
+    /// # Errors
+    /// If it has ended, or is another user's and this one is not the owner.
+    pub async fn pause(&self, id: &str) -> Result<SessionRow> {
+        self.connection().signal(id, Signal::Pause).await
+    }
+
+    /// Ends a session for good, wherever it runs.
+    ///
+    /// # Errors
+    /// As [`Host::pause`].
+    pub async fn cancel(&self, id: &str) -> Result<SessionRow> {
+        self.connection().signal(id, Signal::Cancel).await
+    }
+
+    /// The tools of a session, on their way to the gate.
+    fn tools(&self, id: &str, profile: &str, persona: &str, presenter: Option<Arc<dyn Presenter>>) -> Result<ToolHost> {
+        let catalog = Catalog::new(self.gate(), profile)?;
+        let scope = self.scope(Some(id.to_owned()));
+        let tools = ToolHost::new(Arc::clone(self.gate()), catalog, scope, persona.to_owned(), Arc::clone(self.ids()));
+        Ok(match presenter {
+            Some(presenter) => tools.presenter(presenter),
+            None => tools,
+        })
+    }
+}
+
+impl crate::Connection {
+    /// Tells a session to stop.
+    ///
+    /// # Errors
+    /// As [`Host::pause`].
+    pub async fn signal(&self, id: &str, signal: Signal) -> Result<SessionRow> {
+        self.need_role(Role::Editor).await?;
+        let (sessions, project) = (self.store().sessions(), self.project().id);
+        // A session belongs to its user; an owner answers for all.
+        if sessions.get(project, id).await?.user_id != self.user().id {
+            self.need_role(Role::Owner).await?;
+        }
+        Ok(sessions.want(project, id, signal).await?)
+    }
+}
+
+fn limits_default(answer: &AnswerForm) -> LoopLimits {
+    LoopLimits { max_iterations: iterations_default(answer), ..LoopLimits::default() }
+}
+
+impl Session {
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The first step: the goal, the prompt and the form of the answer.
+    #[must_use]
+    pub fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
+    /// Stops the runs of this handle and its clones from this process.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// The same session with other limits for its next runs.
+    #[must_use]
+    pub fn with_limits(mut self, limits: LoopLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The same session, stopped by this control.
+    #[must_use]
+    pub fn with_control(mut self, control: Control) -> Self {
+        self.control = control;
+        self
+    }
+
+    /// The same session, whose person is asked here while a call waits.
+    #[must_use]
+    pub fn with_presenter(mut self, presenter: Arc<dyn Presenter>) -> Self {
+        self.tools = self.tools.presenter(presenter);
+        self
+    }
+
+    /// Runs the session in a task of its own until it ends or is stopped.
+    #[must_use]
+    pub fn run(&self) -> Run {
+        self.spawn(None)
+    }
+
+    /// Goes on with another request, in a task of its own. The model is first told what has changed since it spoke last.
+    pub fn say(&self, message: impl Into<String>) -> Run {
+        self.spawn(Some(message.into()))
+    }
+
+    fn spawn(&self, message: Option<String>) -> Run {
+        let queue = Arc::new(Queue::default());
+        let (session, filling) = (self.clone(), Filling(Arc::clone(&queue)));
+        let task = tokio::spawn(async move {
+            let watch: Arc<dyn Watch> = Arc::<Queue>::clone(&filling.0);
+            session.run_watched(message, &watch).await
+        });
+        Run::new(self.id.clone(), queue, task)
+    }
+
+    /// Takes the session, runs it until it ends or is stopped, and releases it for the next process.
+    ///
+    /// # Errors
+    /// If it runs elsewhere or has ended, or its journal cannot be written. A session that fails or reaches a limit has a
+    /// result that says so.
+    pub async fn run_watched(&self, message: Option<String>, watch: &Arc<dyn Watch>) -> Result<LoopResult> {
+        if message.as_ref().is_some_and(|text| text.trim().is_empty()) {
+            return Err(Error::EmptyMessage);
+        }
+        let found = self.host.resumable(&self.id).await?;
+        if found.state == SessionState::Done && message.is_none() {
+            return Err(Error::SessionDone { id: self.id.clone() });
+        }
+        let held = self.host.store().sessions().hold(self.host.connection().project().id, &self.id).await?;
+        if let Some(text) = message {
+            self.tell(&held, text).await?;
+        }
+        let result = {
+            let state = Loop::open(&held, &**self.host.clock())?;
+            run_tool_loop(&state, &*self.model.model, &self.tools, &self.limits, &self.control, watch).await?
+        };
+        let code = result.error.as_ref().map(|error| error.code.as_str());
+        held.release(state_of(result.status), code).await?;
+        Ok(result)
+    }
+
+    /// Adds what a person says before the next turn, and what has happened since the last one.
+    async fn tell(&self, held: &Held, text: String) -> Result<()> {
+        let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
+        let turns = u32::try_from(turns).unwrap_or(u32::MAX);
+        let free = (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
+        let since = start::since(&self.tools, &*self.model.model, &self.opening).await;
+        let said: Value = serde_json::to_value(SayStep { text, since })?;
+        Ok(held.say(&step::say(turns, free), said).await?)
+    }
+}
+
+fn state_of(status: Status) -> SessionState {
+    match status {
+        Status::Completed => SessionState::Done,
+        Status::Paused => SessionState::Paused,
+        Status::Limited => SessionState::Limited,
+        Status::Failed => SessionState::Failed,
+        Status::Cancelled => SessionState::Cancelled,
+    }
+}

@@ -1,0 +1,111 @@
+//! Sessions: started, told more, stopped, and resumed by another host.
+
+use serde_json::json;
+use toolhost::agent::session::{Answer, Event, LoopResult, Status};
+use toolhost::package_format::envelope::{Mode, TargetType};
+use toolhost::store::{Role, SessionState};
+use toolhost::{Error, Models, OpenModel, SessionRequest};
+
+use crate::room::{ASSET, as_somebody, engines, sample};
+
+/// Reads, stages and answers, once for each text.
+fn model(texts: &[&str]) -> OpenModel {
+    let mut turns = Vec::new();
+    for text in texts {
+        turns.push(json!({ "calls": [{ "tool": "builder_asset_read", "arguments": { "path": ASSET } }] }));
+        let set = json!({
+            "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize", "revisions": "{{last.data.revisions}}",
+            "operations": [{
+                "op": "upsert", "targetType": "asset", "target": { "path": ASSET }, "payload": { "content": text },
+            }],
+        });
+        turns.push(json!({ "calls": [{ "tool": "builder_change_stage", "arguments": { "changeSet": set } }] }));
+        turns.push(json!({ "text": "{\"changeSetId\": \"{{last.data.changeSetId}}\"}" }));
+    }
+    Models::new().script("turns", json!({ "turns": turns }).to_string()).open("script:turns").unwrap()
+}
+
+fn request() -> SessionRequest {
+    SessionRequest::builder("Make it shorter.", Mode::Optimize, TargetType::Asset, ASSET)
+}
+
+fn staged(result: &LoopResult) -> &str {
+    match &result.answer {
+        Some(Answer::Change { change_set_id, .. }) => change_set_id,
+        other => unreachable!("{other:?}: {result:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_tells_its_events_and_goes_on_with_what_happened_meanwhile() {
+    for engine in engines() {
+        let host = engine.host().await;
+        host.packages().import(sample(), false).await.unwrap();
+        let session = host.start(request(), &model(&["Short.\n", "Shorter.\n"])).await.unwrap();
+        let mut run = session.run();
+        let mut events = Vec::new();
+        while let Some(event) = run.next().await {
+            events.push(event);
+        }
+        let result = run.result().await.unwrap();
+        assert_eq!((result.status, staged(&result)), (Status::Completed, "cs-1"), "{engine}: {result:?}");
+        assert!(matches!(events.first(), Some(Event::Opened { .. })), "{engine}: {events:?}");
+        assert!(matches!(events.last(), Some(Event::Ended { .. })), "{engine}: {events:?}");
+        // It has given its answer: it goes on with something to do.
+        assert!(matches!(session.run().result().await, Err(Error::SessionDone { .. })), "{engine}");
+        assert!(matches!(session.say(" ").result().await, Err(Error::EmptyMessage)), "{engine}");
+
+        host.changes().apply("cs-1", &Default::default()).await.unwrap();
+        let result = session.say("Even shorter.").result().await.unwrap();
+        assert_eq!((result.status, staged(&result)), (Status::Completed, "cs-2"), "{engine}: {result:?}");
+        let steps = host.store().sessions();
+        let steps = steps.steps(host.connection().project().id, session.id(), -1, i64::MAX).await.unwrap();
+        let said = steps.iter().find(|row| row.step.starts_with("say_")).unwrap();
+        assert_eq!(said.body["text"], "Even shorter.");
+        assert!(said.body["since"].as_str().is_some_and(|since| since.contains("cs-1")), "{engine}: {}", said.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_session_is_resumed_by_another_host_and_a_cancelled_one_is_not() {
+    for engine in engines() {
+        let host = engine.host().await;
+        host.packages().import(sample(), false).await.unwrap();
+        let model = model(&["Short.\n"]);
+        let session = host.start(request(), &model).await.unwrap();
+        session.control().pause.cancel();
+        let result = session.run().result().await.unwrap();
+        assert_eq!(result.status, Status::Paused, "{engine}: {result:?}");
+        let id = session.id().to_owned();
+        let row = host.session(&id).await.unwrap();
+        assert_eq!((row.state, row.model.as_str()), (SessionState::Paused, "script:turns"), "{engine}");
+        drop(session);
+        host.close().await.unwrap();
+
+        let host = engine.host().await;
+        let stranger = as_somebody(&host, "edith", Some(Role::Editor)).await;
+        assert!(matches!(stranger.resume(&id, &model).await, Err(Error::SessionOfOther { .. })), "{engine}");
+        assert!(stranger.cancel(&id).await.is_err_and(|error| error.is_denied()), "{engine}");
+        let session = host.resume(&id, &model).await.unwrap();
+        let result = session.run().result().await.unwrap();
+        assert_eq!((result.status, staged(&result)), (Status::Completed, "cs-1"), "{engine}: {result:?}");
+
+        let session = host.start(request(), &model).await.unwrap();
+        let row = host.cancel(session.id()).await.unwrap();
+        assert_eq!(row.state, SessionState::Cancelled, "{engine}");
+        assert!(matches!(host.resume(session.id(), &model).await, Err(Error::SessionCancelled { .. })), "{engine}");
+        assert!(matches!(session.run().result().await, Err(Error::SessionCancelled { .. })), "{engine}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_read_starts_no_session() {
+    for engine in engines() {
+        let host = engine.host().await;
+        host.packages().import(sample(), false).await.unwrap();
+        let viewer = as_somebody(&host, "vera", Some(Role::Viewer)).await;
+        let started = viewer.start(request(), &model(&["Short.\n"])).await;
+        assert!(matches!(started, Err(Error::Denied { role: Role::Editor, .. })), "{engine}");
+        assert_eq!(host.store().sessions().list(host.connection().project().id, 10).await.unwrap(), []);
+    }
+}
