@@ -26,8 +26,8 @@ fn the_example_goes_all_the_way() {
         assert!(ran.status.success(), "{engine}: {told}{}", String::from_utf8_lossy(&ran.stderr));
         let expected = [
             "imported 22 files",
-            "called builder_asset_read, ok: true",
-            "called builder_change_stage, ok: true",
+            "called builder.asset.read, ok: true",
+            "called builder.change.stage, ok: true",
             "the session ended: Completed",
             "+The answer stands in the first sentence.",
             "cs-1 is applied as change 2: asset:assets/style-guide.md",

@@ -20,7 +20,9 @@ fn model(texts: &[&str]) -> OpenModel {
             }],
         });
         turns.push(json!({ "calls": [{ "tool": "builder_change_stage", "arguments": { "changeSet": set } }] }));
-        turns.push(json!({ "text": "{\"changeSetId\": \"{{last.data.changeSetId}}\"}" }));
+        let staged = json!({ "changeSetId": "{{last.data.changeSetId}}" });
+        let answer = json!({ "responseType": "change", "assistantSummary": "It is shorter.", "changeSet": staged });
+        turns.push(json!({ "text": answer.to_string() }));
     }
     Models::new().script("turns", json!({ "turns": turns }).to_string()).open("script:turns").unwrap()
 }
