@@ -112,7 +112,10 @@ async fn each_typical_edit_is_valid_at_the_first_attempt_and_changes_what_it_sho
             let story = format!("{engine}, {name}");
             let house = engine.house().await;
             let before = package(&edit.package);
-            shelf_of(&house, house.project.id).import(&Package::read(before.clone()), false, Size::default()).await.unwrap();
+            shelf_of(&house, house.project.id)
+                .import(&Package::read(before.clone()), false, Size::default())
+                .await
+                .unwrap();
             let set = played(&house, &edit, &story).await;
             let apply = json!({
                 "changeSetId": set, "confirmSource": "ui_manual_apply", "confirmDeletes": edit.deletes,

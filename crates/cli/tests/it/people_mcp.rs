@@ -253,10 +253,11 @@ async fn changed_arguments_on_the_way_back_need_a_yes_of_their_own() {
     let mut host = able(&program, Era::Stateless).await;
     let state = required(&stateless(&mut host, mark("shown"), None).await);
     let changed = stateless(&mut host, mark("changed"), Some((&state, allow()))).await;
-    assert_eq!(pending(&changed["structuredContent"]), "ask-2");
+    assert_eq!(required(&changed), "ask-2");
     assert!(lines(&workspace).is_empty(), "{:?}", lines(&workspace));
-    // The yes was to the call that was shown, and holds for that one.
-    let shown = stateless(&mut host, mark("shown"), None).await;
+    // The yes came beside another call than the one that was shown, and decided nothing.
+    assert_eq!(self::state(&program, "ask-1"), json!("open"));
+    let shown = stateless(&mut host, mark("shown"), Some((&state, allow()))).await;
     assert_eq!(shown["structuredContent"]["data"]["exitCode"], 0, "{shown}");
     assert_eq!(lines(&workspace), ["shown"]);
 }
@@ -418,6 +419,22 @@ async fn a_session_gains_no_forms_by_what_a_request_of_it_declares() {
     host.respond(&request, allow()).await;
     assert_eq!(host.answer_to(id).await["result"]["structuredContent"]["ok"], true);
     assert_eq!(lines(&workspace), ["yes"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_begins_again_declares_nothing_more() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = McpProcess::open_with(&program, &["--client-approvals"], Era::Session, json!({})).await;
+    let forms: Value = serde_json::from_str(FORMS).unwrap();
+    let again = json!({
+        "protocolVersion": "2025-11-25", "capabilities": forms, "clientInfo": { "name": "again", "version": "1" },
+    });
+    let refused = host.request("initialize", again).await;
+    assert!(refused["error"]["message"].as_str().is_some_and(|text| text.contains("initialized already")), "{refused}");
+    let waiting = host.call("bash", mark("no")).await;
+    assert_eq!(pending(&waiting["structuredContent"]), "ask-1", "{waiting}");
+    assert!(lines(&workspace).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,13 @@ use super::{Decide, Looked, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT};
 
 /// Words of a command that its generalisation keeps: the program and what it is to do.
 const WORDS_KEPT: usize = 2;
+/// Programs that start what their arguments name, or run their arguments as a program: the first words do not say what is done.
+const RUNNERS: [&str; 43] = [
+    "awk", "bash", "busybox", "bun", "chroot", "dash", "deno", "doas", "docker", "env", "eval", "exec", "find",
+    "flock", "fish", "gawk", "ionice", "ksh", "lua", "make", "nice", "node", "nohup", "npx", "parallel", "perl", "php",
+    "podman", "python", "ruby", "script", "setsid", "sh", "ssh", "stdbuf", "strace", "sudo", "taskset", "time",
+    "timeout", "watch", "xargs", "zsh",
+];
 /// Longest pattern that is offered to a person, bytes: a rule is to be read before it is allowed.
 const PATTERN_BYTES_MAX: usize = 4096;
 
@@ -28,7 +35,8 @@ impl Rule {
 /// The rule that would allow this call and its like. `None` for a tool that no rule allows, and for a call that no rule
 /// would match, such as a command that is not analyzable, or that nobody would read.
 ///
-/// A command keeps its first words, `cargo test *`; any other text must be the same, and what was left out stays out.
+/// A command keeps its first words, `cargo test *`, where these say what it does; else it is kept whole. Any other text must be
+/// the same, and what was left out stays out.
 pub(crate) fn suggest(facts: &Facts, call: &Looked<'_>) -> Option<BTreeMap<String, String>> {
     if !facts.by_rule {
         return None;
@@ -72,10 +80,19 @@ fn command(analyzed: &Analyzed) -> Option<String> {
     let Analyzed::Commands(commands) = analyzed else { return None };
     let [command] = commands.as_slice() else { return None };
     let words: Vec<&Word> = command.assignments.iter().chain(&command.words).collect();
-    if words.len() <= WORDS_KEPT {
-        // `git push` is not `git push --force`.
+    // `git push` is not `git push --force`, and `sh -c *` is everything.
+    if words.len() <= WORDS_KEPT || !command.assignments.is_empty() || !is_told_by_first_words(&words) {
         return Some(globset::escape(&command.text));
     }
     let kept: Vec<&str> = words.iter().take(WORDS_KEPT).map(|word| word.text.as_str()).collect();
     Some(format!("{} *", globset::escape(&kept.join(" "))))
+}
+
+/// Whether a program and its first argument say what is done: `cargo test`, and neither `python3 x.py` nor `git -c`.
+fn is_told_by_first_words(words: &[&Word]) -> bool {
+    let [program, first, ..] = words else { return false };
+    let name = program.text.rsplit('/').next().unwrap_or_default();
+    // `python3.11` is `python`.
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    !first.text.starts_with('-') && !RUNNERS.contains(&name)
 }

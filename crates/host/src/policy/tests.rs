@@ -234,3 +234,31 @@ fn a_rule_that_fails_its_own_examples_is_refused() {
     let broken = rule("tool = 'bash'\nwhen = { command = 'cargo test*' }\ndecide = 'allow'\nmatch = ['cargo build']");
     assert_eq!(broken.map(|_| ()), Err("it does not match its own example \"cargo build\"".to_owned()));
 }
+
+#[test]
+fn the_offer_for_a_command_whose_first_words_do_not_say_what_it_does_is_that_command() {
+    let bash = FakeBash.facts();
+    let pattern = |command: &str| offered(&bash, command).map(|rule| rule["command"].clone());
+    assert_eq!(pattern("cargo test -p x").as_deref(), Some("cargo test *"));
+    for command in [
+        "sh -c 'ls a'",
+        "/bin/bash -c 'ls a'",
+        "python3.11 tool.py a",
+        "git -c core.pager=x log",
+        "env ls a",
+        "timeout 5 ls a",
+        "node -e 'x()'",
+        "find . -delete",
+        "X=1 ls a b",
+    ] {
+        let offered = pattern(command);
+        assert!(offered.as_ref().is_none_or(|pattern| !pattern.ends_with(" *")), "{command}: {offered:?}");
+        let Some(pattern) = offered else { continue };
+        let rule = rule(&format!(
+            "tool = 'bash'\nwhen = {{ command = \"\"\"{}\"\"\" }}\ndecide = 'allow'",
+            pattern.replace('\\', "\\\\")
+        ));
+        let rule = rule.expect("a rule");
+        assert!(matches(&rule, command) && !matches(&rule, &format!("{command} more")), "{command}");
+    }
+}

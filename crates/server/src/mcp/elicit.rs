@@ -143,6 +143,10 @@ pub(crate) async fn answer(door: &Door, given: &Given, person: &Person, request:
     if ask.user_id != person.user_id || ask.session_id != door.scope.session_id {
         return true;
     }
+    // Under 2026-07-28 a client repeats the request that the form was returned for; beside any other call it decides nothing.
+    if !is_asked_by(door, &ask, request) {
+        return false;
+    }
     let result = responses.get(FORM).and_then(|result| serde_json::from_value::<ElicitResult>(result.clone()).ok());
     if let Some(decision) = result.and_then(|result| decision(&shown, result)) {
         // Too late, or somebody was faster: the call finds what the row says.
@@ -151,6 +155,19 @@ pub(crate) async fn answer(door: &Door, given: &Given, person: &Person, request:
         }
     }
     true
+}
+
+/// Whether a request is the call that an ask is about, or one that waits for the ask.
+fn is_asked_by(door: &Door, ask: &Ask, request: &CallToolRequestParams) -> bool {
+    let empty = serde_json::Map::new();
+    let arguments = request.arguments.as_ref().unwrap_or(&empty);
+    if arguments.get("approvalId").and_then(Value::as_str) == Some(&ask_id(ask.number)) {
+        return true;
+    }
+    let tool = door.gate.registry().get(&request.name);
+    // An alias may have set arguments that its caller did not give.
+    tool.is_some_and(|tool| tool.facts.name == ask.tool)
+        && arguments.iter().all(|(name, value)| ask.call["arguments"].get(name) == Some(value))
 }
 
 /// What to return for a call that waits for a person, to a client that can ask.

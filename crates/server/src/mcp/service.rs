@@ -1,12 +1,13 @@
 //! The service behind every MCP transport: lists the profile's tools and puts calls through the gate.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestParams, ReadResourceResponse,
-    ResourcesCapability, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
@@ -47,6 +48,8 @@ pub struct Door {
 pub(crate) struct McpService {
     door: Door,
     given: elicit::Given,
+    /// Whether the client has sent its `initialize`.
+    begun: AtomicBool,
     /// Cancelled when the client has gone.
     pub(crate) closing: CancellationToken,
 }
@@ -54,7 +57,12 @@ pub(crate) struct McpService {
 impl McpService {
     pub(crate) fn new(door: Door) -> Result<Self, toolhost_host::Error> {
         door.gate.profile(&door.profile)?;
-        Ok(Self { door, given: elicit::Given::default(), closing: CancellationToken::new() })
+        Ok(Self {
+            door,
+            given: elicit::Given::default(),
+            begun: AtomicBool::new(false),
+            closing: CancellationToken::new(),
+        })
     }
 
     /// The profile's tools; what a client is told of them is made when it asks, which is once.
@@ -96,6 +104,19 @@ impl ServerHandler for McpService {
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_instructions(self.door.instructions.clone())
+    }
+
+    /// What a client declares when its session begins holds for the whole session: a later `initialize` changes nothing.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        if self.begun.swap(true, Ordering::Relaxed) {
+            return Err(ErrorData::invalid_request("this session is initialized already: open another one", None));
+        }
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
     }
 
     async fn list_tools(
