@@ -1,4 +1,4 @@
-//! The tests that gain by lasting longer: crashes, races, and everything again and again.
+//! The tests that gain by lasting longer: crashes, races, random chains, and everything again and again.
 //!
 //! `cargo xtask test` runs each of them briefly; a test that fails once in a hundred is a bug today, not bad luck.
 
@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// How many made-up shell commands are compared with what bash runs of them.
     #[arg(long, default_value_t = 100_000)]
     commands: u32,
+    /// How many random chains of change sets are compared with a model, on each engine.
+    #[arg(long, default_value_t = 1000)]
+    chains: u32,
     /// How many times the whole suite runs after that.
     #[arg(long, default_value_t = 0)]
     suites: u32,
@@ -87,6 +90,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
             environment: vec![("TOOLHOST_SHELL_TEXTS", arguments.commands.to_string())],
         },
         Soak {
+            name: "chains of change sets",
+            cargo: &["test", "--locked", "-p", "toolhost-cli", "--test", "it", "--", "builder_walk::", "--nocapture"],
+            rounds: u32::from(arguments.chains > 0),
+            environment: vec![("TOOLHOST_CHAIN_ROUNDS", arguments.chains.to_string())],
+        },
+        Soak {
             name: "suite",
             cargo: &["test", "--workspace", "--locked", "--quiet"],
             rounds: arguments.suites,
@@ -104,8 +113,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     println!(
-        "soak: {} crashes, {} rounds of races, {} inputs of each property, {} shell commands, {} suites passed",
-        arguments.crashes, arguments.races, arguments.cases, arguments.commands, arguments.suites
+        "soak: {} crashes, {} rounds of races, {} inputs of each property, {} shell commands, {} chains of change sets, {} suites passed",
+        arguments.crashes, arguments.races, arguments.cases, arguments.commands, arguments.chains, arguments.suites
     );
     Ok(ExitCode::SUCCESS)
 }
