@@ -237,7 +237,7 @@ fn a_rule_that_fails_its_own_examples_is_refused() {
 
 #[test]
 fn the_offer_for_a_command_whose_first_words_do_not_say_what_it_does_is_that_command() {
-    let bash = FakeBash.facts();
+    let bash = toolhost_contract::AnyTool::facts(&FakeBash);
     let pattern = |command: &str| offered(&bash, command).map(|rule| rule["command"].clone());
     assert_eq!(pattern("cargo test -p x").as_deref(), Some("cargo test *"));
     for command in [
