@@ -29,6 +29,7 @@ mod builder_from_nothing;
 mod builder_guide;
 mod builder_lifecycle;
 mod builder_races;
+mod builder_renames;
 mod builder_small;
 mod command_line;
 mod commands;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolhost_builder::change::{
     self, ChangeSet, Impact, Implied, Merged, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename,
-    Report, Revision, Snapshot, WorkflowPayload, affected, impact, merge, overlay, proposed, renames,
+    Report, Revision, Snapshot, affected, impact, impact_on, merge, overlay, proposed, renames,
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
@@ -131,11 +131,27 @@ impl Shelf {
                 want.add_unit(&unit);
             }
         }
-        let part = self.part(&mut tx, &want, &drafts).await?;
+        let mut part = self.part(&mut tx, &want, &drafts).await?;
         let written = set.to_value();
-        let implied = change::complete(part.package(), &mut set).map_err(PackageError::Rejected)?;
+        let named: BTreeSet<Object> = set.operations.iter().map(|operation| operation.object.clone()).collect();
+        let mut implied = match change::complete(part.package(), &mut set) {
+            Ok(implied) => implied,
+            Err(mut findings) => {
+                if let Some(seen) = &seen {
+                    let former = self.part(&mut tx, &want, seen).await?;
+                    explain_superseded(&mut findings, former.package(), value, &superseded);
+                }
+                return Err(PackageError::Rejected(findings));
+            }
+        };
         for rename in &asked {
-            follow(&mut set, part.package(), rename)?;
+            follow(&mut set, part.package(), rename, &mut implied)?;
+        }
+        // A workflow that is changed only because something else is has an entry in the manifest, too: it is a part of what
+        // the change begins from.
+        if !want.manifest && set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_))) {
+            want.manifest = true;
+            part = self.part(&mut tx, &want, &drafts).await?;
         }
         let wanted = wishes(part.package(), &set.operations)?;
         // What the session saw until now has the texts of what is superseded.
@@ -153,6 +169,9 @@ impl Shelf {
             let position = place.unwrap_or(set.operations.len() + n) as i64;
             let begun = match former.and_then(|(part, seen)| replaced(&set, object, part, seen, &drafts)) {
                 Some(base) => Begun { base, over: None },
+                None if !named.contains(object) && base_revision(&set, &scope_of(object).1).is_none() => {
+                    as_it_is(object, &part, &drafts)
+                }
                 None => self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await?,
             };
             let wanted = match begun.over {
@@ -165,7 +184,7 @@ impl Shelf {
         }
         in_the_way.refuse()?;
         warnings.extend(part.findings.iter().cloned());
-        let impact = impact(&set.operations);
+        let impact = impact_on(part.package(), &set.operations);
         let body = set.to_value();
         let now = self.clock.unix_ms();
         let text = "INSERT INTO change_set (project_id, number, session_id, account_id, by_name, state, body,
@@ -520,6 +539,28 @@ impl Shelf {
     }
 }
 
+/// Says of what is missing only because of the sets that this one takes the place of that it went with them.
+fn explain_superseded(findings: &mut [Finding], former: &Package, value: &Value, superseded: &[String]) {
+    let Ok(Parsed { mut set, .. }) = change::parse(value) else { return };
+    let known = change::complete(former, &mut set).err().unwrap_or_default();
+    let is_new = |finding: &&mut Finding| {
+        !known.iter().any(|old| (&old.code, &old.message) == (&finding.code, &finding.message))
+    };
+    for finding in findings.iter_mut().filter(is_new) {
+        let names = superseded.join(", ");
+        let said = format!("this set is made on the package without {names}, which it supersedes: ");
+        finding.hint = format!(
+            "{said}write what is to be kept of {names} into this set as well, or name what stands there without it"
+        );
+    }
+}
+
+/// From where a change goes on that the host made itself, of an object whose revision the set does not name.
+fn as_it_is(object: &Object, part: &Part, drafts: &[Draft]) -> Begun {
+    let draft = drafts.iter().find(|draft| draft.object == *object);
+    Begun { base: draft.map_or_else(|| change::snapshot(&part.base, object), |draft| draft.base.clone()), over: None }
+}
+
 /// From where a change goes on that was made on what the session saw before a set was superseded; `None` if it was not.
 fn replaced(
     set: &ChangeSet,
@@ -598,11 +639,13 @@ fn base_revision(set: &ChangeSet, scope: &str) -> Option<String> {
 }
 
 /// Adds to a set what makes everything refer to an object by its other name. What the set changes itself is changed on.
-fn follow(set: &mut ChangeSet, package: &Package, rename: &Rename) -> Result<()> {
+fn follow(set: &mut ChangeSet, package: &Package, rename: &Rename, implied: &mut Vec<Implied>) -> Result<()> {
     let changed = overlay(package, &wishes(package, &set.operations)?).0;
     for operation in renames(&changed, &rename.from, &rename.to) {
+        let says = format!("names `{}` where it named `{}`", rename.to, rename.from);
+        implied.push(Implied { object: operation.object.clone(), says });
         match set.operations.iter_mut().find(|known| known.object == operation.object && known.op == operation.op) {
-            Some(known) => known.payload = both(known.payload.take(), operation.payload),
+            Some(known) => known.payload = change::both(known.payload.take(), operation.payload),
             None => set.operations.push(operation),
         }
     }
@@ -635,22 +678,6 @@ fn companions(package: &Package, operations: &[Operation]) -> Vec<(Object, Optio
     let named = |object: &Object| operations.iter().any(|operation| operation.object == *object);
     let all = operations.iter().flat_map(|operation| affected(package, operation));
     all.filter(|object| !named(object)).map(|object| (object, None)).collect()
-}
-
-/// A payload with what another one names in its place.
-pub(super) fn both(first: Option<Payload>, second: Option<Payload>) -> Option<Payload> {
-    match (first, second) {
-        (Some(Payload::Workflow(first)), Some(Payload::Workflow(second))) => Some(Payload::Workflow(WorkflowPayload {
-            workflow_md: second.workflow_md.or(first.workflow_md),
-            graph_json: second.graph_json.or(first.graph_json),
-            path: second.path.or(first.path),
-            graph_path: second.graph_path.or(first.graph_path),
-            display_name: second.display_name.or(first.display_name),
-            description: second.description.or(first.description),
-            tags: second.tags.or(first.tags),
-        })),
-        (first, second) => second.or(first),
-    }
 }
 
 /// What each object is to be, workflows first: a step's file is where their graph says.
