@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Op, Operation, Payload, TargetType, WorkflowPayload};
 use crate::package::Package;
@@ -95,10 +95,10 @@ pub fn impact_on(package: &Package, operations: &[Operation]) -> Impact {
 }
 
 /// What of a graph says how steps follow each other.
-fn ways(graph: &Value) -> (Option<&Value>, Vec<(Option<&Value>, Option<&Value>)>, Option<&Value>) {
+fn ways(graph: &Value) -> Value {
     let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
-    let nodes = nodes.map(|node| (node.get("id"), node.get("type"))).collect();
-    (graph.get("entryNodeId"), nodes, graph.get("edges"))
+    let nodes: Vec<Value> = nodes.map(|node| json!([node.get("id"), node.get("type")])).collect();
+    json!([graph.get("entryNodeId"), nodes, graph.get("edges")])
 }
 
 /// A step goes by its node alone, as the contract has it.
