@@ -126,39 +126,27 @@ impl Shelf {
         want.manifest = set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_)));
         let (asked, unclear) = change::wanted(&set);
         warnings.extend(unclear);
-        for rename in &asked {
-            for unit in self.units_with(&mut tx, &rename.from).await? {
-                want.add_unit(&unit);
-            }
-        }
+        self.want_referring(&mut tx, &mut want, &asked).await?;
         let mut part = self.part(&mut tx, &want, &drafts).await?;
         let written = set.to_value();
         let named: BTreeSet<Object> = set.operations.iter().map(|operation| operation.object.clone()).collect();
         let mut implied = match change::complete(part.package(), &mut set) {
             Ok(implied) => implied,
             Err(mut findings) => {
-                if let Some(seen) = &seen {
-                    let former = self.part(&mut tx, &want, seen).await?;
-                    explain_superseded(&mut findings, former.package(), value, &superseded);
-                }
+                let former = self.former(&mut tx, &want, seen.as_deref()).await?;
+                explain_superseded(&mut findings, former.as_ref(), value, &superseded);
                 return Err(PackageError::Rejected(findings));
             }
         };
         for rename in &asked {
             follow(&mut set, part.package(), rename, &mut implied)?;
         }
-        // A workflow that is changed only because something else is has an entry in the manifest, too: it is a part of what
-        // the change begins from.
-        if !want.manifest && set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_))) {
-            want.manifest = true;
+        if lacks_entries(&mut want, &set) {
             part = self.part(&mut tx, &want, &drafts).await?;
         }
         let wanted = wishes(part.package(), &set.operations)?;
         // What the session saw until now has the texts of what is superseded.
-        let former = match &seen {
-            Some(drafts) => Some(self.part(&mut tx, &want, drafts).await?),
-            None => None,
-        };
+        let former = self.former(&mut tx, &want, seen.as_deref()).await?;
         let former = former.as_ref().zip(seen.as_deref());
         let number = self.new_number(&mut tx).await?;
         let (mut objects, mut in_the_way) = (Vec::new(), InTheWay::default());
@@ -196,6 +184,24 @@ impl Shelf {
         tx.commit().await?;
         let (change_set_id, status) = (set_id(number), "staged".to_owned());
         Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact })
+    }
+
+    /// Adds what refers to objects that are renamed.
+    async fn want_referring(&self, tx: &mut Tx, want: &mut Want, renames: &[Rename]) -> Result<()> {
+        for rename in renames {
+            for unit in self.units_with(tx, &rename.from).await? {
+                want.add_unit(&unit);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the session saw before it superseded a set.
+    async fn former(&self, tx: &mut Tx, want: &Want, seen: Option<&[Draft]>) -> Result<Option<Part>> {
+        match seen {
+            Some(drafts) => Ok(Some(self.part(tx, want, drafts).await?)),
+            None => Ok(None),
+        }
     }
 
     /// Rejects what a set says it takes the place of.
@@ -539,10 +545,19 @@ impl Shelf {
     }
 }
 
+/// Whether entries of the manifest are to be read as well: a workflow that is changed only because something else is has
+/// one, and it is a part of what the change begins from.
+fn lacks_entries(want: &mut Want, set: &ChangeSet) -> bool {
+    let is_needed = set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_)));
+    let was_wanted = want.manifest;
+    want.manifest |= is_needed;
+    is_needed && !was_wanted
+}
+
 /// Says of what is missing only because of the sets that this one takes the place of that it went with them.
-fn explain_superseded(findings: &mut [Finding], former: &Package, value: &Value, superseded: &[String]) {
-    let Ok(Parsed { mut set, .. }) = change::parse(value) else { return };
-    let known = change::complete(former, &mut set).err().unwrap_or_default();
+fn explain_superseded(findings: &mut [Finding], former: Option<&Part>, value: &Value, superseded: &[String]) {
+    let (Some(former), Ok(Parsed { mut set, .. })) = (former, change::parse(value)) else { return };
+    let known = change::complete(former.package(), &mut set).err().unwrap_or_default();
     let is_new = |finding: &&mut Finding| {
         !known.iter().any(|old| (&old.code, &old.message) == (&finding.code, &finding.message))
     };
