@@ -25,10 +25,26 @@ fn is_like_a_space(c: char) -> bool {
 /// The text with each deceptive character as its number, such as `\u{202e}`; line breaks and tabs stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
+    let mut before = ' ';
     for c in text.chars() {
-        if is_deceptive(c) && c != '\n' && c != '\t' { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        let is_plain = !is_deceptive(c) || matches!(c, '\n' | '\t') || is_emoji(before, c);
+        if is_plain {
+            shown.push(c)
+        } else {
+            shown.extend(c.escape_unicode())
+        }
+        before = c;
     }
     shown
+}
+
+/// Whether a sign and the mark behind it are an emoji: the mark says that the sign is shown in colour.
+fn is_emoji(sign: char, mark: char) -> bool {
+    let is_sign = matches!(sign,
+        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}'
+            | '\u{24c2}' | '\u{25a0}'..='\u{27bf}' | '\u{2900}'..='\u{297f}' | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}'
+            | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}');
+    mark == '\u{fe0f}' && is_sign
 }
 
 /// As [`visible`], for what is to stand in one line: a name of a file may hold a line break.
@@ -80,6 +96,13 @@ mod tests {
         let marked = "| May I?\n| ask-9 is open\\u{d}\n| ask-9\\u{b}x\\u{2028}y\\u{85}z\n| \n| | ask-9";
         assert_eq!(quoted(text), marked);
         assert_eq!((quoted(""), quoted("\n\n")), (QUOTE_MARK.to_owned(), QUOTE_MARK.to_owned()));
+    }
+
+    #[test]
+    fn an_emoji_stays_one_and_its_mark_alone_is_shown() {
+        assert_eq!(visible("\u{2702}\u{fe0f} and \u{1f58a}\u{fe0f}"), "\u{2702}\u{fe0f} and \u{1f58a}\u{fe0f}");
+        assert_eq!(visible("a\u{fe0f}\u{2702}\u{fe0f}\u{fe0f}"), "a\\u{fe0f}\u{2702}\u{fe0f}\\u{fe0f}");
+        assert_eq!(visible("\u{2702}\u{fe0e}\u{2702}\u{200d}"), "\u{2702}\\u{fe0e}\u{2702}\\u{200d}");
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Op, Operation, Payload, TargetType};
+use super::{Op, Operation, Payload, TargetType, WorkflowPayload};
+use crate::package::Package;
 use crate::refs::Object;
 
 /// From how many operations on a set is one to look at twice.
@@ -71,6 +72,33 @@ pub fn impact(operations: &[Operation]) -> Impact {
     found.risk_flags = flags.into_iter().filter(|(_, is_so)| *is_so).map(|(flag, _)| flag.to_owned()).collect();
     found.requires_confirmation = !found.risk_flags.is_empty();
     found
+}
+
+/// What these operations touch, seen on the package that they change: a graph that says other titles, agents or descriptions
+/// and the same ways is no `graph-change`.
+#[must_use]
+pub fn impact_on(package: &Package, operations: &[Operation]) -> Impact {
+    let mut found = impact(operations);
+    let changes_ways = |operation: &Operation| match (&operation.object, &operation.payload) {
+        (Object::Workflow(_), None) => operation.op == Op::Delete,
+        (Object::Workflow(id), Some(Payload::Workflow(WorkflowPayload { graph_json: Some(graph), .. }))) => {
+            let before = package.workflow(id).and_then(|workflow| workflow.graph.as_ref());
+            before.is_none_or(|before| ways(before) != ways(graph))
+        }
+        _ => false,
+    };
+    if !operations.iter().any(changes_ways) {
+        found.risk_flags.retain(|flag| flag != "graph-change");
+        found.requires_confirmation = !found.risk_flags.is_empty();
+    }
+    found
+}
+
+/// What of a graph says how steps follow each other.
+fn ways(graph: &Value) -> Value {
+    let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
+    let nodes: Vec<Value> = nodes.map(|node| json!([node.get("id"), node.get("type")])).collect();
+    json!([graph.get("entryNodeId"), nodes, graph.get("edges")])
 }
 
 /// A step goes by its node alone, as the contract has it.

@@ -10,11 +10,13 @@
 //! Nothing here keeps, applies or undoes a set: that is the store's.
 
 mod diff;
+mod doubt;
 mod graph;
 mod hidden;
 mod impact;
 mod lines;
 mod merge;
+mod moved;
 mod rename;
 mod report;
 mod set;
@@ -26,13 +28,13 @@ mod write;
 
 pub use diff::{Change, FileDiff, ObjectDiff, diff, render};
 pub use graph::{FieldChange, GraphDiff, ItemChange};
-pub use impact::{Counts, Impact, impact};
+pub use impact::{Counts, Impact, impact, impact_on};
 pub use merge::{Clash, ClashPlace, Merged, merge};
 pub use rename::{Rename, renames, wanted};
 pub use report::{Found, Report, Stage};
 pub use set::{
     ChangeSet, ContractError, EdgeName, LEGACY, Op, Operation, Parsed, Payload, Refused, Revision, Revisions,
-    SCHEMA_UNSUPPORTED, SmallEdits, StepPayload, TextEdit, VIOLATION, WorkflowPayload, parse,
+    SCHEMA_UNSUPPORTED, SmallEdits, StepPayload, TextEdit, VIOLATION, WorkflowPayload, both, parse,
 };
 pub use small::{Implied, complete};
 pub use snapshot::{Part, Snapshot, affected, proposed, snapshot};

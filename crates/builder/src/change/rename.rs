@@ -23,20 +23,21 @@ pub struct Rename {
 
 /// The renames that a set asks for: `extensions.rewriteReferences` is true, `extensions.renames` names them as
 /// `{from, to}`, each an object such as `asset:assets/a.md`, `agent:ada` or `step:main/work`, and the set deletes the
-/// one and makes the other. With findings for those that it names and that cannot be.
+/// one and, unless it is of contract 1.1, makes the other. With findings for those that it names and that cannot be.
 #[must_use]
 pub fn wanted(set: &ChangeSet) -> (Vec<Rename>, Vec<Finding>) {
     let (mut renames, mut findings) = (Vec::new(), Vec::new());
     if set.extensions.get("rewriteReferences") != Some(&Value::Bool(true)) {
         return (renames, findings);
     }
+    let is_first = set.schema_version == "1.0";
     let named = set.extensions.get("renames").and_then(Value::as_array);
     let has = |op: Op, object: &Object| set.operations.iter().any(|o| o.op == op && o.object == *object);
     for (index, value) in named.into_iter().flatten().enumerate() {
         let object = |name: &str| value.get(name).and_then(Value::as_str).and_then(object_of);
         let problem = match (object("from"), object("to")) {
             (Some(from), Some(to)) if !is_kin(&from, &to) => "is of two kinds, or of two workflows",
-            (Some(from), Some(to)) if !has(Op::Delete, &from) || !has(Op::Upsert, &to) => {
+            (Some(from), Some(to)) if !has(Op::Delete, &from) || (is_first && !has(Op::Upsert, &to)) => {
                 "needs the delete of the one and the upsert of the other in the same set"
             }
             (Some(from), Some(to)) => {
@@ -52,7 +53,7 @@ pub fn wanted(set: &ChangeSet) -> (Vec<Rename>, Vec<Finding>) {
     (renames, findings)
 }
 
-fn object_of(name: &str) -> Option<Object> {
+pub(super) fn object_of(name: &str) -> Option<Object> {
     let (kind, id) = name.split_once(':')?;
     match kind {
         "asset" => Some(Object::Asset(id.to_owned())),
@@ -65,7 +66,7 @@ fn object_of(name: &str) -> Option<Object> {
     }
 }
 
-fn is_kin(from: &Object, to: &Object) -> bool {
+pub(super) fn is_kin(from: &Object, to: &Object) -> bool {
     match (from, to) {
         (Object::Asset(_), Object::Asset(_)) | (Object::Agent(_), Object::Agent(_)) => from != to,
         (Object::Step { workflow: one, .. }, Object::Step { workflow: other, .. }) => one == other && from != to,
@@ -230,7 +231,7 @@ fn renamed_state(document: &Document, (from, to): (&str, &str)) -> Option<String
 
 /// The document with another text at these places of its front matter, and every other byte as it was. None where that
 /// cannot be done.
-fn with_front(document: &Document, pointers: &[String], to: &str) -> Option<String> {
+pub(super) fn with_front(document: &Document, pointers: &[String], to: &str) -> Option<String> {
     let mut expected = document.front().clone();
     for pointer in pointers {
         *expected.pointer_mut(pointer)? = Value::from(to);

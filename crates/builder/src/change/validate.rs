@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use toolhost_contract::Redactor;
 
+use super::doubt::doubts;
 use super::report::{Report, Stage};
 use super::set::{parse_with, path_of};
-use super::{ChangeSet, Op, Operation, Part, affected, hidden, impact, snapshot};
+use super::{ChangeSet, Op, Operation, Part, affected, hidden, impact_on, snapshot};
 use crate::assets;
 use crate::check::{Scope, locate, within};
 use crate::files;
@@ -47,6 +48,9 @@ pub fn validate(check: &Check<'_>) -> Report {
             (Stage::Bmad, Some(looked)) => {
                 report.extend(looked.of(stage), stage);
                 check_written(check, &looked.set, &mut report);
+                let mut doubts = doubts(check.base, check.after, &looked.set);
+                locate(check.after, &mut doubts);
+                doubts.into_iter().for_each(|doubt| report.add(stage, doubt, false));
             }
             (Stage::Reference, Some(looked)) => {
                 report.extend(looked.of(stage), stage);
@@ -93,7 +97,7 @@ fn check_schema(check: &Check<'_>, report: &mut Report) -> Option<Looked> {
         }
     };
     let set = parsed.set;
-    report.impact = impact(&set.operations);
+    report.impact = impact_on(check.base, &set.operations);
     for finding in parsed.warnings {
         report.add(Stage::Schema, finding, false);
     }
@@ -206,15 +210,14 @@ fn check_written(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
 
 /// What still refers to something that the set takes out.
 fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
-    let deletes = set.operations.iter().enumerate().filter(|(_, operation)| operation.op == Op::Delete);
-    let deletes: Vec<(usize, &Operation)> = deletes.collect();
+    let deletes: Vec<&Operation> = set.operations.iter().filter(|operation| operation.op == Op::Delete).collect();
     if deletes.is_empty() {
         return;
     }
     let (before, after) = (Index::of(check.base), Index::of(check.after));
     let mut told: BTreeSet<(String, String, Option<usize>)> =
         report.errors.iter().map(|found| (found.file.clone(), found.path.clone(), found.line)).collect();
-    for (index, operation) in deletes {
+    for operation in deletes {
         for object in affected(check.base, operation) {
             let locator = Locator::Object(object.clone());
             let broken = after.find(&locator).inbound.into_iter().filter(|r| !r.resolved);
@@ -225,7 +228,8 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
                 if !told.insert((file.clone(), pointer.clone(), line)) {
                     continue;
                 }
-                let message = format!("`{from}` refers to `{object}`, which operations[{index}] deletes");
+                // What follows from an operation is one that who wrote the set has not numbered.
+                let message = format!("`{from}` refers to `{object}`, which the set deletes");
                 let mut finding =
                     Finding::error("REFERENCE_BROKEN", &file, pointer, message).expected("no reference to it");
                 finding.line = line;

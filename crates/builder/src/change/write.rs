@@ -200,9 +200,9 @@ impl<'a> Draft<'a> {
             let what = if named.is_some() { "names no file" } else { "is not there" };
             let message = format!("the node `{node}` {what}, so the step has no place in the workflow `{workflow}`");
             let finding = Finding::error("NODE_NOT_FOUND", graph, "/nodes", message).actual(node);
-            return Err(Box::new(
-                finding.expected("a node with a `file`").hint("change the graph in the same set, with the step's node"),
-            ));
+            return Err(Box::new(finding.expected("a node with a `file`").hint(
+                "add the node to the workflow in the same set (`nodes`), or rename one (`extensions.renames`)",
+            )));
         };
         let Some(text) = wanted.get(Part::Document) else { return Ok(()) };
         if self.text(path) != Some(text) {

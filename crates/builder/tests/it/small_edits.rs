@@ -8,28 +8,32 @@ use toolhost_builder::{Files, Finding, Package, validate};
 use crate::change::{asset, delete, graph, step, upsert};
 use crate::small;
 
-fn set(operations: Value) -> Value {
+pub(crate) fn set(operations: Value) -> Value {
     json!({ "schemaVersion": "1.1", "targetType": "workflow", "mode": "optimize", "operations": operations })
 }
 
-fn workflow(edits: Value) -> Value {
+pub(crate) fn workflow(edits: Value) -> Value {
     upsert("workflow", json!({ "workflowId": "main" }), edits)
 }
 
-fn step_edits(node: &str, edits: Value) -> Value {
+pub(crate) fn step_edits(node: &str, edits: Value) -> Value {
     upsert("step", json!({ "workflowId": "main", "nodeId": node }), edits)
 }
 
 /// What a set comes to: the package, and what followed from it.
-struct Made {
-    package: Package,
-    implied: Vec<String>,
-    objects: Vec<String>,
+pub(crate) struct Made {
+    pub(crate) package: Package,
+    pub(crate) implied: Vec<String>,
+    pub(crate) objects: Vec<String>,
 }
 
-fn made_of(files: Files, operations: Value) -> Result<Made, Vec<Finding>> {
+pub(crate) fn made_of(files: Files, operations: Value) -> Result<Made, Vec<Finding>> {
+    made_of_set(files, &set(operations))
+}
+
+pub(crate) fn made_of_set(files: Files, set: &Value) -> Result<Made, Vec<Finding>> {
     let package = Package::read(files);
-    let mut set = parse(&set(operations)).unwrap().set;
+    let mut set = parse(set).unwrap().set;
     let implied = complete(&package, &mut set)?;
     assert!(set.operations.iter().all(|operation| operation.edits.is_empty()));
     // A set that is kept is read again.
@@ -60,11 +64,11 @@ fn refused(operations: Value) -> Vec<(String, String)> {
     findings.into_iter().map(|finding| (finding.code, finding.hint)).collect()
 }
 
-fn text(package: &Package, path: &str) -> String {
+pub(crate) fn text(package: &Package, path: &str) -> String {
     String::from_utf8(package.files()[path].clone()).unwrap()
 }
 
-fn codes(package: &Package) -> Vec<String> {
+pub(crate) fn codes(package: &Package) -> Vec<String> {
     validate(package).into_iter().map(|finding| finding.code).collect()
 }
 
@@ -163,7 +167,9 @@ fn a_node_is_put_between_two_others() {
         written.starts_with("---\nschemaVersion: \"1.1\"\nnodeId: check\ntype: step\ntitle: Check it\n---\n\n## Goal"),
         "{written}"
     );
-    assert_eq!(made.implied, ["step:main/check: its front matter is that of its node"]);
+    let given = "of the new node `check` `type` is `step` and `file` is `steps/check.md`, as nothing else is said";
+    let front = "step:main/check: its front matter is that of its node";
+    assert_eq!(made.implied, [format!("workflow:main: {given}"), front.to_owned()]);
     // The rest of the graph keeps its bytes.
     let before = Package::read(small::files());
     let (was, is) = (text(&before, "workflow.graph.json"), text(&made.package, "workflow.graph.json"));

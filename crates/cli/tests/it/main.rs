@@ -30,6 +30,7 @@ mod builder_from_nothing;
 mod builder_guide;
 mod builder_lifecycle;
 mod builder_races;
+mod builder_renames;
 mod builder_small;
 mod builder_walk;
 mod builder_walk_files;

@@ -14,7 +14,7 @@ use super::Shelf;
 use super::apply::merged;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
-use super::sets::{Kept, both, set_id};
+use super::sets::{Kept, set_id};
 use crate::db::Tx;
 
 /// A set with all that it is based on.
@@ -147,7 +147,7 @@ impl Shelf {
                 }
                 let mut operation = operation.clone();
                 if let Some((_, former)) = last.remove(&draft.object) {
-                    operation.payload = both(former.payload, operation.payload);
+                    operation.payload = change::both(former.payload, operation.payload);
                 }
                 last.insert(&draft.object, (draft.set == kept.number, operation));
             }

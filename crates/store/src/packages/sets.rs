@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolhost_builder::change::{
     self, ChangeSet, Impact, Implied, Merged, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename,
-    Report, Revision, Snapshot, WorkflowPayload, affected, impact, merge, overlay, proposed, renames,
+    Report, Revision, Snapshot, affected, impact, impact_on, merge, overlay, proposed, renames,
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
@@ -126,23 +126,27 @@ impl Shelf {
         want.manifest = set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_)));
         let (asked, unclear) = change::wanted(&set);
         warnings.extend(unclear);
-        for rename in &asked {
-            for unit in self.units_with(&mut tx, &rename.from).await? {
-                want.add_unit(&unit);
-            }
-        }
-        let part = self.part(&mut tx, &want, &drafts).await?;
+        self.want_referring(&mut tx, &mut want, &asked).await?;
+        let mut part = self.part(&mut tx, &want, &drafts).await?;
         let written = set.to_value();
-        let implied = change::complete(part.package(), &mut set).map_err(PackageError::Rejected)?;
+        let named: BTreeSet<Object> = set.operations.iter().map(|operation| operation.object.clone()).collect();
+        let mut implied = match change::complete(part.package(), &mut set) {
+            Ok(implied) => implied,
+            Err(mut findings) => {
+                let former = self.former(&mut tx, &want, seen.as_deref()).await?;
+                explain_superseded(&mut findings, former.as_ref(), value, &superseded);
+                return Err(PackageError::Rejected(findings));
+            }
+        };
         for rename in &asked {
-            follow(&mut set, part.package(), rename)?;
+            follow(&mut set, part.package(), rename, &mut implied)?;
+        }
+        if lacks_entries(&mut want, &set) {
+            part = self.part(&mut tx, &want, &drafts).await?;
         }
         let wanted = wishes(part.package(), &set.operations)?;
         // What the session saw until now has the texts of what is superseded.
-        let former = match &seen {
-            Some(drafts) => Some(self.part(&mut tx, &want, drafts).await?),
-            None => None,
-        };
+        let former = self.former(&mut tx, &want, seen.as_deref()).await?;
         let former = former.as_ref().zip(seen.as_deref());
         let number = self.new_number(&mut tx).await?;
         let (mut objects, mut in_the_way) = (Vec::new(), InTheWay::default());
@@ -153,6 +157,9 @@ impl Shelf {
             let position = place.unwrap_or(set.operations.len() + n) as i64;
             let begun = match former.and_then(|(part, seen)| replaced(&set, object, part, seen, &drafts)) {
                 Some(base) => Begun { base, over: None },
+                None if !named.contains(object) && base_revision(&set, &scope_of(object).1).is_none() => {
+                    as_it_is(object, &part, &drafts)
+                }
                 None => self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await?,
             };
             let wanted = match begun.over {
@@ -165,7 +172,7 @@ impl Shelf {
         }
         in_the_way.refuse()?;
         warnings.extend(part.findings.iter().cloned());
-        let impact = impact(&set.operations);
+        let impact = impact_on(part.package(), &set.operations);
         let body = set.to_value();
         let now = self.clock.unix_ms();
         let text = "INSERT INTO change_set (project_id, number, session_id, account_id, by_name, state, body,
@@ -177,6 +184,24 @@ impl Shelf {
         tx.commit().await?;
         let (change_set_id, status) = (set_id(number), "staged".to_owned());
         Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact })
+    }
+
+    /// Adds what refers to objects that are renamed.
+    async fn want_referring(&self, tx: &mut Tx, want: &mut Want, renames: &[Rename]) -> Result<()> {
+        for rename in renames {
+            for unit in self.units_with(tx, &rename.from).await? {
+                want.add_unit(&unit);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the session saw before it superseded a set.
+    async fn former(&self, tx: &mut Tx, want: &Want, seen: Option<&[Draft]>) -> Result<Option<Part>> {
+        match seen {
+            Some(drafts) => Ok(Some(self.part(tx, want, drafts).await?)),
+            None => Ok(None),
+        }
     }
 
     /// Rejects what a set says it takes the place of.
@@ -520,6 +545,37 @@ impl Shelf {
     }
 }
 
+/// Whether entries of the manifest are to be read as well: a workflow that is changed only because something else is has
+/// one, and it is a part of what the change begins from.
+fn lacks_entries(want: &mut Want, set: &ChangeSet) -> bool {
+    let is_needed = set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_)));
+    let was_wanted = want.manifest;
+    want.manifest |= is_needed;
+    is_needed && !was_wanted
+}
+
+/// Says of what is missing only because of the sets that this one takes the place of that it went with them.
+fn explain_superseded(findings: &mut [Finding], former: Option<&Part>, value: &Value, superseded: &[String]) {
+    let (Some(former), Ok(Parsed { mut set, .. })) = (former, change::parse(value)) else { return };
+    let known = change::complete(former.package(), &mut set).err().unwrap_or_default();
+    let is_new = |finding: &&mut Finding| {
+        !known.iter().any(|old| (&old.code, &old.message) == (&finding.code, &finding.message))
+    };
+    for finding in findings.iter_mut().filter(is_new) {
+        let names = superseded.join(", ");
+        let said = format!("this set is made on the package without {names}, which it supersedes: ");
+        finding.hint = format!(
+            "{said}write what is to be kept of {names} into this set as well, or name what stands there without it"
+        );
+    }
+}
+
+/// From where a change goes on that the host made itself, of an object whose revision the set does not name.
+fn as_it_is(object: &Object, part: &Part, drafts: &[Draft]) -> Begun {
+    let draft = drafts.iter().find(|draft| draft.object == *object);
+    Begun { base: draft.map_or_else(|| change::snapshot(&part.base, object), |draft| draft.base.clone()), over: None }
+}
+
 /// From where a change goes on that was made on what the session saw before a set was superseded; `None` if it was not.
 fn replaced(
     set: &ChangeSet,
@@ -598,11 +654,13 @@ fn base_revision(set: &ChangeSet, scope: &str) -> Option<String> {
 }
 
 /// Adds to a set what makes everything refer to an object by its other name. What the set changes itself is changed on.
-fn follow(set: &mut ChangeSet, package: &Package, rename: &Rename) -> Result<()> {
+fn follow(set: &mut ChangeSet, package: &Package, rename: &Rename, implied: &mut Vec<Implied>) -> Result<()> {
     let changed = overlay(package, &wishes(package, &set.operations)?).0;
     for operation in renames(&changed, &rename.from, &rename.to) {
+        let says = format!("names `{}` where it named `{}`", rename.to, rename.from);
+        implied.push(Implied { object: operation.object.clone(), says });
         match set.operations.iter_mut().find(|known| known.object == operation.object && known.op == operation.op) {
-            Some(known) => known.payload = both(known.payload.take(), operation.payload),
+            Some(known) => known.payload = change::both(known.payload.take(), operation.payload),
             None => set.operations.push(operation),
         }
     }
@@ -635,22 +693,6 @@ fn companions(package: &Package, operations: &[Operation]) -> Vec<(Object, Optio
     let named = |object: &Object| operations.iter().any(|operation| operation.object == *object);
     let all = operations.iter().flat_map(|operation| affected(package, operation));
     all.filter(|object| !named(object)).map(|object| (object, None)).collect()
-}
-
-/// A payload with what another one names in its place.
-pub(super) fn both(first: Option<Payload>, second: Option<Payload>) -> Option<Payload> {
-    match (first, second) {
-        (Some(Payload::Workflow(first)), Some(Payload::Workflow(second))) => Some(Payload::Workflow(WorkflowPayload {
-            workflow_md: second.workflow_md.or(first.workflow_md),
-            graph_json: second.graph_json.or(first.graph_json),
-            path: second.path.or(first.path),
-            graph_path: second.graph_path.or(first.graph_path),
-            display_name: second.display_name.or(first.display_name),
-            description: second.description.or(first.description),
-            tags: second.tags.or(first.tags),
-        })),
-        (first, second) => second.or(first),
-    }
 }
 
 /// What each object is to be, workflows first: a step's file is where their graph says.

@@ -21,8 +21,9 @@ pub(crate) struct ChangeStage(pub(crate) Packages);
 /// `agent_fields`. Node and step, edge and transition are kept alike: `implied` tells. `builder.schema.read` has each field
 /// and examples.
 ///
-/// To rename, delete the old and upsert the new in one set, with `extensions: {"rewriteReferences": true, "renames":
-/// [{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]}`. Over several workflows: `extensions: {"baseRevisions":
+/// To rename a node, an asset or an agent: `extensions: {"rewriteReferences": true, "renames": [{"from":
+/// "step:WORKFLOW/old", "to": "step:WORKFLOW/new"}]}` with `operations: []`, or with what changes besides; the content
+/// stays, the graph, the files and all references follow, and `implied` lists them. Over several workflows: `extensions: {"baseRevisions":
 /// {"workflow:ID": "…"}}`. In place of an earlier set: `extensions: {"supersedes": "cs-1"}`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

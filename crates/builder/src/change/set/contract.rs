@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::spelled::spelled_out;
 use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, SmallEdits, VIOLATION, legacy};
 use crate::finding::{Finding, quoted};
 use crate::limits::{CHANGE_SET_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, FINDINGS_MAX};
@@ -51,7 +52,11 @@ pub struct ContractError {
 /// # Errors
 /// All that breaks the contract.
 pub fn parse(value: &Value) -> Result<Parsed, Refused> {
-    parse_with(&CHANGE_SET.compiled(), value)
+    let spelled = match value.pointer("/extensions/renames") {
+        Some(_) => check_size(value).map(|()| spelled_out(value))?,
+        None => None,
+    };
+    parse_with(&CHANGE_SET.compiled(), spelled.as_ref().unwrap_or(value))
 }
 
 /// The same with a schema that is compiled already.

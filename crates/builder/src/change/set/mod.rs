@@ -3,6 +3,7 @@
 mod contract;
 mod legacy;
 mod small;
+mod spelled;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,6 +142,23 @@ pub enum Revision {
     Hash(String),
     /// A number, as older sets have it. It is the revision of nothing here.
     Number(u64),
+}
+
+/// A payload with what another one names in its place.
+#[must_use]
+pub fn both(first: Option<Payload>, second: Option<Payload>) -> Option<Payload> {
+    match (first, second) {
+        (Some(Payload::Workflow(first)), Some(Payload::Workflow(second))) => Some(Payload::Workflow(WorkflowPayload {
+            workflow_md: second.workflow_md.or(first.workflow_md),
+            graph_json: second.graph_json.or(first.graph_json),
+            path: second.path.or(first.path),
+            graph_path: second.graph_path.or(first.graph_path),
+            display_name: second.display_name.or(first.display_name),
+            description: second.description.or(first.description),
+            tags: second.tags.or(first.tags),
+        })),
+        (first, second) => second.or(first),
+    }
 }
 
 impl Operation {

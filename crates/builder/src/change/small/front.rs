@@ -1,27 +1,28 @@
-//! Front matter, field by field: the lines of a field that changes are written anew, every other byte stays.
+//! Front matter, field by field: the lines that change are written anew, every other byte stays.
 
 use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::{Made, set_fields};
+use super::{Made, blocks};
 use crate::document::Document;
 use crate::finding::{Finding, quoted};
 use crate::package::Node;
 use crate::yaml;
 
-/// The text of a document with these fields set; null takes one out.
+/// The text of a document with these fields set; null takes one out. Of a field that is an object, such as `variables`, the
+/// fields inside are set in the same way, and those that are not named stay.
 pub(super) fn set(text: &str, wanted: &Map<String, Value>) -> Made<String> {
     if wanted.is_empty() {
         return Ok(text.to_owned());
     }
     let document = Document::parse("", text.as_bytes())?;
     let mut expected = document.front().as_object().cloned().unwrap_or_default();
-    set_fields(&mut expected, wanted);
+    merge(&mut expected, wanted);
     let mut changed = document.clone();
-    for (name, value) in wanted {
-        let current = changed.front().get(name);
-        if current == Some(value) || (current.is_none() && value.is_null()) {
+    for name in wanted.keys() {
+        let value = expected.get(name);
+        if changed.front().get(name) == value {
             continue;
         }
         changed = with_field(&changed, name, value).ok_or_else(|| Box::new(not_editable(name)))?;
@@ -30,6 +31,22 @@ pub(super) fn set(text: &str, wanted: &Map<String, Value>) -> Made<String> {
     match (is_right, wanted.keys().next()) {
         (true, _) | (_, None) => Ok(changed.text().to_owned()),
         (false, Some(name)) => Err(Box::new(not_editable(name))),
+    }
+}
+
+/// Sets fields, and the fields of an object.
+fn merge(fields: &mut Map<String, Value>, wanted: &Map<String, Value>) {
+    for (name, value) in wanted {
+        match (fields.get_mut(name), value) {
+            (_, Value::Null) => drop(fields.shift_remove(name)),
+            (Some(Value::Object(known)), Value::Object(inner)) => super::set_fields(known, inner),
+            (_, Value::Object(inner)) => {
+                let given = inner.iter().filter(|(_, value)| !value.is_null());
+                let given = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+                fields.insert(name.clone(), Value::Object(given));
+            }
+            (_, value) => drop(fields.insert(name.clone(), value.clone())),
+        }
     }
 }
 
@@ -42,10 +59,17 @@ pub(super) fn of_node(node: &Node, body: &str) -> String {
     format!("---\n{lines}---\n\n{}", body.trim_start_matches('\n'))
 }
 
-fn with_field(document: &Document, name: &str, value: &Value) -> Option<Document> {
+fn with_field(document: &Document, name: &str, value: Option<&Value>) -> Option<Document> {
     let (front, start) = document.yaml();
+    if let (Some(old), Some(new)) = (document.front().get(name), value)
+        && let Some(edited) = blocks::edited(front, name, (old, new))
+        && let Some(changed) = with_front(document, start, front.len(), &edited)
+        && is_only_change(document, &changed, name, new)
+    {
+        return Some(changed);
+    }
     let newline = if front.contains("\r\n") { "\r\n" } else { "\n" };
-    let fresh = if value.is_null() { String::new() } else { lines_of(name, value, newline) };
+    let fresh = value.map(|value| lines_of(name, value, newline)).unwrap_or_default();
     let span = match yaml::fields(front)?.into_iter().find(|(known, _)| known == name) {
         Some((_, lines)) => lines,
         // Behind the last field, before comments that follow it.
@@ -54,6 +78,18 @@ fn with_field(document: &Document, name: &str, value: &Value) -> Option<Document
     let mut text = document.text().to_owned();
     text.replace_range(moved(span, start), &fresh);
     Document::parse("", text.as_bytes()).ok()
+}
+
+fn with_front(document: &Document, start: usize, bytes: usize, front: &str) -> Option<Document> {
+    let mut text = document.text().to_owned();
+    text.replace_range(start..start + bytes, front);
+    Document::parse("", text.as_bytes()).ok()
+}
+
+fn is_only_change(before: &Document, after: &Document, name: &str, value: &Value) -> bool {
+    let mut expected = before.front().clone();
+    expected[name] = value.clone();
+    *after.front() == expected && after.body() == before.body()
 }
 
 fn moved(span: Range<usize>, by: usize) -> Range<usize> {
@@ -80,7 +116,7 @@ fn lines_of(name: &str, value: &Value, newline: &str) -> String {
     text
 }
 
-fn one_line(value: &Value) -> String {
+pub(super) fn one_line(value: &Value) -> String {
     match value {
         Value::String(text) => plain(text),
         // YAML reads JSON as it is.
@@ -89,7 +125,7 @@ fn one_line(value: &Value) -> String {
 }
 
 /// A text without quotes where YAML reads it as the same text, and else as JSON.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let is_safe = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '.' | '/' | '-');
     let is_plain = text.starts_with(char::is_alphabetic) && text.chars().all(is_safe) && !text.ends_with(' ');
     match yaml::parse(text) {

@@ -50,7 +50,7 @@ impl<'a> Graph<'a> {
             self.delete_node(id, implied)?;
         }
         for wanted in &edits.nodes {
-            self.put_node(wanted);
+            self.put_node(wanted, implied);
         }
         for wanted in &edits.edges {
             self.put_edge(wanted, implied)?;
@@ -68,13 +68,15 @@ impl<'a> Graph<'a> {
         let before = self.edges.len();
         self.edges.retain(|edge| text(edge, "from") != Some(id) && text(edge, "to") != Some(id));
         let gone = before - self.edges.len();
-        if gone > 0 {
-            self.imply(implied, format!("{gone} edges at `{id}` go with it"));
+        match gone {
+            0 => {}
+            1 => self.imply(implied, format!("the edge at `{id}` goes with it")),
+            _ => self.imply(implied, format!("{gone} edges at `{id}` go with it")),
         }
         Ok(())
     }
 
-    fn put_node(&mut self, wanted: &Fields) {
+    fn put_node(&mut self, wanted: &Fields, implied: &mut Vec<Implied>) {
         let id = text(wanted, "id").unwrap_or_default();
         if let Some(node) = self.nodes.iter_mut().find(|node| text(node, "id") == Some(id)) {
             set_fields(node, wanted);
@@ -85,6 +87,12 @@ impl<'a> Graph<'a> {
         node.insert("type".to_owned(), json!("step"));
         node.insert("file".to_owned(), json!(format!("steps/{id}.md")));
         set_fields(&mut node, wanted);
+        let given = ["type", "file"].into_iter().filter(|name| !wanted.contains_key(*name));
+        let given: Vec<String> =
+            given.map(|name| format!("`{name}` is `{}`", text(&node, name).unwrap_or_default())).collect();
+        if !given.is_empty() {
+            self.imply(implied, format!("of the new node `{id}` {}, as nothing else is said", given.join(" and ")));
+        }
         self.nodes.push(node);
     }
 
@@ -95,7 +103,8 @@ impl<'a> Graph<'a> {
                 at
             }
             None => {
-                self.edges.push(self.new_edge(wanted)?);
+                let edge = self.new_edge(wanted, implied)?;
+                self.edges.push(edge);
                 self.edges.len() - 1
             }
         };
@@ -133,7 +142,7 @@ impl<'a> Graph<'a> {
     }
 
     /// A new edge has an id that says its ends, so that those of two sessions differ.
-    fn new_edge(&self, wanted: &Fields) -> Made<Fields> {
+    fn new_edge(&self, wanted: &Fields, implied: &mut Vec<Implied>) -> Made<Fields> {
         let (Some(from), Some(to)) = (text(wanted, "from"), text(wanted, "to")) else {
             let id = text(wanted, "id").unwrap_or_default();
             let known = self.edges.iter().filter_map(|edge| text(edge, "id"));
@@ -148,11 +157,21 @@ impl<'a> Graph<'a> {
         let ids = (2..).map(|n| format!("{id}-{n}"));
         let id = std::iter::once(id.clone()).chain(ids).find(|id| !taken.contains(id.as_str())).unwrap_or_default();
         let mut edge = Fields::new();
-        for (name, value) in [("id", id.as_str()), ("from", from), ("to", to), ("label", "")] {
+        let label = self.title_of(to);
+        for (name, value) in [("id", id.as_str()), ("from", from), ("to", to), ("label", label)] {
             edge.insert(name.to_owned(), json!(value));
+        }
+        if text(wanted, "label").is_none() {
+            self.imply(implied, format!("the edge from `{from}` to `{to}` has the label `{label}`, as none is given"));
         }
         set_fields(&mut edge, wanted);
         Ok(edge)
+    }
+
+    /// What a node is called for people.
+    fn title_of<'b>(&'b self, id: &'b str) -> &'b str {
+        let node = self.nodes.iter().find(|node| text(node, "id") == Some(id));
+        node.and_then(|node| text(node, "title")).filter(|title| !title.is_empty()).unwrap_or(id)
     }
 
     /// One way out is the default.

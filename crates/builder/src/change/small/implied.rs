@@ -20,7 +20,13 @@ const OF_A_WAY: [&str; 3] = ["label", "isDefault", "conditionText"];
 type Fields = Map<String, Value>;
 
 /// The transitions of a step as they are to be; none if nothing is said of them.
-pub(super) fn transitions(object: &Object, document: &str, edits: &SmallEdits) -> Made<Option<Fields>> {
+pub(super) fn transitions(
+    package: &Package,
+    object: &Object,
+    document: &str,
+    edits: &SmallEdits,
+    implied: &mut Vec<Implied>,
+) -> Made<Option<Fields>> {
     if edits.transitions.is_empty() && edits.delete_transitions.is_empty() {
         return Ok(None);
     }
@@ -42,7 +48,13 @@ pub(super) fn transitions(object: &Object, document: &str, edits: &SmallEdits) -
         }
         match meant.as_slice() {
             [] => {
-                let mut transition = Fields::from_iter([("to".to_owned(), json!(to)), ("label".to_owned(), json!(""))]);
+                let label = title_of(package, object, to);
+                if !wanted.contains_key("label") {
+                    let says = format!("its transition to `{to}` has the label `{label}`, as none is given");
+                    implied.push(Implied { object: object.clone(), says });
+                }
+                let mut transition =
+                    Fields::from_iter([("to".to_owned(), json!(to)), ("label".to_owned(), json!(label))]);
                 set_fields(&mut transition, wanted);
                 all.push(transition);
             }
@@ -57,10 +69,17 @@ pub(super) fn transitions(object: &Object, document: &str, edits: &SmallEdits) -
     Ok(Some(Fields::from_iter([("transitions".to_owned(), json!(all))])))
 }
 
+/// What the node that a step leads to is called for people.
+fn title_of(package: &Package, step: &Object, node: &str) -> String {
+    let workflow = step.workflow().and_then(|id| package.workflow(id));
+    let title = workflow.and_then(|workflow| workflow.node(node)?.value.get("title")?.as_str());
+    title.filter(|title| !title.is_empty()).unwrap_or(node).to_owned()
+}
+
 /// Adds to a set of whole objects what follows from it.
 pub(super) fn add(before: &Package, set: &mut ChangeSet, implied: &mut Vec<Implied>) {
     delete_steps(before, set, implied);
-    let Some(after) = seen_after(before, set) else { return };
+    let Ok(after) = made(before, &set.operations) else { return };
     let touched: Vec<String> = {
         let mut ids: Vec<String> =
             set.operations.iter().filter_map(|operation| operation.object.workflow().map(str::to_owned)).collect();
@@ -106,20 +125,23 @@ fn delete_steps(before: &Package, set: &mut ChangeSet, implied: &mut Vec<Implied
     }
 }
 
-/// The package as the set makes it; none if it cannot.
-fn seen_after(package: &Package, set: &ChangeSet) -> Option<Package> {
+/// The package as operations on whole objects make it.
+///
+/// # Errors
+/// Why one of them cannot be done.
+pub(in crate::change) fn made(package: &Package, operations: &[Operation]) -> Made<Package> {
     let mut wanted = Vec::new();
     let mut seen = package.clone();
     for is_first in [true, false] {
-        for operation in &set.operations {
+        for operation in operations {
             if matches!(operation.object, Object::Workflow(_)) == is_first {
                 let before = if operation.op == Op::Delete { package } else { &seen };
-                wanted.push((operation.object.clone(), proposed(before, operation).ok()?));
+                wanted.push((operation.object.clone(), proposed(before, operation)?));
             }
         }
         seen = overlay(package, &wanted).0;
     }
-    Some(seen)
+    Ok(seen)
 }
 
 /// Lets nodes and steps, edges and transitions of one workflow agree where only one of the two was changed.

@@ -1,5 +1,6 @@
 //! Small edits made whole: what a set of contract 1.1 says in parts becomes the texts that it means.
 
+mod blocks;
 mod front;
 mod graph;
 mod implied;
@@ -10,6 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use self::graph::Graph;
+pub(super) use self::implied::made;
+use super::moved::Moved;
 use super::set::check_size;
 use super::snapshot::missing;
 use super::{
@@ -42,6 +45,8 @@ pub fn complete(package: &Package, set: &mut ChangeSet) -> Result<Vec<Implied>, 
         return Ok(Vec::new());
     }
     let mut implied = Vec::new();
+    let moved = Moved::of(package, set, &mut implied)?;
+    let package = moved.package.clone();
     let mut seen = package.clone();
     let mut findings = Vec::new();
     // As with whole objects, a step's file is where the graph says after the set.
@@ -62,7 +67,8 @@ pub fn complete(package: &Package, set: &mut ChangeSet) -> Result<Vec<Implied>, 
         }
     }
     if findings.is_empty() {
-        implied::add(package, set, &mut implied);
+        implied::add(&package, set, &mut implied);
+        moved.add_to(set);
         if let Err(refused) = check_size(&set.to_value()) {
             let message = refused.errors.first().map_or_else(|| refused.to_string(), |error| error.message.clone());
             let finding = Finding::error("SET_TOO_LARGE", "", "operations", message);
@@ -118,7 +124,7 @@ fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied
         Object::Step { .. } => {
             let path = None;
             let mut document = front::set(part(Part::Document)?, &edits.front_matter)?;
-            if let Some(fields) = implied::transitions(&object, &document, &edits)? {
+            if let Some(fields) = implied::transitions(package, &object, &document, &edits, implied)? {
                 document = front::set(&document, &fields)?;
             }
             let step_markdown = text::edited(&object, &document, &edits.text_edits)?;

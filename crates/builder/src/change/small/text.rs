@@ -8,27 +8,47 @@ use crate::change::set::TextEdit;
 use crate::finding::{Finding, quoted};
 use crate::refs::Object;
 
+/// How many places of a passage are named.
+const PLACES_SHOWN_MAX: usize = 10;
+
 /// The text with each passage replaced, one after the other.
 pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit]) -> Made<String> {
     let mut text = text.to_owned();
     for (index, edit) in edits.iter().enumerate() {
         let edit = &as_in(&text, edit);
-        let mut places = text.match_indices(&edit.find).map(|(at, _)| at);
-        let first = places.next().ok_or_else(|| Box::new(not_there(object, index, edit)))?;
-        if let Some(second) = places.next() {
-            let lines = [first, second].map(|at| text[..at].matches('\n').count() + 1);
-            let count = 2 + places.count();
-            return Err(Box::new(not_once(
-                object,
-                index,
-                edit,
-                count,
-                &format!("on lines {} and {}", lines[0], lines[1]),
-            )));
+        let places: Vec<usize> = text.match_indices(&edit.find).map(|(at, _)| at).collect();
+        let first = *places.first().ok_or_else(|| Box::new(not_there(object, index, edit)))?;
+        if places.len() > 1 {
+            return Err(Box::new(not_once(object, index, edit, places.len(), &lines_of(&text, &places))));
         }
         text.replace_range(first..first + edit.find.len(), &edit.replace);
     }
     Ok(text)
+}
+
+/// The lines of these places in a text, up to a limit.
+fn lines_of(text: &str, places: &[usize]) -> String {
+    let (mut line, mut from) = (1, 0);
+    let mut lines: Vec<usize> = Vec::new();
+    for at in places {
+        line += text[from..*at].matches('\n').count();
+        from = *at;
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    }
+    listed(if lines.len() == 1 { "on line" } else { "on lines" }, &lines)
+}
+
+/// The first of several places, and how many more there are.
+fn listed<T: ToString>(lead: &str, places: &[T]) -> String {
+    let shown: Vec<String> = places.iter().take(PLACES_SHOWN_MAX).map(T::to_string).collect();
+    let more = places.len() - shown.len();
+    match (shown.split_last(), more) {
+        (Some((last, rest)), 0) if !rest.is_empty() => format!("{lead} {} and {last}", rest.join(", ")),
+        (_, 0) => format!("{lead} {}", shown.join(", ")),
+        (_, more) => format!("{lead} {} and {more} more", shown.join(", ")),
+    }
 }
 
 /// The same with all texts inside a value: a passage stands in one of them, once.
@@ -63,8 +83,7 @@ pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit]
                 return Err(Box::new(Finding::error("AGENT_ID_CHANGED", "", "", message)));
             }
             several => {
-                let places = format!("at {} and {}", several[0], several[1]);
-                return Err(Box::new(not_once(object, index, edit, several.len(), &places)));
+                return Err(Box::new(not_once(object, index, edit, several.len(), &listed("at", several))));
             }
         }
     }

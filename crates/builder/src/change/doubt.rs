@@ -1,0 +1,72 @@
+//! What a set makes of a package that is right, and probably not as meant.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use toolhost_contract::nearest;
+
+use super::ChangeSet;
+use crate::finding::{Finding, token};
+use crate::package::{Edge, Package, Workflow};
+use crate::schema::WORKFLOW_FRONT_MATTER;
+
+/// What to look at again in the workflows that a set changes.
+pub(super) fn doubts(base: &Package, after: &Package, set: &ChangeSet) -> Vec<Finding> {
+    let touched: BTreeSet<&str> = set.operations.iter().filter_map(|operation| operation.object.workflow()).collect();
+    let mut findings = Vec::new();
+    for id in touched {
+        if let Some(workflow) = after.workflow(id) {
+            conditions(base.workflow(id), workflow, &mut findings);
+            fields(base.workflow(id), workflow, &mut findings);
+        }
+    }
+    findings
+}
+
+/// Of a condition that is said twice, one was changed alone.
+fn conditions(before: Option<&Workflow>, after: &Workflow, findings: &mut Vec<Finding>) {
+    let Some(before) = before else { return };
+    let key = |edge: &Edge| {
+        let id = edge.value.get("id").and_then(Value::as_str).map(str::to_owned);
+        id.unwrap_or_else(|| format!("{}\n{}\n{}", edge.from, edge.to, edge.value["label"]))
+    };
+    let known: std::collections::HashMap<String, &Edge> = before.edges.iter().map(|edge| (key(edge), edge)).collect();
+    for edge in &after.edges {
+        let (Some(former), Some(rule)) = (known.get(&key(edge)), edge.value.get("conditionExpr")) else { continue };
+        let text = |edge: &Edge| edge.value.get("conditionText").cloned();
+        if former.value.get("conditionExpr") != Some(rule) || text(former) == text(edge) {
+            continue;
+        }
+        let (from, to) = (&edge.from, &edge.to);
+        let message = format!(
+            "the edge from `{from}` to `{to}` has another `conditionText`, and its `conditionExpr` is as it was: they may now \
+             say different things"
+        );
+        let pointer = format!("/edges/{}/conditionText", edge.index);
+        let finding = Finding::warning("CONDITION_TEXT_ALONE", &after.graph_path, pointer, message);
+        let hint = "change `conditionExpr` as well, or take it out (null)";
+        findings.push(finding.expected("both as they mean the same").actual(rule.to_string()).hint(hint));
+    }
+}
+
+/// A field of the document that the format does not have. It is allowed, and often a slip.
+fn fields(before: Option<&Workflow>, after: &Workflow, findings: &mut Vec<Finding>) {
+    let Some(front) = after.document.as_ref().and_then(|document| document.front().as_object()) else { return };
+    let former = before.and_then(|before| before.document.as_ref()).map(|document| document.front());
+    let schema = WORKFLOW_FRONT_MATTER.value();
+    let known: Vec<&str> =
+        schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    for name in front.keys().filter(|name| !known.contains(&name.as_str())) {
+        if former.is_some_and(|former| former.get(name).is_some()) {
+            continue;
+        }
+        let message = format!("the format has no field `{}` in the front matter of a workflow", name.escape_debug());
+        let pointer = format!("/{}", token(name));
+        let finding = Finding::warning("FRONT_MATTER_FIELD_UNKNOWN", &after.path, pointer, message);
+        let hint = match nearest(name, known.iter().copied()).first() {
+            Some(near) => format!("did you mean `{near}`? A value that steps read belongs into `variables`"),
+            None => "it is kept; a value that steps read belongs into `variables`".to_owned(),
+        };
+        findings.push(finding.expected(format!("one of {}", known.join(", "))).actual(name).hint(hint));
+    }
+}

@@ -1,0 +1,110 @@
+//! Edits of contract 1.1 that reach further than they say, through the gate: renames, and what a change implies.
+
+use serde_json::{Value, json};
+use toolhost_builder::Package;
+
+use crate::builder::{FLOW, house_with_sample};
+use crate::builder_changes::{STEP, apply, data, files, in_session, person, refused};
+use crate::engines::engines;
+
+fn small(operations: Value, revisions: &Value) -> Value {
+    json!({"validate": true, "changeSet": {
+        "schemaVersion": "1.1", "targetType": "workflow", "mode": "optimize",
+        "operations": operations, "revisions": revisions,
+    }})
+}
+
+fn of_step(payload: Value) -> Value {
+    json!([{"op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": STEP}, "payload": payload}])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_set_implies_is_begun_where_the_session_read() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let read = in_session(&house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})).await;
+        let title = json!({"frontMatter": {"title": "Second look"}});
+        let staged =
+            in_session(&house, "s1", "builder.change.stage", small(of_step(title), &read.data["revisions"])).await;
+        assert_eq!(data(&staged)["objects"], json!([format!("workflow:{FLOW}"), format!("step:{FLOW}/{STEP}")]));
+        let warned = staged.data["validation"]["warnings"].as_array().unwrap().clone();
+        let codes: Vec<&str> = warned.iter().map(|found| found["code"].as_str().unwrap()).collect();
+        assert_eq!(codes, ["RISK_CROSS_OBJECT"], "{warned:#?}");
+        let applied = apply(&house, "cs-1").await;
+        assert_eq!(data(&applied)["merged"], json!([]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_an_asset_and_an_agent_are_renamed_by_their_names_alone() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let cases = [
+            (
+                "builder.step.read",
+                json!({"workflowId": FLOW, "nodeId": STEP}),
+                format!("step:{FLOW}/{STEP}"),
+                format!("step:{FLOW}/check-all"),
+            ),
+            (
+                "builder.asset.read",
+                json!({"path": "assets/style-guide.md"}),
+                "asset:assets/style-guide.md".to_owned(),
+                "asset:assets/voice.md".to_owned(),
+            ),
+            ("builder.agent.read", json!({"agentId": "critic"}), "agent:critic".to_owned(), "agent:checker".to_owned()),
+        ];
+        for (n, (tool, arguments, from, to)) in cases.iter().enumerate() {
+            let session = format!("s{n}");
+            let read = in_session(&house, &session, tool, arguments.clone()).await;
+            let mut set = small(json!([]), &data(&read)["revisions"]);
+            set["changeSet"]["extensions"] = json!({"renames": [{"from": from, "to": to}]});
+            let staged = in_session(&house, &session, "builder.change.stage", set.clone()).await;
+            assert_eq!(data(&staged)["validation"]["valid"], json!(true), "{staged:?}");
+            let warned = staged.data["validation"]["warnings"].to_string();
+            assert!(!warned.contains("REVISION"), "{warned}");
+            assert!(staged.data["implied"].as_array().unwrap().len() > 2, "{:#}", staged.data["implied"]);
+            let again = in_session(&house, &session, "builder.change.stage", set).await;
+            assert_eq!(data(&again)["changeSetId"], staged.data["changeSetId"], "the same set is kept once");
+            let arguments = json!({
+                "changeSetId": staged.data["changeSetId"], "confirmSource": "ui_manual_apply", "confirmDeletes": [from],
+            });
+            let applied = person(&house, "builder.change.apply", arguments).await;
+            assert_eq!(data(&applied)["merged"], json!([]), "{from}");
+            let package = Package::read(files(&house).await);
+            assert_eq!(toolhost_builder::validate(&package), [], "{from}");
+        }
+        let now = files(&house).await;
+        assert!(
+            now.contains_key("assets/voice.md") && now.keys().any(|path| path.ends_with("/check-all.md")),
+            "{:?}",
+            now.keys()
+        );
+        let names = ["\"check-claims\"", "assets/style-guide.md", "\"critic\""];
+        let left =
+            now.iter().filter(|(_, bytes)| names.iter().any(|name| String::from_utf8_lossy(bytes).contains(name)));
+        assert_eq!(left.map(|(path, _)| path).collect::<Vec<_>>(), Vec::<&String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_passage_that_went_with_a_superseded_set_is_told_as_such() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let read = json!({"workflowId": FLOW, "nodeId": STEP});
+        let edit = |find: &str, replace: &str| of_step(json!({"textEdits": [{"find": find, "replace": replace}]}));
+        let seen = in_session(&house, "s1", "builder.step.read", read.clone()).await;
+        let first = small(edit("Copy each claim", "Write down each claim"), &seen.data["revisions"]);
+        data(&in_session(&house, "s1", "builder.change.stage", first).await);
+        let seen = in_session(&house, "s1", "builder.step.read", read).await;
+        for (find, is_told) in [("Write down each claim", true), ("Nobody wrote this", false)] {
+            let mut second = small(edit(find, "Note each claim"), &seen.data["revisions"]);
+            second["changeSet"]["extensions"] = json!({"supersedes": "cs-1"});
+            let outcome = in_session(&house, "s1", "builder.change.stage", second).await;
+            assert_eq!(refused(&outcome).1, "validation");
+            let details = format!("{:?}", outcome.error);
+            let told = details.contains("this set is made on the package without cs-1, which it supersedes");
+            assert_eq!(told, is_told, "{details}");
+        }
+    }
+}
