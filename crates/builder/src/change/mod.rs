@@ -10,6 +10,7 @@
 //! Nothing here keeps, applies or undoes a set: that is the store's.
 
 mod diff;
+mod explain;
 mod graph;
 mod hidden;
 mod impact;
@@ -25,6 +26,7 @@ mod validate;
 mod write;
 
 pub use diff::{Change, FileDiff, ObjectDiff, diff, render};
+pub use explain::explain;
 pub use graph::{FieldChange, GraphDiff, ItemChange};
 pub use impact::{Counts, Impact, impact};
 pub use merge::{Clash, ClashPlace, Merged, merge};
