@@ -25,7 +25,7 @@ pub(crate) struct ChangeStage(pub(crate) Packages);
 ///
 /// To rename, delete the old and upsert the new in one set, with `extensions: {"rewriteReferences": true, "renames":
 /// [{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]}`. Over several workflows: `extensions: {"baseRevisions":
-/// {"workflow:ID": "…"}}`, also of those in which only a name follows; a read of the asset or the agent gives them. In place of an earlier set: `extensions: {"supersedes": "cs-1"}`.
+/// {"workflow:ID": "…"}}` (a read of an asset gives them). In place of an earlier set: `extensions: {"supersedes": "cs-1"}`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
