@@ -32,10 +32,9 @@ impl Catalog {
     pub fn new(gate: &Gate, profile: &str) -> Result<Arc<Self>, Error> {
         let found = gate.profile(profile)?;
         let tools = || gate.tools_of(found).filter(|tool| !tool.facts.people_only);
-        let spec = |tool: &Registered| ToolSpec {
-            name: tool.wire_name.clone(),
-            description: tool.facts.description.clone(),
-            schema: tool.facts.input_schema.clone(),
+        let spec = |tool: &Registered| {
+            let (description, schema) = Names::Wire.described(gate.registry(), tool);
+            ToolSpec { name: tool.wire_name.clone(), description, schema }
         };
         let names = tools().map(|tool| tool.wire_name.clone()).collect();
         let asks = |tool: &&Registered| found.verdict(tool, &Value::Object(Map::new())).decide == Decide::Ask;

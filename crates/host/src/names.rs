@@ -1,5 +1,6 @@
 //! The names of tools in what a caller is told: of tools that it has, as its door spells them.
 
+use serde_json::Value;
 use toolhost_contract::{CallerKind, ErrorCode, ErrorKind, Success, ToolError, or_list};
 
 use crate::profile::Profile;
@@ -22,6 +23,43 @@ impl Names {
             Self::Dotted => &tool.facts.name,
         }
     }
+
+    /// What a door tells of a tool, its description and the schema of its arguments: other tools that they name are spelled as
+    /// the door lists them.
+    #[must_use]
+    pub fn described(self, registry: &Registry, tool: &Registered) -> (String, Value) {
+        let mut schema = tool.facts.input_schema.clone();
+        let mut open = vec![&mut schema];
+        while let Some(value) = open.pop() {
+            match value {
+                Value::Object(fields) => {
+                    for (name, field) in fields {
+                        match field {
+                            Value::String(text) if name == "description" => *text = self.spelled(registry, text),
+                            other => open.push(other),
+                        }
+                    }
+                }
+                Value::Array(items) => open.extend(items),
+                _ => {}
+            }
+        }
+        (self.spelled(registry, &tool.facts.description), schema)
+    }
+
+    fn spelled(self, registry: &Registry, text: &str) -> String {
+        let parts = text.split('`').enumerate();
+        let parts = parts.map(|(n, part)| match tool_named(registry, part) {
+            Some(tool) if n % 2 == 1 => self.of(tool),
+            _ => part,
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+}
+
+/// The tool of this canonical or wire name.
+fn tool_named<'r>(registry: &'r Registry, name: &str) -> Option<&'r Registered> {
+    registry.get(name).filter(|tool| *tool.facts.name == *name || tool.wire_name == name)
 }
 
 /// Who is told something.
@@ -76,15 +114,10 @@ impl Told<'_> {
     }
 
     fn spelled(&self, text: &str) -> String {
-        let parts = text.split('`').enumerate();
-        let parts = parts.map(|(n, part)| match self.tool(part) {
-            Some(tool) if n % 2 == 1 => self.names.of(tool),
-            _ => part,
-        });
-        parts.collect::<Vec<_>>().join("`")
+        self.names.spelled(self.registry, text)
     }
 
     fn tool(&self, name: &str) -> Option<&Registered> {
-        self.registry.get(name).filter(|tool| *tool.facts.name == *name || tool.wire_name == name)
+        tool_named(self.registry, name)
     }
 }

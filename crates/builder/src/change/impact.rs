@@ -17,7 +17,8 @@ const HIGH_CHURN_FROM: usize = 5;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Impact {
-    /// The objects, each once, in the order of the set: `step:step-01`, `asset:assets/a.md`.
+    /// The objects, each once, in the order of the set: `step:step-01`, `asset:assets/a.md`. Where steps of several workflows
+    /// change, a step has the name of its workflow before its own: `step:orders/step-01`.
     pub objects: Vec<String>,
     /// How many of each kind.
     pub counts: Counts,
@@ -45,8 +46,11 @@ pub struct Counts {
 pub fn impact(operations: &[Operation]) -> Impact {
     let mut found = Impact::default();
     let mut seen = BTreeSet::new();
+    let is_step = |operation: &&Operation| matches!(operation.object, Object::Step { .. });
+    let workflows: BTreeSet<_> =
+        operations.iter().filter(is_step).filter_map(|operation| operation.object.workflow()).collect();
     for operation in operations.iter().filter(|operation| seen.insert(&operation.object)) {
-        found.objects.push(name(&operation.object));
+        found.objects.push(name(&operation.object, workflows.len() > 1));
         let count = match operation.target_type() {
             TargetType::Workflow => &mut found.counts.workflow,
             TargetType::Step => &mut found.counts.step,
@@ -101,10 +105,11 @@ fn ways(graph: &Value) -> Value {
     json!([graph.get("entryNodeId"), nodes, graph.get("edges")])
 }
 
-/// A step goes by its node alone, as the contract has it.
-fn name(object: &Object) -> String {
+/// A step goes by its node alone, as the contract has it, unless steps of several workflows change: one id may then be that of
+/// several steps.
+fn name(object: &Object, is_of_several: bool) -> String {
     match object {
-        Object::Step { node, .. } => format!("step:{node}"),
+        Object::Step { node, .. } if !is_of_several => format!("step:{node}"),
         other => other.to_string(),
     }
 }

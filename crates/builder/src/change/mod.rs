@@ -11,6 +11,7 @@
 
 mod diff;
 mod doubt;
+mod explain;
 mod graph;
 mod hidden;
 mod impact;
@@ -27,6 +28,7 @@ mod validate;
 mod write;
 
 pub use diff::{Change, FileDiff, ObjectDiff, diff, render};
+pub use explain::explain;
 pub use graph::{FieldChange, GraphDiff, ItemChange};
 pub use impact::{Counts, Impact, impact, impact_on};
 pub use merge::{Clash, ClashPlace, Merged, merge};

@@ -70,7 +70,8 @@ pub struct Found {
     pub message: String,
     /// What to try.
     pub hint: String,
-    /// Whether it was so before the set; then it is a warning.
+    /// `true`: it was so before the set, and is a warning. Left out where the set makes it so.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub before: bool,
 }
 

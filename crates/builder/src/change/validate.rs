@@ -6,6 +6,7 @@ use serde_json::Value;
 use toolhost_contract::Redactor;
 
 use super::doubt::doubts;
+use super::explain::{below_assets, in_operations};
 use super::report::{Report, Stage};
 use super::set::{parse_with, path_of};
 use super::{ChangeSet, Op, Operation, Part, affected, hidden, impact_on, snapshot};
@@ -102,6 +103,9 @@ fn check_schema(check: &Check<'_>, report: &mut Report) -> Option<Looked> {
         report.add(Stage::Schema, finding, false);
     }
     let mut found = check_files(check, &set);
+    for (finding, _) in &mut found {
+        in_operations(check.base, check.after, &set, finding);
+    }
     found.extend(check.unwritten.iter().map(|finding| (finding.clone(), false)));
     let mut looked = Looked { set, found };
     report.extend(looked.of(Stage::Schema), Stage::Schema);
@@ -236,11 +240,21 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
                 let finding = finding.actual(object.to_string()).hint("change what refers to it in the same set");
                 let mut found = [finding];
                 locate(check.after, &mut found);
-                let [finding] = found;
+                let [mut finding] = found;
+                if let Some(text) = line_of(check.after, &finding) {
+                    finding.message.push_str(&format!("; the line is `{text}`"));
+                }
                 report.add(Stage::Reference, finding, false);
             }
         }
     }
+}
+
+/// The line that a finding is about, as a message may carry it.
+fn line_of(package: &Package, finding: &Finding) -> Option<String> {
+    let text = std::str::from_utf8(package.files().get(&finding.file)?).ok()?;
+    let line = text.lines().nth(finding.line?.checked_sub(1)?)?.trim();
+    (!line.is_empty()).then(|| quoted(line))
 }
 
 fn is_lost_choice(check: &Check<'_>, deleted: &Object, reference: &Ref) -> bool {
@@ -275,7 +289,11 @@ fn check_impact(set: &ChangeSet, report: &mut Report) {
         };
         let finding =
             Finding::warning(&format!("RISK_{}", flag.to_uppercase().replace('-', "_")), "", "operations", message);
-        report.add(Stage::Impact, finding.actual(flag).hint("look twice before this is applied"), false);
+        report.add(
+            Stage::Impact,
+            finding.actual(flag).hint("nothing to fix: name it in the summary of the set"),
+            false,
+        );
     }
 }
 
@@ -289,11 +307,11 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, report: 
     {
         let message = format!("the path of the asset `{}` {said}", path.escape_debug());
         let finding = Finding::error(code, path, format!("{at}.target.path"), message).actual(path);
-        report.add(
-            Stage::Security,
-            finding.expected("a path such as `assets/a.md`").hint("choose another path"),
-            false,
-        );
+        let hint = match below_assets(path) {
+            Some(meant) => format!("write `{meant}`: all assets are below `{}`", assets::FOLDER),
+            None => "choose another path".to_owned(),
+        };
+        report.add(Stage::Security, finding.expected("a path such as `assets/a.md`").hint(hint), false);
     }
     let payload = operation.to_value().get("payload").cloned().unwrap_or_default();
     for name in ["path", "graphPath"] {

@@ -9,7 +9,7 @@ use crate::assets;
 use crate::files::problem;
 use crate::finding::{Finding, Findings};
 use crate::limits::ID_BYTES_MAX;
-use crate::package::{MANIFEST, Package};
+use crate::package::{MANIFEST, Package, Workflow};
 
 /// Names among which the one that was probably meant is looked for: there may be a finding for each of many.
 const COMPARED_MAX: usize = 1_000;
@@ -71,12 +71,34 @@ pub(super) fn check_path(package: &Package, file: &str, pointer: String, path: &
     } else if !package.files().contains_key(path) {
         let message = format!("there is no file `{path}`");
         let finding = Finding::error("FILE_MISSING", file, pointer, message).actual(path);
-        let hint = match nearest(path, package.files().keys().map(String::as_str).take(COMPARED_MAX)).first() {
+        let hint = match file_meant(package, file, path) {
             Some(meant) => format!("write `{meant}` if that is meant; else add the file"),
             None => "add the file, or fix the path".to_owned(),
         };
         findings.add(finding.expected("a file of the package").hint(hint));
     }
+}
+
+/// The file that was probably meant by a path in the manifest or in a graph, as it is written there: none that another node or
+/// workflow has, and not what stands there already.
+fn file_meant<'a>(package: &'a Package, file: &str, path: &str) -> Option<&'a str> {
+    let own = package.workflows().iter().find(|workflow| workflow.graph_path == file);
+    let folder = own.map_or("", Workflow::folder);
+    let is_taken = |known: &str| {
+        package.workflows().iter().take(COMPARED_MAX).any(|workflow| {
+            let files = [&workflow.path, &workflow.graph_path].into_iter();
+            let mut files = files.chain(workflow.nodes.iter().filter_map(|node| node.path.as_ref()));
+            let is_elsewhere = workflow.folder().len() > folder.len() && known.starts_with(workflow.folder());
+            is_elsewhere || files.any(|taken| taken == known)
+        })
+    };
+    // What a graph names is below the folder of the graph, and is not the manifest.
+    let comparable = |known: &&str| known.starts_with(folder) && (own.is_none() || *known != MANIFEST);
+    let near = nearest(path, package.files().keys().map(String::as_str).filter(comparable).take(COMPARED_MAX));
+    let written = path.strip_prefix(folder).unwrap_or(path);
+    let as_written = |known: &'a str| known.strip_prefix(folder).unwrap_or(known);
+    let free = near.into_iter().filter(|known| own.is_none() || !is_taken(known));
+    free.map(as_written).find(|meant| *meant != written)
 }
 
 fn too_long(file: &str, pointer: String, id: &str) -> Finding {

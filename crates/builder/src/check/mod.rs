@@ -291,10 +291,14 @@ fn is_what_is_missed(package: &Package, path: &str, is_step: bool, findings: &mu
         let codes = ["FILE_MISSING", "PATH_UNSAFE", "STEP_FILE_SHARED", "PATH_TAKEN", "SCHEMA_REQUIRED"];
         codes.contains(&finding.code.as_str())
             && places.iter().any(|(file, pointer)| finding.file == *file && finding.pointer == *pointer)
+            && (!is_step || path.starts_with(files::folder_of(&finding.file)))
             && (is_step || ending(&finding.actual) == ending(path))
     });
     match missing {
         Some(finding) => {
+            // A graph names its files from its own folder on.
+            let folder = if is_step { files::folder_of(&finding.file) } else { "" };
+            let path = path.strip_prefix(folder).unwrap_or(path);
             finding.hint = format!("write `{path}`, which nothing else names, if that is meant; else add the file");
             true
         }

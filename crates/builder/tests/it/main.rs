@@ -11,6 +11,7 @@ mod change_write;
 mod corpus;
 mod envelope;
 mod generated;
+mod hints;
 mod hostile;
 mod large;
 mod parts;

@@ -56,12 +56,14 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Access::Write => "may change files in the workspace",
         Access::Read => "may read the workspace; nothing in it can be changed",
     };
+    let spelled = |name: &str| if args.dotted_names { name.to_owned() } else { name.replace('.', "_") };
+    let package = if profile.has("builder.change.stage") { of_package(&spelled) } else { String::new() };
     let instructions = format!(
         "Tools for the workspace `{}`. You have the profile `{}`: you {may_write}. Paths are relative to the workspace root. \
-         Commands run in a fence without network unless it was granted. `{}` shows your tools.{about}",
+         Commands run in a fence without network unless it was granted. `{}` shows your tools.{package}{about}",
         host.connection().project().name,
         profile.name,
-        if args.dotted_names { "tool.list" } else { "tool_list" },
+        spelled("tool.list"),
     );
     let session = args.session.unwrap_or_else(|| RandomIds.call_id().to_string());
     let door = Door {
@@ -84,6 +86,18 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     host.close().await?;
     served??;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How work on a workflow package goes.
+fn of_package(spelled: &impl Fn(&str) -> String) -> String {
+    format!(
+        " The project's workflow package (workflows, steps, agents, assets) is no file of the workspace, and you may propose \
+         changes of it: read what is there with the tools `{}`, read `{}` once for how a change set is written, and send the set \
+         to `{}` with `validate: true`. Fix what it finds. A person applies the set; until then only this session sees it.",
+        spelled("builder.*").replace('*', "…"),
+        spelled("builder.schema.read"),
+        spelled("builder.change.stage"),
+    )
 }
 
 /// Where the agent works, and as whom: its ticket, the branch and the remote as far as its profile has tools for them, and

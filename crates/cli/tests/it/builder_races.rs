@@ -10,7 +10,7 @@ use crate::builder::shelf_of;
 use crate::engines::{Engine, engines};
 
 /// Two workflows side by side, each with two steps, and two agents.
-fn two_flows() -> Files {
+pub(crate) fn two_flows() -> Files {
     let mut files = Files::new();
     let mut add = |path: String, text: String| drop(files.insert(path, text.into_bytes()));
     let mut listed = Vec::new();
@@ -68,60 +68,60 @@ fn graph(nodes: &[(&str, &str)]) -> Value {
     json!({"schemaVersion": "1.1", "entryNodeId": nodes[0].0, "nodes": list, "edges": edges})
 }
 
-async fn opened(engine: &Engine) -> House {
+pub(crate) async fn opened(engine: &Engine) -> House {
     let house = engine.house().await;
     import(&house, two_flows(), false).await;
     house
 }
 
-async fn import(house: &House, files: Files, replace: bool) {
+pub(crate) async fn import(house: &House, files: Files, replace: bool) {
     shelf_of(house, house.project.id).import(&Package::read(files), replace, Size::default()).await.unwrap();
 }
 
-async fn call(house: &House, session: &str, tool: &str, arguments: Value) -> Outcome {
+pub(crate) async fn call(house: &House, session: &str, tool: &str, arguments: Value) -> Outcome {
     let mut request = house.request(tool, arguments);
     "builder".clone_into(&mut request.caller.profile);
     request.scope.session_id = Some(session.to_owned());
     house.run(request).await
 }
 
-async fn read(house: &House, session: &str, kind: &str, arguments: Value) -> Value {
+pub(crate) async fn read(house: &House, session: &str, kind: &str, arguments: Value) -> Value {
     let outcome = call(house, session, &format!("builder.{kind}.read"), arguments).await;
     assert!(outcome.ok, "{outcome:?}");
     outcome.data
 }
 
-fn set(operations: &[Value], read: &Value) -> Value {
+pub(crate) fn set(operations: &[Value], read: &Value) -> Value {
     json!({
         "schemaVersion": "1.0", "targetType": "step", "mode": "optimize", "operations": operations,
         "revisions": read["revisions"],
     })
 }
 
-async fn stage(house: &House, session: &str, set: Value) -> Outcome {
+pub(crate) async fn stage(house: &House, session: &str, set: Value) -> Outcome {
     call(house, session, "builder.change.stage", json!({"changeSet": set})).await
 }
 
-async fn staged(house: &House, session: &str, set: Value) -> String {
+pub(crate) async fn staged(house: &House, session: &str, set: Value) -> String {
     let outcome = stage(house, session, set).await;
     assert!(outcome.ok, "{outcome:?}");
     outcome.data["changeSetId"].as_str().unwrap().to_owned()
 }
 
-fn asset(path: &str, content: &str) -> Value {
+pub(crate) fn asset(path: &str, content: &str) -> Value {
     json!({"op": "upsert", "targetType": "asset", "target": {"path": path}, "payload": {"content": content}})
 }
 
-fn upsert_step(flow: &str, node: &str, text: &str) -> Value {
+pub(crate) fn upsert_step(flow: &str, node: &str, text: &str) -> Value {
     let target = json!({"workflowId": flow, "nodeId": node});
     json!({"op": "upsert", "targetType": "step", "target": target, "payload": {"step_markdown": text}})
 }
 
-fn workflow(flow: &str, payload: Value) -> Value {
+pub(crate) fn workflow(flow: &str, payload: Value) -> Value {
     json!({"op": "upsert", "targetType": "workflow", "target": {"workflowId": flow}, "payload": payload})
 }
 
-fn delete(kind: &str, target: Value) -> Value {
+pub(crate) fn delete(kind: &str, target: Value) -> Value {
     json!({"op": "delete", "targetType": kind, "target": target})
 }
 
@@ -133,12 +133,12 @@ async fn person(house: &House, tool: &str, arguments: Value) -> Outcome {
     house.run(request).await
 }
 
-async fn apply(house: &House, id: &str, deletes: &[&str]) -> Outcome {
+pub(crate) async fn apply(house: &House, id: &str, deletes: &[&str]) -> Outcome {
     let arguments = json!({"changeSetId": id, "confirmSource": "ui_manual_apply", "confirmDeletes": deletes});
     person(house, "builder.change.apply", arguments).await
 }
 
-async fn applied(house: &House, id: &str, deletes: &[&str]) -> Value {
+pub(crate) async fn applied(house: &House, id: &str, deletes: &[&str]) -> Value {
     let outcome = apply(house, id, deletes).await;
     assert!(outcome.ok, "{outcome:?}");
     // Whatever was applied is a package that can be brought in again.

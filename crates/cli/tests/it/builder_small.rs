@@ -215,7 +215,11 @@ async fn a_set_can_be_validated_as_it_is_staged() {
             assert_eq!(staged.data["status"], if is_valid { "validated" } else { "staged" });
             let id = json!({ "changeSetId": staged.data["changeSetId"] });
             let again = in_session(&house, "s1", "builder.change.validate", id).await;
-            assert_eq!(data(&again), report, "the same report");
+            // The same report, without what the answer says of the set already and without empty lists.
+            for field in ["valid", "schemaFailed", "errors", "warnings"] {
+                let told = report.get(field).cloned().unwrap_or_else(|| json!([]));
+                assert_eq!(data(&again)[field], told, "{field}");
+            }
         }
     }
 }

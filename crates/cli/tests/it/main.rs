@@ -21,6 +21,7 @@ mod bad_input;
 mod bad_records;
 mod beads;
 mod builder;
+mod builder_answers;
 mod builder_chains;
 mod builder_changes;
 mod builder_doors;

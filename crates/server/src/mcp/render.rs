@@ -5,13 +5,13 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use toolhost_contract::{Effect, Facts, Outcome};
-use toolhost_host::{Names, Registered};
+use toolhost_host::{Names, Registered, Registry};
 
 /// A tool as MCP lists it.
-pub(crate) fn tool(registered: &Registered, names: Names) -> Tool {
+pub(crate) fn tool(registered: &Registered, registry: &Registry, names: Names) -> Tool {
     let facts = &registered.facts;
-    let mut tool =
-        Tool::new(names.of(registered).to_owned(), facts.description.clone(), object(facts.input_schema.clone()));
+    let (description, schema) = names.described(registry, registered);
+    let mut tool = Tool::new(names.of(registered).to_owned(), description, object(schema));
     tool.title = Some(facts.title.to_string());
     tool.output_schema = Some(object(envelope(&facts.output_schema.value())));
     tool.annotations = Some(annotations(facts));

@@ -116,6 +116,14 @@ impl Shelf {
         let chosen = chosen(wish, staged)?;
         let examined = self.examine(&mut tx, &kept, &chosen).await?;
         let Examined { chain, head, base, drafts, merged, after, report } = examined;
+        // What was found of some operations says nothing of the others.
+        if wish.operations.is_none() {
+            self.keep_report(&mut tx, wish.number, &report).await?;
+        }
+        if !report.valid {
+            tx.commit().await?;
+            return Err(PackageError::Unfit { number: wish.number, report: Box::new(report) });
+        }
         let unconfirmed: Vec<String> = chain
             .drafts
             .iter()
@@ -125,14 +133,6 @@ impl Shelf {
             .collect();
         if !unconfirmed.is_empty() {
             return Err(PackageError::DeletesUnconfirmed(unconfirmed));
-        }
-        // What was found of some operations says nothing of the others.
-        if wish.operations.is_none() {
-            self.keep_report(&mut tx, wish.number, &report).await?;
-        }
-        if !report.valid {
-            tx.commit().await?;
-            return Err(PackageError::Unfit { number: wish.number, report: Box::new(report) });
         }
         let edits = edits_between(base.files(), after.files());
         let operations: Vec<i64> = chosen.iter().map(|draft| draft.position).collect();

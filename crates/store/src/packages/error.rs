@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use toolhost_builder::Finding;
 use toolhost_builder::change::{ContractError, Refused, Report};
@@ -16,6 +17,10 @@ pub type Result<T> = std::result::Result<T, PackageError>;
 
 /// Findings told in one message; more are counted.
 const SHOWN: usize = 3;
+/// The same of what keeps a set from being staged: a model mends all of it at once.
+const SHOWN_OF_SET: usize = 10;
+/// Names told where one is not there; more are counted.
+pub(super) const NAMES_SHOWN_MAX: usize = 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
@@ -27,9 +32,11 @@ pub enum PackageError {
     Exists,
     #[error("there is no {what} `{name}` in the package")]
     NotFound { what: &'static str, name: String },
-    /// The same, where names that are there may have been meant.
-    #[error("{error}{}", did_you_mean(.near))]
-    Near { error: Box<PackageError>, near: Vec<String> },
+    #[error("no {0} is named")]
+    Unnamed(&'static str),
+    /// The same, with the names that there are: those most like it, the first ones, and how many there are in all.
+    #[error("{error}{}{}", did_you_mean(.near), names_text(.there, *.count))]
+    Near { error: Box<PackageError>, near: Vec<String>, there: Vec<String>, count: usize },
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
     /// Whatever kept a context from being built.
@@ -40,16 +47,18 @@ pub enum PackageError {
     /// What the validation found that an apply begins with.
     #[error("{}", findings_text(&format!("cs-{number} may not be applied"), &report.errors))]
     Unfit { number: i64, report: Box<Report> },
-    #[error("{}", findings_text("the change cannot be made", .0))]
+    #[error("{}", rejected_text(.0))]
     Rejected(Vec<Finding>),
     #[error("{}", contract_text(.0))]
     Contract(Refused),
-    #[error("{scope} has no revision `{revision}`: it is unknown here, or of another object")]
-    UnknownRevision { scope: String, revision: String },
+    #[error(
+        "{scope} has no revision `{revision}`, which the set gives for {object}: it is unknown here, or of another object"
+    )]
+    UnknownRevision { scope: String, revision: String, object: String, several: bool },
     #[error("`{field}` has the revision of {object} itself, and takes the one of `{scope}`, which it is part of")]
     RevisionOfObject { field: &'static str, scope: String, object: String },
-    #[error("`{field}` is missing: {object} is there already, and a change says which revision of it was read")]
-    NoRevision { field: &'static str, object: String },
+    #[error("{}", no_revision_text(.0))]
+    NoRevision(Vec<NoRevision>),
     #[error("this session has staged nothing that could be {0}")]
     NothingStaged(&'static str),
     #[error("cs-{number} is {state}: it can no longer be {wish}")]
@@ -76,16 +85,86 @@ pub enum PackageError {
     Store(#[from] Error),
 }
 
+/// A revision that a set does not give.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NoRevision {
+    /// Where the set has it, such as `revisions.assetsRevision`.
+    pub field: String,
+    /// The object that it is the revision of, or of what the object is in.
+    pub object: String,
+}
+
 fn findings_text(what: &str, findings: &[impl fmt::Display]) -> String {
     let shown: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
-    let more = findings.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    format!("{what}: {}{more}", shown.join("; "))
+    format!("{what}: {}{}", shown.join("; "), and_more(findings.len(), SHOWN))
+}
+
+fn and_more(count: usize, shown: usize) -> String {
+    let more = count.saturating_sub(shown);
+    if more > 0 { format!(", and {more} more") } else { String::new() }
+}
+
+/// Several things in a line each, so that none is overlooked; one alone in the line of what it belongs to.
+fn lines_text(what: &str, lines: &[String], count: usize) -> String {
+    match lines {
+        [one] if count == 1 => format!("{what}: {one}"),
+        several => {
+            let lines: String = several.iter().map(|line| format!("\n- {line}")).collect();
+            format!("{what}, in {count} places:{lines}{}", and_more(count, several.len()))
+        }
+    }
+}
+
+fn rejected_text(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| match finding.file.is_empty() && !finding.pointer.is_empty() {
+        true if findings.len() > 1 => format!("{}: {finding}", finding.pointer),
+        _ => finding.to_string(),
+    };
+    let lines: Vec<String> = findings.iter().take(SHOWN_OF_SET).map(line).collect();
+    lines_text("the change cannot be made", &lines, findings.len())
 }
 
 fn contract_text(refused: &Refused) -> String {
-    let first = refused.errors.first().map(|error: &ContractError| format!("{}: {}", error.path, error.message));
-    format!("the change set is not as its contract says: {}", first.unwrap_or_default())
+    let line = |error: &ContractError| {
+        let said = format!("{}: {}", error.path, error.message);
+        match error.message.contains(&error.expected) && error.message.contains(&error.actual) {
+            true => said,
+            false => format!("{said} (expected {}, got {})", error.expected, error.actual),
+        }
+    };
+    let lines: Vec<String> = refused.errors.iter().take(SHOWN_OF_SET).map(line).collect();
+    lines_text("the change set is not as its contract says", &lines, refused.errors.len())
+}
+
+fn no_revision_text(missing: &[NoRevision]) -> String {
+    if let [NoRevision { field, object }] = missing {
+        return format!(
+            "`{field}` is missing: {object} is there already, and a change says which revision of it was read"
+        );
+    }
+    let line = |one: &NoRevision| format!("`{}` is missing, for {}", one.field, one.object);
+    let lines: Vec<String> = missing.iter().take(NAMES_SHOWN_MAX).map(line).collect();
+    let what = "what is there already is changed on the revision that was read";
+    lines_text(what, &lines, missing.len())
+}
+
+fn names_text(there: &[String], count: usize) -> String {
+    if there.is_empty() {
+        return "; there is none yet".to_owned();
+    }
+    let names: Vec<String> = there.iter().map(|name| format!("`{name}`")).collect();
+    format!("; there are: {}{}", names.join(", "), and_more(count, there.len()))
+}
+
+/// What the findings say is to be done, each once.
+fn hints_of(findings: &[Finding]) -> String {
+    let mut hints: Vec<&str> = Vec::new();
+    for finding in findings {
+        if !finding.hint.is_empty() && !hints.contains(&finding.hint.as_str()) && hints.len() < SHOWN {
+            hints.push(&finding.hint);
+        }
+    }
+    hints.join("; ")
 }
 
 impl PackageError {
@@ -95,11 +174,12 @@ impl PackageError {
             Self::Envelope(EnvelopeError::Missing { .. }) => ErrorKind::NotFound,
             Self::Context(inside) | Self::Near { error: inside, .. } => inside.kind(),
             Self::Envelope(_)
+            | Self::Unnamed(_)
             | Self::Invalid(_)
             | Self::Unfit { .. }
             | Self::Rejected(_)
             | Self::Contract(_)
-            | Self::NoRevision { .. }
+            | Self::NoRevision(_)
             | Self::RevisionOfObject { .. }
             | Self::NoOperation { .. }
             | Self::Inseparable { .. }
@@ -126,7 +206,7 @@ impl PackageError {
                 "AI_CHANGESET_SCHEMA_UNSUPPORTED" => ErrorCode::ChangeSetUnsupported,
                 _ => ErrorCode::ChangeSetContract,
             },
-            Self::NoRevision { .. } | Self::RevisionOfObject { .. } | Self::Rejected(_) => ErrorCode::ChangeSetContract,
+            Self::NoRevision(_) | Self::RevisionOfObject { .. } | Self::Rejected(_) => ErrorCode::ChangeSetContract,
             Self::Invalid(_) | Self::Unfit { .. } => ErrorCode::ValidationFailed,
             Self::UnknownRevision { .. } | Self::Conflict(_) | Self::OverDraft { .. } => ErrorCode::RevisionMismatch,
             Self::NothingStaged(_) => ErrorCode::NothingStaged,
@@ -136,13 +216,43 @@ impl PackageError {
         })
     }
 
-    fn hint(&self) -> Option<&'static str> {
+    fn hint(&self) -> Option<String> {
+        let said = match self {
+            Self::Rejected(findings) => match hints_of(findings).as_str() {
+                "" => "fix what is named and send the whole set again".to_owned(),
+                hints => format!("{hints}; send the whole set again"),
+            },
+            Self::UnknownRevision { scope, several: true, .. } => format!(
+                "the set changes several workflows: send the revision of each in `extensions`, such as `{{\"baseRevisions\": \
+                 {{\"{scope}\": \"…\"}}}}`; nothing was changed"
+            ),
+            Self::Envelope(
+                EnvelopeError::Ambiguous { workflows, .. } | EnvelopeError::WhichWorkflow { workflows, .. },
+            ) => {
+                let first = workflows.first().map(String::as_str).unwrap_or_default();
+                format!("send `workflowId`, too, such as \"{first}\"")
+            }
+            Self::Near { error, near, there, .. } => match (near.is_empty() && there.is_empty(), &**error) {
+                (true, PackageError::NotFound { what: "workflow", .. }) => {
+                    "the package has no workflow yet: stage an upsert of one, with `graph_json` and `workflow_md`"
+                        .to_owned()
+                }
+                (true, inside) => return inside.hint(),
+                (false, _) => "send one of the names that there are".to_owned(),
+            },
+            Self::Context(inside) => return inside.hint(),
+            other => other.fixed_hint()?.to_owned(),
+        };
+        Some(said)
+    }
+
+    fn fixed_hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoPackage => "a person brings one: `toolhost package new NAME`, or `toolhost package import PATH`",
             Self::Exists => "the texts of the one that is there are kept in the history",
             Self::NotFound { what: "change set", .. } => "`toolhost change list --all` shows those of all sessions",
             Self::NotFound { .. } | Self::Envelope(EnvelopeError::Missing { .. }) => {
-                "`builder.refs.find` and `builder.workflow.read` show what there is"
+                "`builder.refs.find` shows what refers to what"
             }
             Self::UnknownRevision { .. } => {
                 "read the object again, make the change anew and send `data.revisions` of that read, or for a set over several \
@@ -151,11 +261,16 @@ impl PackageError {
             Self::RevisionOfObject { .. } => {
                 "send `data.revisions` of the read as `revisions`, not `meta.revision`; nothing was changed"
             }
-            Self::NoRevision { .. } => "read the object, and send the revision that came with it; nothing was changed",
-            Self::Contract(_) | Self::Rejected(_) => "fix what is named and send the whole set again",
+            Self::NoRevision(missing) => match missing.len() {
+                1 => "read the object, and send the revision that came with it; nothing was changed",
+                _ => {
+                    "a read of an asset or an agent gives them: its `revisions`, and `baseRevisions` of the workflows that refer \
+                     to it; nothing was changed"
+                }
+            },
+            Self::Contract(_) => "fix what is named and send the whole set again",
             Self::Invalid(_) => "fix what is named; nothing was changed",
             Self::Unfit { .. } => "stage the set again with what is named put right; nothing was applied",
-            Self::Context(inside) | Self::Near { error: inside, .. } => return inside.hint(),
             Self::Envelope(EnvelopeError::Profile(_)) => {
                 "fix that field, or take it out: what is not said is found in the texts"
             }
@@ -189,11 +304,12 @@ impl PackageError {
             Self::OverDraft { sets, conflicts } => {
                 json!({ "changeSets": sets, "conflicts": conflicts.0, "blocking": true })
             }
-            Self::UnknownRevision { scope, revision } => {
+            Self::NoRevision(missing) => json!({ "missing": missing }),
+            Self::UnknownRevision { scope, revision, .. } => {
                 json!({ "field": scope, "provided": revision, "blocking": true })
             }
             Self::Blocked { on, .. } => json!({ "rejected": set_id(*on), "blocking": true }),
-            Self::Near { near, .. } => json!({ "nearest": near }),
+            Self::Near { near, there, count, .. } => json!({ "nearest": near, "there": there, "count": count }),
             Self::Context(inside) => return inside.details(),
             Self::DeletesUnconfirmed(names) => json!({ "deletes": names }),
             _ => return None,
@@ -211,7 +327,7 @@ impl From<PackageError> for ToolError {
         if let Some(code) = error.code() {
             said.code = code;
         }
-        said.hint = error.hint().map(str::to_owned);
+        said.hint = error.hint();
         said.details = error.details();
         said
     }

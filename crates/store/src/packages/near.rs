@@ -3,7 +3,7 @@
 use toolhost_builder::envelope::EnvelopeError;
 use toolhost_contract::{SUGGESTIONS_MAX, nearest};
 
-use super::error::PackageError;
+use super::error::{NAMES_SHOWN_MAX, PackageError};
 use super::part::Want;
 use super::{Shelf, WorkflowName};
 use crate::db::{Tx, sql};
@@ -22,16 +22,21 @@ impl Shelf {
     ) -> PackageError {
         let (what, name) = match &error {
             PackageError::NotFound { what, name } => (*what, name.clone()),
+            PackageError::Unnamed(what) => (*what, String::new()),
             PackageError::Envelope(EnvelopeError::Missing { kind, id, .. }) => (*kind, id.clone()),
             _ => return error,
         };
-        let near = match self.names_of(tx, what, workflow, session).await {
-            Ok(names) => like(&name, &names),
+        let mut there = match self.names_of(tx, what, workflow, session).await {
+            Ok(names) => names,
             Err(PackageError::Store(broken)) => return PackageError::Store(broken),
             // What was asked for is not there, which is what is said.
-            Err(_) => Vec::new(),
+            Err(_) => return error,
         };
-        if near.is_empty() { error } else { PackageError::Near { error: Box::new(error), near } }
+        there.dedup();
+        let near = like(&name, &there);
+        let count = there.len();
+        there.truncate(NAMES_SHOWN_MAX);
+        PackageError::Near { error: Box::new(error), near, there, count }
     }
 
     /// The names of all objects of this kind that the session sees; of steps, those of the workflow if one is named.
@@ -66,14 +71,16 @@ impl Shelf {
             "agent" => package.agents().iter().map(|agent| agent.id.clone()).take(COMPARED_MAX).collect(),
             "asset" => package.asset_paths().map(str::to_owned).take(COMPARED_MAX).collect(),
             "workflow" => package.workflow_ids().into_iter().map(str::to_owned).take(COMPARED_MAX).collect(),
-            _ => Vec::new(),
+            // Of what else is not there, there are no names to tell.
+            _ => return Err(PackageError::NotFound { what: "kind", name: what.to_owned() }),
         })
     }
 }
 
 /// The names most like this one. Of a path the folder and the ending, which all paths have alike, are not compared.
 fn like(name: &str, names: &[String]) -> Vec<String> {
-    let is_path = |name: &str| name.contains('/');
+    // A file that is named without its folder is meant with it.
+    let is_path = |name: &str| name.contains('/') || name.contains('.');
     let comparable = || names.iter().filter(|known| is_path(known) == is_path(name));
     let mut stems: Vec<&str> = comparable().map(|known| stem(known)).collect();
     stems.sort_unstable();
@@ -84,6 +91,6 @@ fn like(name: &str, names: &[String]) -> Vec<String> {
 }
 
 fn stem(name: &str) -> &str {
-    let Some((_, file)) = name.rsplit_once('/') else { return name };
+    let file = name.rsplit_once('/').map_or(name, |(_, file)| file);
     file.rsplit_once('.').map_or(file, |(stem, _)| stem)
 }

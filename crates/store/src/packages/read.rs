@@ -1,6 +1,6 @@
 //! Bringing a package in, giving it out, and the reads of its objects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolhost_builder::domain;
 use toolhost_builder::envelope::{self, Mode, Request, Scope, TargetType};
 use toolhost_builder::limits::Size;
-use toolhost_builder::refs::{Index, Object, Ref};
+use toolhost_builder::refs::{Index, Locator, Object, Ref};
 use toolhost_builder::{Edits, Files, Finding, Package, Severity, revision, seal, validate_up_to};
 
 use super::change::{Cause, derive_agents, derive_asset};
@@ -78,6 +78,9 @@ pub struct Snapshot {
     pub workflow_revision: Option<String>,
     pub target_revision: String,
     pub revisions: Revisions,
+    /// The revisions of the workflows that refer to an agent or an asset, by `workflow:<id>`: what `extensions.baseRevisions` of
+    /// a change set takes.
+    pub base_revisions: BTreeMap<String, String>,
     /// Whether the session that asked has staged a change of it.
     pub drafted: bool,
     /// What of the session's drafts does not fit what is there, and is not shown.
@@ -253,6 +256,13 @@ impl Shelf {
             // It may have been named by its path.
             node.clone_into(&mut target.id);
         }
+        let object = match target.kind {
+            TargetType::Agent => Some(Object::Agent(target.id.clone())),
+            TargetType::Asset => Some(Object::Asset(target.id.clone())),
+            TargetType::Workflow | TargetType::Step => None,
+        };
+        let inbound = object.map(|object| index.find(&Locator::Object(object)).inbound).unwrap_or_default();
+        let base_revisions = self.revisions_of(tx, package, &inbound).await?;
         let drafted = drafts.iter().any(|draft| is_target(&draft.object, &target, workflow.as_ref()));
         let of_assets = drafts.iter().any(|draft| matches!(draft.object, Object::Asset(_)));
         let revisions = Revisions {
@@ -268,6 +278,7 @@ impl Shelf {
             target_revision: read.revision,
             problems: part.findings.clone(),
             revisions,
+            base_revisions,
             drafted,
         })
     }
@@ -349,7 +360,8 @@ impl Shelf {
             TargetType::Workflow => {
                 target.id = match (id, &named) {
                     ("", Some(named)) => named.clone(),
-                    _ => match self.target_workflow(tx, id, &drafts).await {
+                    ("", None) => self.only_workflow(tx).await?,
+                    _ => match self.workflow_id(tx, &WorkflowName::Id(id.to_owned()), &drafts).await {
                         Err(PackageError::NotFound { .. }) if is_new => id.to_owned(),
                         found => found?,
                     },
@@ -381,6 +393,16 @@ impl Shelf {
         Ok(Question { part, target, named, drafts })
     }
 
+    /// The workflow that is meant where none is named: the only one.
+    async fn only_workflow(&self, tx: &mut Tx) -> Result<String> {
+        self.head(tx).await?;
+        let text = "SELECT id FROM package_workflow WHERE project_id = $1 ORDER BY position LIMIT 2";
+        match sql(text).bind(self.who.project_id).all(tx).await?.as_slice() {
+            [one] => Ok(one.get("id")?),
+            _ => Err(PackageError::Unnamed("workflow")),
+        }
+    }
+
     /// The workflow that the package begins with; none before it has one.
     async fn entry_workflow(&self, tx: &mut Tx) -> Result<Option<String>> {
         let text = "SELECT id FROM package_workflow WHERE project_id = $1 ORDER BY position LIMIT 1";
@@ -410,6 +432,29 @@ impl Shelf {
         let mut index = Index::of(question.part.package());
         index.add(refs);
         Ok(index)
+    }
+
+    /// The revisions of the workflows that these references leave, by `workflow:<id>`, as the session sees them.
+    pub(super) async fn revisions_of(
+        &self,
+        tx: &mut Tx,
+        package: &Package,
+        refs: &[Ref],
+    ) -> Result<BTreeMap<String, String>> {
+        let ids: BTreeSet<&str> = refs.iter().filter_map(|one| one.from.workflow()).collect();
+        let mut found = BTreeMap::new();
+        for id in ids.into_iter().take(BASE_REVISIONS_MAX) {
+            let revision = match package.workflow(id) {
+                Some(workflow) => Some(revision::workflow(package, workflow)),
+                None => {
+                    let text = "SELECT revision FROM package_workflow WHERE project_id = $1 AND id = $2";
+                    let row = sql(text).bind(self.who.project_id).bind(id).optional(tx).await?;
+                    row.map(|row| row.get("revision")).transpose()?
+                }
+            };
+            found.extend(revision.map(|revision| (format!("workflow:{id}"), revision)));
+        }
+        Ok(found)
     }
 
     /// References to an object from units that are not at hand, and whether there are more.
@@ -445,16 +490,6 @@ impl Shelf {
         }
     }
 
-    /// The workflow that a target names: by its id, or by its number as a text, as the seed has it.
-    async fn target_workflow(&self, tx: &mut Tx, id: &str, drafts: &[Draft]) -> Result<String> {
-        match (self.workflow_id(tx, &WorkflowName::Id(id.to_owned()), drafts).await, id.parse()) {
-            (Err(PackageError::NotFound { .. }), Ok(number)) => {
-                self.workflow_id(tx, &WorkflowName::Number(number), drafts).await
-            }
-            (found, _) => found,
-        }
-    }
-
     /// The id of a workflow that is there, or that the session is about to make.
     pub(super) async fn workflow_id(&self, tx: &mut Tx, name: &WorkflowName, drafts: &[Draft]) -> Result<String> {
         let project = self.who.project_id;
@@ -471,6 +506,17 @@ impl Shelf {
         }
         self.head(tx).await?;
         match name {
+            // A number that was sent as a text, where no workflow has it for its id.
+            WorkflowName::Id(id)
+                if is_number(id) && !drafts.iter().any(|d| d.object == Object::Workflow(id.clone())) =>
+            {
+                let text = "SELECT id FROM package_workflow WHERE project_id = $1 AND number = $2";
+                let number: i64 = id.parse().unwrap_or_default();
+                match sql(text).bind(project).bind(number).optional(tx).await? {
+                    Some(row) => Ok(row.get("id")?),
+                    None => Err(PackageError::NotFound { what: "workflow", name: id.clone() }),
+                }
+            }
             WorkflowName::Id(id) if drafts.iter().any(|d| d.object == Object::Workflow(id.clone())) => Ok(id.clone()),
             WorkflowName::Id(id) => Err(PackageError::NotFound { what: "workflow", name: id.clone() }),
             WorkflowName::Number(number) => Err(PackageError::NotFound { what: "workflow", name: number.to_string() }),
@@ -495,9 +541,16 @@ impl Shelf {
 /// entry does: a package of ten thousand is read in milliseconds.
 const PROFILES_LOOKED_FOR_MAX: i64 = 30;
 
+/// Workflows whose revisions come with a read of what they refer to.
+const BASE_REVISIONS_MAX: usize = 50;
+
 /// What was done to the whole package: `import`, or `new`.
 fn cause(kind: &'static str) -> Cause<'static> {
     Cause { kind, set: None, operations: None, undoes: None }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether what this unit refers to is read from the unit itself.

@@ -1,6 +1,6 @@
 //! What refers to what, over all workflows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +19,9 @@ pub struct FoundRefs {
     pub refs: Refs,
     /// Whether there are more than are told: name one object to see those of it alone.
     pub truncated: bool,
+    /// The revisions of the workflows that refer to it, as `extensions.baseRevisions` of a change set takes them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub base_revisions: BTreeMap<String, String>,
 }
 
 impl Shelf {
@@ -79,7 +82,8 @@ impl Shelf {
             list.truncate(REFS_MAX);
         }
         self.resolve(&mut tx, &part, &mut refs.outbound).await?;
-        Ok(FoundRefs { refs, truncated })
+        let base_revisions = self.revisions_of(&mut tx, part.package(), &refs.inbound).await?;
+        Ok(FoundRefs { refs, truncated, base_revisions })
     }
 
     /// Agents refer to workflows, which need not be at hand.

@@ -14,7 +14,7 @@ use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
 
 use super::apply::{Conflict, Conflicts, merged};
 use super::drafts::{Draft, last_of_each};
-use super::error::{PackageError, Result};
+use super::error::{NoRevision, PackageError, Result};
 use super::part::{Part, Want};
 use super::{Shelf, UNITS_MAX};
 use crate::db::{Row, Tx, sql};
@@ -39,9 +39,12 @@ pub struct Staged {
     /// Open sets of the session without which this one would not be what was read: they are applied with it.
     pub based_on: Vec<String>,
     /// Sets that this one takes the place of; they are rejected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub superseded: Vec<String>,
     /// What a set of contract 1.1 changes besides what it says, because it follows from that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub implied: Vec<Implied>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Finding>,
     pub impact: Impact,
 }
@@ -130,9 +133,11 @@ impl Shelf {
         let mut part = self.part(&mut tx, &want, &drafts).await?;
         let written = set.to_value();
         let named: BTreeSet<Object> = set.operations.iter().map(|operation| operation.object.clone()).collect();
+        let given = set.clone();
         let mut implied = match change::complete(part.package(), &mut set) {
             Ok(implied) => implied,
             Err(mut findings) => {
+                change::explain(part.package(), &given, &mut findings);
                 let former = self.former(&mut tx, &want, seen.as_deref()).await?;
                 explain_superseded(&mut findings, former.as_ref(), value, &superseded);
                 return Err(PackageError::Rejected(findings));
@@ -144,12 +149,18 @@ impl Shelf {
         if lacks_entries(&mut want, &set) {
             part = self.part(&mut tx, &want, &drafts).await?;
         }
-        let wanted = wishes(part.package(), &set.operations)?;
+        let wanted = wishes(part.package(), &set.operations).map_err(|error| match error {
+            PackageError::Rejected(mut findings) => {
+                change::explain(part.package(), &given, &mut findings);
+                PackageError::Rejected(findings)
+            }
+            other => other,
+        })?;
         // What the session saw until now has the texts of what is superseded.
         let former = self.former(&mut tx, &want, seen.as_deref()).await?;
         let former = former.as_ref().zip(seen.as_deref());
         let number = self.new_number(&mut tx).await?;
-        let (mut objects, mut in_the_way) = (Vec::new(), InTheWay::default());
+        let (mut objects, mut in_the_way, mut missing) = (Vec::new(), InTheWay::default(), Missing::of(&set));
         let mut moments = BTreeMap::new();
         for (n, (object, state)) in wanted.iter().chain(&companions(part.package(), &set.operations)).enumerate() {
             let place = set.operations.iter().rposition(|operation| operation.object == *object);
@@ -160,7 +171,11 @@ impl Shelf {
                 None if !named.contains(object) && base_revision(&set, &scope_of(object).1).is_none() => {
                     as_it_is(object, &part, &drafts)
                 }
-                None => self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await?,
+                None => {
+                    let base = self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await;
+                    let Some(begun) = missing.collect(base)? else { continue };
+                    begun
+                }
             };
             let wanted = match begun.over {
                 Some(over) => in_the_way.rebased(object, &over, state.as_ref()),
@@ -170,6 +185,7 @@ impl Shelf {
             self.keep_draft(&mut tx, &draft).await?;
             objects.push(object.clone());
         }
+        missing.refuse()?;
         in_the_way.refuse()?;
         warnings.extend(part.findings.iter().cloned());
         let impact = impact_on(part.package(), &set.operations);
@@ -483,7 +499,10 @@ impl Shelf {
             return match (draft, &current) {
                 (Some(draft), _) if draft.base.is_none() => at(None),
                 (None, None) => at(None),
-                _ => Err(PackageError::NoRevision { field, object: object.to_string() }),
+                _ => {
+                    let (field, object) = (field.to_owned(), object.to_string());
+                    Err(PackageError::NoRevision(vec![NoRevision { field, object }]))
+                }
             };
         };
         // It is accepted at no time: once the object has changed, nobody could say what it was a revision of.
@@ -519,7 +538,10 @@ impl Shelf {
             Some(then) => Ok(over(as_named(set, object, change::snapshot(&then.base, object), current.as_ref()))),
             // Nothing of an object that is not there can be lost.
             None if current.is_none() && draft.is_none() => at(None),
-            None => Err(PackageError::UnknownRevision { scope, revision: declared }),
+            None => {
+                let (object, several) = (object.to_string(), has_several_workflows(set));
+                Err(PackageError::UnknownRevision { scope, revision: declared, object, several })
+            }
         }
     }
 
@@ -604,6 +626,48 @@ struct Begun {
 struct Over {
     draft: Draft,
     read: Option<Snapshot>,
+}
+
+/// The revisions that a set does not give: all of them are told at once.
+struct Missing {
+    /// Whether the set changes several workflows, so that each has its own place for its revision.
+    is_over_several: bool,
+    revisions: Vec<NoRevision>,
+}
+
+impl Missing {
+    fn of(set: &ChangeSet) -> Self {
+        Self { is_over_several: has_several_workflows(set), revisions: Vec::new() }
+    }
+
+    /// Takes a revision that is missing; whatever else is wrong is an error at once.
+    fn collect(&mut self, begun: Result<Begun>) -> Result<Option<Begun>> {
+        let missing = match begun {
+            Err(PackageError::NoRevision(missing)) => missing,
+            other => return other.map(Some),
+        };
+        for NoRevision { field, object } in missing {
+            let workflow = Object::parse(&object).and_then(|object| object.workflow().map(str::to_owned));
+            let field = match workflow.filter(|_| self.is_over_several) {
+                Some(id) => format!("extensions.baseRevisions[\"workflow:{id}\"]"),
+                None => field,
+            };
+            // One revision may be that of many objects.
+            if !self.revisions.iter().any(|known| known.field == field) {
+                self.revisions.push(NoRevision { field, object });
+            }
+        }
+        Ok(None)
+    }
+
+    fn refuse(self) -> Result<()> {
+        if self.revisions.is_empty() { Ok(()) } else { Err(PackageError::NoRevision(self.revisions)) }
+    }
+}
+
+fn has_several_workflows(set: &ChangeSet) -> bool {
+    let ids: BTreeSet<&str> = set.operations.iter().filter_map(|operation| operation.object.workflow()).collect();
+    ids.len() > 1
 }
 
 /// Where a later set of a session and its earlier ones cannot both be had.
@@ -722,7 +786,7 @@ fn wishes(package: &Package, operations: &[Operation]) -> Result<Vec<(Object, Op
 }
 
 /// The field of a change set that says against what this was made, and the scope of that revision.
-fn scope_of(object: &Object) -> (&'static str, String) {
+pub(super) fn scope_of(object: &Object) -> (&'static str, String) {
     match object {
         Object::Agent(_) => ("revisions.agentsRevision", "agents".to_owned()),
         Object::Asset(_) => ("revisions.assetsRevision", "assets".to_owned()),
@@ -731,7 +795,7 @@ fn scope_of(object: &Object) -> (&'static str, String) {
 }
 
 /// The revision of what an object is in, as `data.revisions` of a read has it.
-fn revision_around(package: &Package, object: &Object) -> Option<String> {
+pub(super) fn revision_around(package: &Package, object: &Object) -> Option<String> {
     match object {
         Object::Agent(_) => Some(revision::agents(package)),
         Object::Asset(_) => Some(revision::assets(package)),

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolhost_builder::change::{self, Found, Report, Stage};
+use toolhost_builder::Package;
+use toolhost_builder::change::{self, Clash, ClashPlace, Found, Report, Stage};
 use toolhost_builder::refs::Object;
 use toolhost_contract::ErrorCode;
 
@@ -11,7 +12,7 @@ use super::Shelf;
 use super::apply::Conflicts;
 use super::drafts::last_of_each;
 use super::error::{PackageError, Result};
-use super::sets::{Whose, set_id};
+use super::sets::{Whose, revision_around, scope_of, set_id};
 use crate::db::{Tx, sql};
 
 /// What the five stages said.
@@ -47,7 +48,10 @@ impl Shelf {
             }
             Err(PackageError::Conflict(conflicts)) => {
                 let chain = self.chain(&mut tx, &kept, &drafts).await?;
-                (in_conflict(&conflicts, &chain.body), chain.names())
+                let part = self.part_for(&mut tx, &chain.drafts).await?;
+                let mut sets = chain.names();
+                sets.push(set_id(kept.number));
+                (in_conflict(&conflicts, &chain.body, &part.base, &sets), chain.names())
             }
             Err(error) => return Err(error),
         };
@@ -90,14 +94,71 @@ fn outdated(object: &Object) -> Found {
     changed_since(object.to_string(), format!("{object} has been changed by somebody else since"), hint)
 }
 
-/// The report on a set that cannot be laid over the package as it is now: no stage has anything to look at.
-fn in_conflict(conflicts: &Conflicts, body: &Value) -> Report {
+/// The report on a set that cannot be laid over the package as it is now: no stage has anything to look at. Each finding has
+/// both texts and the revision to go on from, for a read shows the session its own text and not the other one.
+fn in_conflict(conflicts: &Conflicts, body: &Value, now: &Package, sets: &[String]) -> Report {
+    let parsed = change::parse(body).map(|parsed| parsed.set).ok();
     let errors = conflicts.0.iter().map(|conflict| {
-        let message = format!("{} has been changed by somebody else since, in the same places", conflict.object);
-        changed_since(conflict.object.clone(), message, "read it again, and stage the change anew")
+        let places: String = conflict.clashes.iter().take(CLASHES_SHOWN_MAX).map(told).collect();
+        let more = conflict.clashes.len().saturating_sub(CLASHES_SHOWN_MAX);
+        let more = if more > 0 { format!("\n- and {more} more places") } else { String::new() };
+        let message = format!(
+            "{} has been changed by somebody else since, in the same places. A read shows what this session staged:{places}{more}",
+            conflict.object
+        );
+        changed_since(conflict.object.clone(), message, &way_out(&conflict.object, now, sets))
     });
-    let impact = change::parse(body).map(|parsed| change::impact(&parsed.set.operations)).unwrap_or_default();
+    let impact = parsed.map(|set| change::impact(&set.operations)).unwrap_or_default();
     Report { errors: errors.collect(), impact, ..Report::default() }
+}
+
+/// Places of one object that a finding tells.
+const CLASHES_SHOWN_MAX: usize = 5;
+/// Characters of each text of a place.
+const CLASH_CHARS_MAX: usize = 300;
+
+/// The three texts of a place.
+fn told(clash: &Clash) -> String {
+    let place = match &clash.place {
+        ClashPlace::Whole => "all of it".to_owned(),
+        ClashPlace::Lines { first, count: 0 } => format!("before line {first}"),
+        ClashPlace::Lines { first, count: 1 } => format!("line {first}"),
+        ClashPlace::Lines { first, count } => format!("lines {first} to {}", first + count - 1),
+        ClashPlace::Pointer { pointer } => pointer.clone(),
+    };
+    let text = |text: &Option<String>| match text {
+        Some(text) if text.chars().count() > CLASH_CHARS_MAX => {
+            let shown: String = text.chars().take(CLASH_CHARS_MAX).collect();
+            format!("{} (cut)", Value::from(shown))
+        }
+        Some(text) => Value::from(text.as_str()).to_string(),
+        None => "nothing".to_owned(),
+    };
+    let (was, is, ours) = (text(&clash.base), text(&clash.current), text(&clash.ours));
+    let part = clash.part.as_str();
+    format!("\n- {part}, {place}: it was {was}; now, by somebody else, {is}; in this set {ours}")
+}
+
+/// How to come from a conflict to a set that can be applied.
+fn way_out(object: &str, now: &Package, sets: &[String]) -> String {
+    let ids = sets.join(" and ");
+    let again =
+        format!("discard {ids}, read {object} again, which then shows the text of now, and stage the merged text");
+    let known = Object::parse(object).and_then(|object| Some((scope_of(&object), revision_around(now, &object)?)));
+    let Some(((field, scope), revision)) = known else { return again };
+    let superseded = match sets {
+        [one] => Value::from(one.as_str()),
+        several => Value::from(several.to_vec()),
+    };
+    let field = if scope.starts_with("workflow:") {
+        format!("`revisions.workflowRevision` (over several workflows `extensions.baseRevisions[\"{scope}\"]`)")
+    } else {
+        format!("`{field}`")
+    };
+    format!(
+        "{again}; or stage the merged text at once, with `extensions: {{\"supersedes\": {superseded}}}` and \"{revision}\" as \
+         {field}: small edits then find the text of now"
+    )
 }
 
 fn changed_since(object: String, message: String, hint: &str) -> Found {

@@ -3,9 +3,11 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use toolhost_builder::Finding;
+use toolhost_builder::change::{Found, Report};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
 use toolhost_store::Packages;
-use toolhost_store::packages::{Staged, Validated, Whose};
+use toolhost_store::packages::{Staged, Whose};
 
 use super::{set_number, shelf, staging_session, told};
 use crate::given::PACKAGE;
@@ -23,8 +25,9 @@ pub(crate) struct ChangeStage(pub(crate) Packages);
 ///
 /// To rename a node, an asset or an agent: `extensions: {"rewriteReferences": true, "renames": [{"from":
 /// "step:WORKFLOW/old", "to": "step:WORKFLOW/new"}]}` with `operations: []`, or with what changes besides; the content
-/// stays, the graph, the files and all references follow, and `implied` lists them. Over several workflows: `extensions: {"baseRevisions":
-/// {"workflow:ID": "…"}}`. In place of an earlier set: `extensions: {"supersedes": "cs-1"}`.
+/// stays, the graph, the files and all references follow, and `implied` lists them. Over several workflows: `extensions:
+/// {"baseRevisions": {"workflow:ID": "…"}}` (a read of an asset gives them). In place of an earlier set: `extensions:
+/// {"supersedes": "cs-1"}`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -43,7 +46,23 @@ pub(crate) struct Output {
     #[serde(flatten)]
     staged: Staged,
     #[serde(skip_serializing_if = "Option::is_none")]
-    validation: Option<Validated>,
+    validation: Option<Validation>,
+}
+
+/// What the validation found, without what the answer says of the set already.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Validation {
+    /// Whether the set may be applied.
+    valid: bool,
+    /// Whether it ended with the first of the five stages.
+    schema_failed: bool,
+    /// What must be fixed first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Found>,
+    /// What is probably not as meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Found>,
 }
 
 /// Its contract says what is wrong with it better than a schema at the door would, and takes older shapes too.
@@ -132,8 +151,12 @@ impl Tool for ChangeStage {
         if input.validate {
             let number = set_number(&staged.change_set_id)?;
             let found = shelf.validate(Whose::Session(&session), Some(number)).await?;
-            staged.status.clone_from(&found.status);
-            validation = Some(found);
+            staged.status = found.status;
+            let Report { valid, schema_failed, errors, mut warnings, .. } = found.report;
+            // Each fact once: what was found while it was staged is found again.
+            let is_again = |found: &Found, one: &Finding| (&found.code, &found.message) == (&one.code, &one.message);
+            warnings.retain(|found| !staged.warnings.iter().any(|one| is_again(found, one)));
+            validation = Some(Validation { valid, schema_failed, errors, warnings });
         }
         Ok(Output { staged, validation })
     }

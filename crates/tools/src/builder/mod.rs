@@ -14,6 +14,8 @@ pub(crate) mod schema_read;
 pub(crate) mod step_read;
 pub(crate) mod workflow_read;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,10 @@ pub(crate) struct Read<T> {
     object: T,
     /// Sent along as `revisions` of a change set, they say what it was made against.
     revisions: Revisions,
+    /// Of an agent and an asset: the revisions of the workflows that refer to it. A set that renames or deletes it changes those,
+    /// too, and takes these as `extensions: {"baseRevisions": …}`.
+    #[serde(rename = "baseRevisions", default, skip_serializing_if = "BTreeMap::is_empty")]
+    base_revisions: BTreeMap<String, String>,
     /// Whether this shows what the session has staged, and not yet what everybody sees.
     drafted: bool,
     /// What the session has staged and what no longer fits: it is not shown here.
@@ -65,6 +71,7 @@ impl<T: DeserializeOwned + Serialize> Read<T> {
         Ok(Self {
             object: serde_json::from_value(read.data).map_err(ToolError::internal)?,
             revisions: read.revisions,
+            base_revisions: read.base_revisions,
             drafted: read.drafted,
             problems: read.problems.iter().map(ToString::to_string).collect(),
             target: read.target_revision,

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use toolhost_builder::envelope::TargetType;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, WorkflowRef};
 use toolhost_store::Packages;
-use toolhost_store::packages::WorkflowName;
 
-use super::{Read, Workflow, session, shelf};
+use super::{Read, Workflow, session, shelf, workflow_of};
 use crate::given::PACKAGE;
 
 pub(crate) struct WorkflowRead(pub(crate) Packages);
@@ -17,7 +16,7 @@ pub(crate) struct WorkflowRead(pub(crate) Packages);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
-    /// The workflow: its number or its id.
+    /// The workflow: its number or its id. An empty text is the only workflow of the package; of several, the answer names all.
     workflow_id: Workflow,
 }
 
@@ -82,7 +81,8 @@ impl Tool for WorkflowRead {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let name = WorkflowName::from(input.workflow_id);
-        Read::new(shelf(&self.0, ctx)?.read(TargetType::Workflow, "", Some(&name), session(ctx)).await?)
+        let asked = Some(input.workflow_id).filter(|asked| !matches!(asked, Workflow::Id(id) if id.is_empty()));
+        let name = workflow_of(ctx, asked);
+        Read::new(shelf(&self.0, ctx)?.read(TargetType::Workflow, "", name.as_ref(), session(ctx)).await?)
     }
 }

@@ -1,0 +1,183 @@
+//! What a finding says is to be done: in files for who keeps files, in operations for who writes change sets.
+
+use serde_json::{Value, json};
+use toolhost_builder::change::{Found, Report, explain, impact, parse};
+use toolhost_builder::{Finding, Package, validate};
+
+use crate::change::{asset, delete, graph, set, step};
+use crate::change_validate::{report_on, step_text};
+use crate::small;
+
+fn of<'a>(report: &'a Report, code: &str) -> &'a Found {
+    let found = report.errors.iter().find(|found| found.code == code);
+    found.unwrap_or_else(|| panic!("no {code}: {:#?}", report.errors))
+}
+
+fn report(operations: Value) -> Report {
+    report_on(&Package::read(small::files()), &set(operations))
+}
+
+#[test]
+fn a_node_without_its_step_is_told_as_an_operation_that_is_missing() {
+    let mut value = small::graph();
+    value["nodes"].as_array_mut().unwrap().push(json!({"id": "extra", "type": "step", "file": "steps/wark.md"}));
+    value["edges"].as_array_mut().unwrap().push(json!({"id": "e5", "from": "extra", "to": "end", "label": "on"}));
+    let hint = of(&report(json!([graph(value)])), "FILE_MISSING").hint.clone();
+    assert!(hint.starts_with("upsert the step in the same set") && hint.contains("\"nodeId\": \"extra\""), "{hint}");
+    assert!(!hint.contains("steps/work.md"), "{hint}");
+}
+
+#[test]
+fn a_delete_of_a_step_alone_is_told_of_delete_nodes() {
+    let found = report(json!([delete("step", json!({"workflowId": "main", "nodeId": "work"}))]));
+    let hint = &of(&found, "FILE_MISSING").hint;
+    assert!(hint.contains("upsert `workflow:main` with `deleteNodes: [\"work\"]`"), "{hint}");
+}
+
+#[test]
+fn an_edge_that_an_insert_forgot_to_delete_is_named() {
+    let mut value = small::graph();
+    value["nodes"].as_array_mut().unwrap().push(json!({"id": "extra", "type": "step", "file": "steps/extra.md"}));
+    let edges = value["edges"].as_array_mut().unwrap();
+    edges.push(json!({"id": "e5", "from": "begin", "to": "extra", "label": "go"}));
+    edges.push(json!({"id": "e6", "from": "extra", "to": "work", "label": "go"}));
+    let found = report(json!([graph(value), step("extra", &step_text("extra", "step", ""))]));
+    let hint = &of(&found, "DEFAULT_EDGE_MISSING").hint;
+    assert!(hint.starts_with("if `e1` (`begin` to `work`) was to go, name it in `deleteEdges`"), "{hint}");
+}
+
+#[test]
+fn what_a_set_refers_to_and_does_not_make_is_told_as_an_upsert() {
+    let found = report(json!([step("work", &step_text("work", "step", "").replace("guide.md", "gide.md"))]));
+    let hint = &of(&found, "ASSET_NOT_FOUND").hint;
+    assert_eq!(
+        hint,
+        "write `assets/guide.md` if that is meant; else upsert the asset in the same set, or fix the path"
+    );
+    let found = report(json!([asset("rules.md", "Be kind.\n")]));
+    let told = found.errors.iter().find(|found| found.code == "ASSET_PATH").map(|found| found.hint.as_str());
+    assert_eq!(told.map(|hint| hint.contains("another path")), Some(true), "{found:#?}");
+}
+
+#[test]
+fn a_reference_that_breaks_is_told_with_the_text_of_its_line() {
+    let found = report(json!([delete("asset", json!({"path": "assets/guide.md"}))]));
+    let told = found.errors.iter().find(|found| found.file == "steps/work.md").unwrap();
+    assert!(told.message.ends_with("; the line is `1. See assets/guide.md.`"), "{told:#?}");
+}
+
+/// Two workflows, each in a folder of its own.
+fn two_workflows() -> toolhost_builder::Files {
+    let mut files = small::files();
+    for folder in ["orders", "returns"] {
+        let graph = json!({
+            "schemaVersion": "1.1", "entryNodeId": "intake",
+            "nodes": [
+                {"id": "intake", "type": "step", "file": "steps/intake.md"},
+                {"id": "check", "type": "end", "file": "steps/check.md"},
+            ],
+            "edges": [{"id": "e1", "from": "intake", "to": "check", "label": "on"}],
+        });
+        let document = small::WORKFLOW.replace("[begin]", "[]").replace("currentNodeId: work", "currentNodeId: intake");
+        files.insert(format!("{folder}/graph.json"), serde_json::to_vec_pretty(&graph).unwrap());
+        files.insert(format!("{folder}/workflow.md"), document.into_bytes());
+        files.insert(format!("{folder}/steps/intake.md"), small::step("intake", "step", ""));
+        files.insert(format!("{folder}/steps/check.md"), small::step("check", "end", ""));
+    }
+    small::edit(&mut files, "bmad.json", |value| {
+        value["workflows"] = json!(["orders", "returns"].map(|folder| json!({
+            "id": folder, "displayName": folder,
+            "workflow": format!("{folder}/workflow.md"), "graph": format!("{folder}/graph.json"),
+        })));
+    });
+    files
+}
+
+fn missing(file: &str, written: &str, take_out: Option<&str>) -> Finding {
+    let mut files = two_workflows();
+    small::edit(&mut files, "orders/graph.json", |value| value["nodes"][1]["file"] = json!(written));
+    take_out.map(|path| files.remove(path));
+    let found = validate(&Package::read(files));
+    let is_meant = |one: &&Finding| one.code == "FILE_MISSING" && one.file == file;
+    found.iter().find(is_meant).unwrap_or_else(|| panic!("{found:#?}")).clone()
+}
+
+#[test]
+fn a_file_is_named_as_its_graph_writes_it_and_none_of_another_workflow() {
+    for (written, take_out, meant) in [
+        ("orders/steps/check.md", None, Some("`steps/check.md`")),
+        ("steps/chek.md", None, Some("`steps/check.md`")),
+        ("steps/check.md", Some("orders/steps/check.md"), None),
+    ] {
+        let found = missing("orders/graph.json", written, take_out);
+        let offered = found.hint.split('`').nth(1).map(|name| format!("`{name}`"));
+        assert_eq!(offered.as_deref(), meant, "{written}: {found:#?}");
+    }
+}
+
+#[test]
+fn the_impact_names_the_workflows_where_steps_of_several_change() {
+    let of = |workflow: &str| {
+        json!({
+            "op": "upsert", "targetType": "step", "target": {"workflowId": workflow, "nodeId": "intake"},
+            "payload": {"step_markdown": step_text("intake", "step", "")},
+        })
+    };
+    let objects = |operations: Value| impact(&parse(&set(operations)).unwrap().set.operations).objects;
+    assert_eq!(objects(json!([of("orders"), of("returns")])), ["step:orders/intake", "step:returns/intake"]);
+    assert_eq!(objects(json!([of("orders")])), ["step:intake"]);
+}
+
+#[test]
+fn what_a_set_finds_is_marked_only_where_it_was_so_before() {
+    let found = report(json!([step("work", &step_text("work", "step", "agentId: nobody\n"))]));
+    assert!(
+        found.errors.iter().all(|found| serde_json::to_value(found).unwrap().get("before").is_none()),
+        "{found:#?}"
+    );
+    let kept: Report = serde_json::from_value(serde_json::to_value(&found).unwrap()).unwrap();
+    assert_eq!(kept, found);
+}
+
+#[test]
+fn edits_in_parts_of_what_is_not_there_say_what_a_new_object_needs() {
+    let package = Package::read(small::files());
+    for (kind, target, payload, needs) in [
+        (
+            "workflow",
+            json!({"workflowId": "survey"}),
+            json!({"workflow_md": "# S", "nodes": [{"id": "a"}]}),
+            "`graph_json`",
+        ),
+        (
+            "agent",
+            json!({"agentId": "bob"}),
+            json!({"agent_fields": {"metadata": {"name": "Bob"}}}),
+            "`agent_definition`",
+        ),
+        ("asset", json!({"path": "assets/x.md"}), json!({"textEdits": [{"find": "a", "replace": "b"}]}), "`content`"),
+    ] {
+        let mut value = set(json!([{"op": "upsert", "targetType": kind, "target": target, "payload": payload}]));
+        value["schemaVersion"] = json!("1.1");
+        let parsed = parse(&value).unwrap().set;
+        let mut findings = toolhost_builder::change::complete(&package, &mut parsed.clone()).unwrap_err();
+        explain(&package, &parsed, &mut findings);
+        assert!(findings[0].message.contains(needs) && findings[0].hint.contains("as a whole"), "{findings:#?}");
+    }
+}
+
+#[test]
+fn a_passage_that_is_not_there_letter_by_letter_is_told_as_it_stands() {
+    let mut files = small::files();
+    small::replace(&mut files, "assets/guide.md", "# Guide", "# Guide\n\nSay \u{201c}hello\u{201d} first.");
+    let package = Package::read(files);
+    let mut value = set(json!([{
+        "op": "upsert", "targetType": "asset", "target": {"path": "assets/guide.md"},
+        "payload": {"textEdits": [{"find": "say \"hello\" first.", "replace": "Say it."}]},
+    }]));
+    value["schemaVersion"] = json!("1.1");
+    let parsed = parse(&value).unwrap().set;
+    let mut findings = toolhost_builder::change::complete(&package, &mut parsed.clone()).unwrap_err();
+    explain(&package, &parsed, &mut findings);
+    assert!(findings[0].message.ends_with("; line 3 has \"Say \u{201c}hello\u{201d} first.\""), "{findings:#?}");
+}
