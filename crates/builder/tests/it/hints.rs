@@ -10,7 +10,7 @@ use crate::small;
 
 fn of<'a>(report: &'a Report, code: &str) -> &'a Found {
     let found = report.errors.iter().find(|found| found.code == code);
-    found.unwrap_or_else(|| panic!("no {code}: {:#?}", report.errors))
+    found.unwrap_or_else(|| unreachable!("no {code}: {:#?}", report.errors))
 }
 
 fn report(operations: Value) -> Report {
@@ -99,7 +99,7 @@ fn missing(file: &str, written: &str, take_out: Option<&str>) -> Finding {
     take_out.map(|path| files.remove(path));
     let found = validate(&Package::read(files));
     let is_meant = |one: &&Finding| one.code == "FILE_MISSING" && one.file == file;
-    found.iter().find(is_meant).unwrap_or_else(|| panic!("{found:#?}")).clone()
+    found.iter().find(is_meant).unwrap_or_else(|| unreachable!("{found:#?}")).clone()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::engines::engines;
 use crate::room::program;
 
 fn error(outcome: &Outcome) -> &OutcomeError {
-    outcome.error.as_ref().unwrap_or_else(|| panic!("{outcome:?}"))
+    outcome.error.as_ref().unwrap_or_else(|| unreachable!("{outcome:?}"))
 }
 
 fn hint(outcome: &Outcome) -> &str {
@@ -152,7 +152,16 @@ async fn a_rename_over_several_workflows_says_which_revisions_it_needs_and_a_rea
             set["extensions"]["renames"] = json!([{"from": "asset:assets/a.md", "to": "asset:assets/b.md"}]);
             set
         };
+        // What only follows from the rename begins from the present state.
         let outcome = stage(&house, "s1", rename(json!({}))).await;
+        assert!(error(&outcome).message.contains("revisions.assetsRevision"), "{outcome:?}");
+        assert!(!error(&outcome).message.contains("baseRevisions"), "{outcome:?}");
+        let edit = |flow: &str, node: &str| {
+            let payload = json!({"textEdits": [{"find": "1", "replace": "one"}]});
+            json!({"op": "upsert", "targetType": "step", "target": {"workflowId": flow, "nodeId": node}, "payload": payload})
+        };
+        let edits = json!([edit("one", "a"), edit("two", "b"), asset("assets/a.md", "2\n")]);
+        let outcome = stage(&house, "s1", small(edits, json!({}))).await;
         for key in ["revisions.assetsRevision", "baseRevisions[\"workflow:one\"]", "baseRevisions[\"workflow:two\"]"] {
             assert!(error(&outcome).message.contains(key), "{key}: {outcome:?}");
         }

@@ -54,7 +54,7 @@ fn edits() -> Vec<(String, Edit)> {
         .map(|path| {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
             let text = std::fs::read_to_string(&path).unwrap();
-            let edit = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let edit = serde_json::from_str(&text).unwrap_or_else(|error| unreachable!("{name}: {error}"));
             (name, edit)
         })
         .collect();

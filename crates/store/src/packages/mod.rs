@@ -7,6 +7,7 @@
 //! Start with [`Packages::shelf`].
 
 mod apply;
+mod begun;
 mod chain;
 mod change;
 mod derive;

@@ -6,13 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use toolhost_builder::change::{
-    self, ChangeSet, Impact, Implied, Merged, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename,
-    Report, Revision, Snapshot, affected, impact, impact_on, merge, overlay, proposed, renames,
+    self, ChangeSet, Impact, Implied, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report,
+    Revision, Snapshot, affected, impact, impact_on, overlay, proposed, renames,
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
 
-use super::apply::{Conflict, Conflicts, merged};
+use super::apply::merged;
+use super::begun::{Begun, InTheWay, Missing, Over, has_several_workflows};
 use super::drafts::{Draft, last_of_each};
 use super::error::{NoRevision, PackageError, Result};
 use super::part::{Part, Want};
@@ -114,12 +115,7 @@ impl Shelf {
         let overlay = self.overlay(session);
         let mut drafts = self.drafts(&mut tx, session.into()).await?;
         if let Some(number) = self.open_already(&mut tx, &set, &drafts).await? {
-            let objects = drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
-            let (impact, status) = (impact(&set.operations), self.kept(&mut tx, number).await?.state);
-            let (change_set_id, superseded) = (set_id(number), Vec::new());
-            let based_on = self.based_on(&mut tx, number).await?;
-            let implied = Vec::new();
-            return Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact });
+            return self.told_again(&mut tx, number, &set, &drafts, warnings).await;
         }
         let superseded = self.supersede(&mut tx, session, &set).await?;
         let seen = if superseded.is_empty() { None } else { Some(drafts) };
@@ -149,13 +145,8 @@ impl Shelf {
         if lacks_entries(&mut want, &set) {
             part = self.part(&mut tx, &want, &drafts).await?;
         }
-        let wanted = wishes(part.package(), &set.operations).map_err(|error| match error {
-            PackageError::Rejected(mut findings) => {
-                change::explain(part.package(), &given, &mut findings);
-                PackageError::Rejected(findings)
-            }
-            other => other,
-        })?;
+        let wanted =
+            wishes(part.package(), &set.operations).map_err(|error| explained(error, part.package(), &given))?;
         // What the session saw until now has the texts of what is superseded.
         let former = self.former(&mut tx, &want, seen.as_deref()).await?;
         let former = former.as_ref().zip(seen.as_deref());
@@ -189,17 +180,38 @@ impl Shelf {
         in_the_way.refuse()?;
         warnings.extend(part.findings.iter().cloned());
         let impact = impact_on(part.package(), &set.operations);
-        let body = set.to_value();
-        let now = self.clock.unix_ms();
-        let text = "INSERT INTO change_set (project_id, number, session_id, account_id, by_name, state, body,
-                 created_at_ms, updated_at_ms, overlay, written) VALUES ($1, $2, $3, $4, $5, 'staged', $6, $7, $7, $8, $9)";
-        let query = sql(text).bind(self.who.project_id).bind(number).bind(session).bind(self.who.user_id);
-        let query = query.bind(&self.who.name).bind(body.to_string()).bind(now).bind(overlay);
-        query.bind((written != body).then(|| written.to_string())).run(&mut tx).await?;
+        self.keep_set(&mut tx, (number, session), &set.to_value(), &written).await?;
         let based_on = self.based_on(&mut tx, number).await?;
         tx.commit().await?;
         let (change_set_id, status) = (set_id(number), "staged".to_owned());
         Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact })
+    }
+
+    /// What the stage of a set that is open already is answered with.
+    async fn told_again(
+        &self,
+        tx: &mut Tx,
+        number: i64,
+        set: &ChangeSet,
+        drafts: &[Draft],
+        warnings: Vec<Finding>,
+    ) -> Result<Staged> {
+        let objects = drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
+        let (impact, status) = (impact(&set.operations), self.kept(tx, number).await?.state);
+        let (change_set_id, based_on) = (set_id(number), self.based_on(tx, number).await?);
+        let (superseded, implied) = (Vec::new(), Vec::new());
+        Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact })
+    }
+
+    /// Writes the row of a set that was staged.
+    async fn keep_set(&self, tx: &mut Tx, (number, session): (i64, &str), body: &Value, written: &Value) -> Result<()> {
+        let text = "INSERT INTO change_set (project_id, number, session_id, account_id, by_name, state, body,
+                 created_at_ms, updated_at_ms, overlay, written) VALUES ($1, $2, $3, $4, $5, 'staged', $6, $7, $7, $8, $9)";
+        let query = sql(text).bind(self.who.project_id).bind(number).bind(session).bind(self.who.user_id);
+        let query = query.bind(&self.who.name).bind(body.to_string()).bind(self.clock.unix_ms());
+        let query = query.bind(self.overlay(session));
+        query.bind((written != body).then(|| written.to_string())).run(tx).await?;
+        Ok(())
     }
 
     /// Adds what refers to objects that are renamed.
@@ -576,6 +588,17 @@ fn lacks_entries(want: &mut Want, set: &ChangeSet) -> bool {
     is_needed && !was_wanted
 }
 
+/// The same error with findings that speak of the operations of the set.
+fn explained(error: PackageError, package: &Package, given: &ChangeSet) -> PackageError {
+    match error {
+        PackageError::Rejected(mut findings) => {
+            change::explain(package, given, &mut findings);
+            PackageError::Rejected(findings)
+        }
+        other => other,
+    }
+}
+
 /// Says of what is missing only because of the sets that this one takes the place of that it went with them.
 fn explain_superseded(findings: &mut [Finding], former: Option<&Part>, value: &Value, superseded: &[String]) {
     let (Some(former), Ok(Parsed { mut set, .. })) = (former, change::parse(value)) else { return };
@@ -612,91 +635,6 @@ fn replaced(
     }
     let of = |drafts: &[Draft]| drafts.iter().find(|draft| draft.object == *object).map(|draft| draft.base.clone());
     Some(of(drafts).or_else(|| of(seen)).unwrap_or_else(|| change::snapshot(&former.base, object)))
-}
-
-/// From where a change of an object goes on.
-struct Begun {
-    /// As it was when the session began to change it.
-    base: Option<Snapshot>,
-    /// The session's earlier draft, where the change was not made on that.
-    over: Option<Over>,
-}
-
-/// A draft, and the object as it was read for a later change that does not know of the draft.
-struct Over {
-    draft: Draft,
-    read: Option<Snapshot>,
-}
-
-/// The revisions that a set does not give: all of them are told at once.
-struct Missing {
-    /// Whether the set changes several workflows, so that each has its own place for its revision.
-    is_over_several: bool,
-    revisions: Vec<NoRevision>,
-}
-
-impl Missing {
-    fn of(set: &ChangeSet) -> Self {
-        Self { is_over_several: has_several_workflows(set), revisions: Vec::new() }
-    }
-
-    /// Takes a revision that is missing; whatever else is wrong is an error at once.
-    fn collect(&mut self, begun: Result<Begun>) -> Result<Option<Begun>> {
-        let missing = match begun {
-            Err(PackageError::NoRevision(missing)) => missing,
-            other => return other.map(Some),
-        };
-        for NoRevision { field, object } in missing {
-            let workflow = Object::parse(&object).and_then(|object| object.workflow().map(str::to_owned));
-            let field = match workflow.filter(|_| self.is_over_several) {
-                Some(id) => format!("extensions.baseRevisions[\"workflow:{id}\"]"),
-                None => field,
-            };
-            // One revision may be that of many objects.
-            if !self.revisions.iter().any(|known| known.field == field) {
-                self.revisions.push(NoRevision { field, object });
-            }
-        }
-        Ok(None)
-    }
-
-    fn refuse(self) -> Result<()> {
-        if self.revisions.is_empty() { Ok(()) } else { Err(PackageError::NoRevision(self.revisions)) }
-    }
-}
-
-fn has_several_workflows(set: &ChangeSet) -> bool {
-    let ids: BTreeSet<&str> = set.operations.iter().filter_map(|operation| operation.object.workflow()).collect();
-    ids.len() > 1
-}
-
-/// Where a later set of a session and its earlier ones cannot both be had.
-#[derive(Default)]
-struct InTheWay {
-    sets: BTreeSet<i64>,
-    conflicts: Vec<Conflict>,
-}
-
-impl InTheWay {
-    /// What a later change and the draft want together.
-    fn rebased(&mut self, object: &Object, over: &Over, wanted: Option<&Snapshot>) -> Option<Snapshot> {
-        match merge(over.read.as_ref(), over.draft.wanted.as_ref(), wanted) {
-            Merged::Clean(both) => both,
-            Merged::Conflict(clashes) => {
-                self.sets.insert(over.draft.set);
-                self.conflicts.push(Conflict { object: object.to_string(), clashes });
-                None
-            }
-        }
-    }
-
-    fn refuse(self) -> Result<()> {
-        if self.conflicts.is_empty() {
-            return Ok(());
-        }
-        let sets = self.sets.into_iter().map(set_id).collect();
-        Err(PackageError::OverDraft { sets, conflicts: Conflicts(self.conflicts) })
-    }
 }
 
 /// Against which revision of a scope a set says that it was made.

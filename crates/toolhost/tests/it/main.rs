@@ -1,5 +1,7 @@
 //! What programs that embed Toolhost rely on.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 mod gate;
 mod opening;
 mod room;

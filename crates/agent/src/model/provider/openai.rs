@@ -308,7 +308,7 @@ mod tests {
         let messages = [Message::User { content: "Hi".to_owned() }];
         let format = |config: &ProviderConfig, json| {
             let request = Request { system: &[], messages: &messages, tools: &[], output_tokens_max: None, json };
-            serde_json::to_value(body(config, &request)).unwrap().get("response_format").cloned()
+            serde_json::to_value(body(config, &request)).expect("a body is JSON").get("response_format").cloned()
         };
         let mut config = ProviderConfig::new(ProviderKind::OpenAi, "gpt-5");
         assert_eq!(format(&config, true), Some(json!({ "type": "json_object" })));
