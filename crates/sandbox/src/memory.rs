@@ -3,8 +3,8 @@
 //! The kernel holds a limit for each process; this watches the sum over a command's tree, which no limit of a process holds,
 //! and how much the machine has left. What is read is `/proc`: it needs no right, and no cgroup that was delegated to us.
 //!
-//! Memory that is no process's own counts too: files without a name (`memfd_create`) that a process of the tree has open, and
-//! files in the fence's private folders. A part of those may also be mapped, so the larger of the two sums is taken.
+//! Memory that is no process's own counts too: files without a name (`memfd_create`) that a process of the tree has open, what
+//! waits in pipes, by the number of open files, and files in the fence's private folders. A part of those may also be mapped, so the larger of the two sums is taken.
 
 use std::collections::HashSet;
 use std::fs::{Metadata, metadata, read_to_string};
@@ -25,6 +25,9 @@ const LARGE_PART: u64 = 8;
 const UNKNOWN_BYTES: u64 = 1 << 30;
 /// Most processes that are looked at; a tree of more is large by their number.
 const PROCESSES_MAX: usize = 20_000;
+/// What an open file counts for. The kernel keeps two pages for a pipe at the least, shows them in no process, and a pipe has
+/// two ends.
+const DESCRIPTOR_BYTES: u64 = 4096;
 /// Most open files that are looked at.
 const DESCRIPTORS_MAX: usize = 200_000;
 /// The unit of `st_blocks`.
@@ -198,13 +201,25 @@ fn folder_bytes(pid: u32, folder: &Path) -> Option<u64> {
 /// As a process's status tells it; it may have ended.
 fn rough(pid: u32) -> Used {
     let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    Used { own: sum_of(&status, &["RssAnon:", "VmSwap:"]), mapped: sum_of(&status, &["RssShmem:"]) }
+    let own = sum_of(&status, &["RssAnon:", "VmSwap:"]).saturating_add(open_files_bytes(pid));
+    Used { own, mapped: sum_of(&status, &["RssShmem:"]) }
 }
 
 /// The same, with what is shared divided among those who share it. `None` where that may not be read.
 fn fair(pid: u32) -> Option<Used> {
     let rollup = read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    Some(Used { own: sum_of(&rollup, &["Pss_Anon:", "SwapPss:"]), mapped: sum_of(&rollup, &["Pss_Shmem:"]) })
+    let own = sum_of(&rollup, &["Pss_Anon:", "SwapPss:"]).saturating_add(open_files_bytes(pid));
+    Some(Used { own, mapped: sum_of(&rollup, &["Pss_Shmem:"]) })
+}
+
+/// What a process's open files take at the most usual, by their number: the size of their folder (since Linux 6.2), or that of
+/// a listing.
+fn open_files_bytes(pid: u32) -> u64 {
+    let folder = format!("/proc/{pid}/fd");
+    let listed = || std::fs::read_dir(&folder).map_or(0, |entries| entries.take(DESCRIPTORS_MAX).count() as u64);
+    let number = metadata(&folder).map_or(0, |found| found.len());
+    let number = if number > 0 { number } else { listed() };
+    number.saturating_mul(DESCRIPTOR_BYTES)
 }
 
 fn meminfo(names: &[&str]) -> Option<u64> {

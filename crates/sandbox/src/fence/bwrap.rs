@@ -169,6 +169,7 @@ fn full(
         readable_plain: Vec::new(),
         mounted,
         network,
+        private_ipc: true,
         limits: limits(method, config, command),
     };
     args.0.extend(orders(&policy, command)?);
@@ -231,6 +232,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         readable_plain: Vec::new(),
         mounted: Vec::new(),
         network: NetworkMode::None,
+        private_ipc: false,
         limits: limits(method, config, command),
     };
     let home = if enforce { tmp.clone() } else { config.home.clone() };

@@ -23,6 +23,8 @@ pub(crate) const LANDLOCK_ABI_SIGNALS: i32 = 6;
 
 /// Largest piece of shared memory of System V, of which a machine has some thousands; PostgreSQL needs 56 bytes.
 const SYSV_SHARED_BYTES_MAX: u64 = 64 * 1024;
+/// Most semaphores of System V in one set, of which a machine has 32,000: the kernel would allow 32,000 in each.
+const SYSV_SEMAPHORES_MAX: u64 = 32;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -59,7 +61,7 @@ pub(crate) fn apply(policy: &Policy) -> Result<(), Failure> {
     limit_resources(&policy.limits)?;
     // Landlock's crate sets no-new-privileges first; seccomp needs it too.
     restrict_files(policy)?;
-    restrict_calls(policy.network)
+    restrict_calls(policy)
 }
 
 fn restrict_files(policy: &Policy) -> Result<(), Failure> {
@@ -111,8 +113,8 @@ fn limit_resources(limits: &ResourceLimits) -> Result<(), Failure> {
 }
 
 /// Two filters: what is answered "not permitted", and what is answered "no such call" so that programs fall back.
-fn restrict_calls(network: NetworkMode) -> Result<(), Failure> {
-    for (rules, answer) in [(refused_calls(network)?, libc::EPERM), (absent_calls(), libc::ENOSYS)] {
+fn restrict_calls(policy: &Policy) -> Result<(), Failure> {
+    for (rules, answer) in [(refused_calls(policy)?, libc::EPERM), (absent_calls(), libc::ENOSYS)] {
         let errno = u32::try_from(answer)?;
         let filter = SeccompFilter::new(
             rules,
@@ -139,7 +141,7 @@ fn absent_calls() -> BTreeMap<i64, Vec<SeccompRule>> {
     CALLS.into_iter().map(|call| (call, Vec::new())).collect()
 }
 
-fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
+fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ALWAYS_REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let arg = |index, op, value| SeccompCondition::new(index, SeccompCmpArgLen::Dword, op, value);
     let rule = |condition| SeccompRule::new(vec![condition]);
@@ -170,14 +172,14 @@ fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>
     }
     rules.insert(libc::SYS_ioctl, ioctl_rules);
 
-    let socket_rules = match network {
+    let socket_rules = match policy.network {
         NetworkMode::None => Vec::new(),
         NetworkMode::Proxy | NetworkMode::Direct => {
             let other_than = |family: i32| -> Result<_, Failure> {
                 Ok(arg(0, SeccompCmpOp::Ne, u64::from(u32::try_from(family)?))?)
             };
             let mut conditions = vec![other_than(libc::AF_INET)?, other_than(libc::AF_INET6)?];
-            if network == NetworkMode::Direct {
+            if policy.network == NetworkMode::Direct {
                 // The C library asks the kernel which addresses this machine has before it chooses one.
                 conditions.push(other_than(libc::AF_NETLINK)?);
             }
@@ -186,13 +188,25 @@ fn refused_calls(network: NetworkMode) -> Result<BTreeMap<i64, Vec<SeccompRule>>
     };
     rules.insert(libc::SYS_socket, socket_rules);
     rules.extend(set_id_calls()?);
-    // Shared memory of System V is counted for no process, and stays when its maker ends.
-    let large = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Gt, SYSV_SHARED_BYTES_MAX)?;
-    rules.insert(libc::SYS_shmget, vec![rule(large)?]);
+    rules.extend(ipc_calls(policy.private_ipc)?);
     if landlock_abi() < LANDLOCK_ABI_TRUNCATE {
         rules.insert(libc::SYS_truncate, Vec::new());
     }
     Ok(rules)
+}
+
+/// Calls that make what the kernel keeps and counts for no process: shared memory, semaphores and queues. In a namespace of
+/// their own they end with it, so small ones are allowed there. In the machine's they would stay when their maker ends.
+fn ipc_calls(is_private: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
+    let mut calls: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::from([(libc::SYS_msgget, Vec::new())]);
+    if is_private {
+        let above = |width, limit| SeccompRule::new(vec![SeccompCondition::new(1, width, SeccompCmpOp::Gt, limit)?]);
+        calls.insert(libc::SYS_shmget, vec![above(SeccompCmpArgLen::Qword, SYSV_SHARED_BYTES_MAX)?]);
+        calls.insert(libc::SYS_semget, vec![above(SeccompCmpArgLen::Dword, SYSV_SEMAPHORES_MAX)?]);
+    } else {
+        calls.extend([libc::SYS_shmget, libc::SYS_semget, libc::SYS_mq_open].map(|call| (call, Vec::new())));
+    }
+    Ok(calls)
 }
 
 /// Calls that would make a file or folder run as its owner or group, as systemd's `RestrictSUIDSGID=` refuses them: on disk

@@ -40,6 +40,8 @@ pub(crate) struct Policy {
     /// What must be found where it was mounted.
     pub(crate) mounted: Vec<Mounted>,
     pub(crate) network: NetworkMode,
+    /// A namespace of its own for System V's shared memory, semaphores and queues and for POSIX queues: they end with it.
+    pub(crate) private_ipc: bool,
     pub(crate) limits: ResourceLimits,
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn plan_remote(
         readable_plain: vec![objects.to_owned()],
         mounted: Vec::new(),
         network: NetworkMode::Direct,
+        private_ipc: false,
         // The processes of root are many.
         limits: ResourceLimits { processes: None, ..limits(method, config, command) },
     };

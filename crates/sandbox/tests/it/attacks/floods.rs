@@ -201,6 +201,20 @@ async fn files_without_a_name_count_as_memory_though_nothing_maps_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_waits_in_pipes_counts_as_memory() {
+    let script = "import os, time\nfor _ in range(150):\n    if os.fork() == 0:\n        try:\n            while True: os.write(os.pipe()[1], b'x' * 4096)\n        except OSError: time.sleep(1000)\ntime.sleep(1000)";
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let limits = |config: &mut toolhost_sandbox::LocalConfig| {
+            (config.limits.memory_bytes, config.limits.open_files) = (512 << 20, 1024);
+        };
+        let room = Room::with(choice, |_| {}, limits);
+        let result =
+            room.try_bash(&format!("python3 -c \"{script}\""), Access::Read, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(result.memory_limit_reached, Some(512 << 20), "{choice:?}: {result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn private_folders_in_memory_count_together_with_the_rest() {
     // None of the three is above the limit by itself.
     let script = "for folder in /tmp ~ /dev/shm; do head -c 100M /dev/zero > $folder/x; done; sleep 1000";
