@@ -195,16 +195,34 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
     Ok(rules)
 }
 
+/// Calls that make, reach or remove what other processes of the machine share by a number or a name.
+const MACHINE_IPC: [i64; 13] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
 /// Calls that make what the kernel keeps and counts for no process: shared memory, semaphores and queues. In a namespace of
-/// their own they end with it, so small ones are allowed there. In the machine's they would stay when their maker ends.
+/// their own they end with it, so small ones are allowed there, and queues, which the kernel holds to half a GiB. In the machine's
+/// they would stay when their maker ends.
 fn ipc_calls(is_private: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
-    let mut calls: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::from([(libc::SYS_msgget, Vec::new())]);
+    let mut calls: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     if is_private {
         let above = |width, limit| SeccompRule::new(vec![SeccompCondition::new(1, width, SeccompCmpOp::Gt, limit)?]);
         calls.insert(libc::SYS_shmget, vec![above(SeccompCmpArgLen::Qword, SYSV_SHARED_BYTES_MAX)?]);
         calls.insert(libc::SYS_semget, vec![above(SeccompCmpArgLen::Dword, SYSV_SEMAPHORES_MAX)?]);
     } else {
-        calls.extend([libc::SYS_shmget, libc::SYS_semget, libc::SYS_mq_open].map(|call| (call, Vec::new())));
+        calls.extend(MACHINE_IPC.map(|call| (call, Vec::new())));
     }
     Ok(calls)
 }

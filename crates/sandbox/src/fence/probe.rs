@@ -175,6 +175,7 @@ fn holes(method: &Method) -> Vec<String> {
                 "git: while a command runs it can write a hook or settings file in the workspace that your own git replaces then, and a worktree or submodule that you add then, and that stays; do that while no command runs",
                 "git: programs in the workspace that your own hooks and configuration start (filters, aliases, fsmonitor), and build files that you run; keep them elsewhere, or read the diff first",
                 "git: where your hooks or configuration are reached through a link in the workspace, a command can exchange that link until it ends; then it is put back. Use no links there",
+                "git: where a file stands on the way to a submodule, hooks or settings that your git names and that are not there, a command can replace the file by that folder until it ends (or, if the host is killed, until the next one starts); then the file is put back. Check the submodule out, or take the file away",
             ]
             .map(str::to_owned),
         );
@@ -190,7 +191,8 @@ fn holes(method: &Method) -> Vec<String> {
                 "git: two hosts of yours with another HOME or XDG_DATA_HOME on one workspace do not know of each other, and one may put back what a command of the other planted; start them with the same",
                 "git: a .git, its objects or its references that a command removes are gone; commands are then refused until you say `toolhost doctor --accept-git`",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
-                "shared memory and message queues of the same user can be reached",
+                "git: a command can put a file into the index at a path that your hooks or configuration name and where nothing is (such as a core.hooksPath that is not there), and that stays: `git restore .`, `git checkout .` or `git stash pop --index` writes it. Look at `git diff --cached` first, or install bubblewrap",
+                "System V shared memory, semaphores and queues and POSIX queues are refused, because they would stay: a PostgreSQL server cannot be started by a command; install bubblewrap for that",
                 "files in $TMPDIR are in the host's temporary folder and have no limit together",
                 "command lines of other processes can be read in /proc",
                 "names and sizes of outside files can be seen, though not their contents",
