@@ -3,6 +3,7 @@
 //! Two sources: shapes that are secrets wherever they stand (tokens of well-known issuers, private keys, `SECRET_…=`),
 //! and the values of the host's own variables whose names look secret. What is taken out is replaced by [`REDACTED`].
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use crate::outcome::REDACTED;
@@ -154,11 +155,20 @@ fn masks(text: &str) -> usize {
     text.matches(REDACTED).count()
 }
 
-/// Whether a text holds the mark more often than the one it takes the place of: the mark would be written over a secret
-/// that its author was not shown.
+/// Whether a text writes the mark over a secret that its author was not shown. It does if it holds the mark more often than
+/// the text it replaces, or holds it in a line where it was not and has fewer secrets of a known shape.
 #[must_use]
 pub fn masks_secret(before: &str, after: &str) -> bool {
-    masks(after) > masks(before)
+    if masks(after) > masks(before) {
+        return true;
+    }
+    let known: HashSet<&str> = before.lines().map(str::trim).collect();
+    let moved = after.lines().any(|line| line.contains(REDACTED) && !known.contains(line.trim()));
+    if !moved {
+        return false;
+    }
+    let shapes = Redactor::new([]);
+    shapes.count(after) < shapes.count(before)
 }
 
 /// Whether a variable of this name holds a secret, by the way such names are made.
@@ -210,5 +220,17 @@ mod tests {
         let mut value = serde_json::json!({"a": ["sk-abcdefghijklmnop1234"], "sk-abcdefghijklmnop1234": 1, "n": 5});
         redactor.redact_json(&mut value);
         assert_eq!(value, serde_json::json!({"a": ["[redacted]"], "[redacted]": 1, "n": 5}));
+    }
+
+    #[test]
+    fn a_mark_is_not_written_over_a_secret_wherever_else_one_stands() {
+        let secret = format!("ghp_{}", "a1B2c3D4".repeat(5));
+        let before = format!("Write {REDACTED} for names.\ntoken {secret}\n");
+        let over = format!("Write it for names.\ntoken {REDACTED}\n");
+        assert!(masks_secret(&before, &over));
+        assert!(masks_secret("token x\n", &over), "a mark more");
+        for fine in [format!("Write {REDACTED} for names.\ntoken\n"), before.replace("for names", "for each name")] {
+            assert!(!masks_secret(&before, &fine), "{fine}");
+        }
     }
 }

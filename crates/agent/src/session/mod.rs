@@ -163,6 +163,9 @@ pub struct LoopResult {
     /// Change sets that the session staged and of which nobody has asked whether they could be applied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unvalidated: Vec<String>,
+    /// Change sets that the session staged, and that were found not valid and are still open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid: Vec<String>,
     pub usage: Usage,
     /// US dollars; none where the model's price is not known.
     pub cost: Option<f64>,

@@ -32,6 +32,9 @@ impl AskedBefore {
     }
 }
 
+/// Where a set stands that was validated and may not be applied.
+pub(super) const INVALID: &str = "invalid";
+
 /// Change sets that the session has staged, and where each stands.
 #[derive(Debug, Default)]
 pub(super) struct Sets(BTreeMap<String, String>);
@@ -52,7 +55,8 @@ impl Sets {
             self.stands(again, "staged");
         }
         if let (Some(id), Some(status)) = (data["changeSetId"].as_str(), data["status"].as_str()) {
-            self.stands(id, status);
+            let found = if ended.tool.ends_with(".validate") { data } else { &data["validation"] };
+            self.stands(id, if found["valid"] == false { INVALID } else { status });
         }
     }
 
@@ -61,8 +65,8 @@ impl Sets {
         self.0.insert(id.to_owned(), status.to_owned());
     }
 
-    /// Those of which nobody knows whether they could be applied.
-    pub(super) fn unvalidated(&self) -> Vec<String> {
-        self.0.iter().filter(|(_, status)| *status == "staged").map(|(id, _)| id.clone()).collect()
+    /// Those that stand so.
+    pub(super) fn that_stand(&self, status: &str) -> Vec<String> {
+        self.0.iter().filter(|(_, known)| *known == status).map(|(id, _)| id.clone()).collect()
     }
 }

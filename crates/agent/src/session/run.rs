@@ -11,7 +11,7 @@ use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 use super::answer::{Checked, check};
 use super::event::{Event, Watch};
 use super::lines::Lines;
-use super::noticed::{AskedBefore, Sets};
+use super::noticed::{AskedBefore, INVALID, Sets};
 use super::{
     Answer, AnswerForm, CallSummary, LoopError, LoopLimits, LoopResult, Opening, REPAIR_REPLIES, SayStep, Status,
     TurnStep, step, tally,
@@ -22,6 +22,8 @@ use crate::model::{Arguments, Delta, Follow, Message, Model, ModelError, Reply, 
 
 /// How many replies before the limit a model is told of it.
 const LAST_REPLIES: u32 = 2;
+/// Bytes of a model's message that later turns carry whole.
+const SAID_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a tool's name, as a model writes it.
 const TOOL_NAME_CHARS_MAX: usize = 100;
 
@@ -125,7 +127,8 @@ pub async fn run_tool_loop(
         calls: run.calls,
         iterations: run.turn,
         repairs: run.repairs,
-        unvalidated: run.sets.unvalidated(),
+        unvalidated: run.sets.that_stand("staged"),
+        invalid: run.sets.that_stand(INVALID),
         usage: run.usage,
         cost: run.cost,
         error,
@@ -351,7 +354,7 @@ impl<'a> Run<'a> {
             let turn = self.turn;
             let (said, replayed) = self.take_turn(turn).await?;
             (self.turn, self.heard) = (self.turn + 1, 0);
-            self.messages.push(spoken(&said.reply));
+            self.messages.push(remembered(&said.reply));
             if !said.reply.calls.is_empty() {
                 self.run_calls(turn, &said, replayed).await?;
                 continue;
@@ -598,6 +601,18 @@ impl<'a> Run<'a> {
 /// A reply as a part of the conversation.
 fn spoken(reply: &Reply) -> Message {
     Message::Assistant { content: reply.text.clone(), calls: reply.calls.clone(), signatures: reply.signatures.clone() }
+}
+
+/// A reply as later turns carry it: the beginning and the end of a text that would not fit into a window for good.
+fn remembered(reply: &Reply) -> Message {
+    if reply.text.len() <= SAID_BYTES_MAX {
+        return spoken(reply);
+    }
+    let head = &reply.text[..reply.text.floor_char_boundary(SAID_BYTES_MAX / 2)];
+    let tail = &reply.text[reply.text.ceil_char_boundary(reply.text.len() - SAID_BYTES_MAX / 4)..];
+    let left_out = reply.text.len() - head.len() - tail.len();
+    let text = format!("{head}\n[{left_out} bytes of this message are left out here]\n{tail}");
+    spoken(&Reply { text, ..reply.clone() })
 }
 
 /// What a model may say is bounded where it comes in: what is kept must be readable for good, and fit into a request.

@@ -33,12 +33,23 @@ struct Row {
     failed: Vec<Option<&'static str>>,
     /// How many sets are reported as never validated.
     unvalidated: usize,
+    /// How many are reported as not valid.
+    invalid: usize,
 }
 
 impl Row {
     /// A session that comes to its end, whose answers were sent back so often.
     fn done(says: &'static str, repairs: u32, turns: Vec<Value>) -> Self {
-        Self { says, turns, status: Status::Completed, code: None, repairs, failed: Vec::new(), unvalidated: 0 }
+        Self {
+            says,
+            turns,
+            status: Status::Completed,
+            code: None,
+            repairs,
+            failed: Vec::new(),
+            unvalidated: 0,
+            invalid: 0,
+        }
     }
 
     /// A session that comes to its end, with calls that fail so.
@@ -147,6 +158,7 @@ fn answers(sets: &Sets) -> Vec<Row> {
             2,
             vec![say("{oops"), told(again, say("{oops")), told("column", say("no"))],
         ),
+        Row::ends("a very long message, three times", failed, 2, vec![say("lorem ipsum ".repeat(60_000)); 3]),
         Row::done("a code fence", 0, vec![say(format!("```json\n{}\n```", chat()))]),
         Row::done("prose around the object", 0, vec![say(format!("Here is it:\n{}\nAnything else?", chat()))]),
         Row::done("a thought before it", 0, vec![say(format!("<think>Is {{\"a\": 1}} it?</think>\n{}", chat()))]),
@@ -304,6 +316,17 @@ fn unfinished(sets: &Sets) -> Vec<Row> {
             vec![bad(), told(sent_back, bad()), told(sent_back, bad())],
         ),
         Row { unvalidated: 1, ..Row::done("a set that it leaves alone", 0, vec![stage(&sets.good), chat_of("Done.")]) },
+        Row {
+            invalid: 1,
+            ..Row::done(
+                "a set that it leaves alone although it is not valid",
+                0,
+                vec![
+                    call("builder_change_stage", json!({ "changeSet": sets.bad, "validate": true })),
+                    chat_of("Done."),
+                ],
+            )
+        },
         Row::done("a set that it takes back", 0, vec![stage(&sets.good), discard(), done()]),
         Row::done("a set that it validates and does not name", 0, vec![stage(&sets.good), validate(), done()]),
         // Eight replies are the default: each answer that is sent back gives three more.
@@ -371,6 +394,7 @@ fn check(row: &Row, result: &LoopResult) -> Result<(), String> {
         ("turns", result.iterations == turns),
         ("failed calls", failed == row.failed),
         ("unvalidated", result.unvalidated.len() == row.unvalidated),
+        ("invalid", result.invalid.len() == row.invalid),
     ];
     found.into_iter().find(|(_, holds)| !holds).map_or(Ok(()), |(what, _)| Err(what.to_owned()))
 }

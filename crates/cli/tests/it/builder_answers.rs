@@ -157,7 +157,7 @@ async fn a_rename_over_several_workflows_says_which_revisions_it_needs_and_a_rea
         assert!(error(&outcome).message.contains("revisions.assetsRevision"), "{outcome:?}");
         assert!(!error(&outcome).message.contains("baseRevisions"), "{outcome:?}");
         let edit = |flow: &str, node: &str| {
-            let payload = json!({"textEdits": [{"find": "1", "replace": "one"}]});
+            let payload = json!({"textEdits": [{"find": "5\n6", "replace": "five\n6"}]});
             json!({"op": "upsert", "targetType": "step", "target": {"workflowId": flow, "nodeId": node}, "payload": payload})
         };
         let edits = json!([edit("one", "a"), edit("two", "b"), asset("assets/a.md", "2\n")]);

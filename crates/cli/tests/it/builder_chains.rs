@@ -256,3 +256,16 @@ async fn what_a_read_masks_is_never_written_back() {
         assert_eq!(files(&house).await["assets/api.md"], kept.as_bytes());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_was_discarded_may_still_be_named_as_superseded() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let first = stage(&house, json!([asset("assets/new.md", "First.\n")])).await;
+        let id = first["changeSetId"].as_str().unwrap();
+        data(&in_session(&house, "s1", "builder.change.discard", json!({"changeSetId": id})).await);
+        let second = stage_with(&house, json!([asset("assets/new.md", "Second.\n")]), json!({"supersedes": id})).await;
+        assert_eq!(status(&house, 2).await, "staged", "{second}");
+        assert_eq!(validate(&house, "cs-2").await["valid"], true);
+    }
+}

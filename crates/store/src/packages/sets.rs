@@ -236,7 +236,12 @@ impl Shelf {
     async fn supersede(&self, tx: &mut Tx, session: &str, set: &ChangeSet) -> Result<Vec<String>> {
         let mut numbers = BTreeSet::new();
         for number in set.supersedes().map_err(|finding| PackageError::Rejected(vec![*finding]))? {
-            numbers.insert(self.staged_set(tx, Whose::Session(session), Some(number), "superseded").await?.number);
+            match self.staged_set(tx, Whose::Session(session), Some(number), "superseded").await {
+                Ok(kept) => drop(numbers.insert(kept.number)),
+                // It was discarded before, so that nothing of it is left to take the place of.
+                Err(PackageError::Ended { state, .. }) if state == "rejected" => {}
+                Err(error) => return Err(error),
+            }
         }
         if numbers.is_empty() {
             return Ok(Vec::new());

@@ -14,20 +14,17 @@ use crate::given::PACKAGE;
 
 pub(crate) struct ChangeStage(pub(crate) Packages);
 
-/// Stages a change set: this session then sees the package with it, nobody else does, and a person applies it. The set:
-/// `schemaVersion` (1.1), `targetType`, `mode`, `operations` (`op` upsert or delete, `targetType`, `target`, `payload`) and
-/// `revisions` as they came with the read.
+/// Stages a change set: only this session sees the package with it, until a person applies it. The set: `schemaVersion` (1.1),
+/// `targetType`, `mode`, `operations` (`op` upsert or delete, `targetType`, `target`, `payload`), and `revisions` copied from the
+/// read.
 ///
-/// What is there is changed in parts: `textEdits` (find, replace) of any text; of a workflow `nodes`, `edges`,
-/// `deleteNodes`, `deleteEdges`, `entryNodeId`, `frontMatter`; of a step `transitions`, `frontMatter`; of an agent
-/// `agent_fields`. Node and step, edge and transition are kept alike: `implied` tells. `builder.schema.read` has each field
-/// and examples.
+/// Change existing objects in parts: `textEdits` (find, replace) of any text; of a workflow `nodes`, `edges`, `deleteNodes`,
+/// `deleteEdges`, `entryNodeId`, `frontMatter`; of a step `transitions`, `frontMatter`; of an agent `agent_fields`. What follows
+/// from an edit is changed, too, and listed in `implied`. `builder.schema.read` has each field and examples.
 ///
-/// To rename a node, an asset or an agent: `extensions: {"rewriteReferences": true, "renames": [{"from":
-/// "step:WORKFLOW/old", "to": "step:WORKFLOW/new"}]}` with `operations: []`, or with what changes besides; the content
-/// stays, the graph, the files and all references follow, and `implied` lists them. Over several workflows: `extensions:
-/// {"baseRevisions": {"workflow:ID": "…"}}` (a read of an asset gives them). In place of an earlier set: `extensions:
-/// {"supersedes": "cs-1"}`.
+/// To rename a node, an asset or an agent: `operations: []` and `extensions: {"renames": [{"from": "step:WORKFLOW/old", "to":
+/// "step:WORKFLOW/new"}]}`; content and references follow. Over several workflows: `extensions: {"baseRevisions":
+/// {"workflow:ID": "…"}}`. In place of an earlier set: `extensions: {"supersedes": "cs-1"}`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {

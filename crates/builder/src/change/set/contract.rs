@@ -287,12 +287,23 @@ fn check_edits(set: &ChangeSet) -> Vec<ContractError> {
 /// A text that no file of a package may hold is refused before it is stored: every later turn would carry it.
 fn check_texts(index: usize, operation: &Operation) -> Option<ContractError> {
     let value = operation.to_value();
-    let too_large = |(_, text): &(&String, &Value)| text.as_str().is_some_and(|text| text.len() > FILE_BYTES_MAX);
-    let (name, text) = value.get("payload")?.as_object()?.iter().find(too_large)?;
-    let bytes = text.as_str().map_or(0, str::len);
-    let (expected, actual) = (format!("at most {FILE_BYTES_MAX} bytes"), format!("{bytes} bytes"));
-    let message = format!("the text has {bytes} bytes; {FILE_BYTES_MAX} are the most: split it");
-    Some(error("FILE_TOO_LARGE", format!("operations[{index}].payload.{name}"), expected, &actual, message))
+    let mut open = vec![(format!("operations[{index}].payload"), value.get("payload")?)];
+    while let Some((path, value)) = open.pop() {
+        match value {
+            Value::String(text) if text.len() > FILE_BYTES_MAX => {
+                let bytes = text.len();
+                let (expected, actual) = (format!("at most {FILE_BYTES_MAX} bytes"), format!("{bytes} bytes"));
+                let message = format!("the text has {bytes} bytes; {FILE_BYTES_MAX} are the most: split it");
+                return Some(error("FILE_TOO_LARGE", path, expected, &actual, message));
+            }
+            Value::Object(fields) => open.extend(fields.iter().map(|(name, value)| (format!("{path}.{name}"), value))),
+            Value::Array(items) => {
+                open.extend(items.iter().enumerate().map(|(n, item)| (format!("{path}[{n}]"), item)));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// What no schema says: no object twice, an agent keeps its id.

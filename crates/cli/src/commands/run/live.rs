@@ -275,6 +275,12 @@ pub(in crate::commands) fn conclude(result: &LoopResult) {
             paint(WARN, "change set")
         ));
     }
+    for id in &result.invalid {
+        print::note(format_args!(
+            "{} {id} is staged but not valid; see why with: toolhost change validate {id}",
+            paint(WARN, "change set")
+        ));
+    }
     let word = match result.status {
         Status::Completed => paint(GOOD, "done"),
         Status::Paused => paint(WARN, "paused"),
