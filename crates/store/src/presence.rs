@@ -165,6 +165,8 @@ impl Presence {
                 Ok(Err(error)) => tracing::debug!(%error, "the slots of this host could not be removed"),
                 Err(_) => tracing::debug!("the server does not say whether the slots of this host are removed"),
             }
+            // The lock goes with its connection, also while a handle of the store lives on.
+            self.lock = Lock::Nowhere { folder: None };
         }
     }
 
