@@ -223,7 +223,7 @@ fn holes(method: &Method) -> Vec<String> {
     }
     if method.cgroups.is_none() {
         holes.push(
-        "memory: data that waits in sockets is not counted, but a command is ended when the machine itself runs short. A file without a name (memfd) is not counted while it is in no process's hands but on its way through a socket, nor one of a process that hides from a host that is not root (PR_SET_DUMPABLE); the kernel counts these, too, in a cgroup of the host's own: `systemd-run --user --scope -p Delegate=yes toolhost mcp`"
+        "memory: data that waits in sockets, and in pipes where the host is an ordinary user without bwrap, is not counted, but a command is ended when the machine itself runs short. A file without a name (memfd) is not counted while it is in no process's hands but on its way through a socket, nor one of a process that hides from a host that is not root (PR_SET_DUMPABLE); the kernel counts these, too, in a cgroup of the host's own: `systemd-run --user --scope -p Delegate=yes toolhost mcp`"
             .to_owned(),
     );
     }
