@@ -49,7 +49,6 @@ async fn run() -> anyhow::Result<()> {
     let host = Host::builder()
         .workspace(workspace)
         .state(state)
-        .project("example")
         .fence_program(std::env::current_exe()?)
         // What the environment calls a secret is shown to no model and kept in no audit.
         .redact(std::env::vars())
