@@ -6,13 +6,13 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::fence::{HOST_FD, LOCK_FD, Mounted, NetworkMode, Policy, READY_FD, apply};
+use crate::fence::{HANDED_DOWN, HandedDown, Mounted, NetworkMode, Policy, apply};
 use crate::proxy;
 
 /// The hidden subcommand a program that embeds this crate must route to [`main`].
@@ -29,8 +29,6 @@ pub(crate) const ORDER_GRACE: Duration = Duration::from_secs(5);
 /// How long descendants that end in order may go on by themselves after their host has died. To ask is not safe at every
 /// moment: git that is asked between making a lock file and noting that it is its own leaves it behind.
 const ORPHAN_GRACE: Duration = Duration::from_secs(3);
-/// What the supervisor tells itself when its host has died.
-const HOST_GONE: i32 = libc::SIGUSR1;
 /// How often it is looked whether they have ended.
 const ORDER_LOOK: Duration = Duration::from_millis(20);
 /// As `env` and shells: the command was not found, or could not be run.
@@ -94,6 +92,7 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let policy = args.next().ok_or("no policy given; this subcommand is for the host's own use")?;
     let policy: Policy = serde_json::from_slice(policy.as_bytes())?;
     let argv: Vec<OsString> = args.collect();
+    let inherited = Inherited::take()?;
     let (program, rest) = argv.split_first().ok_or("no command given")?;
 
     if let Some((uid, gid)) = policy.become_user {
@@ -110,23 +109,19 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
     if policy.network == NetworkMode::Proxy {
         bridge_in_background()?;
     }
-    if policy.supervise {
-        // Only the child returns from here.
-        if let Some(code) = supervise(&policy)? {
-            return Ok(code);
-        }
-        if policy.holds_lock {
-            close_inherited(LOCK_FD);
-        }
-        if policy.ends_in_order {
-            close_inherited(HOST_FD);
-        }
-    }
+    // Only the child goes on from here.
+    let ready = match supervise(&policy, inherited)? {
+        Side::Supervisor(code) => return Ok(code),
+        Side::Command(ready) => ready,
+    };
+    // Before the fence: signals that the command sends its own group must not reach the supervisor.
+    rustix::process::setsid()?;
     if policy.enforce {
         apply(&policy)?;
     }
-    tell_ready()?;
-    let error = std::process::Command::new(program).args(rest).exec();
+    rustix::io::write(&ready, b"1")?;
+    drop(ready);
+    let error = std::process::Command::new(program).args(rest).env_remove(HANDED_DOWN).exec();
     say(&format!("{}: {error}", program.to_string_lossy()));
     let code = if error.kind() == std::io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_RUN };
     Ok(ExitCode::from(code))
@@ -184,22 +179,65 @@ fn drop_capabilities() -> std::io::Result<()> {
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-#[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
-fn tell_ready() -> std::io::Result<()> {
-    // SAFETY: the host put a pipe there before it started us, and nothing here has closed it.
-    let fd = unsafe { BorrowedFd::borrow_raw(READY_FD) };
-    rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC)?;
-    rustix::io::write(fd, b"1")?;
+/// What the host handed down. The command gets nothing of it: one that held the lock, too, could keep it for good.
+struct Inherited {
+    ready: OwnedFd,
+    host: OwnedFd,
+    lock: Option<OwnedFd>,
+}
+
+impl Inherited {
+    fn take() -> Result<Self, Failure> {
+        #[expect(clippy::disallowed_methods, reason = "said by the host to this program alone")]
+        let text =
+            std::env::var(HANDED_DOWN).map_err(|_| "no descriptors; this subcommand is for the host's own use")?;
+        let numbers = HandedDown::parse(&text).ok_or("no descriptors")?;
+        let mut sorted: Vec<_> = numbers.numbers().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let are_open = sorted.iter().all(|number| *number > libc::STDERR_FILENO && is_open(*number));
+        if !are_open || sorted.len() != numbers.numbers().count() {
+            return Err(format!("`{text}` are not the descriptors that were handed down").into());
+        }
+        close_others(&sorted)?;
+        #[expect(unsafe_code, reason = "the host has put them there, and their numbers are all that is known of them")]
+        // SAFETY: each is open, named once, and nothing in this process has taken it before.
+        let own = |number| unsafe { OwnedFd::from_raw_fd(number) };
+        let inherited = Self { ready: own(numbers.ready), host: own(numbers.host), lock: numbers.lock.map(own) };
+        for descriptor in [&inherited.ready, &inherited.host].into_iter().chain(&inherited.lock) {
+            rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
+        }
+        Ok(inherited)
+    }
+}
+
+/// Closes what the host itself was started with, such as a file that its shell had open, or a socket of a service manager's:
+/// who holds a descriptor needs no leave to use it.
+fn close_others(kept: &[i32]) -> std::io::Result<()> {
+    let mut first = libc::STDERR_FILENO + 1;
+    for end in kept.iter().copied().chain([i32::MAX]) {
+        if first < end {
+            close_range(first, end - 1)?;
+        }
+        first = end.saturating_add(1);
+    }
     Ok(())
 }
 
-/// What only the supervisor has: a command that held the lock, too, could keep it for good.
-#[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
-fn close_inherited(number: i32) {
-    // SAFETY: the host put it there before it started us, and nothing in this process uses it.
-    unsafe {
-        libc::close(number);
+#[expect(unsafe_code, reason = "closing numbers that no value owns")]
+fn close_range(first: i32, last: i32) -> std::io::Result<()> {
+    // SAFETY: at the start of a process with one thread, no value owns any of them.
+    match unsafe { libc::close_range(first.cast_unsigned(), last.cast_unsigned(), 0) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
     }
+}
+
+fn is_open(number: i32) -> bool {
+    #[expect(unsafe_code, reason = "a number that may be no descriptor cannot be borrowed")]
+    // SAFETY: a plain call with integers.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    flags >= 0
 }
 
 /// The result of a fork, as the parent or the child sees it.
@@ -239,35 +277,42 @@ fn quit(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Splits into a parent that outlives the command and ends all its descendants, and the child that goes on.
-///
-/// `None` in the child; the command's exit code in the parent.
-fn supervise(policy: &Policy) -> Result<Option<ExitCode>, Failure> {
-    use rustix::process::{Signal, WaitOptions};
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    // The pipe of a watched host tells its death from its request; the kernel's signal would not.
-    if !policy.ends_in_order {
-        let host = rustix::process::getppid();
-        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-        if rustix::process::getppid() != host {
-            return Err("the host has gone".into());
-        }
+/// Which of the two goes on after [`supervise`].
+enum Side {
+    /// The parent, when all has ended, with the command's exit code.
+    Supervisor(ExitCode),
+    /// The child, with the descriptor on which it says that the fence stands.
+    Command(OwnedFd),
+}
+
+/// Splits into a parent that outlives the command and ends all its descendants, and the child that becomes the command.
+fn supervise(policy: &Policy, inherited: Inherited) -> Result<Side, Failure> {
+    use rustix::process::WaitOptions;
+    let Inherited { ready, host, lock } = inherited;
+    // The kernel ends a pid namespace with its first process, and gives it all orphans.
+    let is_first = rustix::process::getpid().is_init();
+    if !is_first {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     }
     block_endings()?;
+    let signals = ending_signals_as_file()?;
+    if asked_by_host(&host).is_some() {
+        return Err("the host has gone, or does not want the command any more".into());
+    }
     let child = match fork()? {
         Fork::Child => {
             unblock_endings()?;
-            return Ok(None);
+            return Ok(Side::Command(ready));
         }
         Fork::Parent(child) => child,
     };
-    // The host waits for end-of-file on the ready pipe and the streams; only the command may hold them.
+    // The host waits for the end of the streams; only the command may hold them.
+    drop(ready);
     release_streams();
     let mut code = None;
     let mut orphaned = false;
-    let is_watched = !policy.ends_in_order || watch_host().is_ok();
-    while is_watched && code.is_none() {
-        match wait_for_ending() {
+    while code.is_none() {
+        match wait_for_ending(&signals, &host) {
             Ending::Child => {}
             Ending::Asked => break,
             Ending::HostGone => {
@@ -288,33 +333,15 @@ fn supervise(policy: &Policy) -> Result<Option<ExitCode>, Failure> {
     if policy.ends_in_order {
         let alone = orphaned && outlast(ORPHAN_GRACE, None);
         if !alone {
-            outlast(ORDER_GRACE, Some(Signal::TERM));
+            outlast(ORDER_GRACE, Some(rustix::process::Signal::TERM));
         }
     }
-    end_descendants();
+    if !is_first {
+        end_descendants();
+    }
+    drop(lock);
     // 143: ended by SIGTERM, as a shell would say.
-    Ok(Some(ExitCode::from(code.unwrap_or(143))))
-}
-
-/// Signals this process when the host asks for the end on the pipe (a byte), or has died (its end is closed). The thread
-/// comes after the fork, and takes no part in it.
-fn watch_host() -> std::io::Result<()> {
-    use rustix::process::Signal;
-    let watch = || {
-        #[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
-        // SAFETY: the host put a pipe there before it started us, and nothing closes it.
-        let pipe = unsafe { BorrowedFd::borrow_raw(HOST_FD) };
-        let read = loop {
-            match rustix::io::read(pipe, &mut [0]) {
-                Err(rustix::io::Errno::INTR) => {}
-                read => break read,
-            }
-        };
-        let signal = if read == Ok(1) { Signal::TERM } else { Signal::USR1 };
-        // It is this very process.
-        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
-    };
-    std::thread::Builder::new().spawn(watch).map(drop)
+    Ok(Side::Supervisor(ExitCode::from(code.unwrap_or(143))))
 }
 
 /// Waits until no descendant is left, which it tells, and sends them `signal` meanwhile. Again and again: a shell between
@@ -390,10 +417,48 @@ fn descendants() -> Vec<i32> {
 enum Ending {
     /// A child changed state.
     Child,
-    /// The host asked for the end, or one that is not watched has died.
+    /// The host, or a person by a signal, asked for the end.
     Asked,
-    /// The watched host has died.
+    /// The host has died.
     HostGone,
+}
+
+/// Waits for a change of the command's, of the host's pipe, or for a signal.
+fn wait_for_ending(signals: &std::fs::File, host: &OwnedFd) -> Ending {
+    use rustix::event::{PollFd, PollFlags, poll};
+    loop {
+        let mut either = [PollFd::new(signals, PollFlags::IN), PollFd::new(host, PollFlags::IN)];
+        match poll(&mut either, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            // What cannot be watched does not run.
+            Err(_) => return Ending::Asked,
+            Ok(_) => {}
+        }
+        if let Some(signal) = next_signal(signals) {
+            return if signal == libc::SIGCHLD.cast_unsigned() { Ending::Child } else { Ending::Asked };
+        }
+        if let Some(ending) = asked_by_host(host) {
+            return ending;
+        }
+    }
+}
+
+/// What the host's pipe says by now.
+fn asked_by_host(host: &OwnedFd) -> Option<Ending> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut [PollFd::new(host, PollFlags::IN)], Some(&at_once)) == Ok(0) {
+        return None;
+    }
+    Some(if rustix::io::read(host, &mut [0; 1]) == Ok(1) { Ending::Asked } else { Ending::HostGone })
+}
+
+/// Reads one `signalfd_siginfo`, which begins with the signal's number; `None` where there is none.
+fn next_signal(signals: &std::fs::File) -> Option<u32> {
+    let mut info = [0; size_of::<libc::signalfd_siginfo>()];
+    let mut file = signals;
+    file.read_exact(&mut info).ok()?;
+    info.first_chunk().map(|number| u32::from_ne_bytes(*number))
 }
 
 /// A host under `nohup` ignores SIGHUP, and what is ignored stays so across `exec`: a command must not depend on how its
@@ -415,10 +480,23 @@ fn ending_signals() -> libc::sigset_t {
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD, HOST_GONE] {
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD] {
             libc::sigaddset(&raw mut set, signal);
         }
         set
+    }
+}
+
+/// The signals as a file that does not wait, so that one call waits for them and for the host's pipe.
+#[expect(unsafe_code, reason = "signalfd has no safe wrapper")]
+fn ending_signals_as_file() -> std::io::Result<std::fs::File> {
+    let set = ending_signals();
+    // SAFETY: the set is initialized; the descriptor is new and nobody else's.
+    unsafe {
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(std::io::Error::last_os_error()),
+            number => Ok(std::fs::File::from_raw_fd(number)),
+        }
     }
 }
 
@@ -440,30 +518,12 @@ fn mask(how: i32) -> std::io::Result<()> {
     }
 }
 
-#[expect(unsafe_code, reason = "sigwait has no safe wrapper")]
-fn wait_for_ending() -> Ending {
-    let set = ending_signals();
-    let mut signal = 0;
-    // SAFETY: both pointers are to locals.
-    unsafe { libc::sigwait(&raw const set, &raw mut signal) };
-    match signal {
-        libc::SIGCHLD => Ending::Child,
-        HOST_GONE => Ending::HostGone,
-        _ => Ending::Asked,
-    }
-}
-
 fn release_streams() {
     if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
         // If one cannot be replaced, the host's grace period after our exit still ends its reading.
         let _ = rustix::stdio::dup2_stdin(null.as_fd());
         let _ = rustix::stdio::dup2_stdout(null.as_fd());
         let _ = rustix::stdio::dup2_stderr(null.as_fd());
-    }
-    #[expect(unsafe_code, reason = "the descriptor was inherited under a fixed number")]
-    // SAFETY: the parent never uses the ready pipe; the child has its own copy.
-    unsafe {
-        libc::close(READY_FD);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cgroup::CommandCgroup;
 use crate::command::{Command, CommandResult, Progress, Signal, Watch};
 use crate::error::{Error, Result};
 use crate::executor::Fence;
-use crate::fence::{self, Ending, Method, Plan, Tier};
+use crate::fence::{self, Method, Plan, Tier};
 use crate::git::Held;
 use crate::helper;
 use crate::local::{Limits, Room};
@@ -207,18 +207,13 @@ impl Run {
         end
     }
 
-    /// Ends the whole process tree: the pid namespace dies with `bwrap`, the supervisor ends what it started.
+    /// Ends the whole process tree: the supervisor does, and answers when nothing is left.
     async fn end_tree(&mut self) {
         let order = if self.plan.ends_in_order { helper::ORDER_GRACE } else { Duration::ZERO };
         if self.started.ask_to_end() && self.ends_within(order + END_GRACE).await {
             return;
         }
-        if self.plan.ending == Ending::Pipe && self.started.end_namespace() && self.ends_within(END_GRACE).await {
-            return;
-        }
-        if self.plan.ending != Ending::Signal {
-            self.started.end_group();
-        }
+        self.started.kill_group();
         // Already gone is as good.
         let _ = self.started.child.kill().await;
     }

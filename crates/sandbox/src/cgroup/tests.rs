@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use tokio::io::AsyncReadExt;
 
 use super::*;
-use crate::fence::{Ending, Plan};
+use crate::fence::Plan;
 use crate::spawner::Spawner;
 
 /// A cgroup of a test's own, removed with all below it when dropped.
@@ -219,7 +219,6 @@ fn teller(cgroup: OwnedFd) -> Arc<Plan> {
         env: Vec::new(),
         cwd: PathBuf::from("/"),
         id_map: None,
-        ending: Ending::Killed,
         ends_in_order: false,
         lock: None,
         cgroup: Some(cgroup),

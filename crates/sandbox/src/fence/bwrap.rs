@@ -62,7 +62,6 @@ pub(crate) struct Plan {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) cwd: PathBuf,
     pub(crate) id_map: Option<Arc<IdMap>>,
-    pub(crate) ending: Ending,
     /// Whether the supervisor asks before it kills.
     pub(crate) ends_in_order: bool,
     /// Handed to the supervisor, who holds it until the last process has ended.
@@ -75,17 +74,6 @@ pub(crate) struct Plan {
     pub(crate) stdin: Option<std::fs::File>,
     /// Removed, with what the command left there, when the plan is dropped.
     pub(crate) _temp: Option<Scratch>,
-}
-
-/// How a command is brought to its end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// Its pid namespace is killed, also when the host dies.
-    Killed,
-    /// A supervisor is asked by SIGTERM, also when the host dies. It must not be killed.
-    Signal,
-    /// A supervisor in a pid namespace is asked by a byte on its pipe.
-    Pipe,
 }
 
 /// How commands are fenced on this machine; found by the probe.
@@ -131,11 +119,9 @@ fn full(
         args.add(["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]);
     }
     args.add(["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
-    let ending = if command.ends_in_order { Ending::Pipe } else { Ending::Killed };
-    if ending == Ending::Killed {
-        args.add(["--die-with-parent"]);
-    }
-    args.add(["--new-session"]);
+    // The helper is the namespace's first process, with which all others end, and it watches the host. With
+    // `--die-with-parent` instead, `bwrap` says so too late: a host that ends meanwhile leaves the command running.
+    args.add(["--as-pid-1"]);
     system_view(&mut args, config, command);
     args.bind("--ro-bind", &config.helper, Path::new(HELPER_INSIDE));
     if let Some(socket) = proxy {
@@ -160,9 +146,7 @@ fn full(
         // `bwrap` has dropped them already.
         drop_capabilities: false,
         enforce: true,
-        supervise: command.ends_in_order,
         ends_in_order: command.ends_in_order,
-        holds_lock: false,
         cwd: Some(room.path_of(&command.cwd)),
         readable,
         writable,
@@ -180,7 +164,6 @@ fn full(
         env,
         cwd: PathBuf::from("/"),
         id_map: method.id_map.clone(),
-        ending,
         ends_in_order: command.ends_in_order,
         lock: None,
         cgroup: None,
@@ -190,7 +173,7 @@ fn full(
     })
 }
 
-/// The Landlock tier, and no fence at all where the operator said so: both supervise the tree themselves.
+/// The Landlock tier, and no fence at all where the operator said so: nothing but the helper ends the tree.
 fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, held: &Held) -> Result<Plan> {
     let config = &room.config;
     let enforce = method.tier == Tier::Landlock;
@@ -223,9 +206,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         become_user: method.identity.become_user(),
         drop_capabilities: method.identity == Identity::BareRoot,
         enforce,
-        supervise: true,
         ends_in_order: command.ends_in_order,
-        holds_lock: lock.is_some(),
         cwd: None,
         readable,
         writable,
@@ -243,7 +224,6 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         env,
         cwd: room.path_of(&command.cwd),
         id_map: method.id_map.clone(),
-        ending: Ending::Signal,
         ends_in_order: command.ends_in_order,
         lock,
         cgroup: None,

@@ -3,8 +3,7 @@
 //! Two tiers, probed once and never lowered silently:
 //! - **full**: `bwrap` gives namespaces and a minimal view of the file system; inside it the helper (`toolhost-fence`,
 //!   or this program again as `sandbox-exec`) takes a real unprivileged user, Landlock, resource limits, no-new-privileges and seccomp.
-//! - **landlock**: where `bwrap` or user namespaces are missing, the helper alone, which also supervises the process
-//!   tree. Its holes are named in [`FenceReport::holes`].
+//! - **landlock**: where `bwrap` or user namespaces are missing, the helper alone. Its holes are named in [`FenceReport::holes`].
 //!
 //! Where neither holds, commands are refused unless the operator turned the fence off.
 
@@ -17,9 +16,9 @@ mod remote;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use bwrap::{Ending, Method, Plan, TEMP_PREFIX, plan};
+pub(crate) use bwrap::{Method, Plan, TEMP_PREFIX, plan};
 pub(crate) use kernel::{LANDLOCK_ABI_SIGNALS, apply, landlock_abi, landlock_thread};
-pub(crate) use policy::{HOST_FD, LOCK_FD, Mounted, NetworkMode, Policy, READY_FD};
+pub(crate) use policy::{HANDED_DOWN, HandedDown, Mounted, NetworkMode, Policy};
 pub(crate) use probe::probe;
 pub use probe::{MemoryReport, Probe};
 pub(crate) use remote::plan_remote;

@@ -1,18 +1,43 @@
 //! What the helper is told to enforce, passed to it as one JSON argument.
 
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the helper writes one byte when the fence stands, just before the command starts.
-pub(crate) const READY_FD: i32 = 3;
+/// The variable that names the descriptors a helper is handed; the command does not get it.
+pub(crate) const HANDED_DOWN: &str = "TOOLHOST_HANDED_DOWN";
 
-/// Where a supervisor finds the lock that it holds while anything of its command runs.
-pub(crate) const LOCK_FD: i32 = 4;
+/// The descriptors that a helper is handed, under the numbers that they have in the host: given fixed ones, one of them could
+/// take the place of another, or of the pipe on which a failed start is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HandedDown {
+    /// The helper writes one byte here when the fence stands, just before the command starts.
+    pub(crate) ready: RawFd,
+    /// A pipe whose other end only the host has: a byte asks for the command's end, its close says that the host has died.
+    pub(crate) host: RawFd,
+    /// A lock that the supervisor holds while anything of its command runs.
+    pub(crate) lock: Option<RawFd>,
+}
 
-/// Where a supervisor finds a pipe whose other end only the host has: it is closed when the host has died, and when the
-/// command is to end.
-pub(crate) const HOST_FD: i32 = 5;
+impl HandedDown {
+    pub(crate) fn numbers(self) -> impl Iterator<Item = RawFd> {
+        [self.ready, self.host].into_iter().chain(self.lock)
+    }
+
+    pub(crate) fn to_text(self) -> String {
+        self.numbers().map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let numbers = text.split(',').map(|number| number.parse().ok()).collect::<Option<Vec<_>>>()?;
+        match *numbers {
+            [ready, host] => Some(Self { ready, host, lock: None }),
+            [ready, host, lock] => Some(Self { ready, host, lock: Some(lock) }),
+            _ => None,
+        }
+    }
+}
 
 /// The helper's orders. Nothing in it is secret: the command can read it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,13 +49,9 @@ pub(crate) struct Policy {
     pub(crate) drop_capabilities: bool,
     /// Hold a fence at all; `false` only where the operator turned it off.
     pub(crate) enforce: bool,
-    /// Stay alive as the parent and end every descendant: there is no pid namespace to do it.
-    pub(crate) supervise: bool,
-    /// The supervisor was handed [`HOST_FD`]. It asks its descendants to end before it kills them, and where the host has
-    /// died it lets them end by themselves first.
+    /// The supervisor asks its descendants to end before it kills them, and where the host has died it lets them end by
+    /// themselves first.
     pub(crate) ends_in_order: bool,
-    /// The supervisor was handed a lock, which it holds until the last process has ended.
-    pub(crate) holds_lock: bool,
     /// Where the command starts, if not where the helper does.
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) readable: Vec<PathBuf>,

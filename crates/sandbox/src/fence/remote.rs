@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Tier;
-use super::bwrap::{Ending, Method, Plan, limits, orders, system_readable};
+use super::bwrap::{Method, Plan, limits, orders, system_readable};
 use super::identity::Identity;
 use super::policy::{NetworkMode, Policy, ResourceLimits};
 use crate::command::Command;
@@ -39,9 +39,7 @@ pub(crate) fn plan_remote(
         become_user,
         drop_capabilities: matches!(method.identity, Identity::Mapped { .. } | Identity::BareRoot),
         enforce: method.tier != Tier::Off,
-        supervise: true,
         ends_in_order: command.ends_in_order,
-        holds_lock: false,
         cwd: Some(stage.repository()),
         readable,
         writable: vec![stage.path(), PathBuf::from("/dev/null")],
@@ -58,7 +56,6 @@ pub(crate) fn plan_remote(
         env: stage.environment(&config.path, remote),
         cwd: PathBuf::from("/"),
         id_map: None,
-        ending: Ending::Signal,
         ends_in_order: command.ends_in_order,
         lock: None,
         cgroup: None,

@@ -107,6 +107,59 @@ async fn nothing_outlives_a_host_that_dies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_outlives_a_host_that_dies_while_it_starts_a_command() {
+    const THIS: &str = "attacks::endings::nothing_outlives_a_host_that_dies_while_it_starts_a_command";
+    const WORKSPACE: &str = "TOOLHOST_TEST_STARTING";
+    if runs_alone(THIS) {
+        let workspace = std::env::var_os(WORKSPACE).unwrap().into_string().unwrap();
+        let (tier, root) = workspace.split_once(' ').unwrap();
+        let choice = if tier == "full" { FenceChoice::Full } else { FenceChoice::Landlock };
+        let executor = LocalExecutor::open(config(root.into(), choice)).unwrap();
+        let marker = marker(root.as_ref());
+        let many = (0..20).map(|_| executor.run(tree(&marker), FENCE, Watch::unattended()));
+        futures::future::join_all(many).await;
+        unreachable!("the host was to be killed while these ran");
+    }
+    for tier in ["full", "landlock"] {
+        let room = Room::new();
+        let marker = marker(&room.ws());
+        for started in 0..10 {
+            let mut host = rerun_alone(THIS, (WORKSPACE, &format!("{tier} {}", room.ws().display()))).spawn().unwrap();
+            // Between the first of twenty commands and the last one: some are running, one is about to.
+            until("some have begun", || processes_named(&marker) > started * TREE).await;
+            host.kill().unwrap();
+            host.wait().unwrap();
+            until(&format!("nothing is left in {tier}"), || processes_about(&marker) == 0).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_to_its_own_group_ends_a_command_and_not_what_watches_over_it() {
+    for (tier, room) in rooms().await {
+        let marker = marker(&room.ws());
+        let script = format!("setsid -f bash -c 'exec -a \"{marker}\" sleep 1000'; kill -KILL 0; sleep 1000");
+        let result = room.bash(&script, Access::Write).await;
+        assert_eq!(result.signal.map(|signal| signal.name()), Some("SIGKILL".to_owned()), "{tier:?}: {result:?}");
+        assert_eq!(processes_named(&marker), 0, "{tier:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_gets_no_descriptor_of_its_hosts_or_its_supervisors() {
+    // As what a shell or a service manager leaves open for the host: closed by no `exec`.
+    let outside = Room::new();
+    let secret = std::fs::File::options().append(true).open(outside.outside().join("secret.txt")).unwrap();
+    rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty()).unwrap();
+    for (tier, room) in rooms().await {
+        let script = "for fd in /proc/self/fd/*; do echo ${fd##*/}; done; env | grep -c HANDED; true";
+        let result = room.bash(script, Access::Read).await;
+        // The streams, and the folder that the shell reads.
+        assert_eq!(result.stdout.text, "0\n1\n2\n3\n0\n", "{tier:?}: {result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_signal_that_ends_a_command_is_named() {
     for (tier, room) in rooms().await {
         for signal in ["SEGV", "KILL", "TERM", "ABRT", "PIPE", "HUP"] {
