@@ -3,7 +3,8 @@
 //! Two sources: shapes that are secrets wherever they stand (tokens of well-known issuers, private keys, `SECRET_…=`),
 //! and the values of the host's own variables whose names look secret. What is taken out is replaced by [`REDACTED`].
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::outcome::REDACTED;
@@ -57,11 +58,15 @@ const MARKS: &[&str] = &[
     "CREDENTIAL",
 ];
 
+/// A value beside a name that says what it is. Too many of these are none to take them all out; it is the second group.
+const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|token)[a-z0-9_-]*["'`]?\s*[:=]\s*["'`]?)([^\s"'`$(){}<>\[\],;]{8,})"#;
+
 /// Takes secrets out of text.
 pub struct Redactor {
     marks: AhoCorasick,
     /// Compiled when first needed: most texts have no mark, and a host that only lists its tools need not pay for them.
     shapes: OnceLock<Vec<Regex>>,
+    named: OnceLock<Regex>,
     values: Option<AhoCorasick>,
 }
 
@@ -91,32 +96,79 @@ impl Redactor {
                 .build(MARKS)
                 .expect("plain strings compile"),
             shapes: OnceLock::new(),
+            named: OnceLock::new(),
             values,
         }
     }
 
-    /// How many secrets stand in a text.
-    pub fn count(&self, text: &str) -> usize {
-        let mut redacted = text.to_owned();
-        self.redact(&mut redacted);
-        masks(&redacted).saturating_sub(masks(text))
+    /// Where secrets stand in a text: ranges of bytes in their order, none of which overlap.
+    pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        if let Some(values) = &self.values {
+            found.extend(values.find_iter(text).map(|value| value.range()));
+        }
+        if self.marks.is_match(text) {
+            for shape in self.shapes() {
+                for secret in shape.captures_iter(text) {
+                    let (whole, kept) = (secret.get(0), secret.get(1));
+                    found.extend(whole.zip(kept).map(|(whole, kept)| kept.end()..whole.end()));
+                }
+            }
+        }
+        found.sort_by_key(|span| (span.start, span.end));
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        for span in found {
+            match spans.last_mut() {
+                Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+                _ => spans.push(span),
+            }
+        }
+        spans
     }
 
     /// Redacts in place; most text is left as it is, without a copy.
     pub fn redact(&self, text: &mut String) {
-        if let Some(values) = &self.values
-            && values.is_match(text.as_str())
-        {
-            *text = values.replace_all(text, &vec![REDACTED; values.patterns_len()]);
-        }
-        if !self.marks.is_match(text.as_str()) {
+        if self.is_clean(text) {
             return;
         }
-        for shape in self.shapes() {
-            if shape.is_match(text) {
-                *text = shape.replace_all(text, format!("${{1}}{REDACTED}")).into_owned();
-            }
+        let spans = self.spans(text);
+        if spans.is_empty() {
+            return;
         }
+        let (mut clean, mut from) = (String::with_capacity(text.len()), 0);
+        for span in spans {
+            clean.push_str(&text[from..span.start]);
+            clean.push_str(REDACTED);
+            from = span.end;
+        }
+        clean.push_str(&text[from..]);
+        *text = clean;
+    }
+
+    /// Whether a change of a text leaves a secret where it is no longer seen to be one, so that the next read would show it.
+    pub fn uncovers(&self, before: &str, after: &str) -> bool {
+        let (was, is) = (self.spans(before), self.spans(after));
+        let bare = |text: &str, spans: &[Range<usize>], secret: &str| {
+            let inside = |at: usize| spans.iter().any(|span| span.start <= at && at + secret.len() <= span.end);
+            text.match_indices(secret).filter(|(at, _)| !inside(*at)).count()
+        };
+        let secrets: BTreeSet<&str> = was.iter().map(|span| &before[span.clone()]).collect();
+        secrets.into_iter().any(|secret| bare(after, &is, secret) > bare(before, &was, secret))
+    }
+
+    /// What looks like a secret, also where it is too unsure to be taken out: a person or an agent is told of it.
+    pub fn suspects(&self, text: &str) -> BTreeSet<String> {
+        let mut found: BTreeSet<String> = self.spans(text).into_iter().map(|span| text[span].to_owned()).collect();
+        let named = self.named.get_or_init(|| Regex::new(NAMED).expect("the shape is valid"));
+        let values = named.captures_iter(text).filter_map(|secret| Some(secret.get(2)?.as_str()));
+        let is_made = |value: &&str| {
+            let has = |kind: fn(&char) -> bool| value.chars().any(|c| kind(&c));
+            has(char::is_ascii_digit) && has(char::is_ascii_alphabetic) && !value.contains("://")
+        };
+        let is_new = |value: &&str| !found.iter().any(|known| known.contains(*value) || value.contains(known.as_str()));
+        let values: Vec<String> = values.filter(is_made).filter(is_new).map(str::to_owned).collect();
+        found.extend(values);
+        found
     }
 
     fn shapes(&self) -> &[Regex] {
@@ -168,7 +220,7 @@ pub fn masks_secret(before: &str, after: &str) -> bool {
         return false;
     }
     let shapes = Redactor::new([]);
-    shapes.count(after) < shapes.count(before)
+    shapes.spans(after).len() < shapes.spans(before).len()
 }
 
 /// Whether a variable of this name holds a secret, by the way such names are made.
@@ -220,6 +272,47 @@ mod tests {
         let mut value = serde_json::json!({"a": ["sk-abcdefghijklmnop1234"], "sk-abcdefghijklmnop1234": 1, "n": 5});
         redactor.redact_json(&mut value);
         assert_eq!(value, serde_json::json!({"a": ["[redacted]"], "[redacted]": 1, "n": 5}));
+    }
+
+    #[test]
+    fn shapes_that_overlap_are_one_secret() {
+        let redactor = Redactor::new([("MY_TOKEN".to_owned(), "sk-abcdefghijklmnop".to_owned())]);
+        let text = "API_KEY=sk-abcdefghijklmnop1234 end";
+        assert_eq!(redactor.spans(text), [8..31]);
+        let mut redacted = text.to_owned();
+        redactor.redact(&mut redacted);
+        assert_eq!(redacted, "API_KEY=[redacted] end");
+    }
+
+    #[test]
+    fn a_change_that_hides_that_something_is_a_secret_uncovers_it() {
+        let redactor = Redactor::new([]);
+        let (key, named) = ("use sk-abcdefghijklmnop1234 here", "DB_PASSWORD=correcthorse");
+        assert!(redactor.uncovers(key, "use xsk-abcdefghijklmnop1234 here"));
+        assert!(redactor.uncovers(named, "DB_NAME=correcthorse"));
+        assert!(!redactor.uncovers(key, "do not use sk-abcdefghijklmnop1234 here"));
+        assert!(!redactor.uncovers(named, "nothing"));
+        assert!(!redactor.uncovers("correcthorse DB_PASSWORD=correcthorse", "correcthorse"), "it was shown before");
+    }
+
+    #[test]
+    fn values_beside_a_telling_name_are_suspects_and_code_about_them_is_not() {
+        let redactor = Redactor::new([]);
+        let suspects = |text: &str| redactor.suspects(text).into_iter().collect::<Vec<_>>();
+        assert_eq!(suspects("password: hunter22hunter"), ["hunter22hunter"]);
+        let aws = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        assert_eq!(suspects(&format!("aws_secret_access_key = {aws}")), [aws]);
+        assert_eq!(suspects("\"apiKey\": \"a1b2c3d4e5\""), ["a1b2c3d4e5"]);
+        assert_eq!(suspects("API_KEY=sk-abcdefghijklmnop1234"), ["sk-abcdefghijklmnop1234"]);
+        for fine in [
+            "ask for the password: it is in the vault",
+            "token: $TOKEN_2",
+            "secret: {{secret_1}}",
+            "token_url: https://id.example/v2",
+            "max_tokens: 20000000",
+        ] {
+            assert_eq!(suspects(fine), [""; 0], "{fine}");
+        }
     }
 
     #[test]

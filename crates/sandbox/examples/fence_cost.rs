@@ -62,20 +62,24 @@ async fn bare() -> Duration {
     began.elapsed()
 }
 
-/// The helper without namespaces, user or supervisor.
+/// The helper without namespaces and without another user.
 async fn by_hand(helper: &std::path::Path, enforce: bool) -> Duration {
     let policy = serde_json::json!({
-        "become_user": null, "drop_capabilities": false, "enforce": enforce, "supervise": false,
-        "ends_in_order": false, "holds_lock": false, "cwd": null, "readable_plain": [],
-        "readable": ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc"], "writable": ["/tmp"], "mounted": [],
-        "network": "none",
-        "limits": { "cpu_seconds": 60, "file_bytes": 1u64 << 30, "open_files": 1024, "processes": null },
+        "become_user": null, "drop_capabilities": false, "enforce": enforce, "ends_in_order": false, "cwd": null,
+        "readable": ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc"], "writable": ["/tmp"],
+        "readable_plain": [], "mounted": [], "network": "none", "private_ipc": false,
+        "limits": {
+            "cpu_seconds": 60, "file_bytes": 1u64 << 30, "open_files": 1024, "memory_bytes": null, "processes": null,
+        },
     });
+    // Open as long as this host waits for the command.
+    let (watched, host) = std::io::pipe().unwrap();
     let began = Instant::now();
     let mut command = tokio::process::Command::new("/bin/sh");
-    // The helper reports on descriptor 3.
-    command.args(["-c", "exec \"$0\" sandbox-exec \"$1\" true 3>/dev/null"]).arg(helper).arg(policy.to_string());
-    let output = command.output().await.unwrap();
+    let script = "exec \"$0\" sandbox-exec \"$1\" true 3>/dev/null 4<&0";
+    command.args(["-c", script]).arg(helper).arg(policy.to_string());
+    let output = command.env("TOOLHOST_HANDED_DOWN", "3,4").stdin(watched).output().await.unwrap();
+    drop(host);
     assert!(output.status.success(), "{output:?}");
     began.elapsed()
 }

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use toolhost_contract::{CONFIRM_SOURCE, Outcome};
 use toolhost_store::Role;
-use toolhost_store::packages::{ChangeSetLine, Deed, PackageError, Preview, Shelf};
+use toolhost_store::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, Shelf};
 
 use crate::error::{Error, Result};
 use crate::host::{Host, done};
@@ -79,14 +79,22 @@ impl<'a> Changes<'a> {
         self.call("builder.change.undo", json!({ "moment": moment })).await
     }
 
-    /// A change set and what it would change of the package as it is now; of one that was applied, what it did.
+    /// A change set and what an apply would say and change of the package as it is now; of one that was applied, what it did.
     ///
     /// # Errors
     /// [`Error::Denied`] for a user who is no member; [`Error::Package`] if there is none.
     pub async fn preview(&self, id: &str) -> Result<Preview> {
-        let number = number(id)?;
-        let arguments = json!({ "changeSetId": set_id(id)? });
-        self.read("change show", arguments, async |shelf: &Shelf| shelf.preview(number).await).await
+        self.preview_with(id, &ApplyOptions::default()).await
+    }
+
+    /// As [`Changes::preview`], of the operations that these options choose.
+    ///
+    /// # Errors
+    /// As there; and [`Error::Package`] where they cannot be applied without others.
+    pub async fn preview_with(&self, id: &str, options: &ApplyOptions) -> Result<Preview> {
+        let wish = Apply { number: number(id)?, operations: options.operations.clone(), ..Apply::default() };
+        let arguments = json!({ "changeSetId": set_id(id)?, "operations": options.operations });
+        self.read("change show", arguments, async |shelf: &Shelf| shelf.preview_of(&wish).await).await
     }
 
     /// The change sets, the newest first: of one session if it is named; with `open_only`, those that may still be applied.

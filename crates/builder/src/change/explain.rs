@@ -1,7 +1,7 @@
 //! What to do about a finding, for who writes change sets: in operations, and not in files.
 
 use serde_json::Value;
-use toolhost_contract::REDACTED;
+use toolhost_contract::{REDACTED, Redactor};
 
 use super::{ChangeSet, Op, Operation, snapshot};
 use crate::assets;
@@ -18,7 +18,7 @@ const SEARCHED_CHARS_MAX: usize = 100_000;
 
 /// Adds to findings about the operations of a set what would be right there: the passage that was probably meant, or what
 /// a new object needs.
-pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding]) {
+pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], secrets: &Redactor) {
     for finding in findings {
         if let Some(meant) = below_assets(&finding.file).filter(|_| finding.code == "ASSET_PATH") {
             finding.message.push_str(&format!("; did you mean `{meant}`?"));
@@ -26,7 +26,7 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding]) {
         }
         let Some(operation) = index_of(&finding.pointer).and_then(|index| set.operations.get(index)) else { continue };
         match (finding.code.as_str(), &operation.object) {
-            ("TEXT_NOT_FOUND", object) => add_passage(package, object, operation, finding),
+            ("TEXT_NOT_FOUND", object) => add_passage(package, object, operation, finding, secrets),
             ("TARGET_NOT_FOUND", object) if operation.op == Op::Upsert => {
                 let needs = match object {
                     Object::Workflow(_) => "`graph_json`, its whole graph, and `workflow_md`",
@@ -54,11 +54,16 @@ pub(super) fn below_assets(path: &str) -> Option<String> {
     (!path.starts_with(assets::FOLDER) && assets::problem(&meant).is_none()).then_some(meant)
 }
 
-fn add_passage(package: &Package, object: &Object, operation: &Operation, finding: &mut Finding) {
+fn add_passage(package: &Package, object: &Object, operation: &Operation, finding: &mut Finding, secrets: &Redactor) {
     // What hides a secret is not there, and has a hint of its own.
     let is_meant = |find: &&str| quoted(find) == finding.actual && !find.contains(REDACTED);
     let Some(find) = operation.edits.text_edits.iter().map(|edit| edit.find.as_str()).find(is_meant) else { return };
-    let texts = snapshot(package, object).unwrap_or_default().0.into_values();
+    // As a read shows them: what is like a secret must not be found by guessing.
+    let shown = |mut text: String| {
+        secrets.redact(&mut text);
+        text
+    };
+    let texts = snapshot(package, object).unwrap_or_default().0.into_values().map(shown);
     let Some((line, passage)) = texts.filter_map(|text| nearest_passage(&text, find)).next() else { return };
     let shown: String = passage.chars().take(PASSAGE_CHARS_MAX).collect();
     // With its line ends and quotes as JSON has them, so that it can be copied into `find`.

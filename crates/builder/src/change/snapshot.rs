@@ -169,8 +169,16 @@ fn check_masks(object: &Object, current: Option<&Snapshot>, wanted: &Snapshot) -
                 part.as_str()
             );
             let finding = Finding::error("REDACTED_WRITTEN_BACK", "", "", message).actual(REDACTED);
-            let hint =
-                "change the other passages by `textEdits` (`find` and `replace`), which leave the secret as it is";
+            let hint = match part {
+                Part::Graph => {
+                    "give only the `nodes` and `edges` that change, each with only the fields that change, which leaves the \
+                     secret as it is"
+                }
+                Part::Definition => {
+                    "give only the fields that change (`agent_fields`), or passages (`textEdits`), which leave the secret as it is"
+                }
+                _ => "change the other passages by `textEdits` (`find` and `replace`), which leave the secret as it is",
+            };
             return Err(Box::new(finding.expected("the text without the mark").hint(hint)));
         }
     }

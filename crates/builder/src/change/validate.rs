@@ -9,7 +9,7 @@ use super::doubt::doubts;
 use super::explain::{below_assets, in_operations};
 use super::report::{Report, Stage};
 use super::set::{parse_with, path_of};
-use super::{ChangeSet, Op, Operation, Part, affected, hidden, impact_on, snapshot};
+use super::{ChangeSet, Op, Operation, affected, hidden, impact_on, snapshot};
 use crate::assets;
 use crate::check::{Scope, locate, within};
 use crate::files;
@@ -60,8 +60,11 @@ pub fn validate(check: &Check<'_>) -> Report {
             (Stage::Impact, Some(looked)) => check_impact(&looked.set, &mut report),
             (Stage::Security, Some(looked)) => {
                 report.extend(looked.of(stage), stage);
-                for (index, operation) in looked.set.operations.iter().enumerate() {
-                    check_safety(check, index, operation, &mut report);
+                let operations = &looked.set.operations;
+                let before = |operation: &Operation| suspects(check.base, &operation.object, check.secrets);
+                let known: BTreeSet<String> = operations.iter().flat_map(before).collect();
+                for (index, operation) in operations.iter().enumerate() {
+                    check_safety(check, index, operation, &known, &mut report);
                 }
             }
         }
@@ -298,7 +301,7 @@ fn check_impact(set: &ChangeSet, report: &mut Report) {
 }
 
 /// Paths, sizes and hidden characters of one operation.
-fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, report: &mut Report) {
+fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, known: &BTreeSet<String>, report: &mut Report) {
     let at = format!("operations[{index}]");
     if let Object::Asset(path) = &operation.object
         && operation.op == Op::Upsert
@@ -327,20 +330,23 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, report: 
         }
     }
     check_hidden(check, &at, operation, &payload, report);
-    check_secrets(check, &at, operation, report);
+    check_secrets(check, &at, operation, known, report);
 }
 
-/// What looks like a secret and was not there before.
-fn check_secrets(check: &Check<'_>, at: &str, operation: &Operation, report: &mut Report) {
-    let texts = |package| snapshot(package, &operation.object).unwrap_or_default().0;
-    let count = |texts: &BTreeMap<Part, String>| texts.values().map(|text| check.secrets.count(text)).sum::<usize>();
-    let (before, after) = (count(&texts(check.base)), count(&texts(check.after)));
-    if operation.op == Op::Upsert && after > before {
+/// What looks like a secret and stood in none of the objects that the set changes: one that is moved or renamed keeps its own.
+fn check_secrets(check: &Check<'_>, at: &str, operation: &Operation, known: &BTreeSet<String>, report: &mut Report) {
+    let added = suspects(check.after, &operation.object, check.secrets);
+    if operation.op == Op::Upsert && !added.is_subset(known) {
         let message = format!("`{}` gets what looks like a secret", operation.object);
         let finding = Finding::warning("SECRET_ADDED", "", format!("{at}.payload"), message);
         let finding = finding.expected("the name of a variable that holds it").actual("a key, a token or a password");
         report.add(Stage::Security, finding.hint("take it out, and name where the people who run this find it"), false);
     }
+}
+
+fn suspects(package: &Package, object: &Object, secrets: &Redactor) -> BTreeSet<String> {
+    let texts = snapshot(package, object).unwrap_or_default().0;
+    texts.values().flat_map(|text| secrets.suspects(text)).collect()
 }
 
 fn check_hidden(check: &Check<'_>, at: &str, operation: &Operation, payload: &Value, report: &mut Report) {

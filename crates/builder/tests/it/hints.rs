@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use toolhost_builder::change::{Found, Report, explain, impact, parse};
 use toolhost_builder::{Finding, Package, validate};
+use toolhost_contract::Redactor;
 
 use crate::change::{asset, delete, graph, set, step};
 use crate::change_validate::{report_on, step_text};
@@ -160,8 +161,9 @@ fn edits_in_parts_of_what_is_not_there_say_what_a_new_object_needs() {
         let mut value = set(json!([{"op": "upsert", "targetType": kind, "target": target, "payload": payload}]));
         value["schemaVersion"] = json!("1.1");
         let parsed = parse(&value).unwrap().set;
-        let mut findings = toolhost_builder::change::complete(&package, &mut parsed.clone()).unwrap_err();
-        explain(&package, &parsed, &mut findings);
+        let mut findings =
+            toolhost_builder::change::complete(&package, &mut parsed.clone(), &Redactor::default()).unwrap_err();
+        explain(&package, &parsed, &mut findings, &Redactor::default());
         assert!(findings[0].message.contains(needs) && findings[0].hint.contains("as a whole"), "{findings:#?}");
     }
 }
@@ -177,7 +179,8 @@ fn a_passage_that_is_not_there_letter_by_letter_is_told_as_it_stands() {
     }]));
     value["schemaVersion"] = json!("1.1");
     let parsed = parse(&value).unwrap().set;
-    let mut findings = toolhost_builder::change::complete(&package, &mut parsed.clone()).unwrap_err();
-    explain(&package, &parsed, &mut findings);
+    let mut findings =
+        toolhost_builder::change::complete(&package, &mut parsed.clone(), &Redactor::default()).unwrap_err();
+    explain(&package, &parsed, &mut findings, &Redactor::default());
     assert!(findings[0].message.ends_with("; line 3 has \"Say \u{201c}hello\u{201d} first.\""), "{findings:#?}");
 }

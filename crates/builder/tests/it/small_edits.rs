@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toolhost_builder::change::{Op, complete, overlay, parse, proposed};
 use toolhost_builder::refs::Object;
 use toolhost_builder::{Files, Finding, Package, validate};
+use toolhost_contract::Redactor;
 
 use crate::change::{asset, delete, graph, step, upsert};
 use crate::small;
@@ -34,7 +35,7 @@ pub(crate) fn made_of(files: Files, operations: Value) -> Result<Made, Vec<Findi
 pub(crate) fn made_of_set(files: Files, set: &Value) -> Result<Made, Vec<Finding>> {
     let package = Package::read(files);
     let mut set = parse(set).unwrap().set;
-    let implied = complete(&package, &mut set)?;
+    let implied = complete(&package, &mut set, &Redactor::default())?;
     assert!(set.operations.iter().all(|operation| operation.edits.is_empty()));
     // A set that is kept is read again.
     assert_eq!(parse(&set.to_value()).unwrap().set, set);
@@ -396,7 +397,7 @@ fn small_edits_are_contract_1_1_and_not_beside_the_whole() {
     frozen["schemaVersion"] = json!("1.0");
     let before = parse(&frozen).unwrap().set;
     let mut after = before.clone();
-    assert_eq!(complete(&package, &mut after), Ok(Vec::new()));
+    assert_eq!(complete(&package, &mut after, &Redactor::default()), Ok(Vec::new()));
     assert_eq!(before, after);
     assert!(parse(&set(json!([delete("step", json!({ "workflowId": "main", "nodeId": "work" }))]))).is_ok());
 }

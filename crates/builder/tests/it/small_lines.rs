@@ -125,7 +125,7 @@ fn report(files: Files, edits: Value) -> Report {
     let value = set(json!([workflow(edits)]));
     let after = made_of(files, value["operations"].clone()).unwrap().package;
     let mut whole = parse(&value).unwrap().set;
-    toolhost_builder::change::complete(&base, &mut whole).unwrap();
+    toolhost_builder::change::complete(&base, &mut whole, &Redactor::default()).unwrap();
     assert_eq!(impact_on(&base, &whole.operations).objects.first().map(String::as_str), Some("workflow:main"));
     let check = Check {
         schemas: &Schemas::compiled(),

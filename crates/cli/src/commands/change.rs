@@ -99,9 +99,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
         Command::Discard { id } => tell(&wire::outcome(changes.discard(&id).await)?, settings.json)?,
         Command::Apply { id, only, delete, yes } => {
-            let preview = changes.preview(&id).await?;
+            let options = ApplyOptions { operations: only, confirm_deletes: delete };
+            let preview = changes.preview_with(&id, &options).await?;
             // Nobody reads and agrees to what cannot be applied: the apply says why at once.
-            let can_be = only.is_some() || is_valid(changes, &id).await?;
+            let can_be = preview.report.as_ref().is_some_and(|report| report.valid);
             if can_be && !settings.json {
                 show(&preview, false)?;
             }
@@ -109,7 +110,6 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 print::note("nothing was applied");
                 ExitCode::from(EXIT_FAILED)
             } else {
-                let options = ApplyOptions { operations: only, confirm_deletes: delete };
                 tell(&wire::outcome(changes.apply(&id, &options).await)?, settings.json)?
             }
         }
@@ -140,12 +140,6 @@ async fn undo(changes: Changes<'_>, moment: Option<i64>, yes: bool, json: bool) 
         return Ok(ExitCode::from(EXIT_FAILED));
     }
     tell(&wire::outcome(changes.undo(moment).await)?, json)
-}
-
-/// Whether a set passes validation as a whole.
-async fn is_valid(changes: Changes<'_>, id: &str) -> anyhow::Result<bool> {
-    let found = wire::outcome(changes.validate(id).await)?;
-    Ok(found.error.is_none() && found.data["valid"] == true)
 }
 
 fn tell(outcome: &Outcome, json: bool) -> anyhow::Result<ExitCode> {

@@ -134,6 +134,8 @@ async fn nothing_of_a_rejected_set_is_ever_applied() {
         assert_eq!(refused(&refusal).1, "conflict");
         assert!(refusal.error.as_ref().unwrap().message.contains("made on cs-2"), "{refusal:?}");
         assert!(!in_session(&house, "s1", "builder.change.validate", json!({"changeSetId": "cs-3"})).await.ok);
+        let shown = shelf_of(&house, house.project.id).preview(3).await.unwrap().report.unwrap();
+        assert!(!shown.valid && shown.errors[0].message.contains("made on cs-2"), "{shown:?}");
         let text = step_text(&house).await;
         assert!(!text.contains("Reject me") && !text.contains("Keep me"), "reads show what may be applied");
         data(&apply(&house, "cs-1").await);

@@ -182,6 +182,8 @@ async fn two_sessions_that_change_the_same_line_never_lose_one_silently() {
         let error = &validated.data["errors"][0];
         let (code, object) = (json!("AI_REVISION_BASE_MISMATCH"), json!(format!("step:{FLOW}/{STEP}")));
         assert_eq!((&error["code"], &error["path"]), (&code, &object), "{error:#}");
+        let shown = shelf_of(&house, house.project.id).preview(2).await.unwrap().report.unwrap();
+        assert_eq!(json!(shown.errors), validated.data["errors"], "so does what a person is shown");
         let blocked = apply(&house, "cs-2").await;
         assert_eq!(refused(&blocked), ("AI_REVISION_BASE_MISMATCH", "conflict"));
         let details = blocked.error.unwrap().details.unwrap();

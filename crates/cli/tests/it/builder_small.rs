@@ -141,6 +141,70 @@ async fn a_passage_beside_a_secret_is_changed_and_the_secret_stays() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_is_not_found_by_guessing_and_no_edit_brings_it_to_light() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let mut all = files(&house).await;
+        let text = format!("Call it with {TOKEN} (fake).\nDB_PASSWORD=correcthorse\n");
+        all.insert("assets/api.md".to_owned(), text.into_bytes());
+        shelf_of(&house, house.project.id).import(&Package::read(all), true, Size::default()).await.unwrap();
+        let shown = in_session(&house, "s1", "builder.asset.read", json!({"path": "assets/api.md"})).await;
+        let revisions = data(&shown)["revisions"].clone();
+        let edit = |find: &str, replace: &str| {
+            json!([{
+                "op": "upsert", "targetType": "asset", "target": {"path": "assets/api.md"},
+                "payload": {"textEdits": [{"find": find, "replace": replace}]},
+            }])
+        };
+        // What the answer says of a guess is the same for a right one and a wrong one.
+        let mut said = Vec::new();
+        for guess in ["with ghp_0", "with ghp_1", "GHP_0123456789abcdef", "=correct", "=wronged", "orse\n"] {
+            let refused = stage(&house, "s1", edit(guess, "x"), &revisions).await;
+            let details = refused.error.as_ref().unwrap().details.as_ref().unwrap().to_string();
+            assert!(!details.contains("line 1 has \\\"ghp") && !details.contains("correcthorse"), "{details}");
+            said.push(details.replace(&guess.replace('\n', "\\n"), "GUESS"));
+        }
+        assert_eq!((&said[0], &said[3]), (&said[1], &said[4]));
+        // What made it a secret to the eye of a read stays beside it.
+        for (find, replace) in [("Call it with ", "Call it with x"), ("DB_PASSWORD", "DB_NAME")] {
+            let refused = stage(&house, "s1", edit(find, replace), &revisions).await;
+            let details = refused.error.as_ref().unwrap().details.as_ref().unwrap();
+            assert_eq!(details["findings"][0]["code"], "SECRET_UNCOVERED", "{details}");
+        }
+        data(&stage(&house, "s1", edit("Call it with ", "Never call it with "), &revisions).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_a_set_adds_is_told_and_one_that_it_moves_is_not() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let mut all = files(&house).await;
+        all.insert("assets/api.md".to_owned(), format!("Call it with {TOKEN} (fake).\n").into_bytes());
+        shelf_of(&house, house.project.id).import(&Package::read(all), true, Size::default()).await.unwrap();
+        let codes = async |session: &str, operations: Value, more: Value| {
+            let revisions = in_session(&house, session, "builder.asset.read", json!({"path": "assets/api.md"})).await;
+            let mut set = small(operations, &revisions.data["revisions"]);
+            set["changeSet"]["extensions"] = more;
+            data(&in_session(&house, session, "builder.change.stage", set).await);
+            let validated = in_session(&house, session, "builder.change.validate", json!({})).await;
+            let warnings = data(&validated)["warnings"].as_array().unwrap().clone();
+            warnings.iter().any(|warning| warning["code"] == "SECRET_ADDED")
+        };
+        let new = |content: &str| {
+            let target = json!({"path": "assets/new.md"});
+            json!([{"op": "upsert", "targetType": "asset", "target": target, "payload": {"content": content}}])
+        };
+        assert!(codes("s1", new("password: hunter22hunter\n"), json!({})).await);
+        assert!(!codes("s2", new("The password is in the vault.\n"), json!({})).await);
+        let renames = json!({"renames": [{"from": "asset:assets/api.md", "to": "asset:assets/moved.md"}]});
+        let renamed = json!([
+            {"op": "upsert", "targetType": "asset", "target": {"path": "assets/moved.md"}, "payload": {}}]);
+        assert!(!codes("s3", renamed, renames).await);
+    }
+}
+
 /// A package of many steps, one after the other.
 fn long(steps: usize) -> Files {
     let name = |n: usize| format!("step-{n:03}");

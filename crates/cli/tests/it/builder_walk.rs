@@ -324,6 +324,17 @@ impl Walk {
         if is_some && self.seed.below(3) == 0 { self.apply_some(number).await } else { self.apply(number).await }
     }
 
+    /// What a person is shown before an apply says what the validation said.
+    async fn expect_preview_to_agree(&self, number: i64, told: &Outcome) {
+        let report = shelf_of(&self.house, self.house.project.id).preview(number).await.unwrap().report;
+        let is_applied = self.model.sets[&number].status == Status::Applied;
+        let is_valid = report.as_ref().is_some_and(|report| report.valid);
+        assert!(is_applied || is_valid == (told.ok && told.data["valid"] == true), "{report:?} {told:?}");
+        if let Some(report) = report.filter(|_| told.ok) {
+            assert_eq!(json!(report.errors), told.data["errors"]);
+        }
+    }
+
     /// Asks for a validation and then for an apply: both say the same, and that is what the model says.
     async fn apply(&mut self, number: i64) {
         let id = format!("cs-{number}");
@@ -331,6 +342,7 @@ impl Walk {
         let told = self.call(Some(&session), "builder.change.validate", json!({"changeSetId": id})).await;
         let is_open = self.model.sets[&number].status == Status::Open;
         assert_eq!(told.ok, is_open, "{told:?}");
+        self.expect_preview_to_agree(number, &told).await;
         let based_on = if is_open { numbers(&told.data["basedOn"]) } else { BTreeSet::new() };
         let chain = self.model.chain(number, None, &based_on);
         let deletes: Vec<&String> =

@@ -317,7 +317,7 @@ fn goes_along(draft: &Draft, chosen: &[Draft]) -> bool {
 }
 
 /// The operations that are wanted; of an object that two of them change, the last.
-fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
+pub(super) fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
     let Some(positions) = &wish.operations else {
         return if staged.is_empty() { Err(PackageError::NothingStaged("applied")) } else { Ok(last_of_each(staged)) };
     };

@@ -216,7 +216,7 @@ impl PackageError {
         })
     }
 
-    fn hint(&self) -> Option<String> {
+    pub(super) fn hint(&self) -> Option<String> {
         let said = match self {
             Self::Rejected(findings) => match hints_of(findings).as_str() {
                 "" => "fix what is named and send the whole set again".to_owned(),

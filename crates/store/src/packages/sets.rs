@@ -11,12 +11,14 @@ use toolhost_builder::change::{
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
+use toolhost_contract::Redactor;
 
-use super::apply::merged;
+use super::apply::{Apply, chosen, merged};
 use super::begun::{Begun, InTheWay, Missing, Over, has_several_workflows};
 use super::drafts::{Draft, last_of_each};
 use super::error::{NoRevision, PackageError, Result};
 use super::part::{Part, Want};
+use super::validated::blocked;
 use super::{Shelf, UNITS_MAX};
 use crate::db::{Row, Tx, sql};
 
@@ -100,7 +102,7 @@ pub(super) struct Kept {
 pub struct Preview {
     pub line: ChangeSetLine,
     pub body: Value,
-    /// What the last validation said; none while there was none.
+    /// What an apply would say now; of a set that was applied, what it said then. None of a set that was given up.
     pub report: Option<Report>,
     pub diff: Vec<ObjectDiff>,
 }
@@ -130,12 +132,12 @@ impl Shelf {
         let written = set.to_value();
         let named: BTreeSet<Object> = set.operations.iter().map(|operation| operation.object.clone()).collect();
         let given = set.clone();
-        let mut implied = match change::complete(part.package(), &mut set) {
+        let mut implied = match change::complete(part.package(), &mut set, &self.secrets) {
             Ok(implied) => implied,
             Err(mut findings) => {
-                change::explain(part.package(), &given, &mut findings);
+                change::explain(part.package(), &given, &mut findings, &self.secrets);
                 let former = self.former(&mut tx, &want, seen.as_deref()).await?;
-                explain_superseded(&mut findings, former.as_ref(), value, &superseded);
+                explain_superseded(&mut findings, former.as_ref(), value, (&superseded, &self.secrets));
                 return Err(PackageError::Rejected(findings));
             }
         };
@@ -145,8 +147,8 @@ impl Shelf {
         if lacks_entries(&mut want, &set) {
             part = self.part(&mut tx, &want, &drafts).await?;
         }
-        let wanted =
-            wishes(part.package(), &set.operations).map_err(|error| explained(error, part.package(), &given))?;
+        let wanted = wishes(part.package(), &set.operations)
+            .map_err(|error| explained(error, part.package(), &given, &self.secrets))?;
         // What the session saw until now has the texts of what is superseded.
         let former = self.former(&mut tx, &want, seen.as_deref()).await?;
         let former = former.as_ref().zip(seen.as_deref());
@@ -317,8 +319,17 @@ impl Shelf {
         Ok(lines)
     }
 
-    /// A change set and what it would change of the package as it is now; of one that was applied, what it did.
+    /// A change set and what an apply would say and change of the package as it is now; of one that was applied, what it did.
     pub async fn preview(&self, number: i64) -> Result<Preview> {
+        self.preview_of(&Apply { number, ..Apply::default() }).await
+    }
+
+    /// As [`Shelf::preview`], of the operations that are wanted.
+    ///
+    /// # Errors
+    /// There is no such set; the operations cannot be applied without others.
+    pub async fn preview_of(&self, wish: &Apply) -> Result<Preview> {
+        let number = wish.number;
         let mut tx = self.db.snapshot().await?;
         let text = "SELECT number, session_id, by_name, state, created_at_ms, report, applied_with FROM change_set
              WHERE project_id = $1 AND number = $2";
@@ -326,20 +337,22 @@ impl Shelf {
         let row = row.ok_or_else(|| no_set(number))?;
         let mut line = self.line(&mut tx, &row).await?;
         let kept = self.kept(&mut tx, number).await?;
-        let report: Option<String> = row.get("report")?;
-        let report = report.map(|text| serde_json::from_str(&text)).transpose()?;
         if line.status == "applied" {
+            let report: Option<String> = row.get("report")?;
+            let report = report.map(|text| serde_json::from_str(&text)).transpose()?;
             let with: Option<i64> = row.get("applied_with")?;
             let diff = self.applied_diff(&mut tx, with.unwrap_or(number), &line).await?;
             return Ok(Preview { line, body: kept.body, report, diff });
         }
-        let own = last_of_each(self.wishes(&mut tx, number).await?);
-        let drafts = if matches!(line.status.as_str(), "staged" | "validated") {
-            let chain = self.chain(&mut tx, &kept, &own).await?;
+        let staged = self.wishes(&mut tx, number).await?;
+        let (report, drafts) = if matches!(line.status.as_str(), "staged" | "validated") {
+            let (report, chain) = self.report_now(&mut tx, &kept, &chosen(wish, staged)?).await?;
             line.based_on = chain.names();
-            chain.drafts
+            (Some(report), chain.drafts)
         } else {
-            own
+            let drafts = last_of_each(staged);
+            let objects: Vec<Object> = drafts.iter().map(|draft| draft.object.clone()).collect();
+            ((line.status == "blocked").then(|| blocked(&kept, &objects)), drafts)
         };
         let part = self.part_for(&mut tx, &drafts).await?;
         let objects: Vec<Object> = drafts.iter().map(|draft| draft.object.clone()).collect();
@@ -594,10 +607,10 @@ fn lacks_entries(want: &mut Want, set: &ChangeSet) -> bool {
 }
 
 /// The same error with findings that speak of the operations of the set.
-fn explained(error: PackageError, package: &Package, given: &ChangeSet) -> PackageError {
+fn explained(error: PackageError, package: &Package, given: &ChangeSet, secrets: &Redactor) -> PackageError {
     match error {
         PackageError::Rejected(mut findings) => {
-            change::explain(package, given, &mut findings);
+            change::explain(package, given, &mut findings, secrets);
             PackageError::Rejected(findings)
         }
         other => other,
@@ -605,9 +618,14 @@ fn explained(error: PackageError, package: &Package, given: &ChangeSet) -> Packa
 }
 
 /// Says of what is missing only because of the sets that this one takes the place of that it went with them.
-fn explain_superseded(findings: &mut [Finding], former: Option<&Part>, value: &Value, superseded: &[String]) {
+fn explain_superseded(
+    findings: &mut [Finding],
+    former: Option<&Part>,
+    value: &Value,
+    (superseded, secrets): (&[String], &Redactor),
+) {
     let (Some(former), Ok(Parsed { mut set, .. })) = (former, change::parse(value)) else { return };
-    let known = change::complete(former.package(), &mut set).err().unwrap_or_default();
+    let known = change::complete(former.package(), &mut set, secrets).err().unwrap_or_default();
     let is_new = |finding: &&mut Finding| {
         !known.iter().any(|old| (&old.code, &old.message) == (&finding.code, &finding.message))
     };

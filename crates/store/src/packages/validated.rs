@@ -6,13 +6,14 @@ use serde_json::Value;
 use toolhost_builder::Package;
 use toolhost_builder::change::{self, Clash, ClashPlace, Found, Report, Stage};
 use toolhost_builder::refs::Object;
-use toolhost_contract::ErrorCode;
+use toolhost_contract::{ErrorCode, Redactor};
 
 use super::Shelf;
 use super::apply::Conflicts;
-use super::drafts::last_of_each;
+use super::chain::Chain;
+use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
-use super::sets::{Whose, revision_around, scope_of, set_id};
+use super::sets::{Kept, Whose, revision_around, scope_of, set_id};
 use crate::db::{Tx, sql};
 
 /// What the five stages said.
@@ -41,20 +42,7 @@ impl Shelf {
         tx.lock_project(self.who.project_id).await?;
         let kept = self.staged_set(&mut tx, whose, number, "validated").await?;
         let drafts = last_of_each(self.wishes(&mut tx, kept.number).await?);
-        let (report, based_on) = match self.examine(&mut tx, &kept, &drafts).await {
-            Ok(mut examined) => {
-                examined.report.warnings.extend(examined.merged.iter().map(outdated));
-                (examined.report, examined.chain.names())
-            }
-            Err(PackageError::Conflict(conflicts)) => {
-                let chain = self.chain(&mut tx, &kept, &drafts).await?;
-                let part = self.part_for(&mut tx, &chain.drafts).await?;
-                let mut sets = chain.names();
-                sets.push(set_id(kept.number));
-                (in_conflict(&conflicts, &chain.body, &part.base, &sets), chain.names())
-            }
-            Err(error) => return Err(error),
-        };
+        let (report, chain) = self.report_now(&mut tx, &kept, &drafts).await?;
         let status = self.keep_report(&mut tx, kept.number, &report).await?;
         tx.commit().await?;
         let said = |field: &str| kept.body.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -64,9 +52,27 @@ impl Shelf {
             target_type: said("targetType"),
             mode: said("mode"),
             objects: drafts.into_iter().map(|draft| draft.object).collect(),
-            based_on,
+            based_on: chain.names(),
             report,
         })
+    }
+
+    /// What an apply of these drafts of a set would say now. A validation and a preview both ask here.
+    pub(super) async fn report_now(&self, tx: &mut Tx, kept: &Kept, drafts: &[Draft]) -> Result<(Report, Chain)> {
+        match self.examine(tx, kept, drafts).await {
+            Ok(mut examined) => {
+                examined.report.warnings.extend(examined.merged.iter().map(outdated));
+                Ok((examined.report, examined.chain))
+            }
+            Err(PackageError::Conflict(conflicts)) => {
+                let chain = self.chain(tx, kept, drafts).await?;
+                let part = self.part_for(tx, &chain.drafts).await?;
+                let mut sets = chain.names();
+                sets.push(set_id(kept.number));
+                Ok((in_conflict(&conflicts, &chain.body, &part.base, (&sets, &self.secrets)), chain))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Keeps what was found of an open set. Answers the state it has come to.
@@ -96,10 +102,10 @@ fn outdated(object: &Object) -> Found {
 
 /// The report on a set that cannot be laid over the package as it is now: no stage has anything to look at. Each finding has
 /// both texts and the revision to go on from, for a read shows the session its own text and not the other one.
-fn in_conflict(conflicts: &Conflicts, body: &Value, now: &Package, sets: &[String]) -> Report {
+fn in_conflict(conflicts: &Conflicts, body: &Value, now: &Package, (sets, secrets): (&[String], &Redactor)) -> Report {
     let parsed = change::parse(body).map(|parsed| parsed.set).ok();
     let errors = conflicts.0.iter().map(|conflict| {
-        let places: String = conflict.clashes.iter().take(CLASHES_SHOWN_MAX).map(told).collect();
+        let places: String = conflict.clashes.iter().take(CLASHES_SHOWN_MAX).map(|clash| told(clash, secrets)).collect();
         let more = conflict.clashes.len().saturating_sub(CLASHES_SHOWN_MAX);
         let more = if more > 0 { format!("\n- and {more} more places") } else { String::new() };
         let message = format!(
@@ -118,7 +124,7 @@ const CLASHES_SHOWN_MAX: usize = 5;
 const CLASH_CHARS_MAX: usize = 300;
 
 /// The three texts of a place.
-fn told(clash: &Clash) -> String {
+fn told(clash: &Clash, secrets: &Redactor) -> String {
     let place = match &clash.place {
         ClashPlace::Whole => "all of it".to_owned(),
         ClashPlace::Lines { first, count: 0 } => format!("before line {first}"),
@@ -126,7 +132,13 @@ fn told(clash: &Clash) -> String {
         ClashPlace::Lines { first, count } => format!("lines {first} to {}", first + count - 1),
         ClashPlace::Pointer { pointer } => pointer.clone(),
     };
-    let text = |text: &Option<String>| match text {
+    // Before it is cut: half of a secret is not seen to be one.
+    let redacted = |text: &String| {
+        let mut text = text.clone();
+        secrets.redact(&mut text);
+        text
+    };
+    let text = |text: &Option<String>| match text.as_ref().map(redacted) {
         Some(text) if text.chars().count() > CLASH_CHARS_MAX => {
             let shown: String = text.chars().take(CLASH_CHARS_MAX).collect();
             format!("{} (cut)", Value::from(shown))
@@ -137,6 +149,15 @@ fn told(clash: &Clash) -> String {
     let (was, is, ours) = (text(&clash.base), text(&clash.current), text(&clash.ours));
     let part = clash.part.as_str();
     format!("\n- {part}, {place}: it was {was}; now, by somebody else, {is}; in this set {ours}")
+}
+
+/// The report on a set that was made on one that has been rejected.
+pub(super) fn blocked(kept: &Kept, objects: &[Object]) -> Report {
+    let refused =
+        PackageError::Blocked { number: kept.number, on: kept.blocked_by.unwrap_or_default(), wish: "applied" };
+    let place = objects.first().map(ToString::to_string).unwrap_or_default();
+    let found = changed_since(place, refused.to_string(), &refused.hint().unwrap_or_default());
+    Report { errors: vec![found], ..Report::default() }
 }
 
 /// How to come from a conflict to a set that can be applied.

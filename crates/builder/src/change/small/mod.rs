@@ -9,6 +9,7 @@ mod text;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use toolhost_contract::Redactor;
 
 use self::graph::Graph;
 pub(super) use self::implied::made;
@@ -38,9 +39,11 @@ type Made<T> = Result<T, Box<Finding>>;
 /// them: the step of a node that goes, transitions and edges, agents and titles that a node and its step both name. A set
 /// of contract 1.0 stays as it is.
 ///
+/// `secrets` says what a read does not show, and what a small edit can neither find nor show.
+///
 /// # Errors
 /// What cannot be done, operation by operation.
-pub fn complete(package: &Package, set: &mut ChangeSet) -> Result<Vec<Implied>, Vec<Finding>> {
+pub fn complete(package: &Package, set: &mut ChangeSet, secrets: &Redactor) -> Result<Vec<Implied>, Vec<Finding>> {
     if set.schema_version == "1.0" {
         return Ok(Vec::new());
     }
@@ -56,7 +59,7 @@ pub fn complete(package: &Package, set: &mut ChangeSet) -> Result<Vec<Implied>, 
             if matches!(operation.object, Object::Workflow(_)) != is_first || operation.op == Op::Delete {
                 continue;
             }
-            let made = whole(&seen, operation, &mut implied).and_then(|()| proposed(&seen, operation));
+            let made = whole(&seen, operation, &mut implied, secrets).and_then(|()| proposed(&seen, operation));
             match made {
                 Ok(state) => wanted.push((operation.object.clone(), state)),
                 Err(finding) => findings.push(at_operation(*finding, index)),
@@ -86,7 +89,7 @@ fn at_operation(mut finding: Finding, index: usize) -> Finding {
 }
 
 /// Makes the payload of one operation whole.
-fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied>) -> Made<()> {
+fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied>, secrets: &Redactor) -> Made<()> {
     let edits = std::mem::take(&mut operation.edits);
     if let (Object::Step { workflow, node }, Some(Payload::Step(step))) = (&operation.object, &mut operation.payload)
         && Document::parse("", step.step_markdown.as_bytes()).is_err_and(|error| error.code == "FRONT_MATTER_MISSING")
@@ -117,7 +120,7 @@ fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied
             }
             if edits.has_document() {
                 let document = front::set(part(Part::Document)?, &edits.front_matter)?;
-                payload.workflow_md = Some(text::edited(&object, &document, &edits.text_edits)?);
+                payload.workflow_md = Some(text::edited(&object, &document, &edits.text_edits, secrets)?);
             }
             operation.payload = Some(Payload::Workflow(payload));
         }
@@ -127,17 +130,18 @@ fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied
             if let Some(fields) = implied::transitions(package, &object, &document, &edits, implied)? {
                 document = front::set(&document, &fields)?;
             }
-            let step_markdown = text::edited(&object, &document, &edits.text_edits)?;
+            let step_markdown = text::edited(&object, &document, &edits.text_edits, secrets)?;
             operation.payload = Some(Payload::Step(StepPayload { step_markdown, path }));
         }
         Object::Agent(_) => {
             let mut definition: Value = serde_json::from_str(part(Part::Definition)?).unwrap_or_default();
             patch(&mut definition, &edits.agent_fields);
-            text::edit_values(&object, &mut definition, &edits.text_edits)?;
+            text::edit_values(&object, &mut definition, &edits.text_edits, secrets)?;
             operation.payload = Some(Payload::Agent(definition));
         }
         Object::Asset(_) => {
-            operation.payload = Some(Payload::Asset(text::edited(&object, part(Part::Content)?, &edits.text_edits)?));
+            let content = text::edited(&object, part(Part::Content)?, &edits.text_edits, secrets)?;
+            operation.payload = Some(Payload::Asset(content));
         }
         Object::Package | Object::Variable { .. } => {}
     }

@@ -1,7 +1,7 @@
 //! Passages of a text, found and replaced.
 
 use serde_json::Value;
-use toolhost_contract::REDACTED;
+use toolhost_contract::{REDACTED, Redactor};
 
 use super::Made;
 use crate::change::set::TextEdit;
@@ -11,19 +11,39 @@ use crate::refs::Object;
 /// How many places of a passage are named.
 const PLACES_SHOWN_MAX: usize = 10;
 
-/// The text with each passage replaced, one after the other.
-pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit]) -> Made<String> {
+/// The text with each passage replaced, one after the other. A secret that a read does not show is not found by its text
+/// either, for who may try may guess it letter by letter; and no edit makes it one that a read would show.
+pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit], secrets: &Redactor) -> Made<String> {
+    let before = text;
     let mut text = text.to_owned();
     for (index, edit) in edits.iter().enumerate() {
         let edit = &as_in(&text, edit);
-        let places: Vec<usize> = text.match_indices(&edit.find).map(|(at, _)| at).collect();
+        let places = shown_places(&text, &edit.find, secrets);
         let first = *places.first().ok_or_else(|| Box::new(not_there(object, index, edit)))?;
         if places.len() > 1 {
             return Err(Box::new(not_once(object, index, edit, places.len(), &lines_of(&text, &places))));
         }
         text.replace_range(first..first + edit.find.len(), &edit.replace);
     }
+    if secrets.uncovers(before, &text) {
+        return Err(Box::new(uncovered(object)));
+    }
     Ok(text)
+}
+
+/// Where a passage stands, but for what overlaps a secret.
+fn shown_places(text: &str, find: &str, secrets: &Redactor) -> Vec<usize> {
+    let hidden = secrets.spans(text);
+    let is_shown = |at: &usize| !hidden.iter().any(|span| span.start < at + find.len() && *at < span.end);
+    text.match_indices(find).map(|(at, _)| at).filter(is_shown).collect()
+}
+
+fn uncovered(object: &Object) -> Finding {
+    let message = format!(
+        "the edits of `{object}` would leave a secret where it is not seen to be one, and a read would show it"
+    );
+    let finding = Finding::error("SECRET_UNCOVERED", "", "", message);
+    finding.hint("leave what stands before and behind `[redacted]` as it is, or take the whole line out")
 }
 
 /// The lines of these places in a text, up to a limit.
@@ -52,14 +72,14 @@ fn listed<T: ToString>(lead: &str, places: &[T]) -> String {
 }
 
 /// The same with all texts inside a value: a passage stands in one of them, once.
-pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit]) -> Made<()> {
+pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit], secrets: &Redactor) -> Made<()> {
     for (index, edit) in edits.iter().enumerate() {
         let mut found = Vec::new();
         let mut open = vec![(String::new(), &*value)];
         while let Some((at, value)) = open.pop() {
             match value {
                 Value::String(text) => {
-                    found.extend(std::iter::repeat_n(at, text.matches(&edit.find).count()));
+                    found.extend(shown_places(text, &edit.find, secrets).into_iter().map(|place| (at.clone(), place)));
                 }
                 Value::Array(items) => {
                     open.extend(items.iter().enumerate().map(|(index, item)| (format!("{at}/{index}"), item)));
@@ -73,9 +93,13 @@ pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit]
         }
         match found.as_slice() {
             [] => return Err(Box::new(not_there(object, index, edit))),
-            [at] if at != "/id" => {
+            [(at, place)] if at != "/id" => {
                 if let Some(Value::String(text)) = value.pointer_mut(at) {
-                    *text = text.replacen(&edit.find, &edit.replace, 1);
+                    let before = text.clone();
+                    text.replace_range(*place..*place + edit.find.len(), &edit.replace);
+                    if secrets.uncovers(&before, text) {
+                        return Err(Box::new(uncovered(object)));
+                    }
                 }
             }
             [_] => {
@@ -83,7 +107,8 @@ pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit]
                 return Err(Box::new(Finding::error("AGENT_ID_CHANGED", "", "", message)));
             }
             several => {
-                return Err(Box::new(not_once(object, index, edit, several.len(), &listed("at", several))));
+                let places: Vec<&str> = several.iter().map(|(at, _)| at.as_str()).collect();
+                return Err(Box::new(not_once(object, index, edit, places.len(), &listed("at", &places))));
             }
         }
     }
