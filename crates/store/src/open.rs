@@ -63,6 +63,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (15, "audit_unknown", include_str!("../migrations/0015_audit_unknown.sql")),
     (16, "change_set_chain", include_str!("../migrations/0016_change_set_chain.sql")),
     (17, "change_set_written", include_str!("../migrations/0017_change_set_written.sql")),
+    (18, "change_set_told", include_str!("../migrations/0018_change_set_told.sql")),
 ];
 
 /// A database, open.

@@ -1,6 +1,8 @@
 //! Change sets of one session that are based on each other: one story for reads, validation, preview, apply and discard.
 
 use serde_json::{Value, json};
+use toolhost_builder::Package;
+use toolhost_builder::limits::Size;
 use toolhost_testkit::House;
 
 use crate::builder::{FLOW, house_with_sample, sample, shelf_of};
@@ -270,4 +272,63 @@ async fn a_set_that_was_discarded_may_still_be_named_as_superseded() {
         assert_eq!(status(&house, 2).await, "staged", "{second}");
         assert_eq!(validate(&house, "cs-2").await["valid"], true);
     }
+}
+
+/// The way that an agent takes by itself: it is told of the conflict, reads again, and writes both texts into one.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_told_of_a_conflict_takes_its_place_with_the_revisions_of_the_last_read() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage_text(&house, "Copy each claim", "Ours: copy each claim").await;
+        stage(&house, json!([step_operation("outline", &step_of(&house, "outline").await)])).await;
+        stage_text(&house, "Ours: copy", "Ours, later: copy").await;
+        let mut theirs = files(&house).await;
+        let text =
+            String::from_utf8(theirs[PATH].clone()).unwrap().replace("Copy each claim", "Theirs: copy each claim");
+        theirs.insert(PATH.to_owned(), text.into_bytes());
+        shelf_of(&house, house.project.id).import(&Package::read(theirs), true, Size::default()).await.unwrap();
+        // Without having been told, who supersedes has not seen the other text, and it is not lost.
+        let merged = |text: String| text.replace("Ours, later: copy", "Theirs and ours: copy");
+        let report = validate(&house, "cs-3").await;
+        assert_eq!(
+            (&report["valid"], &report["errors"][0]["code"]),
+            (&json!(false), &json!("AI_REVISION_BASE_MISMATCH"))
+        );
+        let text = merged(step_text(&house).await);
+        let operations = json!([step_operation(STEP, &text)]);
+        let last = stage_with(&house, operations, json!({"supersedes": ["cs-1", "cs-3"]})).await;
+        assert_eq!(last["superseded"], names(&["cs-1", "cs-3"]), "{last}");
+        let report = validate(&house, "cs-4").await;
+        assert_eq!(report["valid"], json!(true), "{report:#}");
+        // Somebody else's text that was not told is still in the way.
+        let mut theirs = files(&house).await;
+        let text = String::from_utf8(theirs[PATH].clone()).unwrap().replace("Theirs: copy", "Theirs, again: copy");
+        theirs.insert(PATH.to_owned(), text.into_bytes());
+        shelf_of(&house, house.project.id).import(&Package::read(theirs), true, Size::default()).await.unwrap();
+        let text = step_text(&house).await.replace("Theirs and ours", "All of them");
+        let last = stage_with(&house, json!([step_operation(STEP, &text)]), json!({"supersedes": "cs-4"})).await;
+        assert_eq!(validate(&house, "cs-5").await["valid"], json!(false), "{last}");
+        let text = step_text(&house).await;
+        stage_with(&house, json!([step_operation(STEP, &text)]), json!({"supersedes": "cs-5"})).await;
+        data(&apply(&house, "cs-6").await);
+        let now = String::from_utf8(files(&house).await[PATH].clone()).unwrap();
+        assert!(now.contains("All of them: copy each claim"), "{now}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sets_on_top_of_a_superseded_one_are_named() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage_text(&house, "Copy each claim", "Copy every claim").await;
+        stage_text(&house, "Copy every claim", "Copy every single claim").await;
+        let text = step_text(&house).await;
+        let staged = stage_with(&house, json!([step_operation(STEP, &text)]), json!({"supersedes": "cs-1"})).await;
+        assert_eq!((&staged["superseded"], &staged["blocked"]), (&names(&["cs-1"]), &names(&["cs-2"])), "{staged}");
+    }
+}
+
+async fn step_of(house: &House, node: &str) -> String {
+    let read = in_session(house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": node})).await;
+    format!("{}\n", data(&read)["step_markdown"].as_str().unwrap())
 }

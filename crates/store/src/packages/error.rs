@@ -274,7 +274,9 @@ impl PackageError {
             Self::Envelope(EnvelopeError::Profile(_)) => {
                 "fix that field, or take it out: what is not said is found in the texts"
             }
-            Self::Conflict(_) => "read the objects again and stage the change anew; nothing was changed",
+            Self::Conflict(_) => {
+                "`builder.change.validate` shows both texts and says how to go on from there; nothing was changed"
+            }
             Self::OverDraft { .. } => {
                 "read the object again, which shows what this session has staged, and make the change on that; or discard \
                  the earlier set first; nothing was changed"

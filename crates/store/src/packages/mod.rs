@@ -19,6 +19,7 @@ mod part;
 mod read;
 mod refs;
 mod sets;
+mod superseded;
 mod validated;
 
 use std::sync::Arc;

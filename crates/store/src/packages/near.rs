@@ -39,7 +39,8 @@ impl Shelf {
         PackageError::Near { error: Box::new(error), near, there, count }
     }
 
-    /// The names of all objects of this kind that the session sees; of steps, those of the workflow if one is named.
+    /// The names of all objects of this kind that the session sees; of steps, those of the workflow if one is named, else
+    /// all that its workflows name.
     async fn names_of(
         &self,
         tx: &mut Tx,
@@ -49,13 +50,15 @@ impl Shelf {
     ) -> super::Result<Vec<String>> {
         let drafts = self.drafts(tx, session).await?;
         if what == "step" {
-            let within = match workflow {
-                Some(name) => Some(self.workflow_id(tx, name, &drafts).await?),
-                None => None,
-            };
-            let text = "SELECT DISTINCT name FROM package_name WHERE project_id = $1 AND ($2 IS NULL OR workflow = $2)
-                 ORDER BY name LIMIT $3";
-            let query = sql(text).bind(self.who.project_id).bind(within).bind(COMPARED_MAX as i64);
+            if let Some(name) = workflow {
+                let id = self.workflow_id(tx, name, &drafts).await?;
+                let part = self.part(tx, &Want::workflows([id.as_str()]), &drafts).await?;
+                let nodes = part.package().workflow(&id).into_iter().flat_map(|workflow| &workflow.nodes);
+                let names = nodes.flat_map(|node| [Some(node.id.clone()), node.path.clone()]).flatten();
+                return Ok(names.take(COMPARED_MAX).collect());
+            }
+            let text = "SELECT DISTINCT name FROM package_name WHERE project_id = $1 ORDER BY name LIMIT $2";
+            let query = sql(text).bind(self.who.project_id).bind(COMPARED_MAX as i64);
             let rows = query.all(tx).await?;
             let mut names = rows.iter().map(|row| Ok(row.get("name")?)).collect::<super::Result<Vec<String>>>()?;
             names.extend(drafts.iter().filter_map(|draft| match &draft.object {

@@ -18,6 +18,7 @@ use super::begun::{Begun, InTheWay, Missing, Over, has_several_workflows};
 use super::drafts::{Draft, last_of_each};
 use super::error::{NoRevision, PackageError, Result};
 use super::part::{Part, Want};
+use super::superseded::{Superseded, explain_superseded, replaced};
 use super::validated::blocked;
 use super::{Shelf, UNITS_MAX};
 use crate::db::{Row, Tx, sql};
@@ -44,6 +45,9 @@ pub struct Staged {
     /// Sets that this one takes the place of; they are rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub superseded: Vec<String>,
+    /// Sets that were made on one of those and contain its text: they can no longer be applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<String>,
     /// What a set of contract 1.1 changes besides what it says, because it follows from that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub implied: Vec<Implied>,
@@ -119,7 +123,7 @@ impl Shelf {
         if let Some(number) = self.open_already(&mut tx, &set, &drafts).await? {
             return self.told_again(&mut tx, number, &set, &drafts, warnings).await;
         }
-        let superseded = self.supersede(&mut tx, session, &set).await?;
+        let Superseded { names: superseded, blocked, told } = self.supersede(&mut tx, session, &set).await?;
         let seen = if superseded.is_empty() { None } else { Some(drafts) };
         drafts = self.drafts(&mut tx, session.into()).await?;
         self.room_for_one_more(&mut tx, &overlay).await?;
@@ -159,7 +163,13 @@ impl Shelf {
             let place = set.operations.iter().rposition(|operation| operation.object == *object);
             // What goes along with another operation has a place behind all of them.
             let position = place.unwrap_or(set.operations.len() + n) as i64;
-            let begun = match former.and_then(|(part, seen)| replaced(&set, object, part, seen, &drafts)) {
+            let known = former.and_then(|(part, seen)| replaced(&set, object, part, seen, &drafts));
+            let declared = base_revision(&set, &scope_of(object).1).filter(|_| named.contains(object));
+            let begun = match known {
+                // Whoever takes the place of a set after the conflict was told has seen the other text.
+                _ if declared.is_some() && told.contains_key(object) => {
+                    Begun { base: told.get(object).cloned().flatten(), over: None }
+                }
                 Some(base) => Begun { base, over: None },
                 None if !named.contains(object) && base_revision(&set, &scope_of(object).1).is_none() => {
                     as_it_is(object, &part, &drafts)
@@ -186,7 +196,7 @@ impl Shelf {
         let based_on = self.based_on(&mut tx, number).await?;
         tx.commit().await?;
         let (change_set_id, status) = (set_id(number), "staged".to_owned());
-        Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact })
+        Ok(Staged { change_set_id, status, objects, based_on, superseded, blocked, implied, warnings, impact })
     }
 
     /// What the stage of a set that is open already is answered with.
@@ -201,8 +211,8 @@ impl Shelf {
         let objects = drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
         let (impact, status) = (impact(&set.operations), self.kept(tx, number).await?.state);
         let (change_set_id, based_on) = (set_id(number), self.based_on(tx, number).await?);
-        let (superseded, implied) = (Vec::new(), Vec::new());
-        Ok(Staged { change_set_id, status, objects, based_on, superseded, implied, warnings, impact })
+        let (superseded, blocked, implied) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Staged { change_set_id, status, objects, based_on, superseded, blocked, implied, warnings, impact })
     }
 
     /// Writes the row of a set that was staged.
@@ -224,31 +234,6 @@ impl Shelf {
             }
         }
         Ok(())
-    }
-
-    /// What the session saw before it superseded a set.
-    async fn former(&self, tx: &mut Tx, want: &Want, seen: Option<&[Draft]>) -> Result<Option<Part>> {
-        match seen {
-            Some(drafts) => Ok(Some(self.part(tx, want, drafts).await?)),
-            None => Ok(None),
-        }
-    }
-
-    /// Rejects what a set says it takes the place of.
-    async fn supersede(&self, tx: &mut Tx, session: &str, set: &ChangeSet) -> Result<Vec<String>> {
-        let mut numbers = BTreeSet::new();
-        for number in set.supersedes().map_err(|finding| PackageError::Rejected(vec![*finding]))? {
-            match self.staged_set(tx, Whose::Session(session), Some(number), "superseded").await {
-                Ok(kept) => drop(numbers.insert(kept.number)),
-                // It was discarded before, so that nothing of it is left to take the place of.
-                Err(PackageError::Ended { state, .. }) if state == "rejected" => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if numbers.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(self.reject(tx, &self.overlay(session), &numbers).await?.discarded)
     }
 
     /// Gives up a staged set, or all that the session has staged. Those that contain its text can no longer be applied; those
@@ -276,7 +261,7 @@ impl Shelf {
         Ok(discarded)
     }
 
-    async fn reject(&self, tx: &mut Tx, overlay: &str, numbers: &BTreeSet<i64>) -> Result<Discarded> {
+    pub(super) async fn reject(&self, tx: &mut Tx, overlay: &str, numbers: &BTreeSet<i64>) -> Result<Discarded> {
         let (containing, referring) = self.on_top_of(tx, overlay, numbers).await?;
         let (project, now) = (self.who.project_id, self.clock.unix_ms());
         for number in numbers {
@@ -617,51 +602,14 @@ fn explained(error: PackageError, package: &Package, given: &ChangeSet, secrets:
     }
 }
 
-/// Says of what is missing only because of the sets that this one takes the place of that it went with them.
-fn explain_superseded(
-    findings: &mut [Finding],
-    former: Option<&Part>,
-    value: &Value,
-    (superseded, secrets): (&[String], &Redactor),
-) {
-    let (Some(former), Ok(Parsed { mut set, .. })) = (former, change::parse(value)) else { return };
-    let known = change::complete(former.package(), &mut set, secrets).err().unwrap_or_default();
-    let is_new = |finding: &&mut Finding| {
-        !known.iter().any(|old| (&old.code, &old.message) == (&finding.code, &finding.message))
-    };
-    for finding in findings.iter_mut().filter(is_new) {
-        let names = superseded.join(", ");
-        let said = format!("this set is made on the package without {names}, which it supersedes: ");
-        finding.hint = format!(
-            "{said}write what is to be kept of {names} into this set as well, or name what stands there without it"
-        );
-    }
-}
-
 /// From where a change goes on that the host made itself, of an object whose revision the set does not name.
 fn as_it_is(object: &Object, part: &Part, drafts: &[Draft]) -> Begun {
     let draft = drafts.iter().find(|draft| draft.object == *object);
     Begun { base: draft.map_or_else(|| change::snapshot(&part.base, object), |draft| draft.base.clone()), over: None }
 }
 
-/// From where a change goes on that was made on what the session saw before a set was superseded; `None` if it was not.
-fn replaced(
-    set: &ChangeSet,
-    object: &Object,
-    former: &Part,
-    seen: &[Draft],
-    drafts: &[Draft],
-) -> Option<Option<Snapshot>> {
-    let declared = base_revision(set, &scope_of(object).1)?;
-    if revision_around(former.package(), object).as_ref() != Some(&declared) {
-        return None;
-    }
-    let of = |drafts: &[Draft]| drafts.iter().find(|draft| draft.object == *object).map(|draft| draft.base.clone());
-    Some(of(drafts).or_else(|| of(seen)).unwrap_or_else(|| change::snapshot(&former.base, object)))
-}
-
 /// Against which revision of a scope a set says that it was made.
-fn base_revision(set: &ChangeSet, scope: &str) -> Option<String> {
+pub(super) fn base_revision(set: &ChangeSet, scope: &str) -> Option<String> {
     // A set over several workflows has one of each in the part of the contract that is open.
     let named = set.extensions.get("baseRevisions").and_then(|revisions| revisions.get(scope));
     if let Some(revision) = named.and_then(Value::as_str) {

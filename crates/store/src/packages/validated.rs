@@ -44,6 +44,7 @@ impl Shelf {
         let drafts = last_of_each(self.wishes(&mut tx, kept.number).await?);
         let (report, chain) = self.report_now(&mut tx, &kept, &drafts).await?;
         let status = self.keep_report(&mut tx, kept.number, &report).await?;
+        self.keep_told(&mut tx, kept.number, &report).await?;
         tx.commit().await?;
         let said = |field: &str| kept.body.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         Ok(Validated {
@@ -85,6 +86,14 @@ impl Shelf {
         Ok(state)
     }
 
+    /// Keeps which state of the package a conflict was told of: a set that takes the place of this one is made on that.
+    async fn keep_told(&self, tx: &mut Tx, number: i64, report: &Report) -> Result<()> {
+        let moment = if in_conflict_over(report).next().is_some() { Some(self.head(tx).await?.moment) } else { None };
+        let text = "UPDATE change_set SET told_moment = $3 WHERE project_id = $1 AND number = $2";
+        sql(text).bind(self.who.project_id).bind(number).bind(moment).run(tx).await?;
+        Ok(())
+    }
+
     /// The package is another one now: sets that were valid are `staged` again, but for the one that made it so.
     pub(super) async fn unvalidate(&self, tx: &mut Tx, but: Option<i64>) -> Result<()> {
         let text = "UPDATE change_set SET state = 'staged'
@@ -92,6 +101,12 @@ impl Shelf {
         sql(text).bind(self.who.project_id).bind(but.unwrap_or_default()).run(tx).await?;
         Ok(())
     }
+}
+
+/// The names of the objects that a report says are in conflict.
+pub(super) fn in_conflict_over(report: &Report) -> impl Iterator<Item = &str> {
+    let is_conflict = |found: &&Found| found.code == ErrorCode::RevisionMismatch.as_str();
+    report.errors.iter().filter(is_conflict).map(|found| found.path.as_str())
 }
 
 /// Somebody else's change of the same object, in other places: told before an apply merges it.
@@ -165,7 +180,14 @@ fn way_out(object: &str, now: &Package, sets: &[String]) -> String {
     let ids = sets.join(" and ");
     let again =
         format!("discard {ids}, read {object} again, which then shows the text of now, and stage the merged text");
-    let known = Object::parse(object).and_then(|object| Some((scope_of(&object), revision_around(now, &object)?)));
+    let known = Object::parse(object);
+    if known.as_ref().is_some_and(|object| change::snapshot(now, object).is_none()) {
+        return format!(
+            "somebody else has deleted or renamed it: discard {ids}, look with `builder.context.get` for what has taken its \
+             place, and make the change there"
+        );
+    }
+    let known = known.and_then(|object| Some((scope_of(&object), revision_around(now, &object)?)));
     let Some(((field, scope), revision)) = known else { return again };
     let superseded = match sets {
         [one] => Value::from(one.as_str()),
@@ -177,8 +199,8 @@ fn way_out(object: &str, now: &Package, sets: &[String]) -> String {
         format!("`{field}`")
     };
     format!(
-        "{again}; or stage the merged text at once, with `extensions: {{\"supersedes\": {superseded}}}` and \"{revision}\" as \
-         {field}: small edits then find the text of now"
+        "{again}; or stage the merged text at once, with `extensions: {{\"supersedes\": {superseded}}}` and the revision that you \
+         were given, or \"{revision}\", as {field}: it then takes the place of both texts, and small edits find the text of now"
     )
 }
 
