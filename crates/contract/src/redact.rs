@@ -278,7 +278,7 @@ mod tests {
     fn shapes_that_overlap_are_one_secret() {
         let redactor = Redactor::new([("MY_TOKEN".to_owned(), "sk-abcdefghijklmnop".to_owned())]);
         let text = "API_KEY=sk-abcdefghijklmnop1234 end";
-        assert_eq!(redactor.spans(text), [8..31]);
+        assert_eq!(redactor.spans(text), vec![8..31]);
         let mut redacted = text.to_owned();
         redactor.redact(&mut redacted);
         assert_eq!(redacted, "API_KEY=[redacted] end");

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use toolhost_contract::nearest;
 
-use super::ChangeSet;
-use crate::finding::{Finding, token};
+use super::rename::wanted;
+use super::{ChangeSet, Rename};
+use crate::files::folder_of;
+use crate::finding::{Finding, quoted, token};
 use crate::package::{Edge, Package, Workflow};
+use crate::refs::{Index, Locator, Object};
 use crate::schema::WORKFLOW_FRONT_MATTER;
 
 /// What to look at again in the workflows that a set changes.
@@ -20,7 +23,42 @@ pub(super) fn doubts(base: &Package, after: &Package, set: &ChangeSet) -> Vec<Fi
             fields(base.workflow(id), workflow, &mut findings);
         }
     }
+    for Rename { from, to } in wanted(set).0 {
+        still_named(base, after, (&from, &to), &mut findings);
+    }
     findings
+}
+
+/// Lines of one file that still have a former name and are told.
+const STILL_NAMED_MAX: usize = 5;
+
+/// The former name of a node or its file in the texts of its workflow. A rename follows what refers to it; a sentence that
+/// speaks of it is the author's to change.
+fn still_named(base: &Package, after: &Package, (from, to): (&Object, &Object), findings: &mut Vec<Finding>) {
+    let Object::Step { workflow: id, node } = from else { return };
+    let Some(workflow) = after.workflow(id) else { return };
+    let path = base.workflow(id).and_then(|before| before.node(node)?.path.as_deref());
+    let kept = workflow.nodes.iter().any(|node| node.path.as_deref() == path);
+    let variable = Object::Variable { workflow: id.clone(), name: node.clone() };
+    let is_variable = !Index::of(after).find(&Locator::Object(variable)).inbound.is_empty();
+    // Where a variable has the same name, nobody can tell which of them a sentence means.
+    let quotes = ['`', '"', '\''].iter().filter(|_| !is_variable);
+    let mut names: Vec<String> = quotes.map(|quote| format!("{quote}{node}{quote}")).collect();
+    if let Some(path) = path.filter(|_| !kept) {
+        let relative = path.strip_prefix(folder_of(&workflow.path)).unwrap_or(path);
+        names.extend([path, relative].iter().flat_map(|path| [format!("({path})"), format!("`{path}`")]));
+    }
+    let steps = workflow.steps.iter().map(|step| step.path.as_str());
+    for file in std::iter::once(workflow.path.as_str()).chain(steps) {
+        let text = after.files().get(file).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
+        let lines = text.lines().enumerate().filter(|(_, line)| names.iter().any(|name| line.contains(name.as_str())));
+        for (index, line) in lines.take(STILL_NAMED_MAX) {
+            let message = format!("`{file}` still names `{node}`, which is `{to}` now: `{}`", quoted(line.trim()));
+            let finding = Finding::warning("FORMER_NAME_KEPT", file, "", message).line(index + 1);
+            let hint = "if it means the node, change it with `textEdits`";
+            findings.push(finding.expected("the new name").actual(node).hint(hint));
+        }
+    }
 }
 
 /// Of a condition that is said twice, one was changed alone.

@@ -1,7 +1,7 @@
 //! What to do about a finding, for who writes change sets: in operations, and not in files.
 
 use serde_json::Value;
-use toolhost_contract::{REDACTED, Redactor};
+use toolhost_contract::{REDACTED, Redactor, nearest};
 
 use super::{ChangeSet, Op, Operation, snapshot};
 use crate::assets;
@@ -13,6 +13,8 @@ use crate::refs::Object;
 const PASSAGE_CHARS_MAX: usize = 300;
 /// Most edges that a hint names.
 const EDGES_NAMED_MAX: usize = 5;
+/// Most names that are told where none is like the one that is not there.
+const NAMES_SHOWN_MAX: usize = 20;
 /// Texts that are searched for what is like a passage are at most this long, characters.
 const SEARCHED_CHARS_MAX: usize = 100_000;
 
@@ -23,6 +25,9 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], sec
         if let Some(meant) = below_assets(&finding.file).filter(|_| finding.code == "ASSET_PATH") {
             finding.message.push_str(&format!("; did you mean `{meant}`?"));
             finding.hint = format!("write `{meant}`: all assets are below `{}`", assets::FOLDER);
+        }
+        if finding.code == "TARGET_NOT_FOUND" {
+            add_nearest(package, finding);
         }
         let Some(operation) = index_of(&finding.pointer).and_then(|index| set.operations.get(index)) else { continue };
         match (finding.code.as_str(), &operation.object) {
@@ -35,11 +40,35 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], sec
                     _ => "`content`, its whole text",
                 };
                 let kind = operation.target_type().as_str();
-                finding.message.push_str(&format!(", and a new {kind} needs {needs}: parts change what is there"));
-                finding.hint = format!("give the new {kind} as a whole, or name one that is there");
+                finding.hint = format!("name one that is there; a new {kind} is given as a whole: {needs}");
             }
             _ => {}
         }
+    }
+}
+
+/// Names what is there and may have been meant.
+fn add_nearest(package: &Package, finding: &mut Finding) {
+    let Some(object) = Object::parse(&finding.actual) else { return };
+    let (name, there): (&str, Vec<&str>) = match &object {
+        Object::Workflow(id) => (id, package.workflow_ids().into_iter().collect()),
+        Object::Step { workflow, node } => {
+            let nodes = package.workflow(workflow).into_iter().flat_map(|workflow| &workflow.nodes);
+            (node, nodes.map(|node| node.id.as_str()).collect())
+        }
+        Object::Agent(id) => (id, package.agents().iter().map(|agent| agent.id.as_str()).collect()),
+        Object::Asset(path) => (path, package.asset_paths().collect()),
+        Object::Package | Object::Variable { .. } => return,
+    };
+    let named = |name: &&str| format!("`{}`", quoted(name));
+    let near: Vec<String> = nearest(name, there.iter().copied()).iter().map(named).collect();
+    if !near.is_empty() {
+        finding.message.push_str(&format!("; did you mean {}?", near.join(" or ")));
+    } else if !there.is_empty() {
+        let shown: Vec<String> = there.iter().take(NAMES_SHOWN_MAX).map(named).collect();
+        let more = there.len() - shown.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        finding.message.push_str(&format!("; there are {}{more}", shown.join(", ")));
     }
 }
 

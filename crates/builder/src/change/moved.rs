@@ -121,7 +121,7 @@ fn is_free(package: &Package, set: &ChangeSet, Rename { from, to }: &Rename) -> 
         _ => false,
     };
     if !is_there(from) {
-        return Err(Box::new(missing(from).hint("name in `from` what is there")));
+        return Err(Box::new(missing(from).hint("write the name of an object of the package in `from`")));
     }
     if !is_there(to) {
         return Ok(true);

@@ -164,8 +164,82 @@ fn edits_in_parts_of_what_is_not_there_say_what_a_new_object_needs() {
         let mut findings =
             toolhost_builder::change::complete(&package, &mut parsed.clone(), &Redactor::default()).unwrap_err();
         explain(&package, &parsed, &mut findings, &Redactor::default());
-        assert!(findings[0].message.contains(needs) && findings[0].hint.contains("as a whole"), "{findings:#?}");
+        assert!(findings[0].hint.contains(needs) && findings[0].hint.contains("as a whole"), "{findings:#?}");
     }
+}
+
+fn small_set(operations: &Value, extensions: &Value) -> Value {
+    let mut value = set(operations.clone());
+    value["schemaVersion"] = json!("1.1");
+    value["extensions"] = extensions.clone();
+    value
+}
+
+#[test]
+fn what_is_not_there_is_told_with_the_names_that_are() {
+    let package = Package::read(small::files());
+    let target = json!({"workflowId": "main", "nodeId": "wrk"});
+    let step = json!([{"op": "upsert", "targetType": "step", "target": target, "payload": {"frontMatter": {"a": 1}}}]);
+    let rename = |from: &str, to: &str| json!({"renames": [{"from": from, "to": to}]});
+    for (operations, extensions, told) in [
+        (step, json!({}), "; did you mean `work`?"),
+        (json!([]), rename("step:main/wrk", "step:main/do"), "; did you mean `work`?"),
+        (json!([]), rename("step:main/qqqqqq", "step:main/do"), "; there are `begin`, `work`, "),
+        (json!([]), rename("agent:adda", "agent:bob"), "; did you mean `ada`?"),
+    ] {
+        let parsed = parse(&small_set(&operations, &extensions)).unwrap().set;
+        let mut findings =
+            toolhost_builder::change::complete(&package, &mut parsed.clone(), &Redactor::default()).unwrap_err();
+        explain(&package, &parsed, &mut findings, &Redactor::default());
+        assert!(findings[0].message.contains(told), "{told}: {findings:#?}");
+    }
+}
+
+#[test]
+fn extensions_that_would_silently_do_nothing_are_refused_and_others_are_kept() {
+    let refused = |extensions: Value| {
+        let errors = parse(&small_set(&json!([]), &extensions)).unwrap_err().errors;
+        errors.into_iter().map(|error| (error.code, error.message)).collect::<Vec<_>>()
+    };
+    let pair = json!({"from": "agent:a", "to": "agent:b"});
+    for (extensions, code, told) in [
+        (json!({"rename": [pair]}), "EXTENSION_UNKNOWN", "did you mean `renames`?"),
+        (json!({"supersede": "cs-1"}), "EXTENSION_UNKNOWN", "did you mean `supersedes`?"),
+        (json!({"renames": pair}), "RENAME_UNCLEAR", "`extensions.renames` is no list"),
+        (json!({"renames": [{"from": "a", "to": "b"}]}), "RENAME_UNCLEAR", "does not name two objects"),
+        (json!({"renames": [{"from": "agent:a", "to": "asset:assets/b.md"}]}), "RENAME_UNCLEAR", "of two kinds"),
+        (json!({"renames": [{"from": "agent:a", "to": "agent:a"}]}), "RENAME_UNCLEAR", "one object twice"),
+    ] {
+        let errors = refused(extensions);
+        assert_eq!(errors.len(), 1, "the cause, and nothing that follows from it: {errors:#?}");
+        assert!(errors[0].0 == code && errors[0].1.contains(told), "{errors:#?}");
+    }
+    let others = small_set(&json!([asset("assets/new.md", "new\n")]), &json!({"ticket": 7, "x-team": "blue"}));
+    assert_eq!(parse(&others).unwrap().set.extensions["ticket"], 7);
+    // Contract 1.0 is as it was.
+    let mut first = small_set(&json!([asset("assets/new.md", "new\n")]), &json!({"rename": []}));
+    first["schemaVersion"] = json!("1.0");
+    assert!(parse(&first).is_ok());
+}
+
+#[test]
+fn a_sentence_that_still_speaks_of_a_renamed_node_is_told_with_its_line() {
+    let mut files = small::files();
+    small::replace(
+        &mut files,
+        "steps/begin.md",
+        "## Goal",
+        "Then go to `work` (steps/work.md), and work on.\n\n## Goal",
+    );
+    let package = Package::read(files);
+    let value = small_set(&json!([]), &json!({"renames": [{"from": "step:main/work", "to": "step:main/toil"}]}));
+    let mut whole = parse(&value).unwrap().set;
+    toolhost_builder::change::complete(&package, &mut whole, &Redactor::default()).unwrap();
+    let report = report_on(&package, &whole.to_value());
+    let kept: Vec<_> = report.warnings.iter().filter(|found| found.code == "FORMER_NAME_KEPT").collect();
+    assert_eq!(kept.len(), 1, "{:#?}", report.warnings);
+    assert!(kept[0].file == "steps/begin.md" && kept[0].line.is_some(), "{kept:#?}");
+    assert!(kept[0].message.contains("Then go to `work` (steps/work.md)"), "{kept:#?}");
 }
 
 #[test]

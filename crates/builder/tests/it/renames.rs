@@ -168,11 +168,6 @@ fn a_rename_that_cannot_be_says_what_is_in_its_way() {
     };
     assert_eq!(code(("step:main/wrok", "step:main/labour"), json!([])), ["TARGET_NOT_FOUND"]);
     assert_eq!(code(("step:main/work", "step:main/end"), json!([])), ["RENAME_TAKEN"]);
-    assert_eq!(
-        code(("asset:assets/guide.md", "asset:assets/guide.md"), json!([workflow(json!({ "tags": ["a"] }))])),
-        ["RENAME_UNCLEAR"]
-    );
-    assert_eq!(code(("work", "labour"), json!([workflow(json!({ "tags": ["a"] }))])), ["RENAME_UNCLEAR"]);
     // Contract 1.0 means what it meant: the delete and the upsert are written out.
     let mut old = set(json!([]));
     old["schemaVersion"] = json!("1.0");

@@ -205,8 +205,8 @@ async fn a_new_object_in_parts_is_told_what_it_needs() {
             "payload": {"workflow_md": "# S\n", "nodes": [{"id": "ask"}]},
         }]);
         let outcome = stage(&house, "s1", small(operation, json!({}))).await;
-        assert!(error(&outcome).message.contains("a new workflow needs `graph_json`"), "{outcome:?}");
-        assert!(hint(&outcome).starts_with("give the new workflow as a whole"), "{outcome:?}");
+        assert!(error(&outcome).message.contains("there are `one`, `two`"), "{outcome:?}");
+        assert!(hint(&outcome).contains("a new workflow is given as a whole: `graph_json`"), "{outcome:?}");
         let outcome = stage(&house, "s1", small(json!([asset("rules.md", "Be kind.\n")]), json!({}))).await;
         assert!(error(&outcome).message.contains("`assets/rules.md`"), "{outcome:?}");
     }

@@ -163,13 +163,12 @@ impl Shelf {
             let place = set.operations.iter().rposition(|operation| operation.object == *object);
             // What goes along with another operation has a place behind all of them.
             let position = place.unwrap_or(set.operations.len() + n) as i64;
-            let known = former.and_then(|(part, seen)| replaced(&set, object, part, seen, &drafts));
-            let declared = base_revision(&set, &scope_of(object).1).filter(|_| named.contains(object));
+            // Whoever takes the place of a set after a conflict was told has seen the other text.
+            let known = match told.get(object).filter(|_| base_revision(&set, &scope_of(object).1).is_some()) {
+                Some(then) => Some(then.clone()),
+                None => former.and_then(|(part, seen)| replaced(&set, object, part, seen, &drafts)),
+            };
             let begun = match known {
-                // Whoever takes the place of a set after the conflict was told has seen the other text.
-                _ if declared.is_some() && told.contains_key(object) => {
-                    Begun { base: told.get(object).cloned().flatten(), over: None }
-                }
                 Some(base) => Begun { base, over: None },
                 None if !named.contains(object) && base_revision(&set, &scope_of(object).1).is_none() => {
                     as_it_is(object, &part, &drafts)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::spelled::spelled_out;
+use super::spelled;
 use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, SmallEdits, VIOLATION, legacy};
 use crate::finding::{Finding, quoted};
 use crate::limits::{CHANGE_SET_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, FINDINGS_MAX};
@@ -52,11 +52,20 @@ pub struct ContractError {
 /// # Errors
 /// All that breaks the contract.
 pub fn parse(value: &Value) -> Result<Parsed, Refused> {
-    let spelled = match value.pointer("/extensions/renames") {
-        Some(_) => check_size(value).map(|()| spelled_out(value))?,
-        None => None,
-    };
-    parse_with(&CHANGE_SET.compiled(), spelled.as_ref().unwrap_or(value))
+    let schema = CHANGE_SET.compiled();
+    if value.get("extensions").is_none() {
+        return parse_with(&schema, value);
+    }
+    check_size(value)?;
+    let unclear = spelled::unclear(value);
+    if unclear.is_empty() {
+        let spelled = spelled::spelled_out(value);
+        return parse_with(&schema, spelled.as_ref().unwrap_or(value));
+    }
+    // A set that only renames has no operations, which is no other mistake.
+    let others = parse_with(&schema, value).err().map(|refused| refused.errors).unwrap_or_default();
+    let others = others.into_iter().filter(|error| error.path != "operations");
+    Err(Refused { code: VIOLATION, errors: unclear.into_iter().chain(others).collect() })
 }
 
 /// The same with a schema that is compiled already.
@@ -87,7 +96,7 @@ fn refused(error: ContractError) -> Refused {
     Refused { code: VIOLATION, errors: vec![error] }
 }
 
-fn error(
+pub(super) fn error(
     code: &str,
     path: impl Into<String>,
     expected: impl Into<String>,

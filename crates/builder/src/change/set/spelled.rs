@@ -3,15 +3,69 @@
 
 use serde_json::{Value, json};
 
+use toolhost_contract::nearest;
+
+use super::contract::{ContractError, error};
 use super::{Op, Operation, SmallEdits};
 use crate::change::rename::{is_kin, object_of};
+use crate::finding::quoted;
 use crate::refs::Object;
+
+/// What this host reads of `extensions`. Whatever else is there is kept, and is nobody's mistake.
+const KNOWN: [&str; 4] = ["baseRevisions", "renames", "rewriteReferences", "supersedes"];
+
+/// What of the extensions of contract 1.1 is not as this host reads it, and would silently do nothing.
+pub(super) fn unclear(value: &Value) -> Vec<ContractError> {
+    let version = value.get("schemaVersion").and_then(Value::as_str).unwrap_or_default();
+    let Some(extensions) = value.get("extensions").and_then(Value::as_object).filter(|_| is_with_small_edits(version))
+    else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    for name in extensions.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
+        if let Some(meant) = nearest(name, KNOWN.into_iter()).first() {
+            let message = format!("there is no extension `{}`; did you mean `{meant}`?", quoted(name));
+            errors.push(error("EXTENSION_UNKNOWN", format!("extensions.{}", quoted(name)), *meant, name, message));
+        }
+    }
+    match extensions.get("renames") {
+        None => {}
+        Some(Value::Array(renames)) => {
+            let at = |(index, rename)| unclear_rename(&format!("extensions.renames[{index}]"), rename);
+            errors.extend(renames.iter().enumerate().filter_map(at));
+        }
+        Some(other) => {
+            let message = format!("`extensions.renames` is no list: write {RENAMES}");
+            errors.push(error("RENAME_UNCLEAR", "extensions.renames", RENAMES, &other.to_string(), message));
+        }
+    }
+    errors
+}
+
+/// How renames are written.
+const RENAMES: &str =
+    "`[{\"from\": \"step:WORKFLOW/old\", \"to\": \"step:WORKFLOW/new\"}]`; so for `asset:` and `agent:`";
+
+fn unclear_rename(at: &str, rename: &Value) -> Option<ContractError> {
+    let named = |name: &str| rename.get(name).and_then(Value::as_str).and_then(object_of);
+    let why = match (named("from"), named("to")) {
+        (Some(from), Some(to)) if from == to => "names one object twice",
+        (Some(from), Some(to)) if !is_kin(&from, &to) => "names objects of two kinds, or of two workflows",
+        (Some(_), Some(_)) => return None,
+        _ => "does not name two objects by `from` and `to`",
+    };
+    Some(error("RENAME_UNCLEAR", at, RENAMES, &rename.to_string(), format!("`{at}` {why}: write {RENAMES}")))
+}
+
+fn is_with_small_edits(version: &str) -> bool {
+    version != "1.0" && version.starts_with("1.")
+}
 
 /// The set with the delete of each former name, without upserts that say nothing of the new one. None where no rename
 /// is asked for.
 pub(super) fn spelled_out(value: &Value) -> Option<Value> {
     let version = value.get("schemaVersion")?.as_str()?;
-    if version == "1.0" || !version.starts_with("1.") {
+    if !is_with_small_edits(version) {
         return None;
     }
     let renames = value.pointer("/extensions/renames")?.as_array()?;
