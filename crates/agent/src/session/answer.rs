@@ -24,9 +24,9 @@ const DISCARDS: usize = 2;
 /// Characters of a summary.
 const SUMMARY_CHARS_MAX: usize = 6000;
 /// Lines in it that are quoted, fenced or indented as code is, in all.
-const QUOTED_LINES_MAX: usize = 30;
+const QUOTED_LINES_MAX: usize = 15;
 /// Lines in it that stand so in what the session has written.
-const REPEATED_LINES_MAX: usize = 10;
+const REPEATED_LINES_MAX: usize = 5;
 /// Findings of a schema that a model is told, and the bytes of each: it knows what it has said.
 const FINDINGS_MAX: usize = 10;
 const FINDING_BYTES_MAX: usize = 300;

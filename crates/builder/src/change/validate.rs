@@ -294,7 +294,7 @@ fn check_impact(set: &ChangeSet, report: &mut Report) {
             Finding::warning(&format!("RISK_{}", flag.to_uppercase().replace('-', "_")), "", "operations", message);
         report.add(
             Stage::Impact,
-            finding.actual(flag).hint("nothing to fix: name it in the summary of the set"),
+            finding.actual(flag).hint("nothing to fix: say it where you sum up what the set does"),
             false,
         );
     }

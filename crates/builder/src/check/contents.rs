@@ -49,13 +49,24 @@ fn syntax(path: &str, text: &str) -> Option<Finding> {
         );
     }
     if path.ends_with(".yaml") || path.ends_with(".yml") {
-        let problem = yaml::syntax(text).err()?;
+        let problem = match yaml::syntax(text) {
+            Err(problem) => problem,
+            Ok(()) => return doubled(path, text),
+        };
         let message = format!("the asset `{path}` is not YAML: {}", problem.message);
         let finding = Finding::error("YAML_SYNTAX", path, "", message).expected("valid YAML");
         let finding = finding.at(problem.line, problem.column);
         return Some(finding.hint("fix the file at this line, or give it another ending"));
     }
     None
+}
+
+/// A name that stands twice in one object: readers of YAML take one of the values, and not all the same.
+fn doubled(path: &str, text: &str) -> Option<Finding> {
+    let problem = yaml::parse(text).err().filter(|problem| problem.code == "YAML_DUPLICATE_KEY")?;
+    let message = format!("in the asset `{path}` {}", problem.message);
+    let finding = Finding::warning("YAML_DUPLICATE_KEY", path, "", message).expected("each name once");
+    Some(finding.at(problem.line, problem.column).hint("take one of them out"))
 }
 
 fn check_integrity(package: &Package, findings: &mut Findings) {

@@ -44,7 +44,7 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
         if workflow.is_whole() {
             check_transitions(&step.path, document, ways, findings);
         }
-        check_subworkflow(package, &step.path, document, node, findings);
+        check_subworkflow(package, (&workflow.id, &step.path), document, node, findings);
         check_assets(package, &step.path, document, findings);
     }
 }
@@ -164,6 +164,28 @@ fn check_transitions(file: &str, document: &Document, ways: &[&Edge], findings: 
         }
     }
     check_default(file, transitions, ways, findings);
+    check_words(file, transitions, ways, findings);
+}
+
+/// What a step says of a way in words is what the graph says of it.
+fn check_words(file: &str, transitions: &[Value], ways: &[&Edge], findings: &mut Findings) {
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    for (index, transition) in transitions.iter().enumerate() {
+        let to = text(transition, "to").unwrap_or_default();
+        let leading: Vec<&&Edge> = ways.iter().filter(|edge| edge.to == to).collect();
+        // Several ways to one node are told apart by these very words.
+        let [edge] = leading.as_slice() else { continue };
+        for name in ["label", "conditionText"] {
+            let (Some(here), Some(there)) = (text(transition, name), text(&edge.value, name)) else { continue };
+            if here.trim() != there.trim() {
+                let (shown, of_graph) = (quoted(&here), quoted(&there));
+                let message = format!("`{name}` of the way to `{to}` is `{shown}` here, and `{of_graph}` in the graph");
+                let pointer = format!("/transitions/{index}/{name}");
+                let finding = Finding::warning("TRANSITION_WORDS_DIFFER", file, pointer, message);
+                findings.add(finding.expected(of_graph).actual(shown).hint("say the same in both"));
+            }
+        }
+    }
 }
 
 /// Where several ways lead on, a step says of the same one as the graph that it is the default.
@@ -192,11 +214,23 @@ fn check_default(file: &str, transitions: &[Value], ways: &[&Edge], findings: &m
 }
 
 /// A step that starts another workflow names it in `workflowId`.
-fn check_subworkflow(package: &Package, file: &str, document: &Document, node: &Node, findings: &mut Findings) {
+fn check_subworkflow(
+    package: &Package,
+    (workflow, file): (&str, &str),
+    document: &Document,
+    node: &Node,
+    findings: &mut Findings,
+) {
     if node.kind != Some(NodeKind::Subworkflow) {
         return;
     }
     match document.field("workflowId") {
+        Some(id) if id == workflow => {
+            let message = format!("`{}` starts the workflow that it is in, again and again", node.id);
+            let finding = Finding::warning("SUBWORKFLOW_ITSELF", file, "/workflowId", message);
+            let hint = "name another workflow, or lead back with an edge";
+            findings.add(finding.expected("another workflow").actual(id).hint(hint));
+        }
         Some(id) if package.has_workflow(id) => {}
         Some(id) => findings.add(workflow_missing(package, file, "/workflowId".to_owned(), id)),
         None => {

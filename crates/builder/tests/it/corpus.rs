@@ -251,6 +251,7 @@ fn cases() -> Vec<Case> {
     case("a default that differs", vec![Swap(CHOOSE, "type: decision", "type: decision\ntransitions:\n  - to: end\n    label: good\n  - to: work\n    label: again")], &["warning TRANSITION_DEFAULT_MISMATCH steps/choose.md:6:5"]);
     case("a default that is another one", vec![Swap(CHOOSE, "type: decision", "type: decision\ntransitions:\n  - to: end\n    label: good\n  - to: work\n    label: again\n    isDefault: true")], &["warning TRANSITION_DEFAULT_MISMATCH steps/choose.md:6:5"]);
     case("a transition that is no edge", vec![Swap(BEGIN, "to: work", "to: end")], &["warning TRANSITION_WITHOUT_EDGE steps/begin.md:8:5"]);
+    case("a label that differs", vec![Swap(BEGIN, "label: go", "label: leave")], &["warning TRANSITION_WORDS_DIFFER steps/begin.md:9:5"]);
     case("a transition too few", vec![Swap(CHOOSE, "type: decision", "type: decision\ntransitions:\n  - to: end\n    label: good\n    isDefault: true")], &["warning EDGE_WITHOUT_TRANSITION steps/choose.md:5:1"]);
     case("a transition without a label", vec![Swap(BEGIN, "    label: go\n", "")], &["error SCHEMA_REQUIRED steps/begin.md:8:5"]);
     case("a transition with a condition", vec![Swap(BEGIN, "    label: go\n", "    label: go\n    conditionExpr: true\n")], &["error SCHEMA_UNKNOWN_FIELD steps/begin.md:10:5"]);
@@ -261,9 +262,9 @@ fn cases() -> Vec<Case> {
     case("an agent that is not there", vec![Set(GRAPH, "/nodes/1/agentId", json!("adda"))], &["error AGENT_NOT_FOUND workflow.graph.json:18:7"]);
     case("an agent that is not there, in the step", vec![Swap(WORK, "type: step", "type: step\nagentId: bob")], &["error AGENT_NOT_FOUND steps/work.md:5:1"]);
     case("an agent that is not there, in both", vec![Set(GRAPH, "/nodes/0/agentId", json!("bob")), Swap(BEGIN, "agentId: ada", "agentId: bob")], &["error AGENT_NOT_FOUND workflow.graph.json:9:7"]);
+    case("a subworkflow that is its own", vec![Set(GRAPH, "/nodes/1/type", json!("subworkflow")), Swap(WORK, "type: step", "type: subworkflow\nworkflowId: main")], &["warning SUBWORKFLOW_ITSELF steps/work.md:5:1"]);
     case("a subworkflow without a name", vec![Set(GRAPH, "/nodes/1/type", json!("subworkflow")), Swap(WORK, "type: step", "type: subworkflow")], &["error SUBWORKFLOW_UNNAMED steps/work.md:1:1"]);
     case("a subworkflow that is not there", vec![Set(GRAPH, "/nodes/1/type", json!("subworkflow")), Swap(WORK, "type: step", "type: subworkflow\nworkflowId: mian")], &["error WORKFLOW_NOT_FOUND steps/work.md:5:1"]);
-    case("a subworkflow that is there", vec![Set(GRAPH, "/nodes/1/type", json!("subworkflow")), Swap(WORK, "type: step", "type: subworkflow\nworkflowId: main")], &[]);
     case("no goal", vec![Swap(WORK, "## Goal", "## Aim")], &["error SECTION_MISSING steps/work.md:8:1"]);
     case("no instructions", vec![Swap(WORK, "## Instructions", "### Instructions")], &["error SECTION_MISSING steps/work.md:8:1"]);
     case("a goal in a block of code", vec![Swap(WORK, "## Goal", "```\n## Goal\n```")], &["error SECTION_MISSING steps/work.md:8:1"]);
@@ -319,6 +320,7 @@ fn cases() -> Vec<Case> {
     case("JSON with more behind it", vec![File("assets/x.json", b"{} {}")], &["error JSON_SYNTAX assets/x.json:1:4"]);
     case("empty JSON", vec![File("assets/x.json", b"")], &["error JSON_SYNTAX assets/x.json:1:1"]);
     case("YAML that does not parse", vec![File("assets/x.yaml", b"a: [1\n")], &["error YAML_SYNTAX assets/x.yaml:2:1"]);
+    case("YAML with a name that stands twice", vec![File("assets/x.yaml", b"a: 1\nb: 2\na: 3\n")], &["warning YAML_DUPLICATE_KEY assets/x.yaml:3:1"]);
     case("YAML with a tab", vec![File("assets/x.yml", b"a:\n\tb: 1\n")], &["error YAML_SYNTAX assets/x.yml:2:2"]);
     case("an asset with a NUL", vec![File("assets/x.md", b"# a\n\nb\0c\n")], &["error NUL_CHARACTER assets/x.md:3:2"]);
     case("an asset that is no text", vec![File("assets/x.md", b"# a\n\xff\n")], &["error NOT_UTF8 assets/x.md:2:1"]);

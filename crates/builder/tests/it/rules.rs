@@ -187,7 +187,7 @@ fn the_entry_is_the_one_node_that_nothing_leads_to() {
     let three = |v: &mut Value| {
         v["edges"][3]["to"] = json!("begin");
         v["edges"].as_array_mut().unwrap().remove(0);
-        v["edges"].as_array_mut().unwrap().insert(0, json!({ "from": "begin", "to": "end", "label": "on" }));
+        v["edges"].as_array_mut().unwrap().insert(0, json!({ "from": "begin", "to": "end", "label": "go" }));
         v["nodes"].as_array_mut().unwrap().push(json!({ "id": "more", "type": "step", "file": "steps/more.md" }));
         v["edges"].as_array_mut().unwrap().push(json!({ "from": "more", "to": "end", "label": "on" }));
     };

@@ -136,8 +136,12 @@ fn a_passage_is_found_whatever_the_line_ends_are() {
     let mut files = small::files();
     small::replace(&mut files, "assets/guide.md", "# Guide\n", "# Guide\r\n\r\nBe short.\r\nBe kind.\r\n");
     let edit = json!({ "textEdits": [{ "find": "Be short.\nBe", "replace": "Be brief.\nBe" }] });
-    let made = made_of(files, json!([upsert("asset", json!({ "path": "assets/guide.md" }), edit)])).unwrap();
+    let made = made_of(files.clone(), json!([upsert("asset", json!({ "path": "assets/guide.md" }), edit)])).unwrap();
     assert_eq!(text(&made.package, "assets/guide.md"), "# Guide\r\n\r\nBe brief.\r\nBe kind.\r\n");
+    // Also where what is found has no line end, and what takes its place has.
+    let edit = json!({ "textEdits": [{ "find": "Be kind.", "replace": "Be kind.\nBe calm." }] });
+    let made = made_of(files, json!([upsert("asset", json!({ "path": "assets/guide.md" }), edit)])).unwrap();
+    assert!(text(&made.package, "assets/guide.md").ends_with("Be kind.\r\nBe calm.\r\n"));
 }
 
 #[test]

@@ -117,7 +117,8 @@ pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit]
 
 /// The passage with the line ends of the text.
 fn as_in(text: &str, edit: &TextEdit) -> TextEdit {
-    let is_windows = text.contains("\r\n") && !edit.find.contains('\r') && !text.contains(&edit.find);
+    let is_all = text.matches("\r\n").count() == text.matches('\n').count();
+    let is_windows = text.contains("\r\n") && (is_all || !edit.find.contains('\r') && !text.contains(&edit.find));
     if !is_windows {
         return edit.clone();
     }
