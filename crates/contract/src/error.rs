@@ -247,7 +247,7 @@ impl From<toolhost_sandbox::Error> for ToolError {
                 "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`",
             ),
             E::Remote { .. } => Some("ask the person to look at the remote in Toolhost's config.toml"),
-            E::CommandUnderWay => Some("wait until it has ended, then try again"),
+            E::CommandUnderWay | E::Overlap => Some("wait until it has ended, then try again"),
             E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
             E::NoWorkspace => Some("use the tools for records and workflow packages"),
             E::NotFound { .. } => Some("`file.list` shows what is there"),

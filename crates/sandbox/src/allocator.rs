@@ -48,11 +48,13 @@ pub fn keep_little_memory() {
     }
 }
 
-/// Gives memory that is free back to the system. After a burst of calls both allocators keep pages for the next one.
+/// Gives memory that is not in use back to the system: what the allocators keep for the next burst of calls, and the pages
+/// of the program's code, most of which only its start needed. What of them is needed again comes from the file.
 ///
 /// Takes some milliseconds and a thread that may wait.
 #[expect(unsafe_code, reason = "neither function has a safe wrapper")]
 pub fn give_memory_back() {
+    give_code_back();
     // SAFETY: `mi_collect` may be called at any time from any thread, and touches no block that is in use.
     unsafe {
         libmimalloc_sys::mi_collect(true);
@@ -65,9 +67,53 @@ pub fn give_memory_back() {
     }
 }
 
+/// Takes the pages of the program's code out of this process. They are those of its file, so nothing of them is lost.
+fn give_code_back() {
+    // Without `/proc` they stay.
+    let (Ok(maps), Ok(program)) = (std::fs::read_to_string("/proc/self/maps"), std::fs::read_link("/proc/self/exe"))
+    else {
+        return;
+    };
+    for (first, last) in maps.lines().filter_map(|line| code_of(line, &program)) {
+        #[expect(unsafe_code, reason = "madvise on a mapping that no value owns")]
+        // SAFETY: the mapping is of a file, may not be written and never was, so each page comes back as it is. One that is
+        // unmapped meanwhile is an error that changes nothing: this program unloads no code.
+        unsafe {
+            libc::madvise(first as *mut libc::c_void, last - first, libc::MADV_DONTNEED);
+        }
+    }
+}
+
+/// The addresses of a line of `/proc/self/maps`, if it is code of this program's file. What may be written, or was before it
+/// was made read-only, as tables of addresses are, has no other copy.
+fn code_of(line: &str, program: &std::path::Path) -> Option<(usize, usize)> {
+    let (range, rest) = line.split_once(' ')?;
+    let is_own = rest.starts_with("r-xp ") && rest.ends_with(program.to_str()?);
+    let (first, last) = range.split_once('-').filter(|_| is_own)?;
+    Some((usize::from_str_radix(first, 16).ok()?, usize::from_str_radix(last, 16).ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_code_of_the_program_itself_is_given_back() {
+        let program = std::path::Path::new("/usr/bin/toolhost");
+        let code = "55d0f000-55d10000 r-xp 03bb0000 fe:00 8053549                    /usr/bin/toolhost";
+        assert_eq!(code_of(code, program), Some((0x55d0_f000, 0x55d1_0000)));
+        for other in [
+            code.replace("r-xp", "r--p"),
+            code.replace("r-xp", "rwxp"),
+            code.replace("r-xp", "r-xs"),
+            code.replace("toolhost", "libc.so.6"),
+            "7ffe1000-7ffe3000 r-xp 00000000 00:00 0                          [vdso]".to_owned(),
+        ] {
+            assert_eq!(code_of(&other, program), None, "{other}");
+        }
+        give_memory_back();
+        assert_eq!(code_of(code, program), Some((0x55d0_f000, 0x55d1_0000)), "it still runs");
+    }
 
     /// The numbers are places in an enumeration that the C library may change.
     #[test]

@@ -40,6 +40,11 @@ pub enum Error {
     NotRestored { names: String },
     #[error("a command is under way in the workspace")]
     CommandUnderWay,
+    #[error(
+        "a command is under way in a workspace around or inside this one, and without the full fence the git repository that \
+         they share cannot be guarded for both"
+    )]
+    Overlap,
     #[error("the workspace is read-only for this profile")]
     ReadOnly,
     #[error("this project has no workspace: tools for files, commands and git cannot be used in it")]
@@ -130,6 +135,7 @@ impl Error {
             | Self::PlanStale { .. }
             | Self::UndoBlocked { .. }
             | Self::CommandUnderWay
+            | Self::Overlap
             | Self::Remote { .. }
             | Self::DeployBusy => ErrorKind::Conflict,
             Self::NotRegular { .. }

@@ -16,7 +16,7 @@ use crate::executor::{
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Tier};
 use crate::files::Tree;
-use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Refs, Seen};
+use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Reach, Refs, Seen};
 use crate::memory::machine_memory_bytes;
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
 use crate::remote::{self, Remote, RemoteCommand, RemoteResult};
@@ -417,7 +417,8 @@ impl LocalExecutor {
                 .await;
         }
         let guard = self.guard.clone();
-        let (begun, places) = match self.on_files(move |_| guard.begin()).await? {
+        let reach = if method.tier == Tier::Full { Reach::Mounted } else { Reach::All };
+        let (begun, places) = match self.on_files(move |_| guard.begin(reach)).await? {
             Begun::Alone(turn) => (git::Started::Alone(turn), self.places(method).await?),
             Begun::Beside(lease, places) => (git::Started::Beside(lease), Arc::new(places)),
         };

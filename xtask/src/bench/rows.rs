@@ -33,6 +33,8 @@ const RECORD_CALLS: usize = 40;
 const WARM_UP: usize = 20;
 /// Long enough for whatever a server still does after it answered.
 const SETTLE: Duration = Duration::from_millis(500);
+/// A host is idle when it was asked nothing for a second, and has given back what it does not need then.
+const IDLE: Duration = Duration::from_secs(2);
 
 const BURST: usize = 3_000;
 /// By when the memory of a burst has been given back.
@@ -314,14 +316,14 @@ fn of_records(stage: &Stage, engine: Engine, rounds: usize, calls: &[(&str, Valu
 
 fn idle_memory(stage: &Stage) -> Result<Measured> {
     let client = Client::start(&stage.ours(&stage.playground.pages(), FULL))?;
-    thread::sleep(SETTLE);
+    thread::sleep(IDLE);
     Ok(Measured { ours: client.memory_kib("VmRSS")? as f64 / KIB_PER_MIB, peer: None })
 }
 
 /// Resident memory a while after a client has sent 3,000 reads without waiting for any, beside what it was before.
 fn burst_memory(stage: &Stage) -> Result<Measured> {
     let mut reader = Reader::ours(stage)?;
-    thread::sleep(SETTLE);
+    thread::sleep(IDLE);
     let before = reader.client.memory_kib("VmRSS")? as f64 / KIB_PER_MIB;
     reader.client.pipeline(reader.tool, &reader.arguments, BURST, BURST)?;
     thread::sleep(BURST_SETTLE);

@@ -14,8 +14,8 @@ pub(super) enum Only {
     Several,
 }
 
-/// The only JSON object of a text. Of several, the only one that has the field `mark`, if one is given. What stands between
-/// `<think>` and `</think>` is no part of the text.
+/// The only JSON object of a text. Of several, the only one that has the field `mark`, if one is given. Whatever stands between
+/// `<think>` and `</think>` is skipped.
 pub(super) fn only_object(text: &str, mark: Option<&str>) -> Only {
     let text = spoken(text);
     let (mut found, mut at) = (Vec::new(), 0);

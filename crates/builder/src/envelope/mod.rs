@@ -247,7 +247,7 @@ pub fn build_with(request: &Request<'_>, index: &Index) -> Result<Value> {
 /// An object as a read shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// All that `target_snapshot` is made of, with the fields that an envelope leaves out because another one says the same.
+    /// All fields of the object. `target_snapshot` has the same but for those that another field of the envelope repeats.
     pub snapshot: Value,
     /// The id of the workflow that it is, is in, or that was named.
     pub workflow: Option<String>,

@@ -173,7 +173,7 @@ fn a_node_is_put_between_two_others() {
         "{written}"
     );
     let given = "of the new node `check` `type` is `step` and `file` is `steps/check.md`, as nothing else is said";
-    let front = "step:main/check: its front matter is that of its node";
+    let front = "step:main/check: it had no front matter, and gets one from its node";
     assert_eq!(made.implied, [format!("workflow:main: {given}"), front.to_owned()]);
     // The rest of the graph keeps its bytes.
     let before = Package::read(small::files());

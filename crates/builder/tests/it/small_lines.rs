@@ -1,4 +1,4 @@
-//! What a small edit leaves of a text: the lines that do not change, byte for byte. And what is told where it is given.
+//! A small edit keeps the lines that it does not change, byte for byte, and findings name the line of what it wrote.
 
 use serde_json::{Value, json};
 use toolhost_builder::change::{Check, Report, impact_on, parse, validate};

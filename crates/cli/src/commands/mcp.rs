@@ -91,8 +91,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 /// How work on a workflow package goes.
 fn of_package(spelled: &impl Fn(&str) -> String) -> String {
     format!(
-        " The project's workflow package (workflows, steps, agents, assets) is no file of the workspace, and you may propose \
-         changes of it: read what is there with the tools `{}`, read `{}` once for how a change set is written, and send the set \
+        " The project's workflow package (workflows, steps, agents, assets) is not among the files of the workspace. You may propose \
+         changes to it: read what is there with the tools `{}`, read `{}` once for how a change set is written, and send the set \
          to `{}` with `validate: true`. Fix what it finds. A person applies the set; until then only this session sees it.",
         spelled("builder.*").replace('*', "…"),
         spelled("builder.schema.read"),

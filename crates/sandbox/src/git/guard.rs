@@ -17,9 +17,13 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::hold::heads;
 use super::places::{Place, Places};
 use super::snapshot::{Identity, Snapshot};
 use crate::error::Error;
+
+/// The lock of those that keep all that git obeys; no workspace is called so.
+const AMONG_ALL: &str = "all.turn";
 
 /// The guard of one workspace.
 #[derive(Clone)]
@@ -40,6 +44,31 @@ struct Kept {
     snapshot: Snapshot,
     /// What was found before the first command: later ones cannot tell, for git could be another by then.
     places: Places,
+    /// The workspace's path.
+    #[serde(default)]
+    root: Option<PathBuf>,
+    /// The places that are in the snapshot; all, in a file of an older version.
+    #[serde(default)]
+    held: Option<Vec<Place>>,
+}
+
+/// The same, to be written.
+#[derive(Serialize)]
+struct Keeping<'a> {
+    workspace: Identity,
+    snapshot: &'a Snapshot,
+    places: &'a Places,
+    root: &'a Path,
+    held: &'a [Place],
+}
+
+/// What a command's tier keeps from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Nearly all that git obeys: it is mounted read-only.
+    Mounted,
+    /// Nothing of it: all is put back afterwards.
+    All,
 }
 
 /// How a command begins.
@@ -55,13 +84,17 @@ pub(crate) struct Turn {
     guard: Guard,
     in_use: File,
     _turn: File,
+    reach: Reach,
 }
 
 impl Turn {
     /// Keeps what is at the names in `alone` and in `kept`, which are among all the `places`.
     pub(crate) fn keep(self, alone: &[&str], kept: &[&Place], places: &Places) -> crate::error::Result<Lease> {
+        // Hosts of other workspaces begin before this one or after it: theirs may have the same repository.
+        let _among_all = if self.reach == Reach::All { Some(self.guard.alone_with(kept)?) } else { None };
         let snapshot = Snapshot::take(&self.guard.root, alone, kept).map_err(failed)?;
-        self.guard.keep(&snapshot, places).map_err(failed)?;
+        let held: Vec<Place> = kept.iter().map(|place| (*place).clone()).collect();
+        self.guard.keep(&snapshot, places, &held).map_err(failed)?;
         flock(&self.in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
         Ok(Lease { guard: self.guard, in_use: self.in_use, ended: false })
     }
@@ -87,6 +120,10 @@ impl Guard {
             return Ok(Vec::new());
         }
         let _turn = self.turn().map_err(failed)?;
+        self.finish_in_turn()
+    }
+
+    fn finish_in_turn(&self) -> crate::error::Result<Vec<String>> {
         let in_use = self.lock_file("use").map_err(failed)?;
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(Vec::new());
@@ -118,18 +155,86 @@ impl Guard {
     }
 
     /// Takes part. What a host that was killed has left is put back first.
-    pub(crate) fn begin(&self) -> crate::error::Result<Begun> {
+    ///
+    /// # Errors
+    /// [`Error::Overlap`]: a command under way elsewhere reaches what would be kept here.
+    pub(crate) fn begin(&self, reach: Reach) -> crate::error::Result<Begun> {
         let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         make().map_err(failed)?;
+        if reach == Reach::All {
+            self.finish_others()?;
+        }
         let turn = self.turn().map_err(failed)?;
         let in_use = self.lock_file("use").map_err(failed)?;
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_ok() {
             self.restore_kept(true)?;
-        } else if let Some(kept) = self.kept().map_err(failed)? {
+        } else if let Some(mut kept) = self.kept().map_err(failed)? {
+            if reach == Reach::All {
+                self.keep_the_rest(&mut kept)?;
+            }
             flock(&in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
             return Ok(Begun::Beside(Lease { guard: self.clone(), in_use, ended: false }, kept.places));
         }
-        Ok(Begun::Alone(Turn { guard: self.clone(), in_use, _turn: turn }))
+        Ok(Begun::Alone(Turn { guard: self.clone(), in_use, _turn: turn, reach }))
+    }
+
+    /// Adds to a snapshot what the commands under way cannot reach, and one that begins can. Until now it is the person's.
+    fn keep_the_rest(&self, kept: &mut Kept) -> crate::error::Result<()> {
+        let Some(held) = &mut kept.held else { return Ok(()) };
+        let heads = heads(&self.root, &kept.places);
+        let rest: Vec<&Place> = kept.places.all.iter().chain(&heads).filter(|place| !held.contains(place)).collect();
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let _among_all = self.alone_with(&rest)?;
+        kept.snapshot.add(Snapshot::take(&self.root, &[], &rest).map_err(failed)?);
+        held.extend(rest.into_iter().cloned());
+        self.keep(&kept.snapshot, &kept.places, held).map_err(failed)
+    }
+
+    /// The guards of workspaces around this one and inside it, each with what is kept there.
+    fn others(&self) -> Result<Vec<(Self, Kept)>> {
+        let mut others = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".kept")).filter(|id| *id != self.id) else {
+                continue;
+            };
+            // One that is gone meanwhile, or cannot be read, is its own host's to tell.
+            let text = std::fs::read(self.folder.join(&name)).unwrap_or_default();
+            let Ok(kept) = serde_json::from_slice::<Kept>(&text) else { continue };
+            let Some(root) = kept.root.clone().filter(|root| is_over(root, &self.root)) else { continue };
+            others.push((Self { root, folder: self.folder.clone(), id: id.to_owned() }, kept));
+        }
+        Ok(others)
+    }
+
+    /// Puts back what killed hosts of those workspaces have left: it must not be kept here as the person's. One whose turn it is
+    /// does so itself.
+    fn finish_others(&self) -> crate::error::Result<()> {
+        for (other, _) in self.others().map_err(failed)? {
+            let turn = other.lock_file("turn").map_err(failed)?;
+            if flock(&turn, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                other.finish_in_turn()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses while a command under way in another workspace can change these places: what it has planted would be kept here
+    /// as the person's, and put back after that other one has taken it away. None begins there while the answer is held.
+    fn alone_with(&self, places: &[&Place]) -> crate::error::Result<File> {
+        let among_all = self.turn_among_all().map_err(failed)?;
+        for (other, kept) in self.others().map_err(failed)? {
+            let reaches = |place: &&Place| match &kept.held {
+                Some(held) => held.iter().any(|held| is_over(&held.full(), &place.full())),
+                None => true,
+            };
+            if places.iter().any(reaches) && other.is_in_use() {
+                return Err(Error::Overlap);
+            }
+        }
+        Ok(among_all)
     }
 
     /// Puts the kept snapshot back. The last one to do so forgets it.
@@ -141,7 +246,7 @@ impl Guard {
                     std::fs::remove_file(self.file("kept")).map_err(failed)?;
                 } else if !changed.is_empty() {
                     // A folder that was made anew has another identity.
-                    self.keep(&kept.snapshot, &kept.places).map_err(failed)?;
+                    self.write(&kept).map_err(failed)?;
                 }
                 Ok(changed)
             }
@@ -170,16 +275,14 @@ impl Guard {
         Ok(Some(kept))
     }
 
-    /// Written aside and renamed: a host that is killed leaves the former one or this one.
-    fn keep(&self, snapshot: &Snapshot, places: &Places) -> Result<()> {
-        #[derive(Serialize)]
-        struct Keeping<'a> {
-            workspace: Identity,
-            snapshot: &'a Snapshot,
-            places: &'a Places,
-        }
+    fn keep(&self, snapshot: &Snapshot, places: &Places, held: &[Place]) -> Result<()> {
         let workspace = Identity::of(rustix::fs::CWD, self.root.as_os_str())?;
-        let text = serde_json::to_vec(&Keeping { workspace, snapshot, places })?;
+        self.write(&Keeping { workspace, snapshot, places, root: &self.root, held })
+    }
+
+    /// Written aside and renamed: a host that is killed leaves the former one or this one.
+    fn write(&self, kept: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_vec(kept)?;
         let temp = self.file("new");
         let mut file = File::create(&temp)?;
         file.write_all(&text)?;
@@ -190,6 +293,13 @@ impl Guard {
     /// One at a time, in all hosts. Held for as long as the file is open.
     fn turn(&self) -> Result<File> {
         let file = self.lock_file("turn")?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+
+    /// One at a time, in all hosts of all workspaces. Whoever holds it waits for nobody else's turn.
+    fn turn_among_all(&self) -> Result<File> {
+        let file = File::options().create(true).truncate(false).write(true).open(self.folder.join(AMONG_ALL))?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     }
@@ -230,6 +340,11 @@ impl Drop for Lease {
             tracing::error!(%error, "a command was dropped");
         }
     }
+}
+
+/// Whether one is the other or is inside it.
+fn is_over(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 fn failed(source: std::io::Error) -> Error {

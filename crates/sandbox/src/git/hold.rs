@@ -87,7 +87,7 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
 }
 
 /// `HEAD` beside each `.git`: git takes the folder itself for a bare repository while it does not accept its `.git`.
-fn heads(root: &Path, places: &Places) -> Vec<Place> {
+pub(crate) fn heads(root: &Path, places: &Places) -> Vec<Place> {
     let gits = places.all.iter().filter(|place| place.top == root && place.path.ends_with(".git"));
     gits.map(|git| Place { path: git.path.with_file_name("HEAD"), rule: Rule::Whole, ..git.clone() }).collect()
 }

@@ -163,6 +163,14 @@ impl Snapshot {
         taking.run()
     }
 
+    /// Adds what another one has and this one has not.
+    pub(crate) fn add(&mut self, other: Self) {
+        let known: BTreeSet<(PathBuf, PathBuf)> =
+            self.nodes.iter().map(|node| (node.top.clone(), node.path.clone())).collect();
+        self.nodes
+            .extend(other.nodes.into_iter().filter(|node| !known.contains(&(node.top.clone(), node.path.clone()))));
+    }
+
     /// Puts everything back and answers what had been changed, by its name in the workspace.
     ///
     /// # Errors

@@ -144,7 +144,7 @@ pub enum Revision {
     Number(u64),
 }
 
-/// A payload with what another one names in its place.
+/// The first payload, in which each field that the second one has is the second one's.
 #[must_use]
 pub fn both(first: Option<Payload>, second: Option<Payload>) -> Option<Payload> {
     match (first, second) {

@@ -96,7 +96,10 @@ fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied
         && let Some(node) = package.workflow(workflow).and_then(|workflow| workflow.node(node))
     {
         step.step_markdown = front::of_node(node, &step.step_markdown);
-        implied.push(Implied { object: operation.object.clone(), says: "its front matter is that of its node".into() });
+        implied.push(Implied {
+            object: operation.object.clone(),
+            says: "it had no front matter, and gets one from its node".into(),
+        });
     }
     if edits.is_empty() {
         return Ok(());

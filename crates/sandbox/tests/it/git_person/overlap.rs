@@ -88,3 +88,61 @@ async fn a_person_accepts_nothing_while_a_command_could_still_change_it() {
         room.executor.accept_git().await.unwrap();
     }
 }
+
+/// What the fence of one host mounts, another one without mounts can write: it keeps that itself, also beside the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_beside_one_in_the_full_fence_is_held_by_what_its_own_tier_keeps() {
+    for attack in [
+        "HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/*",
+        "CONFIG >> .git/config",
+        "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes; CONFIG >> .git/config; CONFIG > toolhost.toml",
+    ] {
+        let room = Room::with(FenceChoice::Full, repository("true"), |_| {});
+        let second = LocalExecutor::open(config(room.ws(), FenceChoice::Landlock)).unwrap();
+        overlap(&room, &second, attack).await;
+        use_git(&room.ws(), &format!("{attack}, beside one in the full fence"));
+        assert!(!room.ws().join("toolhost.toml").exists());
+    }
+}
+
+/// One host's workspace is a submodule in another one's: what a command of the one has planted is not kept by the other as the
+/// person's, to be put back after the first has taken it away.
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_that_share_a_repository_do_not_begin_on_what_the_other_ones_command_has_changed() {
+    let furnish = |ws: &Path| {
+        std::fs::create_dir(ws.join("sub")).unwrap();
+        for folder in [ws.join("sub"), ws.to_owned()] {
+            sure(&folder, &["init", "-q"]);
+        }
+        commit(&ws.join("sub"), "file");
+        sure(ws, &["add", "sub"]);
+        std::fs::write(ws.join(".gitmodules"), "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n").unwrap();
+        commit(ws, ".gitmodules");
+    };
+    for is_inner_first in [true, false] {
+        let room = Room::with(FenceChoice::Landlock, furnish, |_| {});
+        let guard = config(room.ws(), FenceChoice::Landlock).guard;
+        let inner = LocalConfig { guard, ..config(room.ws().join("sub"), FenceChoice::Landlock) };
+        let inner = LocalExecutor::open(inner).unwrap();
+        let (first, second) = if is_inner_first { (&inner, &room.executor) } else { (&room.executor, &inner) };
+        let (go, begun) = (room.ws().join("sub/go"), room.ws().join("sub/begun"));
+        let run = async |executor: &LocalExecutor, script: String| {
+            let command = Command::new(["bash", "-c", &script], Duration::from_secs(60));
+            let fence = Fence { workspace: Access::Write, network: Vec::new() };
+            executor.run(command, &fence, Watch::unattended()).await
+        };
+        let folder = if is_inner_first { "." } else { "sub" };
+        let hook = fill("HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/*", &room.ws());
+        let planting = run(first, format!("cd {folder}; {hook}; {}", wait("begun", "go")));
+        let beginning = async {
+            until("the first has planted", || begun.exists()).await;
+            let refused = run(second, "true".to_owned()).await;
+            assert!(matches!(refused, Err(Error::Overlap)), "{refused:?}");
+            std::fs::write(&go, "").unwrap();
+        };
+        let (ended, ()) = tokio::join!(planting, beginning);
+        assert_eq!(ended.unwrap().restored.len(), 1, "the hook");
+        assert_eq!(run(second, "true".to_owned()).await.unwrap().restored, [""; 0]);
+        use_git(&room.ws().join("sub"), &format!("a submodule, inner first: {is_inner_first}"));
+    }
+}
