@@ -212,6 +212,10 @@ const MACHINE_IPC: [i64; 13] = [
     libc::SYS_mq_unlink,
 ];
 
+/// Calls that say when and where a process runs, its number first.
+const SCHEDULING: [i64; 4] =
+    [libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setaffinity, libc::SYS_sched_setattr];
+
 /// Calls that make what the kernel keeps and counts for no process: shared memory, semaphores and queues. In a namespace of
 /// their own they end with it, so small ones are allowed there, and queues, which the kernel holds to half a GiB. In the machine's
 /// they would stay when their maker ends.
@@ -223,6 +227,11 @@ fn ipc_calls(is_private: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failur
         calls.insert(libc::SYS_semget, vec![above(SeccompCmpArgLen::Dword, SYSV_SEMAPHORES_MAX)?]);
     } else {
         calls.extend(MACHINE_IPC.map(|call| (call, Vec::new())));
+        // Without a namespace of processes the others of the same user are there by their numbers; 0 is the caller itself.
+        let other = || SeccompRule::new(vec![SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?]);
+        for call in SCHEDULING {
+            calls.insert(call, vec![other()?]);
+        }
     }
     Ok(calls)
 }

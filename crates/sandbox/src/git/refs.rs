@@ -26,6 +26,8 @@ const PACKED_BYTES_MAX: u64 = 2 << 20;
 const VALUE_CHARS_MAX: usize = 200;
 /// What a rebase still has to do.
 const REBASE_TODO: &str = "rebase-merge/git-rebase-todo";
+/// What git makes while it writes, and a command can leave behind.
+const LOCKS: [&str; 4] = ["HEAD.lock", "config.lock", "index.lock", "packed-refs.lock"];
 /// Largest such list read.
 const TODO_BYTES_MAX: u64 = 1 << 20;
 
@@ -75,6 +77,12 @@ enum Found {
 
 fn read(root: &Path) -> Option<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
+    for lock in LOCKS {
+        match look(root, Path::new(lock), 0) {
+            Some(Found::Nothing) => {}
+            _ => drop(found.insert(lock.to_owned(), "a lock: git changes nothing while it is there".to_owned())),
+        }
+    }
     match look(root, Path::new("packed-refs"), PACKED_BYTES_MAX)? {
         Found::File(text) => {
             let lines = text.lines().filter(|line| !line.starts_with(['#', '^']));

@@ -161,6 +161,9 @@ async fn in_the_landlock_tier_the_branches_that_a_command_moved_are_reported() {
         // The branches that were there come before those that are new.
         ("git branch aaa; git update-ref refs/heads/main HEAD", &["refs/heads/main TWO ONE", "refs/heads/aaa - ONE"]),
         ("git pack-refs --all; git branch -qD aaa main", &["refs/heads/aaa ONE -", "refs/heads/main ONE -"]),
+        // What stops every later git is told.
+        ("touch .git/index.lock", &["index.lock - a lock: git changes nothing while it is there"]),
+        ("rm .git/index.lock", &["index.lock a lock: git changes nothing while it is there -"]),
         // Git would wait for it: it is removed.
         ("mkfifo .git/refs/heads/fifo", &[]),
         // What is no reference tells nothing, and hides nothing.

