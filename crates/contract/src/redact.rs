@@ -15,22 +15,23 @@ use serde_json::Value;
 /// Shorter values are not redacted: they would turn up everywhere.
 const VALUE_CHARS_MIN: usize = 8;
 
-/// Shapes that are secrets wherever they stand. The first group, if there is one, is kept.
+/// Shapes that are secrets wherever they stand. The first group is kept. Before a secret is the start, no part of a word, or
+/// what JSON writes for a line end or a tab: texts of tools are JSON, in which `n` and `t` are letters like others.
 const SHAPES: &[&str] = &[
-    r"()\bsk-[A-Za-z0-9_-]{16,}",
-    r"()\bgh[opsur]_[A-Za-z0-9]{20,}",
-    r"()\bgithub_pat_[A-Za-z0-9_]{20,}",
-    r"()\bglpat-[A-Za-z0-9_-]{16,}",
-    r"()\bxox[abprs]-[A-Za-z0-9-]{10,}",
-    r"()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    r"()\bAIza[0-9A-Za-z_-]{35}",
-    r"()\bnpm_[A-Za-z0-9]{30,}",
-    r"()\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])sk-[A-Za-z0-9_-]{16,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])gh[opsur]_[A-Za-z0-9]{20,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])github_pat_[A-Za-z0-9_]{20,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])glpat-[A-Za-z0-9_-]{16,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])xox[abprs]-[A-Za-z0-9-]{10,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])AIza[0-9A-Za-z_-]{35}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])npm_[A-Za-z0-9]{30,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
     r"([Bb]earer\s+)[A-Za-z0-9._~+/=-]{16,}",
     r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
     // The beginning of a key, without its end.
-    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----\s+)(?:[A-Za-z-]+: [^\n]*\s+)*(?:[A-Za-z0-9+/=]{16,}\s*)+",
-    r#"(\b[A-Z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|PRIVATE_KEY)[A-Z0-9_]*=["']?)[^\s"'$(){}<>\[\]]{8,}"#,
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----(?:\s|\\[nr])+)(?:[A-Za-z-]+: [^\n]*\s+)*(?:[A-Za-z0-9+/=]{16,}\s*)+",
+    r#"((?:^|[^A-Za-z0-9_]|\\[nrtbf])[A-Z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|PRIVATE_KEY)[A-Z0-9_]*=(?:\\*["'])?)[^\s"'$(){}<>\[\]]{8,}"#,
 ];
 
 /// What every secret shape has at least one of, so that most text is passed over in one quick look.
@@ -272,6 +273,36 @@ mod tests {
         let mut value = serde_json::json!({"a": ["sk-abcdefghijklmnop1234"], "sk-abcdefghijklmnop1234": 1, "n": 5});
         redactor.redact_json(&mut value);
         assert_eq!(value, serde_json::json!({"a": ["[redacted]"], "[redacted]": 1, "n": 5}));
+    }
+
+    #[test]
+    fn a_secret_at_the_start_of_a_line_is_one_in_json_too() {
+        let redactor = Redactor::new([]);
+        let secrets = [
+            "ghp_0123456789abcdef0123456789abcdef0123",
+            "sk-ant-abcdefghijklmnop1234",
+            "AKIAABCDEFGHIJKLMNOP",
+            "xoxb-1234567890-abcdef",
+            "glpat-abcdefghijklmnop1234",
+            "eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2QT4",
+            "DB_PASSWORD=correcthorse",
+            "API_KEY=\"correcthorse\"",
+        ];
+        for secret in secrets {
+            for before in ["", "\n", "\t", "a b\r\n", "("] {
+                let value = Value::from(format!("{before}{secret}"));
+                let hidden = secret.split('=').next_back().unwrap_or_default().trim_matches('"');
+                for mut text in
+                    [value.to_string(), Value::from(value.to_string()).to_string(), format!("{before}{secret}")]
+                {
+                    redactor.redact(&mut text);
+                    assert!(!text.contains(hidden), "{text}");
+                }
+            }
+        }
+        let mut word = "a risk-abcdefghijklmnop1234".to_owned();
+        redactor.redact(&mut word);
+        assert_eq!(word, "a risk-abcdefghijklmnop1234");
     }
 
     #[test]

@@ -31,8 +31,6 @@ const FENCE_ROUNDS: &str = "150";
 const RECORD_CALLS: usize = 40;
 /// Calls before the first that counts: caches fill, pools open.
 const WARM_UP: usize = 20;
-/// Long enough for whatever a server still does after it answered.
-const SETTLE: Duration = Duration::from_millis(500);
 /// A host is idle when it was asked nothing for a second, and has given back what it does not need then.
 const IDLE: Duration = Duration::from_secs(2);
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use toolhost_contract::nearest;
+use toolhost_contract::{Redactor, nearest};
 
 use super::rename::wanted;
 use super::{ChangeSet, Rename};
@@ -14,7 +14,7 @@ use crate::refs::{Index, Locator, Object};
 use crate::schema::WORKFLOW_FRONT_MATTER;
 
 /// What to look at again in the workflows that a set changes.
-pub(super) fn doubts(base: &Package, after: &Package, set: &ChangeSet) -> Vec<Finding> {
+pub(super) fn doubts((base, after): (&Package, &Package), set: &ChangeSet, secrets: &Redactor) -> Vec<Finding> {
     let touched: BTreeSet<&str> = set.operations.iter().filter_map(|operation| operation.object.workflow()).collect();
     let mut findings = Vec::new();
     for id in touched {
@@ -24,7 +24,7 @@ pub(super) fn doubts(base: &Package, after: &Package, set: &ChangeSet) -> Vec<Fi
         }
     }
     for Rename { from, to } in wanted(set).0 {
-        still_named(base, after, (&from, &to), &mut findings);
+        still_named((base, after), (&from, &to), secrets, &mut findings);
     }
     findings
 }
@@ -34,7 +34,12 @@ const STILL_NAMED_MAX: usize = 5;
 
 /// The former name of a node or its file in the texts of its workflow. A rename follows what refers to it; a sentence that
 /// speaks of it is the author's to change.
-fn still_named(base: &Package, after: &Package, (from, to): (&Object, &Object), findings: &mut Vec<Finding>) {
+fn still_named(
+    (base, after): (&Package, &Package),
+    (from, to): (&Object, &Object),
+    secrets: &Redactor,
+    findings: &mut Vec<Finding>,
+) {
     let Object::Step { workflow: id, node } = from else { return };
     let Some(workflow) = after.workflow(id) else { return };
     let path = base.workflow(id).and_then(|before| before.node(node)?.path.as_deref());
@@ -53,7 +58,9 @@ fn still_named(base: &Package, after: &Package, (from, to): (&Object, &Object), 
         let text = after.files().get(file).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
         let lines = text.lines().enumerate().filter(|(_, line)| names.iter().any(|name| line.contains(name.as_str())));
         for (index, line) in lines.take(STILL_NAMED_MAX) {
-            let message = format!("`{file}` still names `{node}`, which is `{to}` now: `{}`", quoted(line.trim()));
+            let mut line = line.trim().to_owned();
+            secrets.redact(&mut line);
+            let message = format!("`{file}` still names `{node}`, which is `{to}` now: `{}`", quoted(&line));
             let finding = Finding::warning("FORMER_NAME_KEPT", file, "", message).line(index + 1);
             let hint = "if it means the node, change it with `textEdits`";
             findings.push(finding.expected("the new name").actual(node).hint(hint));

@@ -49,7 +49,7 @@ pub fn validate(check: &Check<'_>) -> Report {
             (Stage::Bmad, Some(looked)) => {
                 report.extend(looked.of(stage), stage);
                 check_written(check, &looked.set, &mut report);
-                let mut doubts = doubts(check.base, check.after, &looked.set);
+                let mut doubts = doubts((check.base, check.after), &looked.set, check.secrets);
                 locate(check.after, &mut doubts);
                 doubts.into_iter().for_each(|doubt| report.add(stage, doubt, false));
             }
@@ -244,7 +244,7 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
                 let mut found = [finding];
                 locate(check.after, &mut found);
                 let [mut finding] = found;
-                if let Some(text) = line_of(check.after, &finding) {
+                if let Some(text) = line_of(check.after, &finding, check.secrets) {
                     finding.message.push_str(&format!("; the line is `{text}`"));
                 }
                 report.add(Stage::Reference, finding, false);
@@ -254,10 +254,13 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
 }
 
 /// The line that a finding is about, as a message may carry it.
-fn line_of(package: &Package, finding: &Finding) -> Option<String> {
+fn line_of(package: &Package, finding: &Finding, secrets: &Redactor) -> Option<String> {
     let text = std::str::from_utf8(package.files().get(&finding.file)?).ok()?;
     let line = text.lines().nth(finding.line?.checked_sub(1)?)?.trim();
-    (!line.is_empty()).then(|| quoted(line))
+    // Before it is cut: half of a secret is not seen to be one.
+    let mut line = line.to_owned();
+    secrets.redact(&mut line);
+    (!line.is_empty()).then(|| quoted(&line))
 }
 
 fn is_lost_choice(check: &Check<'_>, deleted: &Object, reference: &Ref) -> bool {

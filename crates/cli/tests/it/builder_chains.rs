@@ -283,8 +283,10 @@ async fn who_was_told_of_a_conflict_takes_its_place_with_the_revisions_of_the_la
         stage(&house, json!([step_operation("outline", &step_of(&house, "outline").await)])).await;
         stage_text(&house, "Ours: copy", "Ours, later: copy").await;
         let mut theirs = files(&house).await;
-        let text =
-            String::from_utf8(theirs[PATH].clone()).unwrap().replace("Copy each claim", "Theirs: copy each claim");
+        let text = String::from_utf8(theirs[PATH].clone())
+            .unwrap()
+            .replace("Copy each claim", "Theirs: copy each claim")
+            .replace("counts the", "lists the");
         theirs.insert(PATH.to_owned(), text.into_bytes());
         shelf_of(&house, house.project.id).import(&Package::read(theirs), true, Size::default()).await.unwrap();
         // Without having been told, who supersedes has not seen the other text, and it is not lost.
@@ -313,6 +315,7 @@ async fn who_was_told_of_a_conflict_takes_its_place_with_the_revisions_of_the_la
         data(&apply(&house, "cs-6").await);
         let now = String::from_utf8(files(&house).await[PATH].clone()).unwrap();
         assert!(now.contains("All of them: copy each claim"), "{now}");
+        assert!(now.contains("lists the unsupported ones"), "what was not told is not taken back: {now}");
     }
 }
 

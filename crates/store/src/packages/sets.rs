@@ -18,7 +18,7 @@ use super::begun::{Begun, InTheWay, Missing, Over, has_several_workflows};
 use super::drafts::{Draft, last_of_each};
 use super::error::{NoRevision, PackageError, Result};
 use super::part::{Part, Want};
-use super::superseded::{Superseded, explain_superseded, replaced};
+use super::superseded::{Superseded, explain_superseded, in_place};
 use super::validated::blocked;
 use super::{Shelf, UNITS_MAX};
 use crate::db::{Row, Tx, sql};
@@ -163,11 +163,7 @@ impl Shelf {
             let place = set.operations.iter().rposition(|operation| operation.object == *object);
             // What goes along with another operation has a place behind all of them.
             let position = place.unwrap_or(set.operations.len() + n) as i64;
-            // Whoever takes the place of a set after a conflict was told has seen the other text.
-            let known = match told.get(object).filter(|_| base_revision(&set, &scope_of(object).1).is_some()) {
-                Some(then) => Some(then.clone()),
-                None => former.and_then(|(part, seen)| replaced(&set, object, part, seen, &drafts)),
-            };
+            let known = former.and_then(|former| in_place((&set, &given), object, (former, &told), (&part, &drafts)));
             let begun = match known {
                 Some(base) => Begun { base, over: None },
                 None if !named.contains(object) && base_revision(&set, &scope_of(object).1).is_none() => {
@@ -602,7 +598,7 @@ fn explained(error: PackageError, package: &Package, given: &ChangeSet, secrets:
 }
 
 /// From where a change goes on that the host made itself, of an object whose revision the set does not name.
-fn as_it_is(object: &Object, part: &Part, drafts: &[Draft]) -> Begun {
+pub(super) fn as_it_is(object: &Object, part: &Part, drafts: &[Draft]) -> Begun {
     let draft = drafts.iter().find(|draft| draft.object == *object);
     Begun { base: draft.map_or_else(|| change::snapshot(&part.base, object), |draft| draft.base.clone()), over: None }
 }

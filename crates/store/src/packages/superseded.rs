@@ -9,14 +9,15 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::Redactor;
 
 use super::Shelf;
-use super::drafts::Draft;
+use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
 use super::part::{Part, Want};
-use super::sets::{Discarded, Whose, base_revision, revision_around, scope_of};
+use super::sets::{Discarded, Whose, as_it_is, base_revision, revision_around, scope_of};
 use super::validated::in_conflict_over;
 use crate::db::{Tx, sql};
 
-/// Objects in conflict, each as it was when that was told.
+/// Objects in conflict, each as its change was begun on, with the text of somebody else at the places that were told: what
+/// else that one has changed was not, and is merged.
 pub(super) type Told = BTreeMap<Object, Option<Snapshot>>;
 
 /// What a set has taken the place of.
@@ -56,8 +57,7 @@ impl Shelf {
         Ok(Superseded { names: discarded, blocked, told })
     }
 
-    /// The objects of which a validation of these sets has told that somebody else has changed the same places, as they were
-    /// then.
+    /// The objects of which a validation of these sets has told that somebody else has changed the same places.
     async fn told(&self, tx: &mut Tx, numbers: &BTreeSet<i64>) -> Result<Told> {
         let mut told = Told::new();
         for number in numbers {
@@ -68,9 +68,12 @@ impl Shelf {
             let (Some(report), Some(moment)) = (report, row.get::<Option<i64>>("told_moment")?) else { continue };
             let objects: Vec<Object> = in_conflict_over(&report).filter_map(Object::parse).collect();
             let part = self.part(tx, &Want { at: Some(moment), ..Want::objects(&objects) }, &[]).await?;
+            let drafts = last_of_each(self.wishes(tx, *number).await?);
             told.extend(objects.into_iter().map(|object| {
                 let then = change::snapshot(&part.base, &object);
-                (object, then)
+                let draft = drafts.iter().find(|draft| draft.object == object);
+                let base = draft.map_or_else(|| then.clone(), |draft| with_told(draft, then.as_ref()));
+                (object, base)
             }));
         }
         Ok(told)
@@ -98,8 +101,26 @@ pub(super) fn explain_superseded(
     }
 }
 
+/// From where a change of a set goes on that takes the place of others; `None` as for any other set.
+pub(super) fn in_place(
+    (set, given): (&ChangeSet, &ChangeSet),
+    object: &Object,
+    ((former, seen), told): ((&Part, &[Draft]), &Told),
+    (part, drafts): (&Part, &[Draft]),
+) -> Option<Option<Snapshot>> {
+    let is_whole = given.operations.iter().any(|known| known.object == *object && known.edits.is_empty());
+    if !is_whole {
+        // Small edits were made on what is there without the set that is superseded.
+        return Some(as_it_is(object, part, drafts).base);
+    }
+    match told.get(object).filter(|_| base_revision(set, &scope_of(object).1).is_some()) {
+        Some(base) => Some(base.clone()),
+        None => replaced(set, object, former, seen, drafts),
+    }
+}
+
 /// From where a change goes on that was made on what the session saw before a set was superseded; `None` if it was not.
-pub(super) fn replaced(
+fn replaced(
     set: &ChangeSet,
     object: &Object,
     former: &Part,
@@ -112,4 +133,15 @@ pub(super) fn replaced(
     }
     let of = |drafts: &[Draft]| drafts.iter().find(|draft| draft.object == *object).map(|draft| draft.base.clone());
     Some(of(drafts).or_else(|| of(seen)).unwrap_or_else(|| change::snapshot(&former.base, object)))
+}
+
+/// What a draft was begun on, with what is there `now` at the places where both differ.
+fn with_told(draft: &Draft, now: Option<&Snapshot>) -> Option<Snapshot> {
+    match change::merge(draft.base.as_ref(), now, draft.wanted.as_ref()) {
+        change::Merged::Conflict(clashes) => match draft.base.as_ref() {
+            Some(base) => Some(change::with_current(base, now, &clashes)),
+            None => now.cloned(),
+        },
+        change::Merged::Clean(_) => draft.base.clone(),
+    }
 }

@@ -84,6 +84,32 @@ pub fn merge(base: Option<&Snapshot>, current: Option<&Snapshot>, ours: Option<&
     if clashes.is_empty() { Merged::Clean(Some(merged)) } else { Merged::Conflict(clashes) }
 }
 
+/// A base with the current text at the places of these clashes, so that whoever was shown them may write there.
+#[must_use]
+pub fn with_current(base: &Snapshot, current: Option<&Snapshot>, clashes: &[Clash]) -> Snapshot {
+    let mut made = base.clone();
+    // From behind, so that the lines of those before stay where they are.
+    for clash in clashes.iter().rev() {
+        let known = made.get(clash.part).map(str::to_owned);
+        let there = current.and_then(|current| current.get(clash.part));
+        let text = match (&clash.place, known) {
+            (ClashPlace::Lines { first, count }, Some(text)) => {
+                let lines: Vec<&str> = text.split_inclusive('\n').collect();
+                let at = (first - 1).min(lines.len());
+                let after = lines[(at + count).min(lines.len())..].concat();
+                Some(lines[..at].concat() + clash.current.as_deref().unwrap_or_default() + &after)
+            }
+            (ClashPlace::Pointer { pointer }, Some(text)) => Some(tree::with_current(&text, pointer, clash)),
+            _ => there.map(str::to_owned),
+        };
+        match text {
+            Some(text) => drop(made.0.insert(clash.part, text)),
+            None => drop(made.0.remove(&clash.part)),
+        }
+    }
+    made
+}
+
 /// What both come to where at most one of them differs from the base, or both are the same.
 fn unchanged<T: PartialEq + Copy>(base: T, current: T, ours: T) -> Option<T> {
     if ours == base || ours == current {

@@ -17,6 +17,30 @@ pub(super) fn merge(part: Part, base: &str, current: &str, ours: &str) -> Option
     Some(if merge.clashes.is_empty() { Ok(rewrite(current, &merged.unwrap_or_default())) } else { Err(merge.clashes) })
 }
 
+/// A JSON text with the current value at the place of a clash; without it where there is none now.
+pub(super) fn with_current(text: &str, pointer: &str, clash: &Clash) -> String {
+    let Ok(mut value) = json::parse("", text.as_bytes()) else { return text.to_owned() };
+    let current: Option<Value> = clash.current.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let Some((above, name)) = pointer.rsplit_once('/') else { return clash.current.clone().unwrap_or_default() };
+    let name = name.replace("~1", "/").replace("~0", "~");
+    match (value.pointer_mut(above), current) {
+        (Some(Value::Object(fields)), Some(current)) => drop(fields.insert(name, current)),
+        (Some(Value::Object(fields)), None) => drop(fields.shift_remove(&name)),
+        (Some(Value::Array(items)), current) => {
+            // What the base has not has its place in the current list.
+            let known = name.parse().ok().filter(|at: &usize| clash.base.is_some() && *at < items.len());
+            match (known, current) {
+                (Some(at), Some(current)) => items[at] = current,
+                (Some(at), None) => drop(items.remove(at)),
+                (None, Some(current)) => items.push(current),
+                (None, None) => {}
+            }
+        }
+        _ => return text.to_owned(),
+    }
+    rewrite(text, &value)
+}
+
 struct Merge {
     part: Part,
     clashes: Vec<Clash>,
