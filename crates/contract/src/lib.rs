@@ -22,7 +22,7 @@ pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary}
 pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
-pub use near::{NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, did_you_mean, nearest, or_list};
+pub use near::{NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, did_you_mean, nearest, nearest_names, or_list};
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};

@@ -32,3 +32,19 @@ pub fn or_list(names: &[impl AsRef<str>]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     quoted.join(" or ")
 }
+/// The names most like this one. Of a path the folder and the ending, which all paths have alike, are not compared.
+pub fn nearest_names<'a, T: AsRef<str>>(name: &str, names: &'a [T]) -> Vec<&'a str> {
+    // A file that is named without its folder is meant with it.
+    let is_path = |name: &str| name.contains('/') || name.contains('.');
+    let comparable = || names.iter().map(AsRef::as_ref).filter(|known| is_path(known) == is_path(name));
+    let mut stems: Vec<&str> = comparable().map(stem).collect();
+    stems.sort_unstable();
+    stems.dedup();
+    let near = nearest(stem(name), stems.into_iter());
+    near.iter().flat_map(|near| comparable().filter(|known| stem(known) == *near)).take(SUGGESTIONS_MAX).collect()
+}
+
+fn stem(name: &str) -> &str {
+    let file = name.rsplit_once('/').map_or(name, |(_, file)| file);
+    file.rsplit_once('.').map_or(file, |(stem, _)| stem)
+}

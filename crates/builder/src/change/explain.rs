@@ -1,7 +1,7 @@
 //! What to do about a finding, for who writes change sets: in operations, and not in files.
 
 use serde_json::Value;
-use toolhost_contract::{REDACTED, Redactor, nearest};
+use toolhost_contract::{REDACTED, Redactor, nearest_names};
 
 use super::{ChangeSet, Op, Operation, snapshot};
 use crate::assets;
@@ -61,7 +61,7 @@ fn add_nearest(package: &Package, finding: &mut Finding) {
         Object::Package | Object::Variable { .. } => return,
     };
     let named = |name: &&str| format!("`{}`", quoted(name));
-    let near: Vec<String> = nearest(name, there.iter().copied()).iter().map(named).collect();
+    let near: Vec<String> = nearest_names(name, &there).iter().map(named).collect();
     if !near.is_empty() {
         finding.message.push_str(&format!("; did you mean {}?", near.join(" or ")));
     } else if !there.is_empty() {

@@ -1,7 +1,7 @@
 //! Names that are there and are written almost like one that is not.
 
 use toolhost_builder::envelope::EnvelopeError;
-use toolhost_contract::{SUGGESTIONS_MAX, nearest};
+use toolhost_contract::nearest_names;
 
 use super::error::{NAMES_SHOWN_MAX, PackageError};
 use super::part::Want;
@@ -33,7 +33,7 @@ impl Shelf {
             Err(_) => return error,
         };
         there.dedup();
-        let near = like(&name, &there);
+        let near = nearest_names(&name, &there).into_iter().map(str::to_owned).collect();
         let count = there.len();
         there.truncate(NAMES_SHOWN_MAX);
         PackageError::Near { error: Box::new(error), near, there, count }
@@ -78,22 +78,4 @@ impl Shelf {
             _ => return Err(PackageError::NotFound { what: "kind", name: what.to_owned() }),
         })
     }
-}
-
-/// The names most like this one. Of a path the folder and the ending, which all paths have alike, are not compared.
-fn like(name: &str, names: &[String]) -> Vec<String> {
-    // A file that is named without its folder is meant with it.
-    let is_path = |name: &str| name.contains('/') || name.contains('.');
-    let comparable = || names.iter().filter(|known| is_path(known) == is_path(name));
-    let mut stems: Vec<&str> = comparable().map(|known| stem(known)).collect();
-    stems.sort_unstable();
-    stems.dedup();
-    let near = nearest(stem(name), stems.into_iter());
-    let all = near.iter().flat_map(|near| comparable().filter(|known| stem(known) == *near));
-    all.take(SUGGESTIONS_MAX).cloned().collect()
-}
-
-fn stem(name: &str) -> &str {
-    let file = name.rsplit_once('/').map_or(name, |(_, file)| file);
-    file.rsplit_once('.').map_or(file, |(stem, _)| stem)
 }
