@@ -32,6 +32,7 @@ pub fn or_list(names: &[impl AsRef<str>]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     quoted.join(" or ")
 }
+
 /// The names most like this one. Of a path the folder and the ending, which all paths have alike, are not compared.
 pub fn nearest_names<'a, T: AsRef<str>>(name: &str, names: &'a [T]) -> Vec<&'a str> {
     // A file that is named without its folder is meant with it.

@@ -146,7 +146,7 @@ impl Redactor {
         *text = clean;
     }
 
-    /// Whether a change of a text leaves a secret where it is no longer seen to be one, so that the next read would show it.
+    /// Whether a change makes a secret visible: the changed text still contains it, but no shape recognizes it there any more.
     pub fn uncovers(&self, before: &str, after: &str) -> bool {
         let (was, is) = (self.spans(before), self.spans(after));
         let bare = |text: &str, spans: &[Range<usize>], secret: &str| {

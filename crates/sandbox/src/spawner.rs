@@ -62,7 +62,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // Here and not where it is awaited: whoever asked may be gone before the answer arrives.
+        // In `drop`, because the call that asked for the command may be cancelled before it receives this value.
         self.ask_to_end();
     }
 }

@@ -576,8 +576,8 @@ impl<'a> Run<'a> {
         self.limits.max_iterations.saturating_add(repairs).saturating_sub(self.asked)
     }
 
-    /// The conversation, with a message at its end that says how few replies are left. The session does not keep that message:
-    /// whoever resumes it grants new replies.
+    /// The conversation, with a message at its end that says how few replies are left. The session does not keep that message,
+    /// because each resume gives the model new replies.
     fn urged(&self) -> Option<Vec<Message>> {
         let left = self.replies_left();
         if left > LAST_REPLIES || self.asked == 0 {

@@ -47,7 +47,7 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], sec
     }
 }
 
-/// Names what is there and may have been meant.
+/// Adds to a finding about a missing object the names of existing objects that the author may have meant.
 fn add_nearest(package: &Package, finding: &mut Finding) {
     let Some(object) = Object::parse(&finding.actual) else { return };
     let (name, there): (&str, Vec<&str>) = match &object {

@@ -26,10 +26,10 @@ const PACKED_BYTES_MAX: u64 = 2 << 20;
 const VALUE_CHARS_MAX: usize = 200;
 /// What a rebase still has to do.
 const REBASE_TODO: &str = "rebase-merge/git-rebase-todo";
-/// What git makes while it writes, and a command can leave behind.
-const LOCKS: [&str; 4] = ["HEAD.lock", "config.lock", "index.lock", "packed-refs.lock"];
 /// Largest such list read.
 const TODO_BYTES_MAX: u64 = 1 << 20;
+/// The lock files that git makes while it writes, and that a command can leave behind.
+const LOCKS: [&str; 4] = ["HEAD.lock", "config.lock", "index.lock", "packed-refs.lock"];
 
 /// A reference that is not what it was before a command.
 #[derive(Debug, Clone, PartialEq, Eq)]

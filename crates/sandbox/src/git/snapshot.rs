@@ -163,7 +163,7 @@ impl Snapshot {
         taking.run()
     }
 
-    /// Adds what another one has and this one has not.
+    /// Adds the nodes of another snapshot whose paths this one does not have.
     pub(crate) fn add(&mut self, other: Self) {
         let known: BTreeSet<(PathBuf, PathBuf)> =
             self.nodes.iter().map(|node| (node.top.clone(), node.path.clone())).collect();

@@ -84,7 +84,8 @@ pub fn merge(base: Option<&Snapshot>, current: Option<&Snapshot>, ours: Option<&
     if clashes.is_empty() { Merged::Clean(Some(merged)) } else { Merged::Conflict(clashes) }
 }
 
-/// A base with the current text at the places of these clashes, so that whoever was shown them may write there.
+/// The base, with the current text at the place of each clash. A change by somebody who has seen the clashes is merged from
+/// there, so that it does not clash at these places again.
 #[must_use]
 pub fn with_current(base: &Snapshot, current: Option<&Snapshot>, clashes: &[Clash]) -> Snapshot {
     let mut made = base.clone();

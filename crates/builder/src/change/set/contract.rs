@@ -62,7 +62,7 @@ pub fn parse(value: &Value) -> Result<Parsed, Refused> {
         let spelled = spelled::spelled_out(value);
         return parse_with(&schema, spelled.as_ref().unwrap_or(value));
     }
-    // A set that only renames has no operations, which is no other mistake.
+    // A set that only renames needs no operations, so their absence is not a second mistake.
     let others = parse_with(&schema, value).err().map(|refused| refused.errors).unwrap_or_default();
     let others = others.into_iter().filter(|error| error.path != "operations");
     Err(Refused { code: VIOLATION, errors: unclear.into_iter().chain(others).collect() })

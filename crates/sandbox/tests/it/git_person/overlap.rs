@@ -89,7 +89,8 @@ async fn a_person_accepts_nothing_while_a_command_could_still_change_it() {
     }
 }
 
-/// What the fence of one host mounts, another one without mounts can write: it keeps that itself, also beside the first.
+/// A full-tier command mounts git's files read-only and keeps no copy of them. A Landlock command beside it can write them, so
+/// its host takes the copy when it begins.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_beside_one_in_the_full_fence_is_held_by_what_its_own_tier_keeps() {
     for attack in [
@@ -105,8 +106,8 @@ async fn a_command_beside_one_in_the_full_fence_is_held_by_what_its_own_tier_kee
     }
 }
 
-/// One host's workspace is a submodule in another one's: what a command of the one has planted is not kept by the other as the
-/// person's, to be put back after the first has taken it away.
+/// Two hosts, where the workspace of one is a submodule in the workspace of the other: the second host refuses to begin while the
+/// first one's command runs. Else it would copy what that command planted, and write it back later.
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_that_share_a_repository_do_not_begin_on_what_the_other_ones_command_has_changed() {
     let furnish = |ws: &Path| {
