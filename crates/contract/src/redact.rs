@@ -59,7 +59,8 @@ const MARKS: &[&str] = &[
     "CREDENTIAL",
 ];
 
-/// A value beside a name that says what it is. Too many of these are none to take them all out; it is the second group.
+/// A name that tells of a secret, and in the second group the value beside it. Many such values are no secrets, so they are
+/// reported and not taken out.
 const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|token)[a-z0-9_-]*["'`]?\s*[:=]\s*["'`]?)([^\s"'`$(){}<>\[\],;]{8,})"#;
 
 /// Takes secrets out of text.
@@ -157,7 +158,7 @@ impl Redactor {
         secrets.into_iter().any(|secret| bare(after, &is, secret) > bare(before, &was, secret))
     }
 
-    /// What looks like a secret, also where it is too unsure to be taken out: a person or an agent is told of it.
+    /// What looks like a secret, with the values beside telling names, which [`Redactor::redact`] leaves in the text.
     pub fn suspects(&self, text: &str) -> BTreeSet<String> {
         let mut found: BTreeSet<String> = self.spans(text).into_iter().map(|span| text[span].to_owned()).collect();
         let named = self.named.get_or_init(|| Regex::new(NAMED).expect("the shape is valid"));

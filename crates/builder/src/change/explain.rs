@@ -1,7 +1,7 @@
 //! What to do about a finding, for who writes change sets: in operations, and not in files.
 
 use serde_json::Value;
-use toolhost_contract::{REDACTED, Redactor, nearest_names};
+use toolhost_contract::{REDACTED, Redactor, did_you_mean, nearest_names};
 
 use super::{ChangeSet, Op, Operation, snapshot};
 use crate::assets;
@@ -60,12 +60,11 @@ fn add_nearest(package: &Package, finding: &mut Finding) {
         Object::Asset(path) => (path, package.asset_paths().collect()),
         Object::Package | Object::Variable { .. } => return,
     };
-    let named = |name: &&str| format!("`{}`", quoted(name));
-    let near: Vec<String> = nearest_names(name, &there).iter().map(named).collect();
-    if !near.is_empty() {
-        finding.message.push_str(&format!("; did you mean {}?", near.join(" or ")));
-    } else if !there.is_empty() {
-        let shown: Vec<String> = there.iter().take(NAMES_SHOWN_MAX).map(named).collect();
+    let near: Vec<String> = nearest_names(name, &there).into_iter().map(quoted).collect();
+    finding.message.push_str(&did_you_mean(&near));
+    if near.is_empty() && !there.is_empty() {
+        let shown = there.iter().take(NAMES_SHOWN_MAX).map(|name| format!("`{}`", quoted(name)));
+        let shown: Vec<String> = shown.collect();
         let more = there.len() - shown.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         finding.message.push_str(&format!("; there are {}{more}", shown.join(", ")));
