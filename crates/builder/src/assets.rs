@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::files;
 use crate::finding::token;
+use crate::hidden;
 
 /// Where all assets are.
 pub const FOLDER: &str = "assets/";
@@ -26,16 +27,24 @@ pub fn problem(path: &str) -> Option<(&'static str, String)> {
         return Some(("ASSET_PATH", format!("is not below `{FOLDER}`")));
     }
     if let Some(wrong) = path.chars().find(|c| !is_path_char(*c)) {
-        return Some(("ASSET_PATH", format!("contains `{wrong}`")));
+        return Some(("ASSET_PATH", format!("contains `{}`", wrong.escape_debug())));
+    }
+    if path.split('/').any(|part| part.trim() != part || part.ends_with('.')) {
+        return Some((
+            "ASSET_PATH",
+            "has a name with a space at its start or end, or with a dot at its end".to_owned(),
+        ));
     }
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_known = EXTENSIONS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending));
     (!is_known).then(|| ("ASSET_EXTENSION", format!("does not end in one of {}", EXTENSIONS.join(" "))))
 }
 
-/// Characters of a path that is written, as the package format has it.
+/// Characters that the path of a new asset may have: those that every file system takes, that a text can name between
+/// quotes, and that are seen.
 fn is_path_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-')
+    let is_mark = matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*' | '`' | '{' | '}');
+    !is_mark && !hidden::is_hidden(c) && (c == ' ' || !c.is_whitespace())
 }
 
 /// Characters of a path that a text mentions without quotes.
@@ -49,6 +58,8 @@ pub(crate) struct Mention {
     pub(crate) path: String,
     /// Where the path begins: bytes.
     pub(crate) at: usize,
+    /// Whether it stands between quotes, where any path may stand.
+    is_quoted: bool,
     /// The line within the text, from 0.
     pub(crate) line: usize,
     /// The character in that line, from 1.
@@ -65,7 +76,8 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
         let rest = &text[at..];
         let plain = &rest[..rest.find(|c| !is_mentioned_char(c)).unwrap_or(rest.len())];
         // A sentence may end behind the path.
-        let path = quoted(before, rest).unwrap_or_else(|| plain.trim_end_matches(['.', '-', '/', '_']));
+        let in_quotes = quoted(before, rest);
+        let path = in_quotes.unwrap_or_else(|| plain.trim_end_matches(['.', '-', '/', '_']));
         let name = path.rsplit('/').next().unwrap_or_default();
         if path.len() <= FOLDER.len() || !name.contains('.') {
             continue;
@@ -76,7 +88,7 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
         }
         counted = at;
         let column = text[line_at..at].chars().count() + 1;
-        mentions.push(Mention { path: path.to_owned(), at, line, column });
+        mentions.push(Mention { path: path.to_owned(), at, is_quoted: in_quotes.is_some(), line, column });
     }
     mentions
 }
@@ -98,10 +110,13 @@ fn quoted<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
     is_path.then_some(path)
 }
 
-/// The text with another path wherever it names this asset; none if it does not. Longer paths that begin like it stay.
+/// The text with another path wherever it names this asset; none if it does not. Longer paths that begin like it stay,
+/// and so does a mention without quotes where the other path needs them: validation tells of it.
 pub(crate) fn with_mention(text: &str, from: &str, to: &str) -> Option<String> {
     let (mut changed, mut kept) = (String::new(), 0);
-    for mention in mentions(text).into_iter().filter(|mention| mention.path == from) {
+    let needs_quotes = !to.chars().all(is_mentioned_char);
+    let follows = |mention: &Mention| mention.path == from && (mention.is_quoted || !needs_quotes);
+    for mention in mentions(text).into_iter().filter(follows) {
         changed.push_str(&text[kept..mention.at]);
         changed.push_str(to);
         kept = mention.at + from.len();
@@ -155,7 +170,7 @@ fn collect(value: &Value, pointer: &mut String, into: &mut Vec<(String, String)>
 
 #[cfg(test)]
 mod tests {
-    use super::{mentions, problem};
+    use super::{mentions, problem, with_mention};
 
     #[test]
     fn an_assets_path_is_plain_and_below_its_folder() {
@@ -164,14 +179,20 @@ mod tests {
         };
         check("assets/a.md", None);
         check("assets/deep/er/A-1_b.v2.yaml", None);
+        check("assets/Stil & Töne (2).md", None);
         for path in [
             "notes/a.md",
             "assets//a.md",
             "assets/../a.md",
             "assets/./a.md",
             "/assets/a.md",
-            "assets/ä.md",
-            "assets/a b.md",
+            "assets/a`b.md",
+            "assets/{a}.md",
+            "assets/a?.md",
+            "assets/a /b.md",
+            "assets/ b.md",
+            "assets/a\u{a0}b.md",
+            "assets/a\u{202e}b.md",
             "assets\\a.md",
             "assets/",
             "assets",
@@ -184,6 +205,16 @@ mod tests {
         for path in ["assets/a.exe", "assets/a", "assets/.md", "assets/a.md.sh", "assets/a.MD"] {
             check(path, Some("ASSET_EXTENSION"));
         }
+    }
+
+    #[test]
+    fn a_name_with_spaces_stands_between_quotes() {
+        let with = |text: &str| with_mention(text, "assets/a.md", "assets/a b.md");
+        assert_eq!(with("`assets/a.md`, <assets/a.md>").as_deref(), Some("`assets/a b.md`, <assets/a b.md>"));
+        assert_eq!(with("see assets/a.md"), None);
+        assert_eq!(with("see assets/a.md or `assets/a.md`").as_deref(), Some("see assets/a.md or `assets/a b.md`"));
+        let other = with_mention("see assets/a.md", "assets/a.md", "assets/ä.md");
+        assert_eq!(other.as_deref(), Some("see assets/ä.md"));
     }
 
     #[test]

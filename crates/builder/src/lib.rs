@@ -17,6 +17,7 @@ mod files;
 mod finding;
 mod graph;
 pub mod guide;
+mod hidden;
 mod json;
 pub mod limits;
 mod package;

@@ -147,15 +147,23 @@ impl Redactor {
         *text = clean;
     }
 
-    /// Whether a change makes a secret visible: the changed text still contains it, but no shape recognizes it there any more.
-    pub fn uncovers(&self, before: &str, after: &str) -> bool {
-        let (was, is) = (self.spans(before), self.spans(after));
+    /// Whether every secret of a text is still one, letter for letter, after a change beside it: none goes, none becomes a
+    /// part of another word, and none stands where its shape is not recognized any more.
+    pub fn keeps(&self, before: &str, after: &str) -> bool {
+        let is = self.spans(after);
         let bare = |text: &str, spans: &[Range<usize>], secret: &str| {
             let inside = |at: usize| spans.iter().any(|span| span.start <= at && at + secret.len() <= span.end);
             text.match_indices(secret).filter(|(at, _)| !inside(*at)).count()
         };
+        let was = self.spans(before);
+        let count = |text: &str, spans: &[Range<usize>], secret: &str| {
+            spans.iter().filter(|span| &text[(*span).clone()] == secret).count()
+        };
         let secrets: BTreeSet<&str> = was.iter().map(|span| &before[span.clone()]).collect();
-        secrets.into_iter().any(|secret| bare(after, &is, secret) > bare(before, &was, secret))
+        secrets.into_iter().all(|secret| {
+            count(after, &is, secret) >= count(before, &was, secret)
+                && bare(after, &is, secret) <= bare(before, &was, secret)
+        })
     }
 
     /// What looks like a secret, with the values beside telling names, which [`Redactor::redact`] leaves in the text.
@@ -209,20 +217,28 @@ fn masks(text: &str) -> usize {
     text.matches(REDACTED).count()
 }
 
-/// Whether a text writes the mark over a secret that its author was not shown. It does if it holds the mark more often than
-/// the text it replaces, or holds it in a line where it was not and has fewer secrets of a known shape.
+/// What people and models write in the place of a secret that they do not have. The name of a variable is none of it: that
+/// is how a secret is taken out.
+const LIKE_A_MASK: &str = concat!(
+    r"(?i)\*{3,}|•{3,}|x{6,}|[-_][a-z0-9]*(?:\.{3}|…)|\bredacted\b",
+    r"|[\[<(][ a-z-]{0,24}(?:masked|hidden|secret|removed|omitted)[ a-z-]{0,24}[\])>]",
+);
+
+/// Whether a text writes the mark, or something like it, over a secret that its author was not shown. It does if it holds
+/// the mark more often than the text it replaces; or if it has fewer secrets, and the mark or one like it in a line that is
+/// new.
 #[must_use]
 pub fn masks_secret(before: &str, after: &str) -> bool {
     if masks(after) > masks(before) {
         return true;
     }
-    let known: HashSet<&str> = before.lines().map(str::trim).collect();
-    let moved = after.lines().any(|line| line.contains(REDACTED) && !known.contains(line.trim()));
-    if !moved {
+    let shapes = Redactor::new([]);
+    if shapes.spans(after).len() >= shapes.spans(before).len() {
         return false;
     }
-    let shapes = Redactor::new([]);
-    shapes.spans(after).len() < shapes.spans(before).len()
+    let like = Regex::new(LIKE_A_MASK).expect("the shape is valid");
+    let known: HashSet<&str> = before.lines().map(str::trim).collect();
+    after.lines().any(|line| like.is_match(line) && !known.contains(line.trim()))
 }
 
 /// Whether a variable of this name holds a secret, by the way such names are made.
@@ -317,14 +333,21 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_hides_that_something_is_a_secret_uncovers_it() {
+    fn a_change_beside_a_secret_keeps_it_and_keeps_it_a_secret() {
         let redactor = Redactor::new([]);
         let (key, named) = ("use sk-abcdefghijklmnop1234 here", "DB_PASSWORD=correcthorse");
-        assert!(redactor.uncovers(key, "use xsk-abcdefghijklmnop1234 here"));
-        assert!(redactor.uncovers(named, "DB_NAME=correcthorse"));
-        assert!(!redactor.uncovers(key, "do not use sk-abcdefghijklmnop1234 here"));
-        assert!(!redactor.uncovers(named, "nothing"));
-        assert!(!redactor.uncovers("correcthorse DB_PASSWORD=correcthorse", "correcthorse"), "it was shown before");
+        assert!(redactor.keeps(key, "do not use sk-abcdefghijklmnop1234 here"));
+        assert!(redactor.keeps("correcthorse DB_PASSWORD=correcthorse", "correcthorse. DB_PASSWORD=correcthorse"));
+        for (before, after) in [
+            (key, "use xsk-abcdefghijklmnop1234 here"),
+            (key, "use sk-abcdefghijklmnop1234x here"),
+            (key, "use it here"),
+            (named, "DB_NAME=correcthorse"),
+            (named, "DB_PASSWORD=a.correcthorse"),
+            (named, "correcthorse DB_PASSWORD=correcthorse"),
+        ] {
+            assert!(!redactor.keeps(before, after), "{after}");
+        }
     }
 
     #[test]
@@ -354,6 +377,13 @@ mod tests {
         let over = format!("Write it for names.\ntoken {REDACTED}\n");
         assert!(masks_secret(&before, &over));
         assert!(masks_secret("token x\n", &over), "a mark more");
+        for like in ["***", "[REDACTED]", "<redacted>", "[secret]", "xxxxxxxx", "ghp_...", "•••"] {
+            assert!(masks_secret(&before, &before.replace(&secret, like)), "{like}");
+        }
+        for named in ["$GITHUB_TOKEN", "{{GITHUB_TOKEN}}", "from the vault ..."] {
+            assert!(!masks_secret(&before, &before.replace(&secret, named)), "{named}");
+        }
+        assert!(!masks_secret("token x\n", "token ***\n"), "no secret was there");
         for fine in [format!("Write {REDACTED} for names.\ntoken\n"), before.replace("for names", "for each name")] {
             assert!(!masks_secret(&before, &fine), "{fine}");
         }

@@ -13,7 +13,6 @@ mod diff;
 mod doubt;
 mod explain;
 mod graph;
-mod hidden;
 mod impact;
 mod lines;
 mod merge;

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use toolhost_contract::Redactor;
+use toolhost_contract::{REDACTED, Redactor};
 
 use super::doubt::doubts;
 use super::explain::{below_assets, in_operations};
 use super::report::{Report, Stage};
 use super::set::{parse_with, path_of};
-use super::{ChangeSet, Op, Operation, affected, hidden, impact_on, snapshot};
+use super::write::unwritable;
+use super::{ChangeSet, Op, Operation, affected, impact_on, snapshot};
 use crate::assets;
 use crate::check::{Scope, locate, within};
 use crate::files;
 use crate::finding::{Finding, Severity, quoted};
+use crate::hidden;
 use crate::package::{MANIFEST, Package};
 use crate::refs::{Index, Kind, Locator, Object, Ref};
 use crate::schema::Schemas;
@@ -308,7 +310,7 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, known: &
     let at = format!("operations[{index}]");
     if let Object::Asset(path) = &operation.object
         && operation.op == Op::Upsert
-        && let Some((code, said)) = assets::problem(path)
+        && let Some((code, said)) = unwritable(check.base, path)
         && !report.errors.iter().any(|found| found.file == *path && found.code == code)
     {
         let message = format!("the path of the asset `{}` {said}", path.escape_debug());
@@ -336,7 +338,8 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, known: &
     check_secrets(check, &at, operation, known, report);
 }
 
-/// What looks like a secret and stood in none of the objects that the set changes: one that is moved or renamed keeps its own.
+/// What looks like a secret and stood in none of the objects that the set changes (one that is moved or renamed keeps its
+/// own), and what its author could not see and takes out.
 fn check_secrets(check: &Check<'_>, at: &str, operation: &Operation, known: &BTreeSet<String>, report: &mut Report) {
     let added = suspects(check.after, &operation.object, check.secrets);
     if operation.op == Op::Upsert && !added.is_subset(known) {
@@ -345,6 +348,23 @@ fn check_secrets(check: &Check<'_>, at: &str, operation: &Operation, known: &BTr
         let finding = finding.expected("the name of a variable that holds it").actual("a key, a token or a password");
         report.add(Stage::Security, finding.hint("take it out, and name where the people who run this find it"), false);
     }
+    if operation.op == Op::Upsert {
+        let left = hidden_in(check.after, &operation.object, check.secrets);
+        let lost = hidden_in(check.base, &operation.object, check.secrets).difference(&left).count();
+        if lost > 0 {
+            let secrets = if lost == 1 { "a secret".to_owned() } else { format!("{lost} secrets") };
+            let message = format!("`{}` loses {secrets} that a read shows as `{REDACTED}`", operation.object);
+            let finding = Finding::warning("SECRET_REMOVED", "", format!("{at}.payload"), message);
+            let hint = "if it was to stay, change only the passages around it by `textEdits`; else say that it goes";
+            report.add(Stage::Security, finding.hint(hint), false);
+        }
+    }
+}
+
+/// What a read of an object does not show.
+fn hidden_in(package: &Package, object: &Object, secrets: &Redactor) -> BTreeSet<String> {
+    let texts = snapshot(package, object).unwrap_or_default().0;
+    texts.values().flat_map(|text| secrets.spans(text).into_iter().map(|span| text[span].to_owned())).collect()
 }
 
 fn suspects(package: &Package, object: &Object, secrets: &Redactor) -> BTreeSet<String> {

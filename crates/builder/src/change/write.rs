@@ -159,7 +159,7 @@ impl<'a> Draft<'a> {
             }
             (Object::Asset(path), Some(wanted)) => {
                 let before = snapshot(self.package, object);
-                if let Some((code, said)) = assets::problem(path).filter(|_| before.as_ref() != Some(wanted)) {
+                if let Some((code, said)) = unwritable(self.package, path).filter(|_| before.as_ref() != Some(wanted)) {
                     let message = format!("the path of the asset `{}` {said}", path.escape_debug());
                     return Err(Box::new(
                         Finding::error(code, path, "", message).actual(path).hint("choose another path"),
@@ -471,4 +471,10 @@ fn nodes_of(graph: &str, path: &str) -> Vec<(String, Option<String>)> {
     let text = |node: &Value, name: &str| node.get(name).and_then(Value::as_str).map(str::to_owned);
     let path_of = |node: &Value| text(node, "file").map(|file| format!("{}{file}", folder_of(path)));
     nodes.filter_map(|node| Some((text(node, "id")?, path_of(node)))).collect()
+}
+
+/// What keeps a set from writing an asset, if anything: a stable code and what is meant by it. An asset that is there
+/// may be changed whatever its name is.
+pub(super) fn unwritable(package: &Package, path: &str) -> Option<(&'static str, String)> {
+    assets::problem(path).filter(|_| !(package.has_asset(path) && assets::is_text(path) && problem(path).is_none()))
 }

@@ -169,11 +169,11 @@ fn a_node_is_put_between_two_others() {
     );
     let written = text(&made.package, "steps/check.md");
     assert!(
-        written.starts_with("---\nschemaVersion: \"1.1\"\nnodeId: check\ntype: step\ntitle: Check it\n---\n\n## Goal"),
+        written.starts_with("---\nschemaVersion: \"1.1\"\nnodeId: check\ntype: step\ntitle: Check it\ntransitions:\n  - to: choose\n    label: checked\n---\n\n## Goal"),
         "{written}"
     );
     let given = "of the new node `check` `type` is `step` and `file` is `steps/check.md`, as nothing else is said";
-    let front = "step:main/check: it had no front matter, and gets one from its node";
+    let front = "step:main/check: it had no front matter, and gets one from its node and the ways out of it";
     assert_eq!(made.implied, [format!("workflow:main: {given}"), front.to_owned()]);
     // The rest of the graph keeps its bytes.
     let before = Package::read(small::files());
@@ -373,6 +373,66 @@ fn an_edge_brings_its_transition_and_a_transition_its_edge() {
     assert_eq!(begin(&gone.package), json!([{ "to": "choose", "label": "on" }]));
     let unknown = refused(json!([step_edits("begin", json!({ "deleteTransitions": ["choose"] }))]));
     assert_eq!(unknown[0].0, "TRANSITION_NOT_FOUND");
+}
+
+/// The transitions of a step, and the edges from its node.
+fn ways(package: &Package, node: &str) -> (Value, Vec<Value>) {
+    let main = package.workflow("main").unwrap();
+    let told = main.step(node).unwrap().document.as_ref().unwrap().front()["transitions"].clone();
+    (told, main.edges.iter().filter(|edge| edge.from == node).map(|edge| edge.value.clone()).collect())
+}
+
+#[test]
+fn a_transition_of_a_step_that_listed_none_is_the_edge_that_is_there() {
+    let made = made(json!([step_edits("work", json!({ "transitions": [{ "to": "choose", "label": "ready" }] }))]));
+    let (told, edges) = ways(&made.package, "work");
+    assert_eq!(told, json!([{ "to": "choose", "label": "ready" }]));
+    assert_eq!(edges, [json!({ "id": "e2", "from": "work", "to": "choose", "label": "ready" })]);
+    // It lists the other ways out, too.
+    let made = self::made(json!([step_edits("choose", json!({ "transitions": [{ "to": "work", "label": "more" }] }))]));
+    let (told, edges) = ways(&made.package, "choose");
+    assert_eq!(told, json!([{ "to": "end", "label": "good", "isDefault": true }, { "to": "work", "label": "more" }]));
+    assert_eq!((edges.len(), &edges[1]["label"]), (2, &json!("more")));
+    assert_eq!(codes(&made.package), Vec::<String>::new());
+}
+
+#[test]
+fn of_a_way_only_what_is_set_is_said_on_the_other_side() {
+    let mut files = small::files();
+    small::edit(&mut files, "workflow.graph.json", |graph| graph["edges"][0]["conditionText"] = json!("in the graph"));
+    small::replace(&mut files, "steps/begin.md", "label: go\n", "label: go\n    conditionText: in the step\n");
+    let by_edge = json!([workflow(json!({ "edges": [{ "id": "e1", "label": "off" }] }))]);
+    let by_step = json!([step_edits("begin", json!({ "transitions": [{ "to": "work", "label": "off" }] }))]);
+    for operations in [by_edge, by_step] {
+        let made = made_of(files.clone(), operations).unwrap();
+        let (told, edges) = ways(&made.package, "begin");
+        assert_eq!(told, json!([{ "to": "work", "label": "off", "conditionText": "in the step" }]));
+        assert_eq!((&edges[0]["label"], &edges[0]["conditionText"]), (&json!("off"), &json!("in the graph")));
+        assert_eq!(edges.len(), 1);
+    }
+}
+
+#[test]
+fn an_asset_with_spaces_or_unicode_in_its_name_is_one_like_others() {
+    for name in ["assets/Stil & Töne (2).md", "assets/日本語.md"] {
+        let mut files = small::files();
+        files.insert(name.to_owned(), b"See `assets/guide.md`.\n".to_vec());
+        let edit =
+            upsert("asset", json!({ "path": name }), json!({ "textEdits": [{ "find": "See", "replace": "Read" }] }));
+        let made = made_of(files.clone(), json!([edit])).unwrap();
+        assert_eq!(text(&made.package, name), "Read `assets/guide.md`.\n");
+        let rename = |from: &str, to: &str| {
+            let mut set = set(json!([]));
+            set["extensions"] = json!({ "rewriteReferences": true, "renames": [{ "from": from, "to": to }] });
+            made_of_set(files.clone(), &set)
+        };
+        let made = rename("asset:assets/guide.md", "asset:assets/rules.md").unwrap();
+        assert_eq!(text(&made.package, name), "See `assets/rules.md`.\n");
+        let made = rename(&format!("asset:{name}"), "asset:assets/style.md").unwrap();
+        assert_eq!(text(&made.package, "assets/style.md"), "See `assets/guide.md`.\n");
+        let new = upsert("asset", json!({ "path": format!("{name}.txt") }), json!({ "content": "new\n" }));
+        assert_eq!(codes(&made_of(files.clone(), json!([new])).unwrap().package), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -167,7 +167,12 @@ async fn a_secret_is_not_found_by_guessing_and_no_edit_brings_it_to_light() {
         }
         assert_eq!((&said[0], &said[3]), (&said[1], &said[4]));
         // What made it a secret to the eye of a read stays beside it.
-        for (find, replace) in [("Call it with ", "Call it with x"), ("DB_PASSWORD", "DB_NAME")] {
+        for (find, replace) in [
+            ("Call it with ", "Call it with x"),
+            ("DB_PASSWORD", "DB_NAME"),
+            ("DB_PASSWORD=", "DB_PASSWORD=x"),
+            (" (fake)", "x (fake)"),
+        ] {
             let refused = stage(&house, "s1", edit(find, replace), &revisions).await;
             let details = refused.error.as_ref().unwrap().details.as_ref().unwrap();
             assert_eq!(details["findings"][0]["code"], "SECRET_UNCOVERED", "{details}");
@@ -202,6 +207,32 @@ async fn a_secret_that_a_set_adds_is_told_and_one_that_it_moves_is_not() {
         let renamed = json!([
             {"op": "upsert", "targetType": "asset", "target": {"path": "assets/moved.md"}, "payload": {}}]);
         assert!(!codes("s3", renamed, renames).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_looks_like_a_mask_is_not_written_over_a_secret_and_one_that_goes_is_told() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let mut all = files(&house).await;
+        all.insert("assets/api.md".to_owned(), format!("Call it with {TOKEN} (fake).\nBe short.\n").into_bytes());
+        shelf_of(&house, house.project.id).import(&Package::read(all), true, Size::default()).await.unwrap();
+        let whole = |content: String| {
+            let target = json!({"path": "assets/api.md"});
+            json!([{"op": "upsert", "targetType": "asset", "target": target, "payload": {"content": content}}])
+        };
+        let shown = in_session(&house, "s1", "builder.asset.read", json!({"path": "assets/api.md"})).await;
+        let revisions = data(&shown)["revisions"].clone();
+        for mask in ["[redacted]", "***", "<REDACTED>", "ghp_..."] {
+            let refused =
+                stage(&house, "s1", whole(format!("Call it with {mask} (fake).\nBe brief.\n")), &revisions).await;
+            let details = refused.error.as_ref().unwrap().details.as_ref().unwrap();
+            assert_eq!(details["findings"][0]["code"], "REDACTED_WRITTEN_BACK", "{mask}: {details}");
+        }
+        data(&stage(&house, "s1", whole("Call it with $TOKEN.\n".to_owned()), &revisions).await);
+        let report = in_session(&house, "s1", "builder.change.validate", json!({})).await;
+        let warnings = data(&report)["warnings"].as_array().unwrap();
+        assert!(warnings.iter().any(|warning| warning["code"] == "SECRET_REMOVED"), "{report:?}");
     }
 }
 

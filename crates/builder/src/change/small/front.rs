@@ -50,12 +50,14 @@ fn merge(fields: &mut Map<String, Value>, wanted: &Map<String, Value>) {
     }
 }
 
-/// A step's text with the front matter that its node asks for.
-pub(super) fn of_node(node: &Node, body: &str) -> String {
+/// A step's text with the front matter that its node and the ways out of it ask for.
+pub(super) fn of_node(node: &Node, ways: &[Map<String, Value>], body: &str) -> String {
     let own = [("schemaVersion", json!("1.1")), ("nodeId", json!(node.id))];
     let said = ["type", "title", "agentId", "inputs", "outputs"];
     let said = said.iter().filter_map(|name| Some((*name, node.value.get(*name)?.clone())));
-    let lines: String = own.into_iter().chain(said).map(|(name, value)| lines_of(name, &value, "\n")).collect();
+    let ways = (!ways.is_empty()).then(|| ("transitions", json!(ways)));
+    let lines: String =
+        own.into_iter().chain(said).chain(ways).map(|(name, value)| lines_of(name, &value, "\n")).collect();
     format!("---\n{lines}---\n\n{}", body.trim_start_matches('\n'))
 }
 

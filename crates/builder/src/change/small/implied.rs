@@ -9,7 +9,7 @@ use crate::change::set::SmallEdits;
 use crate::change::{ChangeSet, Op, Operation, Payload, StepPayload, WorkflowPayload, overlay, proposed};
 use crate::document::Document;
 use crate::finding::Finding;
-use crate::package::{Node, Package, Workflow};
+use crate::package::{Edge, Node, Package, Workflow};
 use crate::refs::Object;
 
 /// What a node and the front matter of its step both say.
@@ -32,6 +32,13 @@ pub(super) fn transitions(
     }
     let front = Document::parse("", document.as_bytes())?.front().clone();
     let mut all = listed(&front);
+    if front.get("transitions").is_none()
+        && let Object::Step { workflow, node } = object
+        && let Some(workflow) = package.workflow(workflow)
+    {
+        // A step that lists none has those of its node.
+        all = ways_of(workflow, node);
+    }
     for to in &edits.delete_transitions {
         let before = all.len();
         all.retain(|transition| text(transition, "to") != to);
@@ -67,6 +74,16 @@ pub(super) fn transitions(
         }
     }
     Ok(Some(Fields::from_iter([("transitions".to_owned(), json!(all))])))
+}
+
+/// The ways out of a node, as the transitions of its step.
+pub(super) fn ways_of(workflow: &Workflow, node: &str) -> Vec<Fields> {
+    let way = |edge: &Edge| {
+        let said = OF_A_WAY.iter().filter_map(|name| Some(((*name).to_owned(), edge.value.get(*name)?.clone())));
+        let said = said.filter(|(_, value)| *value != json!(false));
+        std::iter::once(("to".to_owned(), json!(edge.to))).chain(said).collect()
+    };
+    workflow.edges.iter().filter(|edge| edge.from == node).map(way).collect()
 }
 
 /// What the node that a step leads to is called for people.
@@ -218,22 +235,21 @@ fn mirror_ways(
     let step = Object::Step { workflow: after.id.clone(), node: node.id.clone() };
     if is_graph && !is_step {
         // What an edge was before tells which transition is its own.
-        let partner = |edge: &Fields| {
-            let same = |way: &&Fields| key(way) == key(edge);
+        let former = |edge: &Fields| {
             let id = edge.get("id").filter(|id| id.is_string());
-            let former = was_edges.iter().find(|was| id.is_some() && was.get("id") == id);
-            told.iter().find(same).or_else(|| told.iter().find(|way| former.is_some_and(|was| key(was) == key(way))))
+            let same_id = was_edges.iter().find(|was| id.is_some() && was.get("id") == id);
+            same_id.or_else(|| was_edges.iter().find(|was| key(was) == key(edge)))
         };
         let mut wanted: Vec<Fields> = Vec::new();
         for edge in &edges {
-            let mut way = partner(edge).cloned().unwrap_or_default();
+            let former = former(edge);
+            let same = told.iter().find(|way| key(way) == key(edge));
+            let partner = same.or_else(|| told.iter().find(|way| former.is_some_and(|was| key(was) == key(way))));
+            let mut way = partner.cloned().unwrap_or_default();
             way.insert("to".to_owned(), json!(text(edge, "to")));
-            let said: Fields = OF_A_WAY
-                .iter()
-                .map(|name| ((*name).to_owned(), edge.get(*name).cloned().unwrap_or_default()))
-                // A step need not tell what is not so.
-                .filter(|(name, value)| way.contains_key(name) || *value != json!(false))
-                .collect();
+            let mut said = changed(former.filter(|_| partner.is_some()), edge);
+            // A step need not tell what is not so.
+            said.retain(|name, value| way.contains_key(name) || *value != json!(false));
             set_fields(&mut way, &said);
             wanted.push(way);
         }
@@ -258,12 +274,18 @@ fn mirror_ways(
             if former == Some(way) {
                 continue;
             }
-            let said: Fields = way.iter().filter(|(name, _)| OF_A_WAY.contains(&name.as_str())).map(owned).collect();
-            let known = former.or(renamed).map(key);
-            let edge = list.iter_mut().filter_map(Value::as_object_mut).find(|edge| {
-                edge.get("from") == Some(&json!(node.id)) && known.as_ref().is_some_and(|known| key(edge) == *known)
-            });
-            match edge {
+            let known = former.or(renamed);
+            let said = changed(known, way);
+            let ends: Vec<&mut Fields> = list
+                .iter_mut()
+                .filter_map(Value::as_object_mut)
+                .filter(|edge| edge.get("from") == Some(&json!(node.id)) && text(edge, "to") == text(way, "to"))
+                .collect();
+            let is_only =
+                ends.len() == 1 && told.iter().filter(|other| text(other, "to") == text(way, "to")).count() == 1;
+            // A step that did not list its transitions, or called them otherwise than the graph, means the only edge there.
+            let own = known.map_or_else(|| key(way), key);
+            match ends.into_iter().find(|edge| is_only || key(edge) == own) {
                 Some(edge) => set_fields(edge, &said),
                 None => {
                     let id = format!("{}--{}", node.id, text(way, "to"));
@@ -274,7 +296,7 @@ fn mirror_ways(
                     }
                     edge.insert("from".to_owned(), json!(node.id));
                     edge.insert("to".to_owned(), json!(text(way, "to")));
-                    set_fields(&mut edge, &said);
+                    set_fields(&mut edge, &changed(None, way));
                     list.push(Value::Object(edge));
                 }
             }
@@ -284,8 +306,10 @@ fn mirror_ways(
     }
 }
 
-fn owned((name, value): (&String, &Value)) -> (String, Value) {
-    (name.clone(), value.clone())
+/// What is said of a way otherwise than before; null where it was said and is no longer.
+fn changed(was: Option<&Fields>, is: &Fields) -> Fields {
+    let names = OF_A_WAY.iter().filter(|name| was.and_then(|was| was.get(**name)) != is.get(**name));
+    names.map(|name| ((*name).to_owned(), is.get(*name).cloned().unwrap_or_default())).collect()
 }
 
 fn says(name: &str, value: &Value, why: &str) -> String {

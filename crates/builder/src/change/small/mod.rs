@@ -93,12 +93,12 @@ fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied
     let edits = std::mem::take(&mut operation.edits);
     if let (Object::Step { workflow, node }, Some(Payload::Step(step))) = (&operation.object, &mut operation.payload)
         && Document::parse("", step.step_markdown.as_bytes()).is_err_and(|error| error.code == "FRONT_MATTER_MISSING")
-        && let Some(node) = package.workflow(workflow).and_then(|workflow| workflow.node(node))
+        && let Some((workflow, node)) = package.workflow(workflow).and_then(|w| Some((w, w.node(node)?)))
     {
-        step.step_markdown = front::of_node(node, &step.step_markdown);
+        step.step_markdown = front::of_node(node, &implied::ways_of(workflow, &node.id), &step.step_markdown);
         implied.push(Implied {
             object: operation.object.clone(),
-            says: "it had no front matter, and gets one from its node".into(),
+            says: "it had no front matter, and gets one from its node and the ways out of it".into(),
         });
     }
     if edits.is_empty() {

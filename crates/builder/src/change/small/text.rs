@@ -25,7 +25,7 @@ pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit], secrets: &
         }
         text.replace_range(first..first + edit.find.len(), &edit.replace);
     }
-    if secrets.uncovers(before, &text) {
+    if !secrets.keeps(before, &text) {
         return Err(Box::new(uncovered(object)));
     }
     Ok(text)
@@ -40,10 +40,12 @@ fn shown_places(text: &str, find: &str, secrets: &Redactor) -> Vec<usize> {
 
 fn uncovered(object: &Object) -> Finding {
     let message = format!(
-        "the edits of `{object}` would leave a secret where it is not seen to be one, and a read would show it"
+        "the edits of `{object}` would change a secret that a read shows as `{REDACTED}`, or bring it to light"
     );
     let finding = Finding::error("SECRET_UNCOVERED", "", "", message);
-    finding.hint("leave what stands before and behind `[redacted]` as it is, or take the whole line out")
+    finding.hint(
+        "leave what stands right before and behind `[redacted]` as it is; to take the secret out, give the whole text",
+    )
 }
 
 /// The lines of these places in a text, up to a limit.
@@ -97,7 +99,7 @@ pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit]
                 if let Some(Value::String(text)) = value.pointer_mut(at) {
                     let before = text.clone();
                     text.replace_range(*place..*place + edit.find.len(), &edit.replace);
-                    if secrets.uncovers(&before, text) {
+                    if !secrets.keeps(&before, text) {
                         return Err(Box::new(uncovered(object)));
                     }
                 }

@@ -7,23 +7,23 @@ use crate::limits::HIDDEN_MAX;
 
 /// A hidden character.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Hidden {
-    pub(super) char: char,
+pub(crate) struct Hidden {
+    pub(crate) char: char,
     /// Where, below the value that was looked at: a JSON pointer.
-    pub(super) pointer: String,
+    pub(crate) pointer: String,
     /// The line within its text, from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
 }
 
 impl Hidden {
     /// As a person may read it, such as `U+202E right-to-left override or the like`.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("U+{:04X}, {}", u32::from(self.char), kind(self.char).unwrap_or_default())
     }
 }
 
 /// The hidden characters in all texts of a value, the first few, and how many there are.
-pub(super) fn find(value: &Value) -> (Vec<Hidden>, usize) {
+pub(crate) fn find(value: &Value) -> (Vec<Hidden>, usize) {
     let (mut found, mut count) = (Vec::new(), 0);
     let mut open = vec![(String::new(), value)];
     while let Some((pointer, value)) = open.pop() {
@@ -62,6 +62,11 @@ fn scan(text: &str, pointer: &str, found: &mut Vec<Hidden>, count: &mut usize) {
         line += usize::from(c == '\n');
         (before, is_first) = (c, false);
     }
+}
+
+/// Whether a person does not see this character, or sees the rest otherwise for it.
+pub(crate) fn is_hidden(c: char) -> bool {
+    kind(c).is_some() || c == '\n' || c == '\t'
 }
 
 fn is_sign(c: char) -> bool {
