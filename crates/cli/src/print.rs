@@ -162,6 +162,13 @@ pub(crate) fn cell(text: &str) -> String {
     }
 }
 
+/// The first line of a text of somebody else's, and a mark where more follows.
+pub(crate) fn first_line(text: &str) -> String {
+    let mut lines = text.trim_start_matches('\n').lines();
+    let first = visible(lines.next().unwrap_or_default());
+    if lines.any(|line| !line.trim().is_empty()) { format!("{first} …") } else { first }
+}
+
 /// Characters that are seen: colours take no room.
 fn shown_chars(cell: &str) -> usize {
     anstream::adapter::strip_str(cell).map(|part| part.chars().count()).sum()

@@ -202,14 +202,9 @@ fn one_line(row: &Row) -> String {
     let state = match (row.event.as_str(), body.pointer("/outcome/ok").and_then(Value::as_bool)) {
         ("finished", Some(true)) if body.pointer("/outcome/pending").is_some() => paint(WARN, "waits for a person"),
         ("finished", Some(true)) => paint(GOOD, "ok"),
-        ("finished", _) => paint(
-            BAD,
-            format_args!(
-                "{}: {}",
-                text("/outcome/kind"),
-                visible(text("/outcome/message").lines().next().unwrap_or_default())
-            ),
-        ),
+        ("finished", _) => {
+            paint(BAD, format_args!("{}: {}", text("/outcome/kind"), print::first_line(text("/outcome/message"))))
+        }
         ("unknown", _) => paint(WARN, "unknown: the host ended while it ran"),
         ("decision", _) => paint(
             WARN,

@@ -13,7 +13,7 @@ use toolhost_host::Registry;
 
 use crate::Usage;
 use crate::commands::call;
-use crate::print::{self, paint, visible};
+use crate::print::{self, paint};
 use crate::settings::Settings;
 
 /// The families that are commands, and what their help says.
@@ -361,9 +361,9 @@ fn table(name: &str, items: &[Value]) {
 
 fn cell_text(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let line = visible(text.lines().next().unwrap_or_default());
+    let line = print::first_line(&text);
     let short: String = line.chars().take(CELL_CHARS_MAX).collect();
-    if short.len() < line.len() || text.lines().count() > 1 { format!("{short}…") } else { short }
+    if short.len() < line.len() { format!("{short}…") } else { short }
 }
 
 #[cfg(test)]

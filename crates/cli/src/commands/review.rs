@@ -188,7 +188,7 @@ async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCo
                     print::cell(&ask.persona),
                     print::cell(&ask.tool),
                     print::time(ask.expires_at_ms),
-                    print::cell(ask.summary.lines().next().unwrap_or_default()),
+                    print::cell(&print::first_line(&ask.summary)),
                 ]
             })
             .collect();

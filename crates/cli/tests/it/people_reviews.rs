@@ -378,6 +378,20 @@ async fn a_long_queue_is_listed_by_its_beginning_and_said_to_go_on() {
     }
 }
 
+#[test]
+fn a_list_says_where_a_question_has_more_lines() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    for (question, line) in
+        [("Do you agree?\n\nTo what stands here.", "Do you agree? …\n"), ("And now?\n", "And now?\n")]
+    {
+        let asked = program.run(&["call", "human.ask", &json!({ "question": question }).to_string()]);
+        assert_eq!(asked.code, Some(3), "{asked:?}");
+        let listed = program.run(&["review", "list"]).stdout;
+        assert!(listed.contains(line), "{listed}");
+    }
+}
+
 /// Rules: 002.4, 002.72.
 #[test]
 fn at_the_keyboard_a_review_is_listed_shown_and_answered() {

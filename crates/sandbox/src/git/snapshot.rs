@@ -34,6 +34,8 @@ const REMOVED_MAX: u64 = 10_000;
 const SOUGHT_MAX: usize = 50_000;
 /// What stands in the way gets a name that begins so.
 const ASIDE: &str = "toolhost-planted-";
+/// A file of the person's on its way back, beside its place.
+const BACK: &str = ".toolhost-back.tmp";
 
 /// Files in a repository's folder by which git is told what to do or where to look.
 pub(super) const ARMED_FILES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
@@ -373,16 +375,16 @@ impl Node {
     }
 
     fn write(&self, parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> Result<()> {
-        let temp = format!(".toolhost-back-{}.tmp", std::process::id());
+        // One name for all hosts: whoever finishes the work of one that was killed clears away what that one left.
+        let temp = BACK;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // What an earlier try has left.
-        let _ = rustix::fs::unlinkat(parent, &*temp, AtFlags::empty());
-        let mut file = std::fs::File::from(rustix::fs::openat(parent, &*temp, flags, Mode::from_raw_mode(0o600))?);
+        let _ = rustix::fs::unlinkat(parent, temp, AtFlags::empty());
+        let mut file = std::fs::File::from(rustix::fs::openat(parent, temp, flags, Mode::from_raw_mode(0o600))?);
         file.write_all(bytes)?;
         self.give_back(&file)?;
         rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
         file.sync_all()?;
-        Ok(rustix::fs::renameat(parent, &*temp, parent, name)?)
+        Ok(rustix::fs::renameat(parent, temp, parent, name)?)
     }
 
     /// The folder that was there, from wherever it was moved to; else, if it is no repository's, a new one.
