@@ -6,6 +6,7 @@ mod commands;
 mod deploy_target;
 mod editor;
 mod fold;
+mod idle;
 mod keys;
 mod known;
 mod model;

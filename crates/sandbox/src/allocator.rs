@@ -48,17 +48,23 @@ pub fn keep_little_memory() {
     }
 }
 
-/// Gives memory that is not in use back to the system: what the allocators keep for the next burst of calls, and the pages
-/// of the program's code, most of which only its start needed. What of them is needed again comes from the file.
-///
-/// Takes some milliseconds and a thread that may wait.
-#[expect(unsafe_code, reason = "neither function has a safe wrapper")]
-pub fn give_memory_back() {
-    give_code_back();
+/// Gives back what this thread's own heap keeps: no other thread can.
+#[expect(unsafe_code, reason = "mi_collect has no safe wrapper")]
+pub fn give_thread_memory_back() {
     // SAFETY: `mi_collect` may be called at any time from any thread, and touches no block that is in use.
     unsafe {
         libmimalloc_sys::mi_collect(true);
     }
+}
+
+/// Gives memory that is not in use back to the system: what the allocators keep for the next burst of calls, and the pages
+/// of the program's code, most of which only its start needed. What of them is needed again comes from the file.
+///
+/// Takes some milliseconds and a thread that may wait.
+#[expect(unsafe_code, reason = "malloc_trim has no safe wrapper in libc")]
+pub fn give_memory_back() {
+    give_code_back();
+    give_thread_memory_back();
     #[cfg(target_env = "gnu")]
     // SAFETY: `malloc_trim` takes the allocator's own locks, may be called at any time from any thread, and touches no
     // block that is in use.

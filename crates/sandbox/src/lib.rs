@@ -35,7 +35,7 @@ mod text;
 mod walk;
 
 pub use absent::NoWorkspace;
-pub use allocator::{Allocator, give_memory_back, keep_little_memory};
+pub use allocator::{Allocator, give_memory_back, give_thread_memory_back, keep_little_memory};
 pub use command::{Command, CommandResult, Progress, Signal, Watch};
 pub use deploy::{
     DeployKey, DeployMark, DeployPlan, DeployRecord, DeployRules, DeployState, DeployStep, DeployWatch, Deployed,

@@ -153,6 +153,18 @@ impl Db {
         }
     }
 
+    /// Gives back what the connections keep in memory for the next queries. On a server it is the server's.
+    pub(crate) async fn rest(&self) {
+        match self {
+            Self::Sqlite { readers, writer } => {
+                readers.rest().await;
+                writer.rest().await;
+            }
+            Self::Reading { readers, .. } => readers.rest().await,
+            Self::Postgres(_) => {}
+        }
+    }
+
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite { readers, writer } => {

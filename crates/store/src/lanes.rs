@@ -89,6 +89,28 @@ impl Lanes {
         Ok(lane)
     }
 
+    /// Lets the connections that nobody has give back what they keep in memory of the database.
+    pub(crate) async fn rest(&self) {
+        // One after the other, from the one used first: the last one is the next to be lent, and stays so.
+        let count = self.idle.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let mut rested = Vec::new();
+        for _ in 0..count {
+            let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { break };
+            let connection = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let (file, idle) = (Arc::clone(&self.file), Arc::clone(&self.idle));
+            let mut lane = Lane { connection, file, idle, in_transaction: false, _permit: permit };
+            let Ok(connection) = lane.connection() else { break };
+            let done = sqlx::query("PRAGMA shrink_memory").execute(connection).await;
+            if let Err(error) = lane.looked_at(done) {
+                tracing::debug!(%error, "a connection to the database kept its memory");
+            }
+            rested.push(lane);
+        }
+        while let Some(lane) = rested.pop() {
+            drop(lane);
+        }
+    }
+
     /// The state folder, where the log of this database is no longer in it.
     pub(crate) fn folder_without_log(&self) -> Option<&Path> {
         self.file.log_is_gone().then(|| self.file.folder())

@@ -33,7 +33,7 @@ pub use asks::{
 pub use audit::{Audit, Entry, Event};
 pub use error::{Error, Result};
 pub use file_log::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, FileLog, NewChange};
-pub use open::{Project, Store};
+pub use open::{Caches, Project, Store};
 pub use outage::Outage;
 pub use packages::Packages;
 pub use people::{Member, People, Role};

@@ -66,6 +66,18 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (18, "change_set_told", include_str!("../migrations/0018_change_set_told.sql")),
 ];
 
+/// What a process keeps of a database in memory, for the next queries.
+pub struct Caches {
+    db: Db,
+}
+
+impl Caches {
+    /// Gives it back: for a host that is idle.
+    pub async fn give_back(&self) {
+        self.db.rest().await;
+    }
+}
+
 /// A database, open.
 pub struct Store {
     db: Db,
@@ -255,6 +267,11 @@ impl Store {
     /// The file, or the server without its password: for people to read.
     pub fn place(&self) -> &str {
         &self.place
+    }
+
+    /// What this process keeps of the database in memory.
+    pub fn caches(&self) -> Caches {
+        Caches { db: self.db.clone() }
     }
 
     /// Commits what is still queued, and closes the database for all handles of this store. Dropping the store without it

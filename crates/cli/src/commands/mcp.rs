@@ -9,6 +9,7 @@ use toolhost_host::{Names, Profile};
 use toolhost_sandbox::Access;
 use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, serve_stdio};
 
+use crate::idle::GiveMemoryBack;
 use crate::personas;
 use crate::settings::{CALLS_MAX, Settings};
 use crate::wire;
@@ -75,7 +76,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         user: host.connection().user().name.clone(),
         ask_in_client: (args.client_approvals || client.approvals) && !args.no_client_approvals,
         calls_max: args.calls_max.or(client.calls_max).unwrap_or(CALLS_MAX_DEFAULT),
-        when_idle: toolhost_sandbox::give_memory_back,
+        when_idle: Arc::new(GiveMemoryBack(host.store().caches())),
         names: if args.dotted_names { Names::Dotted } else { Names::Wire },
         instructions,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -10,5 +10,5 @@ mod slots;
 mod stdio;
 
 pub use service::Door;
-pub use slots::CALLS_MAX_DEFAULT;
+pub use slots::{CALLS_MAX_DEFAULT, Tidy};
 pub use stdio::{StdioError, serve_stdio};

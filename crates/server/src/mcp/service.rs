@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
 use toolhost_host::{Gate, Hooks, Names, Pace, Person, Registered};
 
-use super::slots::Slot;
+use super::slots::{Slot, Tidy};
 use super::{elicit, render, resources};
 
 /// Tools of one page of `tools/list`.
@@ -36,8 +36,8 @@ pub struct Door {
     pub ask_in_client: bool,
     /// Calls of the client that are served at once; further ones wait.
     pub calls_max: usize,
-    /// Called when the client has asked nothing for a moment: the time to give memory back.
-    pub when_idle: fn(),
+    /// What is done when the client has asked nothing for a moment.
+    pub when_idle: Arc<dyn Tidy>,
     /// Which names the client sees.
     pub names: Names,
     pub instructions: String,

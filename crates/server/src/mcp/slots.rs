@@ -18,6 +18,12 @@ use tokio::time::Instant;
 use toolhost_contract::BoxFuture;
 use toolhost_host::Pace;
 
+/// What a host does while nobody asks anything of it: it gives memory back.
+pub trait Tidy: Send + Sync {
+    /// Does it. Calls that come meanwhile are served.
+    fn tidy(&self) -> BoxFuture<'_, ()>;
+}
+
 /// Calls of one client that are served at once, unless the operator says otherwise.
 pub const CALLS_MAX_DEFAULT: usize = 64;
 /// The same for requests that are no calls.
@@ -147,8 +153,8 @@ impl Slots {
         served > 0 && self.inner.waiting.load(Ordering::Acquire) >= served
     }
 
-    /// Calls `tidy` on a thread that may wait, each time the client has asked nothing for a moment and everything is answered.
-    pub(crate) async fn when_idle(self, tidy: fn()) {
+    /// Tidies each time the client has asked nothing for a moment and everything is answered.
+    pub(crate) async fn when_idle(self, tidy: Arc<dyn Tidy>) {
         loop {
             self.inner.idle.notified().await;
             loop {
@@ -159,8 +165,7 @@ impl Slots {
                 tokio::time::sleep_until(quiet_at).await;
             }
             if self.inner.is_idle() {
-                // It fails only where the runtime ends.
-                let _ = tokio::task::spawn_blocking(tidy).await;
+                tidy.tidy().await;
             }
         }
     }

@@ -1,5 +1,6 @@
 //! MCP over standard input and output.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::ServiceExt;
@@ -27,7 +28,7 @@ pub enum StdioError {
 ///
 /// `stop` ends it from this side, as a signal does.
 pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), StdioError> {
-    let (slots, when_idle) = (Slots::new(door.calls_max), door.when_idle);
+    let (slots, when_idle) = (Slots::new(door.calls_max), Arc::clone(&door.when_idle));
     let service = McpService::new(door)?;
     let (closing, gate) = (service.closing.clone(), service.gate());
     let (reader, writer) = rmcp::transport::stdio_pipes();
