@@ -89,6 +89,10 @@ impl Compiled {
                 let what = self.describe(error, name);
                 into.push(missing.expected(what).actual("nothing").hint(format!("add `{name}`")));
             }
+            Kind::Not { schema } if schema["required"].is_array() => {
+                let names = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                into.extend(names.map(|name| excluded_field(file, &at, name)));
+            }
             Kind::AnyOf { .. } => into.push(self.none_of(file, &at, error)),
             kind => into.push(wrong_value(file, &at, kind, error)),
         }
@@ -121,7 +125,10 @@ impl Compiled {
 
     fn describe(&self, error: &ValidationError<'_>, name: &str) -> String {
         let field = self.parent(error).and_then(|parent| parent.get("properties")?.get(name)?.get("description"));
-        field.and_then(Value::as_str).unwrap_or("a value").to_owned()
+        let says = field.and_then(Value::as_str).unwrap_or("a value").split(". ").next().unwrap_or_default();
+        // In the middle of a sentence.
+        let mut chars = says.trim_end_matches('.').chars();
+        chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
     }
 
     /// The part of the schema that holds the broken word.
@@ -165,6 +172,25 @@ fn unknown_field(file: &str, at: &str, name: &str, known: &[String]) -> Finding 
         .hint("take it out, or fix its name")
 }
 
+fn excluded_field(file: &str, at: &str, name: &str) -> Finding {
+    let message = format!("{} has a field `{}` that does not belong there", place(file, at), quoted(name));
+    Finding::error("SCHEMA_FIELD_EXCLUDED", file, format!("{at}/{}", token(name)), message)
+        .expected(format!("no `{name}`"))
+        .actual(name)
+        .hint("take it out")
+}
+
+/// The ids of agents, nodes, edges and workflows.
+const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._:-]*$";
+
+/// An id that is like a name.
+fn id_like(name: &str) -> Option<String> {
+    let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
+    let parts: Vec<&str> = name.split(|c| !is_id(c)).filter(|part| !part.is_empty()).collect();
+    let id = parts.join("-").trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned();
+    (!id.is_empty()).then_some(id)
+}
+
 fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -> Finding {
     let (code, expected) = match kind {
         Kind::Type { kind } => ("SCHEMA_TYPE", types(kind)),
@@ -175,6 +201,10 @@ fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -
             ("SCHEMA_VERSION", known.to_owned())
         }
         Kind::Pattern { .. } if at == "/version" => ("VERSION_NOT_SEMVER", "a version such as 1.0.0".to_owned()),
+        Kind::Pattern { pattern } if pattern == ID_PATTERN => {
+            let id = "an id: letters and digits of ASCII, `.`, `_`, `:` and `-`, a letter or a digit first";
+            ("SCHEMA_PATTERN", id.to_owned())
+        }
         Kind::Pattern { pattern } => ("SCHEMA_PATTERN", format!("a text that matches {pattern}")),
         Kind::MinItems { limit } => ("SCHEMA_MIN_ITEMS", format!("a list of at least {limit}")),
         Kind::MaxItems { limit } => ("SCHEMA_MAX_ITEMS", format!("a list of at most {limit}")),
@@ -187,8 +217,13 @@ fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -
     let is_bare = code == "SCHEMA_TYPE"
         && expected == "string"
         && !matches!(error.instance().as_ref(), Value::Object(_) | Value::Array(_) | Value::Null);
-    let hint =
-        if is_bare { format!("put it in quotes: \"{}\"", quoted(&actual)) } else { "change the value".to_owned() };
+    let is_id = matches!(kind, Kind::Pattern { pattern } if pattern == ID_PATTERN);
+    let like = error.instance().as_str().and_then(id_like).filter(|_| is_id);
+    let hint = match like {
+        Some(id) => format!("write `{}`, also where it is named", quoted(&id)),
+        None if is_bare => format!("put it in quotes: \"{}\"", quoted(&actual)),
+        None => "change the value".to_owned(),
+    };
     Finding::error(code, file, at, message).expected(expected).actual(actual).hint(hint)
 }
 

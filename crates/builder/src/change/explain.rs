@@ -27,7 +27,7 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], sec
             finding.hint = format!("write `{meant}`: all assets are below `{}`", assets::FOLDER);
         }
         if finding.code == "TARGET_NOT_FOUND" {
-            add_nearest(package, finding);
+            add_nearest(package, set, finding);
         }
         let Some(operation) = index_of(&finding.pointer).and_then(|index| set.operations.get(index)) else { continue };
         match (finding.code.as_str(), &operation.object) {
@@ -47,9 +47,11 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], sec
     }
 }
 
-/// Adds to a finding about a missing object the names of existing objects that the author may have meant.
-fn add_nearest(package: &Package, finding: &mut Finding) {
+/// Adds to a finding about a missing object the names of existing objects that the author may have meant: none that goes
+/// with the same set, and no asset that is no text, which no set changes.
+fn add_nearest(package: &Package, set: &ChangeSet, finding: &mut Finding) {
     let Some(object) = Object::parse(&finding.actual) else { return };
+    let stays = |name: &&str| !deletes(set, &named_as(&object, name));
     let (name, there): (&str, Vec<&str>) = match &object {
         Object::Workflow(id) => (id, package.workflow_ids().into_iter().collect()),
         Object::Step { workflow, node } => {
@@ -57,9 +59,10 @@ fn add_nearest(package: &Package, finding: &mut Finding) {
             (node, nodes.map(|node| node.id.as_str()).collect())
         }
         Object::Agent(id) => (id, package.agents().iter().map(|agent| agent.id.as_str()).collect()),
-        Object::Asset(path) => (path, package.asset_paths().collect()),
+        Object::Asset(path) => (path, package.asset_paths().filter(|path| assets::is_text(path)).collect()),
         Object::Package | Object::Variable { .. } => return,
     };
+    let there: Vec<&str> = there.into_iter().filter(stays).collect();
     let near: Vec<String> = nearest_names(name, &there).into_iter().map(quoted).collect();
     finding.message.push_str(&did_you_mean(&near));
     if near.is_empty() && !there.is_empty() {
@@ -68,6 +71,16 @@ fn add_nearest(package: &Package, finding: &mut Finding) {
         let more = there.len() - shown.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         finding.message.push_str(&format!("; there are {}{more}", shown.join(", ")));
+    }
+}
+
+/// Another object of the same kind.
+fn named_as(object: &Object, name: &str) -> Object {
+    match object {
+        Object::Workflow(_) => Object::Workflow(name.to_owned()),
+        Object::Step { workflow, .. } => Object::Step { workflow: workflow.clone(), node: name.to_owned() },
+        Object::Agent(_) => Object::Agent(name.to_owned()),
+        _ => Object::Asset(name.to_owned()),
     }
 }
 

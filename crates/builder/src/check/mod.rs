@@ -83,8 +83,39 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
     if scope.has(MANIFEST) || package.workflows().iter().any(|workflow| scope.has(&workflow.graph_path)) {
         check_unused(package, &mut findings);
     }
+    fold_ids(findings.listed());
     locate(package, findings.listed());
     findings.finish()
+}
+
+/// An id that is none is told where it is given; the places that only name it follow, and are counted there.
+fn fold_ids(findings: &mut Vec<Finding>) {
+    let gives = |finding: &Finding| {
+        let parts: Vec<&str> = finding.pointer.split('/').collect();
+        finding.code == "SCHEMA_PATTERN" && matches!(parts.as_slice(), ["", "agents" | "nodes", _, "id"])
+    };
+    let mut given: BTreeMap<String, usize> =
+        findings.iter().filter(|finding| gives(finding)).map(|finding| (finding.actual.clone(), 0)).collect();
+    if given.is_empty() {
+        return;
+    }
+    findings.retain(|finding| {
+        let follows = finding.code == "SCHEMA_PATTERN" && !gives(finding);
+        match given.get_mut(&finding.actual).filter(|_| follows) {
+            Some(count) => {
+                *count += 1;
+                false
+            }
+            None => true,
+        }
+    });
+    for finding in findings.iter_mut().filter(|finding| gives(finding)) {
+        match given.get(&finding.actual) {
+            None | Some(0) => {}
+            Some(1) => finding.message.push_str("; one other place names it"),
+            Some(count) => finding.message.push_str(&format!("; {count} other places name it")),
+        }
+    }
 }
 
 pub(crate) fn check_size(package: &Package, most: Size) -> Vec<Finding> {

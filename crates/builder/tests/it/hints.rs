@@ -177,7 +177,10 @@ fn small_set(operations: &Value, extensions: &Value) -> Value {
 
 #[test]
 fn what_is_not_there_is_told_with_the_names_that_are() {
-    let package = Package::read(small::files());
+    let mut files = small::files();
+    files.insert("assets/other.md".to_owned(), b"# Other\n".to_vec());
+    files.insert("assets/guid.png".to_owned(), b"\x89PNG".to_vec());
+    let package = Package::read(files);
     let target = json!({"workflowId": "main", "nodeId": "wrk"});
     let step = json!([{"op": "upsert", "targetType": "step", "target": target, "payload": {"frontMatter": {"a": 1}}}]);
     let rename = |from: &str, to: &str| json!({"renames": [{"from": from, "to": to}]});
@@ -186,6 +189,12 @@ fn what_is_not_there_is_told_with_the_names_that_are() {
         (json!([]), rename("step:main/wrk", "step:main/do"), "; did you mean `work`?"),
         (json!([]), rename("step:main/qqqqqq", "step:main/do"), "; there are `begin`, `work`, "),
         (json!([]), rename("agent:adda", "agent:bob"), "; did you mean `ada`?"),
+        // Neither what goes with the same set nor what no set can change.
+        (
+            json!([{"op": "delete", "targetType": "asset", "target": {"path": "assets/guide.md"}}]),
+            rename("asset:assets/guid.md", "asset:assets/rules.md"),
+            "there is no `asset:assets/guid.md`; there are `assets/other.md`",
+        ),
     ] {
         let parsed = parse(&small_set(&operations, &extensions)).unwrap().set;
         let mut findings =

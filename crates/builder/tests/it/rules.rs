@@ -279,3 +279,15 @@ fn a_warning_alone_does_not_stop_anybody() {
     lost.insert("steps/lost.md".to_owned(), Vec::new());
     assert!(findings(lost).iter().all(|finding| finding.severity == Severity::Warning));
 }
+
+#[test]
+fn an_id_that_is_none_is_told_once_where_it_is_given() {
+    let mut files = files();
+    edit(&mut files, "agents.json", |agents| agents["agents"][0]["id"] = json!("Ada L!"));
+    edit(&mut files, "workflow.graph.json", |graph| graph["nodes"][0]["agentId"] = json!("Ada L!"));
+    replace(&mut files, "steps/begin.md", "agentId: ada", "agentId: \"Ada L!\"");
+    let found = findings(files);
+    assert_eq!(places(&found), [("SCHEMA_PATTERN", "agents.json", "/agents/0/id")]);
+    assert!(found[0].message.ends_with("; 2 other places name it"), "{found:#?}");
+    assert_eq!(found[0].hint, "write `Ada-L`, also where it is named");
+}

@@ -56,7 +56,7 @@ fn a_change_set_follows_its_contract() {
     check(json!({ "op": "upsert", "targetType": "step", "target": step }), &["/operations/0/payload"]);
     check(
         json!({ "op": "delete", "targetType": "step", "target": step, "payload": { "step_markdown": "" } }),
-        &["/operations/0"],
+        &["/operations/0/payload"],
     );
     check(
         json!({ "op": "delete", "targetType": "agent", "target": { "agentId": "a", "path": "assets/a.md" } }),

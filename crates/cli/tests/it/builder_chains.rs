@@ -335,3 +335,53 @@ async fn step_of(house: &House, node: &str) -> String {
     let read = in_session(house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": node})).await;
     format!("{}\n", data(&read)["step_markdown"].as_str().unwrap())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_earlier_sets_the_one_that_is_in_the_way_is_named_and_the_diff_of_a_conflict_is_the_own_change() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage(&house, json!([asset("assets/list.md", "one\n\ntwo\n\nthree\n")])).await;
+        data(&apply(&house, "cs-1").await);
+        let read = in_session(&house, "s1", "builder.asset.read", json!({"path": "assets/list.md"})).await;
+        let revisions = data(&read)["revisions"].clone();
+        stage(&house, json!([asset("assets/list.md", "ONE\n\ntwo\n\nthree\n")])).await;
+        stage(&house, json!([asset("assets/list.md", "ONE\n\ntwo\n\nTHREE\n")])).await;
+        // Made of the text that was read first.
+        let late = set(json!([asset("assets/list.md", "uno\n\ntwo\n\nthree\n")]), revisions);
+        let refusal = in_session(&house, "s1", "builder.change.stage", late).await;
+        let details = refusal.error.as_ref().unwrap().details.as_ref().unwrap();
+        assert_eq!(details["changeSets"], names(&["cs-2"]), "{refusal:?}");
+        // Somebody else changes the first line and the second: the set shows what it changes, and takes nothing back.
+        let mut theirs = files(&house).await;
+        theirs.insert("assets/list.md".to_owned(), b"1\n\nzwei\n\nthree\n".to_vec());
+        shelf_of(&house, house.project.id).import(&Package::read(theirs), true, Size::default()).await.unwrap();
+        let preview = shelf_of(&house, house.project.id).preview(3).await.unwrap();
+        assert!(!preview.report.as_ref().unwrap().valid);
+        let diff = toolhost_builder::change::render(&preview.diff);
+        assert!(diff.contains("-one") && diff.contains("+ONE") && diff.contains("+THREE"), "{diff}");
+        assert!(!diff.contains("zwei") && !diff.contains("\n-1\n"), "{diff}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_doubtful_in_an_earlier_set_is_told_of_those_on_top_of_it() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let outline = step_of(&house, "outline").await.replace("## Goal", "Before `check-claims`.\n\n## Goal");
+        let read = json!({"workflowId": FLOW, "nodeId": "outline"});
+        let read = in_session(&house, "s1", "builder.step.read", read).await;
+        let mut whole = set(json!([step_operation("outline", &outline)]), data(&read)["revisions"].clone());
+        whole["changeSet"]["schemaVersion"] = json!("1.1");
+        let from_to = json!({"from": format!("step:{FLOW}/{STEP}"), "to": format!("step:{FLOW}/check-all")});
+        whole["changeSet"]["extensions"] = json!({"rewriteReferences": true, "renames": [from_to]});
+        let staged = in_session(&house, "s1", "builder.change.stage", whole).await;
+        let staged = data(&staged);
+        let doubtful = |report: &Value| report["warnings"].to_string().contains("FORMER_NAME_KEPT");
+        assert!(doubtful(&validate(&house, "cs-1").await), "{staged}");
+        let text = step_of(&house, "check-all").await.replace("Copy each claim", "Copy every claim");
+        let staged = stage(&house, json!([step_operation("check-all", &text)])).await;
+        assert_eq!(staged["basedOn"], names(&["cs-1"]));
+        let report = validate(&house, "cs-2").await;
+        assert!(doubtful(&report), "{report:#}");
+    }
+}

@@ -450,8 +450,12 @@ async fn a_second_turn_on_the_revision_of_the_first_is_laid_over_what_is_staged(
         let refusal = stage("Copy each claim", "Note each claim").await;
         assert_eq!(refused(&refusal), ("AI_REVISION_BASE_MISMATCH", "conflict"));
         let error = refusal.error.unwrap();
-        assert!(error.message.contains("cs-2 of this session changes the same places"), "{}", error.message);
-        assert_eq!(error.details.unwrap()["changeSets"], json!(["cs-2"]));
+        assert!(error.message.contains("cs-1 of this session changes the same places"), "{}", error.message);
+        assert_eq!(
+            error.details.unwrap()["changeSets"],
+            json!(["cs-1"]),
+            "cs-2 contains it, and changes another place"
+        );
         data(&apply(&house, "cs-2").await);
         assert!(both(&text(&files(&house).await, STEP_PATH)));
     }

@@ -74,12 +74,23 @@ pub(super) struct InTheWay {
 }
 
 impl InTheWay {
-    /// What a later change and the draft want together.
-    pub(super) fn rebased(&mut self, object: &Object, over: &Over, wanted: Option<&Snapshot>) -> Option<Snapshot> {
+    /// What a later change and the draft want together. `earlier`: all open drafts of the session, in their order; of those
+    /// of the object the first that cannot be had beside the change is the one that is in the way.
+    pub(super) fn rebased(
+        &mut self,
+        object: &Object,
+        over: &Over,
+        wanted: Option<&Snapshot>,
+        earlier: &[Draft],
+    ) -> Option<Snapshot> {
         match merge(over.read.as_ref(), over.draft.wanted.as_ref(), wanted) {
             Merged::Clean(both) => both,
             Merged::Conflict(clashes) => {
-                self.sets.insert(over.draft.set);
+                let clashes_with = |draft: &&Draft| {
+                    let both = merge(over.read.as_ref(), draft.wanted.as_ref(), wanted);
+                    draft.object == *object && matches!(both, Merged::Conflict(_))
+                };
+                self.sets.insert(earlier.iter().find(clashes_with).unwrap_or(&over.draft).set);
                 self.conflicts.push(Conflict { object: object.to_string(), clashes });
                 None
             }

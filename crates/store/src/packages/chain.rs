@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-use toolhost_builder::change::{self, Op, Operation, overlay};
+use serde_json::{Value, json};
+use toolhost_builder::change::{self, ChangeSet, Op, Operation, Rename, overlay};
 use toolhost_builder::refs::{Index, Kind, Locator, Object, Ref};
 use toolhost_builder::{Package, Workflow};
 
@@ -156,6 +156,7 @@ impl Shelf {
         let mut whole = own;
         whole.operations = mine.into_iter().chain(theirs).map(|(_, operation)| operation).collect();
         whole.declared_impact = None;
+        add_renames(&mut whole, parsed.iter().map(|(_, set)| set));
         Ok(whole.to_value())
     }
 }
@@ -262,6 +263,19 @@ fn without_file(package: &Package, workflow: &Workflow) -> Vec<(Object, Object)>
     let from = Object::Workflow(workflow.id.clone());
     let step = |node: &str| Object::Step { workflow: workflow.id.clone(), node: node.to_owned() };
     nodes.map(|node| (from.clone(), step(&node.id))).collect()
+}
+
+/// The renames of all sets of a chain that hold for the whole.
+fn add_renames<'a>(whole: &mut ChangeSet, sets: impl Iterator<Item = &'a ChangeSet>) {
+    let has = |op: Op, object: &Object| whole.operations.iter().any(|o| o.op == op && o.object == *object);
+    let holds = |rename: &Rename| has(Op::Delete, &rename.from) && has(Op::Upsert, &rename.to);
+    let renames: Vec<Rename> = sets.flat_map(|set| change::wanted(set).0).filter(holds).collect();
+    whole.extensions.remove("renames");
+    if !renames.is_empty() {
+        let named = |Rename { from, to }: &Rename| json!({ "from": from.to_string(), "to": to.to_string() });
+        whole.extensions.insert("rewriteReferences".to_owned(), json!(true));
+        whole.extensions.insert("renames".to_owned(), renames.iter().map(named).collect());
+    }
 }
 
 /// The set without the operations that are not wanted.

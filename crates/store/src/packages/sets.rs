@@ -176,7 +176,10 @@ impl Shelf {
                 }
             };
             let wanted = match begun.over {
-                Some(over) => in_the_way.rebased(object, &over, state.as_ref()),
+                Some(over) => {
+                    let earlier = self.all_drafts(&mut tx, &overlay).await?;
+                    in_the_way.rebased(object, &over, state.as_ref(), &earlier)
+                }
                 None => state.clone(),
             };
             let draft = Draft { set: number, position, object: object.clone(), base: begun.base, wanted };
@@ -336,16 +339,20 @@ impl Shelf {
         };
         let part = self.part_for(&mut tx, &drafts).await?;
         let objects: Vec<Object> = drafts.iter().map(|draft| draft.object.clone()).collect();
-        // What an apply would make of it; where it would refuse, what is wanted.
-        let after = match merged(&part.base, &drafts) {
-            Ok((drafts, _)) => {
-                let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
-                overlay(&part.base, &over).0
+        let with = |state: fn(Draft) -> (Object, Option<Snapshot>), drafts: Vec<Draft>| {
+            overlay(&part.base, &drafts.into_iter().map(state).collect::<Vec<_>>()).0
+        };
+        let wanted: fn(Draft) -> (Object, Option<Snapshot>) = |draft| (draft.object, draft.wanted);
+        // What an apply would make of the package; where it would refuse, what the set makes of what its author saw: beside the
+        // package of now it would look as if it took the other change back.
+        let diff = match merged(&part.base, &drafts) {
+            Ok((drafts, _)) => change::diff(&part.base, &with(wanted, drafts), &objects),
+            Err(_) => {
+                let seen = with(|draft| (draft.object, draft.base), drafts.clone());
+                change::diff(&seen, &with(wanted, drafts), &objects)
             }
-            Err(_) => part.package().clone(),
         };
         let body = kept.body;
-        let diff = change::diff(&part.base, &after, &objects);
         Ok(Preview { line, body, report, diff })
     }
 
