@@ -483,3 +483,13 @@ fn what_is_missing_or_not_one_of_several_is_said_in_words() {
         errors[0].message
     );
 }
+
+#[test]
+fn an_asset_that_is_there_is_changed_whatever_its_name_is() {
+    let name = "assets/why?.md";
+    let mut files = small::files();
+    files.insert(name.to_owned(), b"Why?\n".to_vec());
+    let edit = |edits: Value| upsert("asset", json!({ "path": name }), edits);
+    let made = made_of(files, json!([edit(json!({ "textEdits": [{ "find": "Why", "replace": "How" }] }))])).unwrap();
+    assert_eq!(text(&made.package, name), "How?\n");
+}
