@@ -183,7 +183,7 @@ fn excluded_field(file: &str, at: &str, name: &str) -> Finding {
 /// The ids of agents, nodes, edges and workflows.
 const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._:-]*$";
 
-/// An id that is like a name.
+/// A valid id that resembles this name, for a hint.
 fn id_like(name: &str) -> Option<String> {
     let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
     let parts: Vec<&str> = name.split(|c| !is_id(c)).filter(|part| !part.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! A host that nobody asks anything gives back the memory that it keeps for the next burst of calls.
+//! A host that has no calls to serve gives memory back to the system.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

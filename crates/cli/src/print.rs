@@ -162,7 +162,7 @@ pub(crate) fn cell(text: &str) -> String {
     }
 }
 
-/// The first line of a text of somebody else's, and a mark where more follows.
+/// The first line of a text that somebody else wrote, with `…` behind it where the text goes on.
 pub(crate) fn first_line(text: &str) -> String {
     let mut lines = text.trim_start_matches('\n').lines();
     let first = visible(lines.next().unwrap_or_default());

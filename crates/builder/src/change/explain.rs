@@ -74,7 +74,7 @@ fn add_nearest(package: &Package, set: &ChangeSet, finding: &mut Finding) {
     }
 }
 
-/// Another object of the same kind.
+/// The object of the same kind (and workflow) that has this name.
 fn named_as(object: &Object, name: &str) -> Object {
     match object {
         Object::Workflow(_) => Object::Workflow(name.to_owned()),

@@ -88,7 +88,7 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
     findings.finish()
 }
 
-/// An id that is none is told where it is given; the places that only name it follow, and are counted there.
+/// Reports an invalid id once, where it is defined, and counts the places that use it.
 fn fold_ids(findings: &mut Vec<Finding>) {
     let gives = |finding: &Finding| {
         let parts: Vec<&str> = finding.pointer.split('/').collect();

@@ -375,7 +375,8 @@ impl Node {
     }
 
     fn write(&self, parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> Result<()> {
-        // One name for all hosts: whoever finishes the work of one that was killed clears away what that one left.
+        // All hosts use this one name. If a host is killed here, the next host writes the file again and first removes the
+        // temporary file that the killed host left.
         let temp = BACK;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let _ = rustix::fs::unlinkat(parent, temp, AtFlags::empty());
