@@ -91,7 +91,7 @@ impl Lanes {
 
     /// Lets the connections that nobody has give back what they keep in memory of the database.
     pub(crate) async fn rest(&self) {
-        // One after the other, from the one used first: the last one is the next to be lent, and stays so.
+        // The one used last is taken first, and goes back last: it is the next to be lent, as before.
         let count = self.idle.lock().unwrap_or_else(PoisonError::into_inner).len();
         let mut rested = Vec::new();
         for _ in 0..count {

@@ -376,10 +376,10 @@ impl Node {
 
     fn write(&self, parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> Result<()> {
         // All hosts use this one name. If a host is killed here, the next host writes the file again and first removes the
-        // temporary file that the killed host left.
+        // temporary file that the killed host left. A command may have put a folder there.
         let temp = BACK;
+        self.move_aside(parent, OsStr::new(temp))?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let _ = rustix::fs::unlinkat(parent, temp, AtFlags::empty());
         let mut file = std::fs::File::from(rustix::fs::openat(parent, temp, flags, Mode::from_raw_mode(0o600))?);
         file.write_all(bytes)?;
         self.give_back(&file)?;
