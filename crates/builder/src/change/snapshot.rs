@@ -164,8 +164,8 @@ fn check_masks(object: &Object, current: Option<&Snapshot>, wanted: &Snapshot) -
         let before = current.and_then(|current| current.get(*part)).unwrap_or_default();
         if masks_secret(before, after) {
             let message = format!(
-                "the {} of `{object}` would get `{REDACTED}`, which stands for a secret that was not shown; writing it would \
-                 destroy the secret",
+                "the {} of `{object}` would get `{REDACTED}`, or something like it, in the place of a secret that was not shown; \
+                 writing it would destroy the secret",
                 part.as_str()
             );
             let finding = Finding::error("REDACTED_WRITTEN_BACK", "", "", message).actual(REDACTED);
