@@ -181,9 +181,6 @@ pub(super) const ATTACKS: &[&str] = &[
     "CONFIG > .git/config.worktree; git config extensions.worktreeConfig true",
     "chmod 777 .git/hooks; HOOK > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; chmod 555 .git/hooks",
     "HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; chmod 000 .git/hooks .git",
-    // In the place of the file that is written before it takes the place of the person's.
-    "CONFIG >> .git/config; mkdir -p .git/.toolhost-back.tmp/x; chmod 000 .git/.toolhost-back.tmp",
-    "CONFIG >> .git/config; ln -s config .git/.toolhost-back.tmp",
     // Through links in the middle of names that are put back.
     "mkdir -p .git/modules/x/hooks; CONFIG > .git/modules/x/config; HOOK > .git/modules/x/hooks/pre-commit; chmod +x .git/modules/x/hooks/pre-commit | mv .git/modules/x .git/modules/y; ln -s .. .git/modules/x",
     "mkdir -p .git/worktrees/x; CONFIG > .git/worktrees/x/config.worktree | mv .git/worktrees/x .git/worktrees/y; ln -s .. .git/worktrees/x",
@@ -209,6 +206,9 @@ pub(super) const ATTACKS: &[&str] = &[
     // Trees without end, in the way of what is put back.
     "mkdir toolhost.toml; cd toolhost.toml; python3 -c 'import os\nfor i in range(3000): os.mkdir(\"d\"); os.chdir(\"d\")'",
     "rm -rf .git/commondir; mkdir .git/commondir; cd .git/commondir && python3 -c 'import os\nfor i in range(3000): os.mkdir(\"d\"); os.chdir(\"d\")'",
+    // In the place of the file that is written before it takes the place of the person's.
+    "CONFIG >> .git/config; mkdir -p .git/.toolhost-back.tmp/x; chmod 000 .git/.toolhost-back.tmp",
+    "CONFIG >> .git/config; ln -s config .git/.toolhost-back.tmp",
 ];
 
 /// How a person's repository leads git through links, what a command does with them, and whether the full fence holds it while
