@@ -16,7 +16,7 @@ use crate::executor::{
 };
 use crate::fence::{self, FenceChoice, FenceReport, Method, Tier};
 use crate::files::Tree;
-use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Reach, Refs, Seen};
+use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Reach, Refs, Seen, Turn};
 use crate::memory::machine_memory_bytes;
 use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
 use crate::remote::{self, Remote, RemoteCommand, RemoteResult};
@@ -234,7 +234,8 @@ impl LocalExecutor {
         let guard = Guard::new(&room.root, &room.config.guard);
         let top = rustix::fs::open(&room.root, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
         ["HEAD", ".git"].iter().for_each(|name| Placeholder::sweep(&top, name));
-        // What a killed host has left; where that fails, commands are refused until it does not.
+        // What a killed host has left; where that fails, commands are refused until it does not. The index is not read here:
+        // that is for `settle`.
         if let Err(error) = guard.finish() {
             tracing::error!(%error, "a former host's commands");
         }
@@ -375,6 +376,27 @@ impl LocalExecutor {
         Err(Error::NotRestored { names: left.join(", ") })
     }
 
+    /// Takes repositories out of the index that commands of a host which was killed have added to it. Until that succeeds,
+    /// further commands that write are refused.
+    ///
+    /// # Errors
+    /// One is still in an index, or git does not answer.
+    pub async fn settle(&self) -> Result<Vec<String>> {
+        let guard = self.guard.clone();
+        let Some(turn) = self.on_files(move |_| guard.unsettled()).await? else { return Ok(Vec::new()) };
+        match self.fence().await {
+            (Some(method), _) if method.tier != Tier::Off => self.settle_in(method, &turn).await,
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn settle_in(&self, method: &Method, turn: &Turn) -> Result<Vec<String>> {
+        let Some(before) = turn.unsettled()? else { return Ok(Vec::new()) };
+        let forgotten = self.forget_repositories(method, &before).await?;
+        turn.settled()?;
+        Ok(forgotten)
+    }
+
     /// Refuses a change by a file tool of what git obeys, in the workspace's own files.
     ///
     /// With `follow` what a link at the end of a path leads to is changed, as a write does.
@@ -419,7 +441,11 @@ impl LocalExecutor {
         let guard = self.guard.clone();
         let reach = if method.tier == Tier::Full { Reach::Mounted } else { Reach::All };
         let (begun, places) = match self.on_files(move |_| guard.begin(reach)).await? {
-            Begun::Alone(turn) => (git::Started::Alone(turn), self.places(method).await?),
+            Begun::Alone(turn) => {
+                // What is in the index from here on is the person's.
+                self.settle_in(method, &turn).await?;
+                (git::Started::Alone(turn), self.places(method).await?)
+            }
             Begun::Beside(lease, places) => (git::Started::Beside(lease), Arc::new(places)),
         };
         let (room, tier) = (Arc::clone(&self.room), method.tier);
@@ -518,6 +544,7 @@ impl Executor for LocalExecutor {
             let mut restored = self.on_files(move |_| held.end()).await?;
             if let Some(before) = before {
                 restored.extend(self.forget_repositories(method, &before).await?);
+                restored.extend(self.settle().await?);
             }
             let refs_changed = match refs {
                 Some(refs) => refs.changes(&self.refs().await?),

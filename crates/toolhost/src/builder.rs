@@ -340,6 +340,11 @@ impl Builder {
     async fn kit_with(&self, registry: Registry) -> Result<Kit> {
         let registry = Arc::new(registry);
         let local = self.local_executor()?.map(Arc::new);
+        if let Some(local) = &local
+            && let Err(error) = local.settle().await
+        {
+            tracing::error!(%error, "what a former host's commands have added to git's index");
+        }
         let tightening = match &local {
             Some(local) => tightening(&**local, &registry).await?,
             None => None,

@@ -185,9 +185,8 @@ fn holes(method: &Method) -> Vec<String> {
         Tier::Landlock => holes.extend(
             [
                 "modes and times of outside files that the command's user owns can be changed",
-                "git: a command can change hooks and configuration in .git until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
+                "git: a command can change hooks and configuration in .git, and add a repository of its own to the index, which your `git status` enters, until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
                 "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it. The answer and the audit say which branches moved, and which lock files it left, which you remove (`rm .git/index.lock`); install bubblewrap, or take `bash` from the profile, to prevent it",
-                "git: if the host is killed while a command runs, a repository that the command has made and added to the index stays in it, and your `git status` enters it. `git ls-files --stage | grep ^160000` lists them; `git rm --cached FOLDER` takes one out",
                 "git: a command can leave a rebase half done, and that stays: `git rebase --continue` runs the `exec` lines of its list. The answer and the audit name it; read `git status` and `.git/rebase-merge/git-rebase-todo` first, or say `git rebase --abort`",
                 "git: two hosts of yours with another HOME or XDG_DATA_HOME on one workspace do not know of each other, and one may put back what a command of the other planted; start them with the same",
                 "git: a .git, its objects or its references that a command removes are gone; commands are then refused until you say `toolhost doctor --accept-git`",

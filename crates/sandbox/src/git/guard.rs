@@ -14,11 +14,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::hold::heads;
-use super::places::{Place, Places};
+use super::places::{GIT_DIR, Place, Places};
 use super::snapshot::{Identity, Snapshot};
 use crate::error::Error;
 
@@ -62,6 +63,14 @@ struct Keeping<'a> {
     held: &'a [Place],
 }
 
+/// What git obeyed before commands that could write the index, until what they added to it is taken out again.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Before {
+    workspace: Identity,
+    places: Places,
+}
+
 /// What a command's tier keeps from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -88,6 +97,16 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// What there was before commands that could write the index, if what they added to it is not taken out yet.
+    pub(crate) fn unsettled(&self) -> crate::error::Result<Option<Places>> {
+        self.guard.before().map_err(failed)
+    }
+
+    /// It is taken out.
+    pub(crate) fn settled(&self) -> crate::error::Result<()> {
+        self.guard.forget("before").map_err(failed)
+    }
+
     /// Keeps what is at the names in `alone` and in `kept`, which are among all the `places`.
     pub(crate) fn keep(self, alone: &[&str], kept: &[&Place], places: &Places) -> crate::error::Result<Lease> {
         // Hosts of other workspaces begin before this one or after it: theirs may have the same repository.
@@ -142,10 +161,21 @@ impl Guard {
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Error::CommandUnderWay);
         }
-        match std::fs::remove_file(self.file("kept")) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
-            _ => Ok(()),
+        self.forget("kept").and_then(|()| self.forget("before")).map_err(failed)
+    }
+
+    /// A turn in which what commands have added to an index can be taken out of it: none, if nothing is to be, or a command
+    /// is under way that could add to it again.
+    pub(crate) fn unsettled(&self) -> crate::error::Result<Option<Turn>> {
+        if !self.file("before").exists() {
+            return Ok(None);
         }
+        let turn = self.turn().map_err(failed)?;
+        let in_use = self.lock_file("use").map_err(failed)?;
+        if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Turn { guard: self.clone(), in_use, _turn: turn, reach: Reach::Mounted }))
     }
 
     /// Whether a command is under way whose end will put something back.
@@ -243,10 +273,11 @@ impl Guard {
         match kept.snapshot.restore() {
             Ok(changed) => {
                 if last {
-                    std::fs::remove_file(self.file("kept")).map_err(failed)?;
+                    // Before the snapshot goes: a host that is killed in between leaves both.
+                    self.keep_before(&kept).and_then(|()| self.forget("kept")).map_err(failed)?;
                 } else if !changed.is_empty() {
                     // A folder that was made anew has another identity.
-                    self.write(&kept).map_err(failed)?;
+                    self.write("kept", &kept).map_err(failed)?;
                 }
                 Ok(changed)
             }
@@ -259,35 +290,64 @@ impl Guard {
     }
 
     fn kept(&self) -> Result<Option<Kept>> {
-        let text = match std::fs::read(self.file("kept")) {
+        self.read("kept", |kept: &Kept| kept.workspace)
+    }
+
+    fn before(&self) -> Result<Option<Places>> {
+        Ok(self.read("before", |before: &Before| before.workspace)?.map(|before| before.places))
+    }
+
+    /// What is written there, if it is of the folder that is the workspace now.
+    fn read<T: DeserializeOwned>(&self, what: &str, workspace: impl Fn(&T) -> Identity) -> Result<Option<T>> {
+        let text = match std::fs::read(self.file(what)) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let kept: Kept = serde_json::from_slice(&text).map_err(std::io::Error::other)?;
-        if kept.workspace != Identity::of(rustix::fs::CWD, self.root.as_os_str())? {
+        let found: T = serde_json::from_slice(&text).map_err(std::io::Error::other)?;
+        if workspace(&found) != self.workspace()? {
             tracing::warn!(
                 "another folder has taken the workspace's place: what was kept of the former one is dropped"
             );
-            std::fs::remove_file(self.file("kept"))?;
+            self.forget(what)?;
             return Ok(None);
         }
-        Ok(Some(kept))
+        Ok(Some(found))
     }
 
     fn keep(&self, snapshot: &Snapshot, places: &Places, held: &[Place]) -> Result<()> {
-        let workspace = Identity::of(rustix::fs::CWD, self.root.as_os_str())?;
-        self.write(&Keeping { workspace, snapshot, places, root: &self.root, held })
+        self.write("kept", &Keeping { workspace: self.workspace()?, snapshot, places, root: &self.root, held })
+    }
+
+    /// Notes what there was before commands that could write the index. An older note goes on: its commands came first.
+    fn keep_before(&self, kept: &Kept) -> Result<()> {
+        let reached_the_index =
+            kept.held.as_ref().is_none_or(|held| held.iter().any(|place| place.path.ends_with(GIT_DIR)));
+        if !reached_the_index || self.before()?.is_some() {
+            return Ok(());
+        }
+        self.write("before", &Before { workspace: kept.workspace, places: kept.places.clone() })
+    }
+
+    fn workspace(&self) -> Result<Identity> {
+        Ok(Identity::of(rustix::fs::CWD, self.root.as_os_str())?)
     }
 
     /// Written aside and renamed: a host that is killed leaves the former one or this one.
-    fn write(&self, kept: &impl Serialize) -> Result<()> {
-        let text = serde_json::to_vec(kept)?;
+    fn write(&self, what: &str, content: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_vec(content)?;
         let temp = self.file("new");
         let mut file = File::create(&temp)?;
         file.write_all(&text)?;
         drop(file);
-        std::fs::rename(&temp, self.file("kept"))
+        std::fs::rename(&temp, self.file(what))
+    }
+
+    fn forget(&self, what: &str) -> Result<()> {
+        match std::fs::remove_file(self.file(what)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// One at a time, in all hosts. Held for as long as the file is open.

@@ -21,7 +21,7 @@ pub(crate) const PLACES_MAX: usize = 500;
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes in which it names them.
 pub(crate) const FOUND_BYTES_MAX: usize = 4 << 20;
-const GIT_DIR: &str = ".git";
+pub(super) const GIT_DIR: &str = ".git";
 
 /// What a place is, and how it is looked after where it cannot be mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

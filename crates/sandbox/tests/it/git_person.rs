@@ -305,7 +305,8 @@ async fn what_a_killed_host_has_left_is_put_back_by_the_next() {
     let template = Template::new();
     for (tier, choice) in [("full", FenceChoice::Full), ("landlock", FenceChoice::Landlock)] {
         let room = Room::with(choice, |ws| template.fill(ws), |_| {});
-        for attack in ATTACKS.iter().step_by(4) {
+        let adds = |attack: &&&str| attack.contains("git add lib") && choice == FenceChoice::Landlock;
+        for attack in ATTACKS.iter().step_by(4).chain(ATTACKS.iter().filter(adds)) {
             let script = planting(attack, &room.ws(), "sleep 600");
             std::fs::write(room.ws().with_file_name("script"), script).unwrap();
             let ws = format!("{tier}:{}", room.ws().display());
@@ -316,9 +317,19 @@ async fn what_a_killed_host_has_left_is_put_back_by_the_next() {
             // Its command ends with it; the next host may come before that.
             let next = async || {
                 let next = LocalExecutor::open(config(room.ws(), choice)).unwrap();
+                if adds(&attack) && attack.starts_with("mkdir") {
+                    // Before any further command; the other ones with the next one.
+                    let settling = async {
+                        while next.settle().await?.is_empty() {
+                            LocalExecutor::open(config(room.ws(), choice)).unwrap();
+                        }
+                        Ok(None)
+                    };
+                    return tokio::time::timeout(Duration::from_secs(60), settling).await.unwrap();
+                }
                 let fence = Fence { workspace: Access::Write, network: Vec::new() };
                 let command = Command::new(["true"], Duration::from_secs(20));
-                next.run(command, &fence, Watch::unattended()).await
+                next.run(command, &fence, Watch::unattended()).await.map(Some)
             };
             let next = next().await;
             use_git(&room.ws(), &format!("{attack} in {choice:?}: {next:?}"));
