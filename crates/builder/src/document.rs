@@ -21,7 +21,7 @@ impl Document {
     /// What is wrong with the text or its front matter.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Box<Finding>> {
         let text = std::str::from_utf8(bytes).map_err(|error| json::not_utf8(file, error))?;
-        let (yaml, body_at) = split(text).ok_or_else(|| no_front_matter(file))?;
+        let (yaml, body_at) = split(text).ok_or_else(|| no_front_matter(file, text))?;
         let front = yaml::parse(yaml).map_err(|problem| {
             let message = format!("the front matter of `{file}`: {}", problem.message);
             // The opening line comes before the text that was parsed.
@@ -78,18 +78,15 @@ impl Document {
     /// Whether the body has a heading of this text, outside of code blocks.
     #[must_use]
     pub fn has_section(&self, heading: &str) -> bool {
-        let mut fence: Option<&str> = None;
-        for line in self.body().lines() {
-            let trimmed = line.trim_start();
-            let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-            match (fence, mark) {
-                (None, Some(mark)) => fence = Some(mark),
-                (Some(open), Some(mark)) if open == mark => fence = None,
-                (None, None) if line.trim_end() == heading => return true,
-                _ => {}
-            }
-        }
-        false
+        !self.sections(heading).is_empty()
+    }
+
+    /// The lines of the body that are a heading of this text, outside of code blocks: from 0.
+    #[must_use]
+    pub fn sections(&self, heading: &str) -> Vec<usize> {
+        let code = code_lines(self.body());
+        let lines = self.body().lines().zip(code).enumerate();
+        lines.filter(|(_, (line, is_code))| !is_code && line.trim_end() == heading).map(|(at, _)| at).collect()
     }
 }
 
@@ -132,7 +129,30 @@ fn split(text: &str) -> Option<(&str, usize)> {
     None
 }
 
-fn no_front_matter(file: &str) -> Finding {
+/// Which lines of a Markdown text are in a block of code, or begin or end one.
+pub(crate) fn code_lines(text: &str) -> Vec<bool> {
+    let mut fence: Option<&str> = None;
+    let is_code = |line: &str| {
+        let trimmed = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+        let was_open = fence.is_some();
+        match (fence, mark) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            _ => {}
+        }
+        was_open || fence.is_some()
+    };
+    text.lines().map(is_code).collect()
+}
+
+fn no_front_matter(file: &str, text: &str) -> Finding {
+    if text.trim_start_matches('\u{feff}').lines().next().is_some_and(|first| first.trim_end() == "---") {
+        let message = format!("the front matter of `{file}` has no end: no second line is `---`");
+        return Finding::error("FRONT_MATTER_UNCLOSED", file, "", message)
+            .expected("a line `---` behind the YAML")
+            .hint("add a line `---` where the front matter ends");
+    }
     let message = format!("`{file}` does not begin with front matter between two lines of `---`");
     Finding::error("FRONT_MATTER_MISSING", file, "", message)
         .expected("a first line `---`, YAML, and a line `---`")

@@ -2,7 +2,7 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ValidationError, Validator};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::finding::{Finding, quoted, token};
 use crate::limits::FINDINGS_MAX;
@@ -147,6 +147,7 @@ pub struct Schemas {
     pub(crate) step_front_matter: Compiled,
     pub(crate) agents: Compiled,
     pub(crate) change_set: Compiled,
+    time: Validator,
 }
 
 impl Schemas {
@@ -160,7 +161,16 @@ impl Schemas {
             step_front_matter: STEP_FRONT_MATTER.compiled(),
             agents: AGENTS.compiled(),
             change_set: CHANGE_SET.compiled(),
+            time: jsonschema::draft202012::options()
+                .should_validate_formats(true)
+                .build(&json!({ "anyOf": [{ "format": "date-time" }, { "format": "date" }] }))
+                .expect("a test compiles the schemas"),
         }
+    }
+
+    /// Whether a text is a time or a day of RFC 3339.
+    pub(crate) fn is_time(&self, text: &str) -> bool {
+        self.time.is_valid(&json!(text))
     }
 }
 

@@ -7,7 +7,8 @@ use super::Scope;
 use super::locate::position;
 use crate::assets;
 use crate::files::Files;
-use crate::finding::{Finding, Findings};
+use crate::finding::{Finding, Findings, Severity};
+use crate::json;
 use crate::limits::FILE_BYTES_MAX;
 use crate::package::{MANIFEST, Package, sha256};
 use crate::spans::Tree;
@@ -37,7 +38,7 @@ pub(super) fn check(package: &Package, scope: Scope<'_>, findings: &mut Findings
 fn syntax(path: &str, text: &str) -> Option<Finding> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if path.ends_with(".json") {
-        let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
+        let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) else { return doubled_json(path, text) };
         // Deeper than the parser goes is no error of the text.
         if error.to_string().contains("recursion limit") {
             return None;
@@ -59,6 +60,12 @@ fn syntax(path: &str, text: &str) -> Option<Finding> {
         return Some(finding.hint("fix the file at this line, or give it another ending"));
     }
     None
+}
+
+/// A name that stands twice in one object: readers of JSON take one of the values, and not all the same.
+fn doubled_json(path: &str, text: &str) -> Option<Finding> {
+    let problem = json::parse(path, text.as_bytes()).err().filter(|problem| problem.code == "JSON_DUPLICATE_KEY")?;
+    Some(Finding { severity: Severity::Warning, ..*problem }.hint("take one of them out"))
 }
 
 /// A name that stands twice in one object: readers of YAML take one of the values, and not all the same.

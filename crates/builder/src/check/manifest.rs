@@ -1,13 +1,14 @@
 //! `bmad.json` against the files: they are there, and no id is used twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use toolhost_contract::nearest;
 
 use crate::assets;
+use crate::document::{Document, code_lines};
 use crate::files::problem;
-use crate::finding::{Finding, Findings};
+use crate::finding::{Finding, Findings, Severity};
 use crate::limits::ID_BYTES_MAX;
 use crate::package::{MANIFEST, Package, Workflow};
 
@@ -38,11 +39,38 @@ pub(super) fn check(package: &Package, findings: &mut Findings) {
     for workflow in package.workflows().iter().filter(|workflow| workflow.id.len() > ID_BYTES_MAX) {
         findings.add(too_long(MANIFEST, format!("{}/id", workflow.pointer), &workflow.id));
     }
+    check_shared(package, findings);
     let mut ids = BTreeSet::new();
     for workflow in package.workflows().iter().filter(|workflow| !ids.insert(workflow.id.as_str())) {
         findings.add(twice(MANIFEST, format!("{}/id", workflow.pointer), "workflow", &workflow.id));
     }
     check_agents(package, findings);
+}
+
+/// Two workflows have no file in common: a change of one would change the other.
+fn check_shared(package: &Package, findings: &mut Findings) {
+    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    for workflow in package.workflows() {
+        for (name, path) in [("workflow", &workflow.path), ("graph", &workflow.graph_path)] {
+            let owner = *owners.entry(path).or_insert(&workflow.id);
+            // One of its own, or one that is listed twice, has its own finding.
+            if owner == workflow.id {
+                continue;
+            }
+            let message = format!("the workflows `{owner}` and `{}` share the file `{path}`", workflow.id);
+            let pointer = format!("{}/{name}", workflow.pointer);
+            let finding = Finding::error("WORKFLOW_FILE_SHARED", MANIFEST, pointer, message).actual(path);
+            findings.add(finding.expected("files of its own for each workflow").hint("copy the file, or list it once"));
+        }
+    }
+}
+
+/// Whether each place of the manifest that names a workflow says its two files. Where one does not, any name may be its.
+pub(super) fn workflows_are_told(package: &Package) -> bool {
+    let Some(manifest) = package.manifest() else { return false };
+    let listed = manifest.get("workflows").and_then(Value::as_array).into_iter().flatten();
+    let mut places = manifest.get("entry").into_iter().chain(listed);
+    places.all(|place| ["workflow", "graph"].iter().all(|name| place.get(*name).is_some_and(Value::is_string)))
 }
 
 fn without_manifest(package: &Package) -> Finding {
@@ -68,6 +96,10 @@ pub(super) fn check_path(package: &Package, file: &str, pointer: String, path: &
         let message = format!("the path `{}` {problem}", path.escape_debug());
         let finding = Finding::error("PATH_UNSAFE", file, pointer, message).actual(path);
         findings.add(finding.expected("a path below the package").hint("name a file of the package"));
+    } else if package.files().keys().any(|known| known.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))) {
+        let message = format!("`{path}` is a folder");
+        let finding = Finding::error("FILE_MISSING", file, pointer, message).actual(path);
+        findings.add(finding.expected("a file of the package").hint("name the file that is meant in it"));
     } else if !package.files().contains_key(path) {
         let message = format!("there is no file `{path}`");
         let finding = Finding::error("FILE_MISSING", file, pointer, message).actual(path);
@@ -140,7 +172,14 @@ fn check_menu(package: &Package, file: &str, at: &str, agent: &Value, findings: 
     let prompts = agent.get("prompts").and_then(Value::as_array).into_iter().flatten();
     let prompts: BTreeSet<&str> = prompts.filter_map(|prompt| prompt.get("id")?.as_str()).collect();
     let menu = agent.get("menu").and_then(Value::as_array).into_iter().flatten();
+    let mut triggers = BTreeSet::new();
     for (index, choice) in menu.enumerate() {
+        let trigger = choice.get("trigger").and_then(Value::as_str);
+        if let Some(trigger) = trigger.filter(|trigger| !triggers.insert(*trigger)) {
+            let message = format!("two choices of the menu have the trigger `{trigger}`");
+            let finding = Finding::warning("TRIGGER_DUPLICATE", file, format!("{at}/menu/{index}/trigger"), message);
+            findings.add(finding.expected("a trigger of its own").actual(trigger).hint("give one of them another one"));
+        }
         for name in ["workflow", "validate-workflow"] {
             let named = choice.get(name).and_then(Value::as_str);
             if let Some(named) = named.filter(|named| !names_workflow(package, named)) {
@@ -163,7 +202,7 @@ fn names_workflow(package: &Package, named: &str) -> bool {
     match is_path {
         // What a variable leads to, or what is in a part that is not at hand, nobody can tell here.
         true => package.is_part() || named.contains('{') || package.files().contains_key(named),
-        false => package.has_workflow(named),
+        false => package.has_workflow(named) || !workflows_are_told(package),
     }
 }
 
@@ -179,6 +218,26 @@ pub(super) fn asset_missing(package: &Package, file: &str, pointer: String, asse
         .expected("an asset of the package")
         .actual(asset)
         .hint(or_add(meant.first(), "add the asset, or fix the path"))
+}
+
+/// What a document names of the assets is there. In a block of code it may be an example.
+pub(super) fn check_mentions(package: &Package, file: &str, document: &Document, findings: &mut Findings) {
+    for (pointer, asset) in assets::mentions_in(document.front()) {
+        if !package.has_asset(&asset) {
+            findings.add(asset_missing(package, file, pointer, &asset));
+        }
+    }
+    let code = code_lines(document.body());
+    for mention in assets::mentions(document.body()) {
+        if package.has_asset(&mention.path) {
+            continue;
+        }
+        let finding = asset_missing(package, file, String::new(), &mention.path);
+        let is_code = code.get(mention.line).copied().unwrap_or(false);
+        let severity = if is_code { Severity::Warning } else { finding.severity };
+        let finding = Finding { severity, ..finding };
+        findings.add(finding.at(document.body_line() + mention.line, mention.column));
+    }
 }
 
 pub(super) fn agent_missing(package: &Package, file: &str, pointer: &str, id: &str) -> Finding {

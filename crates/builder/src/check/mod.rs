@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::assets;
 use crate::document::Document;
 use crate::files::{self, case_twins};
-use crate::finding::{Finding, Findings, Severity};
+use crate::finding::{Finding, Findings, Severity, quoted};
 use crate::limits::{EDGES_MAX, FILE_BYTES_MAX, NODES_MAX, Size};
 use crate::package::{MANIFEST, Package, Workflow};
 use crate::schema::Schemas;
@@ -186,6 +186,11 @@ pub(crate) fn twins(first: &str, second: &str) -> Finding {
 fn check_schemas(package: &Package, schemas: &Schemas, scope: Scope<'_>, findings: &mut Findings) {
     if let Some(manifest) = package.manifest().filter(|_| scope.has(MANIFEST)) {
         findings.extend(not_yet(package, schemas.package.findings(MANIFEST, manifest)));
+        if let Some(created) = manifest["createdAt"].as_str().filter(|created| !schemas.is_time(created)) {
+            let message = format!("`createdAt` is `{}`, which is no time", quoted(created));
+            let finding = Finding::warning("TIME_INVALID", MANIFEST, "/createdAt", message).actual(created);
+            findings.add(finding.expected("a time of RFC 3339").hint("write it as 2026-01-31T09:30:00Z"));
+        }
     }
     if let (Some(path), Some(agents)) = (package.agents_path().filter(|path| scope.has(path)), package.agents_json()) {
         findings.extend(not_yet(package, schemas.agents.findings(path, agents)));
@@ -275,6 +280,8 @@ fn check_unused(package: &Package, findings: &mut Findings) {
     if package.manifest().is_none() {
         return;
     }
+    // Where the manifest does not say where a workflow is, all of that one's files would be unused.
+    let is_told = manifest::workflows_are_told(package) || package.is_begun();
     let mut used: BTreeSet<&str> = BTreeSet::from([MANIFEST]);
     used.extend(package.agents_path());
     let mut step_folders: BTreeMap<String, bool> = BTreeMap::new();
@@ -282,8 +289,7 @@ fn check_unused(package: &Package, findings: &mut Findings) {
         used.extend([workflow.path.as_str(), workflow.graph_path.as_str()]);
         used.extend(workflow.nodes.iter().filter_map(|node| node.path.as_deref()));
         // A graph that cannot be read has its own finding; the steps that it could name are not looked for.
-        let is_told = workflow.is_whole();
-        *step_folders.entry(format!("{}steps/", workflow.folder())).or_insert(true) &= is_told;
+        *step_folders.entry(format!("{}steps/", workflow.folder())).or_insert(true) &= workflow.is_whole();
     }
     for path in package.files().keys().map(String::as_str) {
         let is_usual = path.starts_with("README") || path.starts_with("LICENSE") || path.starts_with("CHANGELOG");
@@ -291,7 +297,8 @@ fn check_unused(package: &Package, findings: &mut Findings) {
             continue;
         }
         let step_folder = step_folders.get(files::folder_of(path)).filter(|_| path.ends_with(".md"));
-        if step_folder == Some(&false) || is_what_is_missed(package, path, step_folder.is_some(), findings) {
+        let mut is_missed = || is_what_is_missed(package, path, step_folder.is_some(), findings);
+        if step_folder == Some(&false) || is_missed() || !is_told {
             continue;
         }
         let finding = if step_folder.is_some() {
@@ -308,6 +315,8 @@ fn check_unused(package: &Package, findings: &mut Findings) {
 /// Whether a file that nothing names is the one that a finding misses: then that finding says so, and there is no second one.
 fn is_what_is_missed(package: &Package, path: &str, is_step: bool, findings: &mut Findings) -> bool {
     let ending = |path: &str| path.rsplit_once('.').map(|(_, ending)| ending.to_owned());
+    let of_place = |pointer: &str| if pointer == "/entry/workflow" { "md" } else { "json" }.to_owned();
+    let path_ending = &ending(path).unwrap_or_default();
     let places: Vec<(&str, String)> = if is_step {
         let document = package.files().get(path).and_then(|bytes| Document::parse(path, bytes).ok());
         let of = document.as_ref().and_then(|document| document.field("nodeId"));
@@ -323,7 +332,7 @@ fn is_what_is_missed(package: &Package, path: &str, is_step: bool, findings: &mu
         codes.contains(&finding.code.as_str())
             && places.iter().any(|(file, pointer)| finding.file == *file && finding.pointer == *pointer)
             && (!is_step || path.starts_with(files::folder_of(&finding.file)))
-            && (is_step || ending(&finding.actual) == ending(path))
+            && (is_step || ending(&finding.actual).unwrap_or_else(|| of_place(&finding.pointer)) == *path_ending)
     });
     match missing {
         Some(finding) => {

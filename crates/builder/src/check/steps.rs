@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Scope;
-use super::manifest::{agent_missing, asset_missing, workflow_missing};
-use crate::assets;
+use super::manifest::{agent_missing, check_mentions, workflow_missing, workflows_are_told};
 use crate::document::Document;
 use crate::finding::{Finding, Findings, quoted};
 use crate::package::{Edge, Node, NodeKind, Package, SECTION_RECOMMENDED, SECTIONS_REQUIRED, Step, Workflow};
@@ -45,7 +44,7 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
             check_transitions(&step.path, document, ways, findings);
         }
         check_subworkflow(package, (&workflow.id, &step.path), document, node, findings);
-        check_assets(package, &step.path, document, findings);
+        check_mentions(package, &step.path, document, findings);
     }
 }
 
@@ -120,6 +119,14 @@ fn check_sections(file: &str, document: &Document, node: &Node, findings: &mut F
         let finding = Finding::error("SECTION_MISSING", file, "", format!("`{file}` has no section `{section}`"));
         let finding = finding.at(document.body_line(), 1);
         findings.add(finding.expected(section).actual("nothing").hint(format!("add a line `{section}` and its text")));
+    }
+    for section in SECTIONS_REQUIRED.into_iter().chain([SECTION_RECOMMENDED]) {
+        if let Some(second) = document.sections(section).get(1) {
+            let message = format!("`{file}` has the section `{section}` more than once");
+            let finding = Finding::warning("SECTION_DUPLICATE", file, "", message);
+            let finding = finding.at(document.body_line() + second, 1);
+            findings.add(finding.expected("one").actual(section).hint("make one section of them"));
+        }
     }
     if node.kind == Some(NodeKind::Step) && !document.has_section(SECTION_RECOMMENDED) {
         let message = format!("`{file}` has no section `{SECTION_RECOMMENDED}`, so nothing says when it is done");
@@ -231,27 +238,13 @@ fn check_subworkflow(
             let hint = "name another workflow, or lead back with an edge";
             findings.add(finding.expected("another workflow").actual(id).hint(hint));
         }
-        Some(id) if package.has_workflow(id) => {}
+        Some(id) if package.has_workflow(id) || !workflows_are_told(package) => {}
         Some(id) => findings.add(workflow_missing(package, file, "/workflowId".to_owned(), id)),
         None => {
             let message = format!("`{}` starts another workflow, and does not say which one", node.id);
             let finding = Finding::error("SUBWORKFLOW_UNNAMED", file, "/workflowId", message);
             let hint = "add `workflowId: <id of a workflow>` to the front matter";
             findings.add(finding.expected("the id of a workflow").actual("nothing").hint(hint));
-        }
-    }
-}
-
-fn check_assets(package: &Package, file: &str, document: &Document, findings: &mut Findings) {
-    for (pointer, asset) in assets::mentions_in(document.front()) {
-        if !package.has_asset(&asset) {
-            findings.add(asset_missing(package, file, pointer, &asset));
-        }
-    }
-    for mention in assets::mentions(document.body()) {
-        if !package.has_asset(&mention.path) {
-            let finding = asset_missing(package, file, String::new(), &mention.path);
-            findings.add(finding.at(document.body_line() + mention.line, mention.column));
         }
     }
 }

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::manifest::{agent_missing, asset_missing, check_path, twice};
+use super::manifest::{agent_missing, check_mentions, check_path, twice};
 use super::variables::Variables;
 use super::{logic, shape};
-use crate::assets;
 use crate::finding::{Finding, Findings};
 use crate::limits::{EDGES_MAX, NODES_MAX};
 use crate::package::{Package, Workflow};
@@ -137,17 +136,7 @@ fn check_branches(workflow: &Workflow, findings: &mut Findings) {
 fn check_document(package: &Package, workflow: &Workflow, findings: &mut Findings) {
     let Some(document) = &workflow.document else { return };
     let file = &workflow.path;
-    for (pointer, asset) in assets::mentions_in(document.front()) {
-        if !package.has_asset(&asset) {
-            findings.add(asset_missing(package, file, pointer, &asset));
-        }
-    }
-    for mention in assets::mentions(document.body()) {
-        if !package.has_asset(&mention.path) {
-            let finding = asset_missing(package, file, String::new(), &mention.path);
-            findings.add(finding.at(document.body_line() + mention.line, mention.column));
-        }
-    }
+    check_mentions(package, file, document, findings);
     if !workflow.is_whole() {
         return;
     }

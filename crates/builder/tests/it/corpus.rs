@@ -268,9 +268,10 @@ fn cases() -> Vec<Case> {
     case("no goal", vec![Swap(WORK, "## Goal", "## Aim")], &["error SECTION_MISSING steps/work.md:8:1"]);
     case("no instructions", vec![Swap(WORK, "## Instructions", "### Instructions")], &["error SECTION_MISSING steps/work.md:8:1"]);
     case("a goal in a block of code", vec![Swap(WORK, "## Goal", "```\n## Goal\n```")], &["error SECTION_MISSING steps/work.md:8:1"]);
+    case("a section twice", vec![Swap(WORK, "## Instructions", "## Goal\n\n## Instructions")], &["warning SECTION_DUPLICATE steps/work.md:13:1"]);
     case("no completion", vec![Swap(WORK, "## Completion (Document-as-State)", "## Done")], &["warning SECTION_RECOMMENDED steps/work.md:8:1"]);
     case("no front matter", vec![File(WORK, b"## Goal\n\n## Instructions\n")], &["error FRONT_MATTER_MISSING steps/work.md:1:1"]);
-    case("front matter without an end", vec![File(WORK, b"---\nnodeId: work\n## Goal\n")], &["error FRONT_MATTER_MISSING steps/work.md:1:1"]);
+    case("front matter without an end", vec![File(WORK, b"---\nnodeId: work\n## Goal\n")], &["error FRONT_MATTER_UNCLOSED steps/work.md:1:1"]);
     case("front matter that is a list", vec![File(WORK, b"---\n- a\n---\n## Goal\n")], &["error FRONT_MATTER_NOT_OBJECT steps/work.md:1:1"]);
     case("front matter with a bracket too few", vec![Swap(WORK, "inputs: [text]", "inputs: [text")], &["error YAML_SYNTAX steps/work.md:6:14"]);
     case("front matter with a tab", vec![Swap(WORK, "inputs: [text]", "mine:\n\ta: 1")], &["error YAML_SYNTAX steps/work.md:6:2"]);
@@ -308,6 +309,7 @@ fn cases() -> Vec<Case> {
     case("a menu that checks no workflow", vec![Set(AGENTS, "/agents/0/menu", json!([{ "description": "Go", "validate-workflow": "mains" }]))], &["error WORKFLOW_NOT_FOUND agents.json:23:11"]);
     case("a menu that names no file", vec![Set(AGENTS, "/agents/0/menu", json!([{ "description": "Go", "workflow": "workflows/x/workflow.md" }]))], &["error WORKFLOW_NOT_FOUND agents.json:23:11"]);
     case("a menu that names no prompt", vec![Set(AGENTS, "/agents/0/menu", json!([{ "description": "Go", "action": "#nosuch" }]))], &["error PROMPT_NOT_FOUND agents.json:23:11"]);
+    case("a trigger twice", vec![Set(AGENTS, "/agents/0/menu", json!([{ "description": "Go", "trigger": "go" }, { "description": "Stay", "trigger": "go" }]))], &["warning TRIGGER_DUPLICATE agents.json:27:11"]);
     case("a choice without a description", vec![Set(AGENTS, "/agents/0/menu", json!([{ "workflow": "main" }]))], &["error SCHEMA_REQUIRED agents.json:21:9"]);
     case("an agent that names no asset", vec![Set(AGENTS, "/agents/0/systemPrompt", json!("Read assets/guides.md."))], &["error ASSET_NOT_FOUND agents.json:19:7"]);
 
@@ -316,6 +318,8 @@ fn cases() -> Vec<Case> {
     case("an asset with spaces that is not there", vec![Swap(WORK, "See assets/guide.md", "See `assets/no such.md`")], &["error ASSET_NOT_FOUND steps/work.md:15:9"]);
     case("an asset that is not there, in the front matter", vec![Swap(WORK, "type: step", "type: step\nreads: assets/none.md")], &["error ASSET_NOT_FOUND steps/work.md:5:1"]);
     case("an asset that is not there, in the document", vec![Swap(FLOW, "See assets/guide.md", "See  assets/none.md")], &["error ASSET_NOT_FOUND workflow.md:13:6"]);
+    case("an asset that is not there, in a block of code", vec![Swap(WORK, "See assets/guide.md", "See:\n\n```\ncat assets/none.md\n```\n")], &["warning ASSET_NOT_FOUND steps/work.md:18:5"]);
+    case("JSON with a name that stands twice", vec![File("assets/x.json", b"{ \"a\": 1,\n  \"a\": 2 }")], &["warning JSON_DUPLICATE_KEY assets/x.json:2:5"]);
     case("JSON that does not parse", vec![File("assets/x.json", b"{\n  \"a\": }\n")], &["error JSON_SYNTAX assets/x.json:2:8"]);
     case("JSON with more behind it", vec![File("assets/x.json", b"{} {}")], &["error JSON_SYNTAX assets/x.json:1:4"]);
     case("empty JSON", vec![File("assets/x.json", b"")], &["error JSON_SYNTAX assets/x.json:1:1"]);
@@ -337,6 +341,11 @@ fn cases() -> Vec<Case> {
     case("a manifest of another version", vec![Set(BMAD, "/schemaVersion", json!("1.2"))], &["error SCHEMA_VERSION bmad.json:2:3"]);
     case("a field that no manifest has", vec![Set(BMAD, "/licence", json!("MIT"))], &["error SCHEMA_UNKNOWN_FIELD bmad.json:10:3"]);
     case("a graph that is not there", vec![Set(BMAD, "/entry/graph", json!("workflow.graf.json"))], &["error FILE_MISSING bmad.json:7:5"]);
+    case("no workflow in the entry", vec![Unset(BMAD, "/entry/workflow"), Set(AGENTS, "/agents/0/menu", json!([{ "description": "Go", "workflow": "main" }]))], &["error SCHEMA_REQUIRED bmad.json:5:3"]);
+    case("no graph in the entry", vec![Unset(BMAD, "/entry/graph")], &["error SCHEMA_REQUIRED bmad.json:5:3"]);
+    case("a workflow that is a folder", vec![Set(BMAD, "/entry/workflow", json!("steps"))], &["error FILE_MISSING bmad.json:6:5"]);
+    case("a time that is none", vec![Set(BMAD, "/createdAt", json!("yesterday"))], &["warning TIME_INVALID bmad.json:10:3"]);
+    case("two workflows with one graph", vec![Set(BMAD, "/workflows", json!([{ "id": "main", "workflow": FLOW, "graph": GRAPH }, { "id": "a", "workflow": FLOW, "graph": GRAPH }]))], &["error WORKFLOW_FILE_SHARED bmad.json:18:7", "error WORKFLOW_FILE_SHARED bmad.json:19:7"]);
     case("a workflow twice", vec![Set(BMAD, "/workflows", json!([{ "id": "a", "workflow": FLOW, "graph": GRAPH }, { "id": "a", "workflow": FLOW, "graph": GRAPH }]))], &["error ID_DUPLICATE bmad.json:17:7"]);
     case("a workflow whose files are not there", vec![Set(BMAD, "/workflows", json!([{ "id": "a", "workflow": "a.md", "graph": "a.graph.json" }]))], &["error FILE_MISSING bmad.json:13:7", "error FILE_MISSING bmad.json:14:7"]);
     case("a sum of zeros", vec![Set(BMAD, "/integrity", json!({ "sha256": "0".repeat(64) }))], &["error INTEGRITY_MISMATCH bmad.json:11:5"]);

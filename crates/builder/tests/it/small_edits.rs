@@ -493,3 +493,51 @@ fn an_asset_that_is_there_is_changed_whatever_its_name_is() {
     let made = made_of(files, json!([edit(json!({ "textEdits": [{ "find": "Why", "replace": "How" }] }))])).unwrap();
     assert_eq!(text(&made.package, name), "How?\n");
 }
+
+#[test]
+fn a_type_is_said_by_the_node_and_by_its_step() {
+    let by_node = made(json!([workflow(json!({ "nodes": [{ "id": "work", "type": "decision" }] }))]));
+    let by_step = made(json!([step_edits("work", json!({ "frontMatter": { "type": "decision" } }))]));
+    for made in [by_node, by_step] {
+        let main = made.package.workflow("main").unwrap();
+        assert_eq!(main.node("work").unwrap().value["type"], "decision");
+        assert_eq!(main.step("work").unwrap().document.as_ref().unwrap().field("type"), Some("decision"));
+        assert_eq!(codes(&made.package), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn edges_of_a_whole_graph_get_ids_where_they_have_none() {
+    let mut whole: Value = serde_json::from_slice(&small::files()["workflow.graph.json"]).unwrap();
+    whole["edges"][0].as_object_mut().unwrap().remove("id");
+    whole["edges"][1].as_object_mut().unwrap().remove("id");
+    whole["edges"][2]["id"] = json!("work--choose");
+    let made = made(json!([graph(whole.clone())]));
+    let ids: Vec<&Value> = made.package.workflow("main").unwrap().edges.iter().map(|edge| &edge.value["id"]).collect();
+    assert_eq!(ids[..3], ["begin--work", "work--choose-2", "work--choose"]);
+    assert_eq!(made.implied, ["workflow:main: 2 edges have no id, and get ids that say their ends"]);
+    // A set of contract 1.0 stays as it is.
+    let mut old = set(json!([graph(whole)]));
+    old["schemaVersion"] = json!("1.0");
+    let made = made_of_set(small::files(), &old).unwrap();
+    assert_eq!(made.package.workflow("main").unwrap().edges[0].value.get("id"), None);
+}
+
+#[test]
+fn an_edit_that_replaces_a_passage_by_itself_is_refused() {
+    let same = json!({ "textEdits": [{ "find": "Say it.", "replace": "Say it." }] });
+    assert_eq!(refused(json!([step_edits("work", same)]))[0].0, "TEXT_UNCHANGED");
+    let of_agent = json!({ "textEdits": [{ "find": "Ada", "replace": "Ada" }] });
+    let agent = upsert("agent", json!({ "agentId": "ada" }), of_agent);
+    assert_eq!(refused(json!([agent]))[0].0, "TEXT_UNCHANGED");
+}
+
+#[test]
+fn a_value_with_marks_of_code_is_told_whole() {
+    let mut files = small::files();
+    small::edit(&mut files, "workflow.graph.json", |graph| graph["nodes"][1]["title"] = json!("Work"));
+    small::replace(&mut files, "steps/work.md", "type: step\n", "type: step\ntitle: Work\n");
+    let edits = workflow(json!({ "nodes": [{ "id": "work", "title": "Run `make`" }] }));
+    let made = made_of(files, json!([edits])).unwrap();
+    assert_eq!(made.implied, ["step:main/work: `title` is \"Run `make`\", as its node says"]);
+}

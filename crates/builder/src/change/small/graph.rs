@@ -13,6 +13,35 @@ use crate::refs::Object;
 
 type Fields = Map<String, Value>;
 
+/// Gives ids to the edges of a whole graph that have none, each one that says its ends.
+pub(super) fn name_edges(object: &Object, graph: &mut Value, implied: &mut Vec<Implied>) {
+    let Some(edges) = graph.get_mut("edges").and_then(Value::as_array_mut) else { return };
+    let mut taken: BTreeSet<String> =
+        edges.iter().filter_map(|edge| edge.get("id")?.as_str().map(str::to_owned)).collect();
+    let mut count = 0;
+    for edge in edges.iter_mut().filter_map(Value::as_object_mut).filter(|edge| !edge.contains_key("id")) {
+        let (Some(from), Some(to)) = (text(edge, "from"), text(edge, "to")) else { continue };
+        let id = edge_id(from, to, |id| taken.contains(id));
+        edge.shift_insert(0, "id".to_owned(), json!(id));
+        taken.insert(id);
+        count += 1;
+    }
+    let says = match count {
+        0 => return,
+        1 => "an edge has no id, and gets one that says its ends".to_owned(),
+        count => format!("{count} edges have no id, and get ids that say their ends"),
+    };
+    implied.push(Implied { object: object.clone(), says });
+}
+
+/// An id that says the ends of an edge, so that those of two sessions differ.
+fn edge_id(from: &str, to: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    // An id is ASCII, and room is left for a number behind it.
+    let id: String = format!("{from}--{to}").chars().filter(char::is_ascii).take(ID_BYTES_MAX - 8).collect();
+    let ids = (2..).map(|n| format!("{id}-{n}"));
+    std::iter::once(id.clone()).chain(ids).find(|id| !is_taken(id)).unwrap_or_default()
+}
+
 /// The graph of a workflow as a value.
 pub(super) struct Graph<'a> {
     object: &'a Object,
@@ -141,7 +170,6 @@ impl<'a> Graph<'a> {
         self.edges.iter().enumerate().filter(|(_, edge)| is_meant(edge)).map(|(at, _)| at).collect()
     }
 
-    /// A new edge has an id that says its ends, so that those of two sessions differ.
     fn new_edge(&self, wanted: &Fields, implied: &mut Vec<Implied>) -> Made<Fields> {
         let (Some(from), Some(to)) = (text(wanted, "from"), text(wanted, "to")) else {
             let id = text(wanted, "id").unwrap_or_default();
@@ -152,10 +180,7 @@ impl<'a> Graph<'a> {
             self.node_named(end)?;
         }
         let taken: BTreeSet<&str> = self.edges.iter().filter_map(|edge| text(edge, "id")).collect();
-        // An id is ASCII, and room is left for a number behind it.
-        let id: String = format!("{from}--{to}").chars().filter(char::is_ascii).take(ID_BYTES_MAX - 8).collect();
-        let ids = (2..).map(|n| format!("{id}-{n}"));
-        let id = std::iter::once(id.clone()).chain(ids).find(|id| !taken.contains(id.as_str())).unwrap_or_default();
+        let id = edge_id(from, to, |id| taken.contains(id));
         let mut edge = Fields::new();
         let label = self.title_of(to);
         for (name, value) in [("id", id.as_str()), ("from", from), ("to", to), ("label", label)] {

@@ -13,7 +13,7 @@ use crate::package::{Edge, Node, Package, Workflow};
 use crate::refs::Object;
 
 /// What a node and the front matter of its step both say.
-const SAID_TWICE: [&str; 4] = ["title", "agentId", "inputs", "outputs"];
+const SAID_TWICE: [&str; 5] = ["type", "title", "agentId", "inputs", "outputs"];
 /// What an edge and a transition both say.
 const OF_A_WAY: [&str; 3] = ["label", "isDefault", "conditionText"];
 
@@ -315,7 +315,7 @@ fn changed(was: Option<&Fields>, is: &Fields) -> Fields {
 fn says(name: &str, value: &Value, why: &str) -> String {
     match value {
         Value::Null => format!("`{name}` is taken out, {why}"),
-        Value::String(text) => format!("`{name}` is `{text}`, {why}"),
+        Value::String(text) if !text.contains('`') => format!("`{name}` is `{text}`, {why}"),
         other => format!("`{name}` is {other}, {why}"),
     }
 }

@@ -91,6 +91,9 @@ fn at_operation(mut finding: Finding, index: usize) -> Finding {
 /// Makes the payload of one operation whole.
 fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied>, secrets: &Redactor) -> Made<()> {
     let edits = std::mem::take(&mut operation.edits);
+    if let Some(Payload::Workflow(WorkflowPayload { graph_json: Some(graph), .. })) = &mut operation.payload {
+        graph::name_edges(&operation.object, graph, implied);
+    }
     if let (Object::Step { workflow, node }, Some(Payload::Step(step))) = (&operation.object, &mut operation.payload)
         && Document::parse("", step.step_markdown.as_bytes()).is_err_and(|error| error.code == "FRONT_MATTER_MISSING")
         && let Some((workflow, node)) = package.workflow(workflow).and_then(|w| Some((w, w.node(node)?)))

@@ -17,6 +17,7 @@ pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit], secrets: &
     let before = text;
     let mut text = text.to_owned();
     for (index, edit) in edits.iter().enumerate() {
+        changes(object, index, edit)?;
         let edit = &as_in(&text, edit);
         let places = shown_places(&text, &edit.find, secrets);
         let first = *places.first().ok_or_else(|| Box::new(not_there(object, index, edit)))?;
@@ -29,6 +30,17 @@ pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit], secrets: &
         return Err(Box::new(uncovered(object)));
     }
     Ok(text)
+}
+
+/// An edit that leaves all as it is was meant to be another one.
+fn changes(object: &Object, index: usize, edit: &TextEdit) -> Made<()> {
+    if edit.find != edit.replace {
+        return Ok(());
+    }
+    let message =
+        format!("`find` and `replace` are the same for `{object}` (textEdits[{index}]), so nothing would change");
+    let finding = Finding::error("TEXT_UNCHANGED", "", "", message).actual(quoted(&edit.replace));
+    Err(Box::new(finding.hint("write in `replace` what is to stand there afterwards, or leave the edit out")))
 }
 
 /// Where a passage stands, but for what overlaps a secret.
@@ -76,6 +88,7 @@ fn listed<T: ToString>(lead: &str, places: &[T]) -> String {
 /// The same with all texts inside a value: a passage stands in one of them, once.
 pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit], secrets: &Redactor) -> Made<()> {
     for (index, edit) in edits.iter().enumerate() {
+        changes(object, index, edit)?;
         let mut found = Vec::new();
         let mut open = vec![(String::new(), &*value)];
         while let Some((at, value)) = open.pop() {
