@@ -192,6 +192,14 @@ fn excluded_field(file: &str, at: &str, name: &str) -> Finding {
 
 /// The ids of agents, nodes, edges and workflows.
 const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._:-]*$";
+/// What that is, for people.
+pub(crate) const ID_IN_WORDS: &str = "letters and digits of ASCII, `.`, `_`, `:` and `-`, a letter or a digit first";
+
+/// Whether a text is one.
+pub(crate) fn is_id(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._:-".contains(c))
+}
 
 /// A valid id that resembles this name, for a hint.
 fn id_like(name: &str) -> Option<String> {
@@ -211,10 +219,7 @@ fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -
             ("SCHEMA_VERSION", known.to_owned())
         }
         Kind::Pattern { .. } if at == "/version" => ("VERSION_NOT_SEMVER", "a version such as 1.0.0".to_owned()),
-        Kind::Pattern { pattern } if pattern == ID_PATTERN => {
-            let id = "an id: letters and digits of ASCII, `.`, `_`, `:` and `-`, a letter or a digit first";
-            ("SCHEMA_PATTERN", id.to_owned())
-        }
+        Kind::Pattern { pattern } if pattern == ID_PATTERN => ("SCHEMA_PATTERN", format!("an id: {ID_IN_WORDS}")),
         Kind::Pattern { pattern } => ("SCHEMA_PATTERN", format!("a text that matches {pattern}")),
         Kind::MinItems { limit } => ("SCHEMA_MIN_ITEMS", format!("a list of at least {limit}")),
         Kind::MaxItems { limit } => ("SCHEMA_MAX_ITEMS", format!("a list of at most {limit}")),

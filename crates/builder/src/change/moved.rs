@@ -11,8 +11,10 @@ use super::{ChangeSet, Op, Operation, Payload, Rename, SmallEdits, StepPayload};
 use crate::assets;
 use crate::files::folder_of;
 use crate::finding::Finding;
+use crate::limits::ID_BYTES_MAX;
 use crate::package::{Package, Workflow};
 use crate::refs::Object;
+use crate::schema::{ID_IN_WORDS, is_id};
 
 type Made<T> = Result<T, Box<Finding>>;
 
@@ -123,6 +125,12 @@ fn is_free(package: &Package, set: &ChangeSet, Rename { from, to }: &Rename) -> 
     if !is_there(from) {
         return Err(Box::new(missing(from).hint("write the name of an object of the package in `from`")));
     }
+    if let Some((code, problem)) = name_problem(to) {
+        let finding = Finding::error(code, "", "extensions.renames", format!("the new name `{to}` {problem}"));
+        return Err(Box::new(
+            finding.expected("a name that such an object may have").actual(to.to_string()).hint("choose another name"),
+        ));
+    }
     if !is_there(to) {
         return Ok(true);
     }
@@ -133,6 +141,19 @@ fn is_free(package: &Package, set: &ChangeSet, Rename { from, to }: &Rename) -> 
     let message = format!("`{from}` cannot be called `{to}`, for there is one already");
     let finding = Finding::error("RENAME_TAKEN", "", "extensions.renames", message);
     Err(Box::new(finding.expected("a name that is free").actual(to.to_string()).hint("choose another name")))
+}
+
+/// What keeps an object from having this name, as a code and in words.
+fn name_problem(object: &Object) -> Option<(&'static str, String)> {
+    let id = match object {
+        Object::Asset(path) => return assets::problem(path),
+        Object::Agent(id) | Object::Step { node: id, .. } => id,
+        _ => return None,
+    };
+    if id.len() > ID_BYTES_MAX {
+        return Some(("ID_TOO_LONG", format!("has an id of more than {ID_BYTES_MAX} bytes")));
+    }
+    (!is_id(id)).then(|| ("SCHEMA_PATTERN", format!("is not valid: an id has {ID_IN_WORDS}")))
 }
 
 fn not_text(object: &Object) -> Box<Finding> {

@@ -168,6 +168,17 @@ fn a_rename_that_cannot_be_says_what_is_in_its_way() {
     };
     assert_eq!(code(("step:main/wrok", "step:main/labour"), json!([])), ["TARGET_NOT_FOUND"]);
     assert_eq!(code(("step:main/work", "step:main/end"), json!([])), ["RENAME_TAKEN"]);
+    for (to, expected) in [
+        ("asset:notes/x.md", "ASSET_PATH"),
+        ("asset:assets/gu?ide.md", "ASSET_PATH"),
+        ("asset:assets/guide.exe", "ASSET_EXTENSION"),
+    ] {
+        assert_eq!(code(("asset:assets/guide.md", to), json!([])), [expected], "{to}");
+    }
+    assert_eq!(code(("agent:ada", "agent:Ada Lovelace"), json!([])), ["SCHEMA_PATTERN"]);
+    assert_eq!(code(("agent:ada", &format!("agent:{}", "a".repeat(300))), json!([])), ["ID_TOO_LONG"]);
+    assert_eq!(code(("step:main/work", "step:main/lab our"), json!([])), ["SCHEMA_PATTERN"]);
+    assert_eq!(code(("step:main/work", "step:main/"), json!([])), ["SCHEMA_PATTERN"]);
     // Contract 1.0 means what it meant: the delete and the upsert are written out.
     let mut old = set(json!([]));
     old["schemaVersion"] = json!("1.0");

@@ -250,7 +250,10 @@ impl PackageError {
         Some(match self {
             Self::NoPackage => "a person brings one: `toolhost package new NAME`, or `toolhost package import PATH`",
             Self::Exists => "the texts of the one that is there are kept in the history",
-            Self::NotFound { what: "change set", .. } => "`toolhost change list --all` shows those of all sessions",
+            Self::NotFound { what: "change set", .. } => {
+                "send the `changeSetId` that `builder.change.stage` answered with; a person lists all with \
+                 `toolhost change list --all`"
+            }
             Self::NotFound { .. } | Self::Envelope(EnvelopeError::Missing { .. }) => {
                 "`builder.refs.find` shows what refers to what"
             }
