@@ -267,3 +267,13 @@ fn a_passage_that_is_not_there_letter_by_letter_is_told_as_it_stands() {
     explain(&package, &parsed, &mut findings, &Redactor::default());
     assert!(findings[0].message.ends_with("; line 3 has \"Say \u{201c}hello\u{201d} first.\""), "{findings:#?}");
 }
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_told_as_one() {
+    let mut files = small::files();
+    small::edit(&mut files, "bmad.json", |manifest| manifest["entry"]["workflow"] = json!("steps"));
+    let found = validate(&Package::read(files));
+    let told: Vec<(&str, &str)> = found.iter().map(|one| (one.message.as_str(), one.hint.as_str())).collect();
+    let hint = "write `workflow.md`, which nothing else names, if that is meant; else add the file";
+    assert_eq!(told, [("`steps` is a folder", hint)]);
+}
