@@ -541,3 +541,27 @@ fn a_value_with_marks_of_code_is_told_whole() {
     let made = made_of(files, json!([edits])).unwrap();
     assert_eq!(made.implied, ["step:main/work: `title` is \"Run `make`\", as its node says"]);
 }
+
+#[test]
+fn no_edit_of_an_agent_or_a_text_joins_onto_a_secret() {
+    let token = format!("ghp_{}", "a1".repeat(18));
+    let mut files = small::files();
+    let prompt = format!("Call it with {token} (fake).");
+    small::edit(&mut files, "agents.json", |agents| agents["agents"][0]["systemPrompt"] = json!(prompt));
+    files.insert("assets/api.md".to_owned(), prompt.into_bytes());
+    let edit = |find: &str, replace: &str| {
+        let edits = json!({ "textEdits": [{ "find": find, "replace": replace }] });
+        [
+            upsert("agent", json!({ "agentId": "ada" }), edits.clone()),
+            upsert("asset", json!({ "path": "assets/api.md" }), edits),
+        ]
+    };
+    for (find, replace, joins) in [("Call it with ", "Call it with x", true), ("Call it", "Never call it", false)] {
+        for operation in edit(find, replace) {
+            let codes = made_of(files.clone(), json!([operation]))
+                .map(|_| String::new())
+                .unwrap_or_else(|found| found[0].code.clone());
+            assert_eq!(codes == "SECRET_UNCOVERED", joins, "{find}: {codes}");
+        }
+    }
+}
