@@ -461,6 +461,70 @@ async fn a_second_turn_on_the_revision_of_the_first_is_laid_over_what_is_staged(
     }
 }
 
+/// What a session saw between its turns is known: also before a set that is staged by now, and on one that was given up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revision_of_any_read_of_the_session_is_one_to_go_on_from() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let read = async || {
+            let read = in_session(&house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})).await;
+            let data = data(&read);
+            (data["step_markdown"].as_str().unwrap().to_owned(), data["revisions"].clone())
+        };
+        let stage = async |markdown: &str, revisions: &Value| {
+            let operations = json!([step_operation(STEP, markdown)]);
+            in_session(&house, "s1", "builder.change.stage", set(operations, revisions.clone())).await
+        };
+        let (first, at_first) = read().await;
+        data(&stage(&first.replace("Copy each claim", "Write each claim"), &at_first).await);
+        let (second, at_second) = read().await;
+        data(&stage(&second.replace("counts the unsupported", "lists the unsupported"), &at_second).await);
+        // The text that was read between them, with another change.
+        data(&stage(&second.replace("## Instructions\n", "## Instructions\n\nBegin.\n"), &at_second).await);
+        let (third, at_third) = read().await;
+        for said in ["Write each claim", "lists the unsupported", "Begin."] {
+            assert!(third.contains(said), "{third}");
+        }
+        // Of a set that is given up nothing comes back with what was read on it.
+        data(&in_session(&house, "s1", "builder.change.discard", json!({"changeSetId": "cs-3"})).await);
+        data(&stage(&third.replace("## Goal\n", "## Goal\n\nFirst.\n"), &at_third).await);
+        let (fourth, _) = read().await;
+        assert!(fourth.contains("First.") && fourth.contains("lists the unsupported"), "{fourth}");
+        assert!(!fourth.contains("Begin."), "{fourth}");
+        let unknown = stage(&fourth, &json!({"workflowRevision": "0".repeat(64)})).await;
+        assert_eq!(refused(&unknown).1, "conflict");
+    }
+}
+
+/// A passage is found in what the session sees, so that other sets of the session are in no passage's way.
+#[tokio::test(flavor = "multi_thread")]
+async fn passages_of_one_line_are_replaced_in_several_turns_on_one_revision() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let read = in_session(&house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})).await;
+        let revisions = data(&read)["revisions"].clone();
+        let markdown = data(&read)["step_markdown"].as_str().unwrap().to_owned();
+        let line = markdown.lines().find(|line| line.contains("Copy each claim")).unwrap();
+        let last = line.trim_end_matches('.').rsplit(' ').next().unwrap();
+        let stage = async |find: &str, replace: &str| {
+            let mut small = set(
+                json!([{
+                    "op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": STEP},
+                    "payload": {"textEdits": [{"find": find, "replace": replace}]},
+                }]),
+                revisions.clone(),
+            );
+            small["changeSet"]["schemaVersion"] = json!("1.1");
+            in_session(&house, "s1", "builder.change.stage", small).await
+        };
+        data(&stage("Copy each claim", "Write each claim").await);
+        data(&stage(&line.replace("Copy", "Write"), &line.replace("Copy", "Write").replace(last, "END")).await);
+        data(&apply(&house, "cs-2").await);
+        let now = text(&files(&house).await, STEP_PATH);
+        assert!(now.contains("Write each claim") && now.contains("END"), "{now}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_is_made_with_its_steps_in_one_set_and_goes_with_them() {
     for engine in engines() {

@@ -84,6 +84,8 @@ pub(crate) struct Wish {
     pub(crate) part: &'static str,
     pub(crate) places: Vec<String>,
     pub(crate) markers: Vec<String>,
+    /// Whether it is made on what the session sees, whatever it read: a passage that is found, or what follows from a change.
+    pub(crate) is_made_on_all: bool,
 }
 
 #[derive(Debug)]
@@ -242,7 +244,7 @@ impl Model {
             let (mut base, mut wanted) = (current.cloned(), wish.wanted.clone());
             if let Some(read) = read {
                 base = read.get(&wish.object).map(|then| as_named(then, current, wish.part));
-                if let Some(earlier) = earlier {
+                if let Some(earlier) = earlier.filter(|_| !wish.is_made_on_all) {
                     wanted = merge(base.as_ref(), earlier.wanted.as_ref(), wanted.as_ref()).ok_or(())?;
                 }
             }

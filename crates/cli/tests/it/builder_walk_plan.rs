@@ -38,8 +38,9 @@ impl Plan {
     }
 
     fn add(&mut self, operation: Option<Value>, object: &str, wanted: Option<Object>, part: &'static str) -> &mut Wish {
+        let (is_made_on_all, places, markers) = (operation.is_none(), Vec::new(), Vec::new());
         self.operations.extend(operation);
-        self.wishes.push(Wish { object: object.to_owned(), wanted, part, places: Vec::new(), markers: Vec::new() });
+        self.wishes.push(Wish { object: object.to_owned(), wanted, part, places, markers, is_made_on_all });
         self.wishes.last_mut().unwrap()
     }
 }
@@ -218,6 +219,7 @@ fn put(plan: &mut Plan, view: &State, from: &State, name: &str, place: &str, val
     }
     let wish = plan.add(Some(upsert(name, payload)), name, Some(wanted), part);
     wish.places = vec![place.to_owned()];
+    wish.is_made_on_all = is_small && !place.ends_with("note");
     wish.markers.extend(value.map(|_| marker.to_owned()));
 }
 

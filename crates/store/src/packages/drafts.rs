@@ -42,10 +42,20 @@ impl Shelf {
 
     /// What one set wants; the last of each object.
     pub(super) async fn wishes(&self, tx: &mut Tx, number: i64) -> Result<Vec<Draft>> {
+        self.operations(tx, number, false).await
+    }
+
+    /// The same also of a set that was given up.
+    pub(super) async fn wishes_of(&self, tx: &mut Tx, number: i64) -> Result<Vec<Draft>> {
+        self.operations(tx, number, true).await
+    }
+
+    async fn operations(&self, tx: &mut Tx, number: i64, also_rejected: bool) -> Result<Vec<Draft>> {
         let text = "SELECT set_number, position, object, base, wanted FROM change_operation
-             WHERE project_id = $1 AND set_number = $2 AND state = 'staged' ORDER BY position";
-        let rows = sql(text).bind(self.who.project_id).bind(number).all(tx).await?;
-        rows.iter().map(draft).collect()
+             WHERE project_id = $1 AND set_number = $2 AND (state = 'staged' OR (state = 'rejected' AND $3 = 1))
+             ORDER BY position";
+        let query = sql(text).bind(self.who.project_id).bind(number).bind(i64::from(also_rejected));
+        query.all(tx).await?.iter().map(draft).collect()
     }
 }
 

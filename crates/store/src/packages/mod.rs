@@ -21,6 +21,7 @@ mod refs;
 mod sets;
 mod superseded;
 mod validated;
+mod views;
 
 use std::sync::Arc;
 

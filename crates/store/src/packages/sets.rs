@@ -170,9 +170,11 @@ impl Shelf {
                     as_it_is(object, &part, &drafts)
                 }
                 None => {
-                    let base = self.base_of(&mut tx, &set, object, &part, &drafts, &mut moments).await;
+                    let base = self.base_of(&mut tx, (&overlay, &set), object, &part, &drafts, &mut moments).await;
                     let Some(begun) = missing.collect(base)? else { continue };
-                    begun
+                    // A passage was found in what the session sees now, and what follows from a change was made on it.
+                    let is_made_on_all = !named.contains(object) || has_only_text_edits(&given, object);
+                    if is_made_on_all && begun.over.is_some() { as_it_is(object, &part, &drafts) } else { begun }
                 }
             };
             let wanted = match begun.over {
@@ -502,7 +504,7 @@ impl Shelf {
     async fn base_of(
         &self,
         tx: &mut Tx,
-        set: &ChangeSet,
+        (overlay, set): (&str, &ChangeSet),
         object: &Object,
         part: &Part,
         drafts: &[Draft],
@@ -547,12 +549,12 @@ impl Shelf {
                     let want = Want { at: Some(at), ..Want::objects(objects) };
                     Some(self.part(tx, &want, &[]).await?)
                 }
-                None => None,
+                None => self.earlier_view(tx, (overlay, set), object, &declared).await?,
             };
             moments.insert(key.clone(), then);
         }
         match moments.get(&key).and_then(Option::as_ref) {
-            Some(then) => Ok(over(as_named(set, object, change::snapshot(&then.base, object), current.as_ref()))),
+            Some(then) => Ok(over(as_named(set, object, change::snapshot(then.package(), object), current.as_ref()))),
             // Nothing of an object that is not there can be lost.
             None if current.is_none() && draft.is_none() => at(None),
             None => {
@@ -661,6 +663,12 @@ fn as_named(set: &ChangeSet, object: &Object, then: Option<Snapshot>, now: Optio
         }
     }
     Some(then)
+}
+
+/// Whether all that a set says of an object is passages that are found and replaced.
+fn has_only_text_edits(given: &ChangeSet, object: &Object) -> bool {
+    let mut own = given.operations.iter().filter(|operation| operation.object == *object).peekable();
+    own.peek().is_some() && own.all(|operation| operation.payload.is_none() && operation.edits.are_only_texts())
 }
 
 /// The steps of a workflow that goes: each goes only as it was.

@@ -87,6 +87,13 @@ impl SmallEdits {
         *self == Self::default()
     }
 
+    /// Whether they are passages of a text alone.
+    #[must_use]
+    pub fn are_only_texts(&self) -> bool {
+        let texts = Self { text_edits: self.text_edits.clone(), ..Self::default() };
+        !self.text_edits.is_empty() && texts == *self
+    }
+
     /// Whether some are about the graph.
     pub(crate) fn has_graph(&self) -> bool {
         let Self { nodes, edges, delete_nodes, delete_edges, entry_node_id, .. } = self;
