@@ -4,10 +4,12 @@
 //! and how much the machine has left. What is read is `/proc`: it needs no right, and no cgroup that was delegated to us.
 //!
 //! Memory that is no process's own counts too: files without a name (`memfd_create`) that a process of the tree has open, what
-//! waits in pipes, by the number of open files, and files in the fence's private folders. A part of those may also be mapped, so the larger of the two sums is taken.
+//! waits in pipes, by the number of open files, and files in the fence's private folders. So does what the kernel takes for a process's
+//! page tables and mappings, and for names in those folders. A part of those may also be mapped, so the larger of the two sums is taken.
 
 use std::collections::HashSet;
-use std::fs::{Metadata, metadata, read_to_string};
+use std::fs::{File, Metadata, metadata, read_to_string};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +32,11 @@ const PROCESSES_MAX: usize = 20_000;
 const DESCRIPTOR_BYTES: u64 = 4096;
 /// Most open files that are looked at.
 const DESCRIPTORS_MAX: usize = 200_000;
+/// What a name in a private folder takes besides its content: an inode and an entry of the kernel's, and the text of a short
+/// link. They are no part of what the folder says that it holds.
+const NAME_BYTES: u64 = 1024;
+/// What the kernel takes for one mapping of a process, whether anything in it is touched or not.
+const MAPPING_BYTES: u64 = 224;
 /// The unit of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
 
@@ -85,13 +92,15 @@ pub(crate) struct Watch {
     total: u64,
     /// What the machine had left when the command began.
     left_before: u64,
+    /// What the kernel had taken for itself when the command began.
+    kernel_before: u64,
     looks: u32,
 }
 
 impl Watch {
     pub(crate) fn new(root: u32, limit: u64, private: Vec<PathBuf>) -> Self {
         let (total, left_before) = (machine_memory_bytes(), machine_memory_left());
-        Self { root, limit, private, total, left_before, looks: 0 }
+        Self { root, limit, private, total, left_before, kernel_before: kernel_memory(), looks: 0 }
     }
 
     /// Whether the tree uses more than it may, or so much that the machine runs out.
@@ -109,19 +118,28 @@ impl Watch {
             return false;
         }
         let tree = tree(self.root);
+        let private = private_files(&tree, &self.private);
+        // Mappings are counted only where the kernel has taken much meanwhile: they are listed one by one.
+        let much = kernel_memory().saturating_sub(self.kernel_before) > self.limit / 2;
+        let kernel = private.names.saturating_add(if much { mappings_bytes(&tree, self.limit) } else { 0 });
+        let of_kernel = Used { own: kernel, mapped: 0 };
         let Some(rough) = self.sum(&tree, rough, None) else { return true };
+        let rough = [rough, of_kernel].into_iter().sum::<Used>();
         // Its files are not larger than those of the whole machine: most of the time there is no need to look for them.
         if !low && rough.with(0).saturating_add(shared_by_all()) <= self.limit {
             return false;
         }
-        let files = nameless_files(&tree).saturating_add(private_files(&tree, &self.private));
+        let files = nameless_files(&tree).saturating_add(private.files);
         if low && rough.with(files) > self.total / LARGE_PART {
             return true;
         }
         // Pages that several of them share were counted several times.
         let fair = |pid| fair(pid).unwrap_or_else(|| self::rough(pid));
+        let taken = files.saturating_add(kernel);
         rough.with(files) > self.limit
-            && self.sum(&tree, fair, Some(files)).is_none_or(|fair| fair.with(files) > self.limit)
+            && self
+                .sum(&tree, fair, Some(taken))
+                .is_none_or(|fair| fair.with(files).saturating_add(kernel) > self.limit)
     }
 
     fn ran_short(&self, left: u64) -> bool {
@@ -181,34 +199,72 @@ fn nameless_files(tree: &[u32]) -> u64 {
     sizes.sum()
 }
 
+/// Bytes in folders that are kept in memory.
+#[derive(Clone, Copy, Default)]
+struct Private {
+    files: u64,
+    /// What the kernel takes for their names.
+    names: u64,
+}
+
 /// What the private folders hold, seen through the first process that has them.
-fn private_files(tree: &[u32], private: &[PathBuf]) -> u64 {
+fn private_files(tree: &[u32], private: &[PathBuf]) -> Private {
     let used = |folder: &PathBuf| tree.iter().find_map(|pid| folder_bytes(*pid, folder));
-    private.iter().filter_map(used).sum()
+    private.iter().filter_map(used).fold(Private::default(), |sum, one| Private {
+        files: sum.files.saturating_add(one.files),
+        names: sum.names.saturating_add(one.names),
+    })
+}
+
+/// What the mappings of the processes take, up to a number of bytes that is too much.
+fn mappings_bytes(tree: &[u32], enough: u64) -> u64 {
+    let mut bytes = 0;
+    for pid in tree {
+        let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { continue };
+        let mut lines = BufReader::new(maps).split(b'\n');
+        while bytes <= enough && lines.next().is_some_and(|line| line.is_ok()) {
+            bytes += MAPPING_BYTES;
+        }
+    }
+    bytes
+}
+
+/// What the kernel has taken for itself on this machine and cannot give back at once, without what it takes for pages.
+fn kernel_memory() -> u64 {
+    meminfo(&["SUnreclaim:"]).unwrap_or(0)
 }
 
 /// `None` where the process does not have this folder, or the machine's own in its place, as before its fence stands.
-fn folder_bytes(pid: u32, folder: &Path) -> Option<u64> {
+fn folder_bytes(pid: u32, folder: &Path) -> Option<Private> {
     let inside = PathBuf::from(format!("/proc/{pid}/root")).join(folder.strip_prefix("/").ok()?);
     let device = |found: Metadata| found.dev();
     if metadata(folder).ok().map(device) == Some(metadata(&inside).ok().map(device)?) {
         return None;
     }
     let size = rustix::fs::statvfs(&inside).ok()?;
-    Some(size.f_blocks.saturating_sub(size.f_bfree).saturating_mul(size.f_frsize))
+    Some(Private {
+        files: size.f_blocks.saturating_sub(size.f_bfree).saturating_mul(size.f_frsize),
+        names: size.f_files.saturating_sub(size.f_ffree).saturating_mul(NAME_BYTES),
+    })
 }
+
+/// The line in a process's status for the tables of its pages, which grow with the addresses that it touches, also of pages that
+/// hold nothing.
+const PAGE_TABLES: &str = "VmPTE:";
 
 /// As a process's status tells it; it may have ended.
 fn rough(pid: u32) -> Used {
     let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let own = sum_of(&status, &["RssAnon:", "VmSwap:"]).saturating_add(open_files_bytes(pid));
+    let own = sum_of(&status, &["RssAnon:", "VmSwap:", PAGE_TABLES]).saturating_add(open_files_bytes(pid));
     Used { own, mapped: sum_of(&status, &["RssShmem:"]) }
 }
 
 /// The same, with what is shared divided among those who share it. `None` where that may not be read.
 fn fair(pid: u32) -> Option<Used> {
     let rollup = read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let own = sum_of(&rollup, &["Pss_Anon:", "SwapPss:"]).saturating_add(open_files_bytes(pid));
+    let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let own = sum_of(&rollup, &["Pss_Anon:", "SwapPss:"]).saturating_add(sum_of(&status, &[PAGE_TABLES]));
+    let own = own.saturating_add(open_files_bytes(pid));
     Some(Used { own, mapped: sum_of(&rollup, &["Pss_Shmem:"]) })
 }
 

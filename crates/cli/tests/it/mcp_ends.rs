@@ -132,3 +132,60 @@ async fn a_host_without_a_session_ends_when_it_is_told_to() {
         host.end(how).await;
     }
 }
+
+/// Nobody can take the answers any more, so that nothing more is done for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_client_was_killed_begins_none_of_the_calls_that_it_holds() {
+    const CALLS: usize = 5_000;
+    let workspace = TempWorkspace::new();
+    let mut command = program(&workspace).command(&["mcp"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut text = json!({ "jsonrpc": "2.0", "id": "open", "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } } })
+    .to_string();
+    text.push_str("\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+    for id in 0..CALLS {
+        let params = json!({ "name": "file_write", "arguments": { "path": format!("made/{id}"), "content": "x" } });
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        text.push_str(&format!("{call}\n"));
+    }
+    // All of it fits into what the host holds back.
+    stdin.write_all(text.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    drop(stdin);
+    until("the host has ended", || child.try_wait().unwrap().is_some()).await;
+    let made = std::fs::read_dir(workspace.path("made")).map_or(0, Iterator::count);
+    // Those whose answers a pipe holds, and those under way.
+    assert!(made < CALLS / 2, "{made}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_too_many_values_is_refused_and_the_next_one_is_answered() {
+    let workspace = TempWorkspace::new();
+    let mut command = program(&workspace).command(&["mcp"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let open = json!({ "jsonrpc": "2.0", "id": "open", "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } } });
+    let many = format!(
+        r#"{{"jsonrpc":"2.0","id":"many","method":"ping","params":{{"_meta":{{"x":[{}0]}}}}}}"#,
+        "0,".repeat(400_000)
+    );
+    let ping = r#"{"jsonrpc":"2.0","id":"next","method":"ping"}"#;
+    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    stdin.write_all(format!("{open}\n{initialized}\n{many}\n{ping}\n").as_bytes()).unwrap();
+    let mut answers = std::collections::BTreeMap::new();
+    let mut lines = BufReader::new(stdout).lines();
+    while answers.len() < 3 {
+        let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        answers.insert(answer["id"].as_str().unwrap().to_owned(), answer);
+    }
+    assert_eq!(answers["many"]["error"]["message"], "the message has 400008 values; 262144 is the most");
+    assert_eq!(answers["next"]["result"], json!({}));
+    drop(stdin);
+    child.wait().unwrap();
+}

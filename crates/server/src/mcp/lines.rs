@@ -24,6 +24,8 @@ use super::slots::{Class, Slot, Slots};
 
 /// Longest message, bytes.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most values in a message: each costs tens of bytes in memory, however short it is.
+pub(crate) const MESSAGE_VALUES_MAX: usize = 256 * 1024;
 /// Where the id of a message is looked for that cannot be parsed, bytes.
 const HEAD_BYTES: usize = 1024;
 /// What a call may still take once the client has closed its side: short ones of a script that is piped in get their
@@ -58,8 +60,8 @@ pub(crate) struct Lines<R, W> {
 /// Where answers are written.
 struct Output<W> {
     writer: Mutex<Option<W>>,
-    /// Cancelled when the connection is closed. A client that does not read may leave a write waiting forever, and closing
-    /// must not wait for it.
+    /// Cancelled when the connection is closed, or a write has failed. A client that does not read may leave a write waiting
+    /// forever, and closing must not wait for it.
     closed: CancellationToken,
 }
 
@@ -198,6 +200,11 @@ where
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
+        let values = values_in(line);
+        if values > MESSAGE_VALUES_MAX {
+            let why = format!("the message has {values} values; {MESSAGE_VALUES_MAX} is the most");
+            return Err(error_of(id_in_head(line).unwrap_or_default(), INVALID_REQUEST, &why));
+        }
         let error = match serde_json::from_slice(line) {
             Ok(message) => return Ok(Some(message)),
             Err(error) => error,
@@ -270,21 +277,32 @@ where
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let output = Arc::clone(&self.output);
         loop {
+            if output.closed.is_cancelled() {
+                // Nobody can take an answer any more: what is held is not begun, and what runs is ended.
+                self.held = Held::default();
+                self.left.cancel();
+                return None;
+            }
             if let Some(until) = self.ended {
                 return self.drain(until).await;
             }
             if let Some(message) = self.next_held() {
                 return Some(message);
             }
+            let slots = self.slots.clone();
             if !self.may_read() {
-                self.slots.freed().await;
+                tokio::select! {
+                    () = slots.freed() => {}
+                    () = output.closed.cancelled() => {}
+                }
                 continue;
             }
-            let slots = self.slots.clone();
             let read = tokio::select! {
                 read = self.fill_line() => read,
                 () = slots.freed() => continue,
+                () = output.closed.cancelled() => continue,
             };
             if !read {
                 self.ended = Some(Instant::now() + LEFT_GRACE);
@@ -356,6 +374,10 @@ impl<W: AsyncWrite + Unpin> Output<W> {
             writer.write_all(bytes).await?;
             writer.flush().await
         };
+        let writing = async {
+            // A client that has closed its end takes no further answer either.
+            writing.await.inspect_err(|_| self.closed.cancel())
+        };
         tokio::select! {
             written = writing => written,
             () = self.closed.cancelled() => Err(closed()),
@@ -410,6 +432,25 @@ fn cancelled(notification: &ClientNotification) -> Option<&RequestId> {
     }
 }
 
+/// How many values a message has at the most, by the marks before each of them. A text that is no JSON may have any.
+fn values_in(line: &[u8]) -> usize {
+    // There is a mark for each.
+    if line.len() <= MESSAGE_VALUES_MAX {
+        return 0;
+    }
+    let (mut values, mut in_text, mut is_escaped) = (1, false, false);
+    for byte in line {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
 fn error_of(id: Value, code: i32, why: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } })
 }
@@ -430,6 +471,15 @@ fn id_in_head(line: &[u8]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_counted_where_they_could_be_too_many() {
+        assert_eq!(values_in(br#"{"a":[1,2]}"#), 0);
+        let many = format!("[{}0]", "0,".repeat(MESSAGE_VALUES_MAX));
+        assert_eq!(values_in(many.as_bytes()), MESSAGE_VALUES_MAX + 2);
+        let text = format!(r#"{{"a":"\"{}","b":1}}"#, ",".repeat(MESSAGE_VALUES_MAX));
+        assert_eq!(values_in(text.as_bytes()), 3);
+    }
 
     #[test]
     fn ids_are_found_where_they_can_only_be_the_message_s_own() {

@@ -234,3 +234,29 @@ async fn a_file_without_a_name_that_is_mapped_is_counted_once() {
         assert_eq!(result.stdout.text, "fine\n", "{choice:?}: {result:?}");
     }
 }
+
+/// What the kernel keeps for a command is the command's, though no process shows it among its memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn page_tables_and_mappings_count_as_memory() {
+    // Pages that hold nothing, far apart: 4 KiB of tables for each 2 MiB of addresses.
+    let tables = "import mmap, time\nfar = mmap.mmap(-1, 512 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\nfar.madvise(15)\nfor at in range(0, 512 << 30, 2 << 20): far[at]\ntime.sleep(1000)";
+    // Mappings of one page each, none of which is touched.
+    let mappings = "import ctypes, os, time\nlibc = ctypes.CDLL(None)\nlibc.mmap.restype = ctypes.c_void_p\nfor _ in range(40):\n    if os.fork() == 0:\n        at = libc.mmap(None, ctypes.c_size_t(64000 * 8192), 0, 0x22, -1, ctypes.c_long(0))\n        for n in range(0, 32000): libc.mprotect(ctypes.c_void_p(at + n * 8192), 4096, 1)\n        time.sleep(1000)\ntime.sleep(1000)";
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        for script in [tables, mappings] {
+            let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 256 << 20);
+            let script = format!("python3 -c \"{script}\"");
+            let result = room.try_bash(&script, Access::Read, Duration::from_secs(60)).await.unwrap();
+            assert_eq!(result.memory_limit_reached, Some(256 << 20), "{choice:?}: {script}: {result:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_in_private_folders_count_as_memory() {
+    let script = "import os, time\nfor folder in ['/tmp', os.environ['HOME'], '/dev/shm']:\n    for n in range(150000): os.symlink('x' * 100, f'{folder}/{n}')\ntime.sleep(1000)";
+    let room = Room::with(FenceChoice::Full, |_| {}, |config| config.limits.memory_bytes = 256 << 20);
+    let script = format!("python3 -c \"{script}\"");
+    let result = room.try_bash(&script, Access::Read, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(result.memory_limit_reached, Some(256 << 20), "{result:?}");
+}
