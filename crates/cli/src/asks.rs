@@ -12,7 +12,7 @@ pub(crate) fn ended(ask: &Ask) -> Option<String> {
     let answered = || {
         let by = ask.answered_by.as_deref().unwrap_or("nobody");
         let at = ask.answered_at_ms.map_or(String::new(), |at| format!(", {}", print::time(at)));
-        format!("{id} was answered before by {}: {}{at}", print::visible(by), word(ask))
+        format!("{id} was answered before by {}: {}{at}", print::visible_line(by), word(ask))
     };
     match ask.state {
         AskState::Open => None,
@@ -29,7 +29,7 @@ pub(crate) fn state(state: AskState, said: Option<&str>, by: Option<&str>) -> St
     let state = serde_json::to_value(state).unwrap_or_default();
     let state = state.as_str().unwrap_or_default().to_owned();
     match by {
-        Some(by) => format!("{state}: {}, by {}", spaced(said), print::visible(by)),
+        Some(by) => format!("{state}: {}, by {}", spaced(said), print::visible_line(by)),
         None => state,
     }
 }

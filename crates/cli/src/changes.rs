@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolhost_builder::change::{self, Found, ObjectDiff, Report};
 use toolhost_store::packages::Preview;
 
-use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible};
+use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible, visible_line};
 
 /// How much of the diff is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) fn as_json(preview: &Preview) -> Value {
 /// Prints the list of changes, then what was found, then the diff.
 pub(crate) fn show(preview: &Preview, extent: Extent) {
     let line = &preview.line;
-    let by = visible(&line.by);
+    let by = visible_line(&line.by);
     print::line(format_args!("{} {} by {by}, {}", line.change_set_id, line.status, print::time(line.created_at_ms)));
     if !line.based_on.is_empty() {
         print::line(format_args!("  based on {}: applied with it, and shown with it", line.based_on.join(", ")));
@@ -41,7 +41,7 @@ pub(crate) fn show(preview: &Preview, extent: Extent) {
         let (added, removed) = counts(diff);
         let why = reason(&preview.body, &diff.object.to_string());
         let why = why.map(|why| paint(DIM, format!("  {}", print::cell(&why)))).unwrap_or_default();
-        let object = visible(&diff.object.to_string());
+        let object = visible_line(&diff.object.to_string());
         let counts = format!("({} {})", paint(GOOD, format!("+{added}")), paint(BAD, format!("-{removed}")));
         print::line(format_args!("  {} {} {counts}{why}", diff.change.as_str(), paint(BOLD, object)));
     }
@@ -68,7 +68,7 @@ fn lines_of(diff: &ObjectDiff, extent: Extent, room: usize, id: &str) -> usize {
         print::line(print::diff_line(&line));
     }
     if all > most {
-        let (left, object) = (print::count(all - most, "more line"), visible(&diff.object.to_string()));
+        let (left, object) = (print::count(all - most, "more line"), visible_line(&diff.object.to_string()));
         let more = format!("… {left} of {object}: toolhost change show {id}");
         print::line(paint(DIM, more));
     }
@@ -105,7 +105,7 @@ fn found(report: &Report) {
 
 fn findings(all: &[Found], style: anstyle::Style) {
     for found in all.iter().take(FINDINGS_MAX) {
-        print::line(format_args!("  {} {}", paint(style, &found.code), visible(&found.to_string())));
+        print::line(format_args!("  {} {}", paint(style, &found.code), visible_line(&found.to_string())));
     }
     if all.len() > FINDINGS_MAX {
         print::line(format_args!("  and {} more", all.len() - FINDINGS_MAX));
@@ -116,9 +116,9 @@ fn findings(all: &[Found], style: anstyle::Style) {
 pub(crate) fn refused(details: &Value) {
     let list = details.get("findings").and_then(Value::as_array).into_iter().flatten();
     for found in list.filter_map(|found| serde_json::from_value::<Found>(found.clone()).ok()).take(FINDINGS_MAX) {
-        print::note(format_args!("  {} {}", paint(BAD, &found.code), visible(&found.to_string())));
+        print::note(format_args!("  {} {}", paint(BAD, &found.code), visible_line(&found.to_string())));
         if !found.hint.is_empty() {
-            print::note(paint(DIM, format_args!("    {}", visible(&found.hint))));
+            print::note(paint(DIM, format_args!("    {}", visible_line(&found.hint))));
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn edit(before: &str, extension: &str) -> anyhow::Result<Option<Strin
         .status()
         .with_context(|| format!("the editor `{editor}` cannot be started"))?;
     if !status.success() {
-        bail!("the editor `{}` ended with {status}; nothing was taken", print::visible(&editor));
+        bail!("the editor `{}` ended with {status}; nothing was taken", print::visible_line(&editor));
     }
     let after = std::fs::read_to_string(file.path()).context("the edited text cannot be read")?;
     Ok((after != before).then_some(after))

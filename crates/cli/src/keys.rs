@@ -16,7 +16,7 @@ use toolhost_agent::ModelError;
 use toolhost_agent::model::{Keys, Secret};
 
 use crate::Usage;
-use crate::print::visible;
+use crate::print::visible_line;
 
 /// Longest key, bytes.
 pub(crate) const KEY_BYTES_MAX: u64 = 64 << 10;
@@ -183,8 +183,10 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         && !name.is_empty()
         && !name.as_bytes()[0].is_ascii_digit();
     if !is_one {
-        let text =
-            format!("`{}` is not the name of a key: use letters, digits and _, as in ANTHROPIC_API_KEY", visible(name));
+        let text = format!(
+            "`{}` is not the name of a key: use letters, digits and _, as in ANTHROPIC_API_KEY",
+            visible_line(name)
+        );
         return Err(Usage::error(text));
     }
     Ok(())
@@ -263,5 +265,5 @@ fn run(program: &str, arguments: &[String], input: Option<&Secret>) -> std::io::
 /// The first line that a command complained with.
 fn complaint(ran: &Output) -> String {
     let text = String::from_utf8_lossy(&ran.stderr);
-    visible(text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it does not say why"))
+    visible_line(text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it does not say why"))
 }

@@ -10,8 +10,8 @@ use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-pub(crate) use toolhost_contract::visible;
 use toolhost_contract::{QUOTE_MARK, visible_json};
+pub(crate) use toolhost_contract::{visible, visible_line};
 
 use crate::fold::{fitting, folded};
 
@@ -155,11 +155,18 @@ const CELL_CHARS_MAX: usize = 100;
 
 /// A text of somebody else's as a cell: nothing in it deceives, and it leaves room for the others.
 pub(crate) fn cell(text: &str) -> String {
-    let text = visible(text).replace(['\n', '\t'], " ");
+    let text = visible_line(text);
     match text.char_indices().nth(CELL_CHARS_MAX) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text,
     }
+}
+
+/// The name of a tool as a caller wrote it: one that no tool has stands between quotes, so that it cannot be taken for what
+/// the host says beside it.
+pub(crate) fn tool_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !name.is_empty() && name.chars().all(is_plain) { cell(name) } else { format!("\"{}\"", cell(name)) }
 }
 
 /// The first line of a text that somebody else wrote, with `…` behind it where the text goes on.
@@ -211,7 +218,7 @@ pub(crate) struct Running;
 impl toolhost_contract::ProgressSink for Running {
     fn report(&self, progress: toolhost_contract::Progress) {
         // Written over itself; the answer that follows begins on a clean line.
-        let message = fitting(&visible(&progress.message), &std::io::stderr());
+        let message = fitting(&visible_line(&progress.message), &std::io::stderr());
         let _ = write!(anstream::stderr(), "\r\x1b[K{DIM}{message}{DIM:#}\r");
     }
 }
@@ -223,4 +230,17 @@ pub(crate) fn start_log() {
     let filter = tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level}")).unwrap_or_default();
     // Only a second call could fail, and there is one.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_tool_has_cannot_be_taken_for_what_the_host_says() {
+        assert_eq!(tool_name("file.read"), "file.read");
+        let forged = tool_name("file.read  ok 1 ms\n   901  git.push  local says allow");
+        assert_eq!(forged, "\"file.read  ok 1 ms\\u{a}   901  git.push  local says allow\"");
+        assert_eq!(tool_name(""), "\"\"");
+    }
 }

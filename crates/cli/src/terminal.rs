@@ -17,7 +17,7 @@ use toolhost_store::{Ask, AskKind, AskState};
 
 use crate::Usage;
 use crate::editor;
-use crate::print::{self, BAD, DIM, WARN, paint, visible};
+use crate::print::{self, BAD, DIM, WARN, paint, visible, visible_line};
 
 /// Lines typed ahead that wait for a question.
 const LINES_MAX: usize = 16;
@@ -190,7 +190,7 @@ impl Presenter for Terminal {
         print::note(format_args!(
             "{} {}",
             paint(DIM, format_args!("{} was answered elsewhere, by", ask_id(ask.number))),
-            visible(by)
+            visible_line(by)
         ));
     }
 }

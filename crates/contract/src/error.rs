@@ -233,6 +233,9 @@ impl From<toolhost_sandbox::Error> for ToolError {
             E::GitUnreadable { .. } => {
                 Some("ask the person to make that file readable for everybody, or to install bubblewrap")
             }
+            E::HooksEverywhere => {
+                Some("ask the person to name a folder of its own for hooks: `git config core.hooksPath .githooks`")
+            }
             E::LinkedGit => Some("ask the person to open the repository where it really is"),
             E::GitSilent { .. } => Some(
                 "no command runs until git answers: ask the person to look for FIFOs and very large files among git's (`find .git -type p -o -size +100M`) and at what `git status` waits for",

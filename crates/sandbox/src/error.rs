@@ -22,6 +22,11 @@ pub enum Error {
     GitObeys { path: String },
     #[error("the workspace's `.git` is a link, which cannot be guarded")]
     LinkedGit,
+    /// What git takes for hooks would be each file of the workspace.
+    #[error(
+        "`core.hooksPath` of a repository here names the workspace itself: each file that a command makes could be a hook"
+    )]
+    HooksEverywhere,
     #[error(
         "git's settings include `{path}`, which cannot be read in the fence, so it is not known what git obeys here"
     )]
@@ -120,6 +125,7 @@ impl Error {
             | Self::State { .. }
             | Self::GitObeys { .. }
             | Self::LinkedGit
+            | Self::HooksEverywhere
             | Self::GitUnreadable { .. }
             | Self::GitSilent { .. }
             | Self::GitWaits { .. }

@@ -201,13 +201,13 @@ fn replace_path(text: &mut String, path: &Path, by: &str) {
 /// A command can forge both sides inside the workspace, and a `commondir` that names any folder of the machine: so the
 /// other side must be outside, and just where git puts it below the common folder.
 fn outer_git(root: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(root.join(".git")).ok()?;
+    let text = git::small_text(&root.join(".git"))?;
     let git = root.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
-    let back = std::fs::read_to_string(git.join("gitdir")).ok()?;
+    let back = git::small_text(&git.join("gitdir"))?;
     if Path::new(back.trim()).canonicalize().ok()? != root.join(".git").canonicalize().ok()? {
         return None;
     }
-    let common = std::fs::read_to_string(git.join("commondir")).ok()?;
+    let common = git::small_text(&git.join("commondir"))?;
     let common = git.join(common.trim()).canonicalize().ok()?;
     (git.parent()? == common.join("worktrees") && !common.starts_with(root)).then_some(common)
 }
@@ -227,18 +227,18 @@ pub struct LocalExecutor {
 impl LocalExecutor {
     /// Opens the workspace folder. The fence is probed when it is first asked for.
     pub fn open(config: LocalConfig) -> std::io::Result<Self> {
+        // What a killed host has left; where that fails, commands are refused until it does not. Before anything else is
+        // looked at: what a command has planted would speak for the person. The index is not read here: that is for `settle`.
+        let guard = Guard::new(&config.root.canonicalize()?, &config.guard);
+        if let Err(error) = guard.finish() {
+            tracing::error!(%error, "a former host's commands");
+        }
         let room = Arc::new(Room::new(config)?);
         let tree = Arc::new(Tree::open(&room.root)?);
         let to = room.config.deploy.clone();
         let deployment = to.map(|(target, rules, key)| Deployment::new(room.root.clone(), target, rules, key));
-        let guard = Guard::new(&room.root, &room.config.guard);
         let top = rustix::fs::open(&room.root, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
         ["HEAD", ".git"].iter().for_each(|name| Placeholder::sweep(&top, name));
-        // What a killed host has left; where that fails, commands are refused until it does not. The index is not read here:
-        // that is for `settle`.
-        if let Err(error) = guard.finish() {
-            tracing::error!(%error, "a former host's commands");
-        }
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
         let walks = Arc::new(tokio::sync::Semaphore::new(WALKS_MAX));
         let temp = room.config.temp.clone();

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                             permit.profile.clone(),
                             print::cell(&rule_words(&permit.tool, &conditions)),
                             print::cell(&permit.granted_by),
-                            print::visible(&state),
+                            print::visible_line(&state),
                         ]
                     })
                     .collect();
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
         Command::Revoke { id } => {
             let number = rule_number(&id).ok_or_else(|| {
-                Usage::error(format!("`{}` is not the id of a rule, such as rule-9", print::visible(&id)))
+                Usage::error(format!("`{}` is not the id of a rule, such as rule-9", print::visible_line(&id)))
             })?;
             answers.queue.revoke(&answers.person, number, "cli").await?;
             print::line(format_args!("{} is revoked", rule_id(number)));

@@ -14,7 +14,7 @@ use toolhost_store::{Filter, Project, Reader, Role, Row};
 
 use super::checkpoint::{self, Checkpoint, End};
 
-use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible};
+use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible_line};
 use crate::settings::{Resolved, Settings};
 use crate::wire;
 
@@ -210,8 +210,8 @@ fn one_line(row: &Row) -> String {
             WARN,
             format_args!(
                 "{} says {}",
-                visible(text("/caller/persona")),
-                visible(text("/decision/say")).replace('_', " ")
+                visible_line(text("/caller/persona")),
+                visible_line(text("/decision/say")).replace('_', " ")
             ),
         ),
         _ => paint(DIM, "started"),
@@ -222,19 +222,19 @@ fn one_line(row: &Row) -> String {
     let arguments = match body.get("arguments") {
         None | Some(Value::Null) => String::new(),
         Some(arguments) => {
-            let text = visible(&arguments.to_string());
+            let text = visible_line(&arguments.to_string());
             let short: String = text.chars().take(100).collect();
             format!(" {}", paint(DIM, if short.len() < text.len() { format!("{short}…") } else { short }))
         }
     };
     // Which end belongs to which beginning.
-    let id = visible(&row.call_id);
+    let id = visible_line(&row.call_id);
     let id = paint(DIM, format_args!("#{}", &id[id.floor_char_boundary(id.len().saturating_sub(ID_CHARS))..]));
     format!(
         "{:>6}  {}  {:<16} {state}{exit}{took} {id}{arguments}",
         row.seq,
         print::time(row.at_ms),
-        visible(&row.tool)
+        print::tool_name(&row.tool)
     )
 }
 

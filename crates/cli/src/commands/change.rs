@@ -132,8 +132,8 @@ async fn undo(changes: Changes<'_>, moment: Option<i64>, yes: bool, json: bool) 
         return Ok(ExitCode::SUCCESS);
     };
     if let Some(deed) = deeds.iter().find(|deed| deed.moment == moment).filter(|_| !json) {
-        print::note(format_args!("change {moment} by {} changed:", print::visible(&deed.by)));
-        deed.files.iter().for_each(|file| print::note(format_args!("  {}", print::visible(file))));
+        print::note(format_args!("change {moment} by {} changed:", print::visible_line(&deed.by)));
+        deed.files.iter().for_each(|file| print::note(format_args!("  {}", print::visible_line(file))));
     }
     if !yes && !terminal::agreed(&format!("take change {moment} back?"), "say --yes")? {
         print::note("nothing was undone");
@@ -163,7 +163,7 @@ fn conflicts(details: &serde_json::Value) {
             Some(other) if !other.is_null() => other.to_string(),
             _ => String::new(),
         };
-        print::note(print::paint(print::BAD, print::visible(&text(conflict, "object"))));
+        print::note(print::paint(print::BAD, print::visible_line(&text(conflict, "object"))));
         for clash in conflict.get("clashes").and_then(|list| list.as_array()).into_iter().flatten() {
             for (side, says) in [("base", "before"), ("current", "there now"), ("ours", "wanted")] {
                 print::note(print::paint(print::DIM, format!("  {says}:")));
@@ -189,12 +189,12 @@ fn list(lines: &[ChangeSetLine], json: bool) -> anyhow::Result<ExitCode> {
         let rows: Vec<Vec<String>> = lines
             .iter()
             .map(|line| {
-                let objects = print::visible(&line.objects.join(", "));
+                let objects = print::visible_line(&line.objects.join(", "));
                 let (id, mut status) = (line.change_set_id.clone(), line.status.clone());
                 if !line.based_on.is_empty() {
                     status += &format!(" on {}", line.based_on.join(", "));
                 }
-                vec![id, status, print::visible(&line.by), print::time(line.created_at_ms), objects]
+                vec![id, status, print::visible_line(&line.by), print::time(line.created_at_ms), objects]
             })
             .collect();
         print::table(&["id", "status", "by", "staged", "objects"], &rows);
@@ -226,11 +226,11 @@ fn history(deeds: &[Deed], json: bool) -> anyhow::Result<ExitCode> {
             };
             let more = deed.file_count - i64::try_from(deed.files.len()).unwrap_or(i64::MAX);
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-            let files = print::visible(&format!("{}{more}", deed.files.join(", ")));
+            let files = print::visible_line(&format!("{}{more}", deed.files.join(", ")));
             vec![
                 deed.moment.to_string(),
                 deed.kind.clone(),
-                print::visible(&deed.by),
+                print::visible_line(&deed.by),
                 print::time(deed.created_at_ms),
                 what,
                 files,

@@ -76,7 +76,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     };
     let target = deployment.target();
     if !target.is_dir() {
-        let target = print::visible(&target.to_string_lossy());
+        let target = print::visible_line(&target.to_string_lossy());
         anyhow::bail!(
             "the deploy target {target} is not a folder, or it does not exist. Create it with `mkdir -p`, or name another \
              one with --deploy-to DIR, or with `to` below [deploy] in config.toml"
@@ -127,7 +127,7 @@ async fn run_one(
                         vec![
                             one.id.clone(),
                             print::time(one.at_ms),
-                            print::visible(&one.who),
+                            print::visible_line(&one.who),
                             state.as_str().unwrap_or_default().to_owned(),
                             one.new.to_string(),
                             one.changed.to_string(),
@@ -315,7 +315,7 @@ fn show(plan: &DeployPlan, most: usize) {
         plan.orphans.len(),
         plan.unchanged,
         plan.bytes,
-        print::visible(&plan.target)
+        print::visible_line(&plan.target)
     ));
     let held_back = plan.held_back().count();
     if held_back > 0 {

@@ -108,7 +108,7 @@ fn tell(report: &FenceReport, resolved: &Resolved) {
     if let Some(url) = &resolved.database {
         print::line(format_args!("{}    {}", paint(BOLD, "database"), Store::address(url)));
     }
-    print::line(format_args!("{}        {}", paint(BOLD, "user"), print::visible(&resolved.user)));
+    print::line(format_args!("{}        {}", paint(BOLD, "user"), print::visible_line(&resolved.user)));
     let there = if resolved.config_file.exists() { "" } else { " (not there: built-in settings)" };
     print::line(format_args!("{}      {}{there}", paint(BOLD, "config"), resolved.config_file.display()));
     for toolchain in &resolved.toolchains {

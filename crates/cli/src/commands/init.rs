@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             &json!({ "project": project.id, "name": project.name, "root": resolved.root, "state": resolved.state, "database": store.place() }),
         )?;
     } else {
-        print::line(format_args!("project {} ({})", print::visible(&project.name), resolved.root.display()));
+        print::line(format_args!("project {} ({})", print::visible_line(&project.name), resolved.root.display()));
         print::line(format_args!("records {}", store.place()));
         print::line("next    `toolhost doctor` shows the fence, `toolhost mcp` serves an agent");
     }

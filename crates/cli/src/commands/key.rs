@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
         Command::Remove { name } => {
             let from = vault.forget(&name)?;
             if from.is_empty() {
-                return Err(Usage::error(format!("no key {} is kept here", print::visible(&name))));
+                return Err(Usage::error(format!("no key {} is kept here", print::visible_line(&name))));
             }
             let places: Vec<String> = from.iter().map(ToString::to_string).collect();
             let told = places.join(" and ");
@@ -73,7 +73,7 @@ fn tell(settings: &Settings, value: &serde_json::Value, text: impl std::fmt::Dis
 /// What the person types, unseen, or what standard input has.
 fn asked_for(name: &str) -> anyhow::Result<Secret> {
     let text = if std::io::stdin().is_terminal() {
-        rpassword::prompt_password(format!("{} (is not shown): ", print::visible(name)))?
+        rpassword::prompt_password(format!("{} (is not shown): ", print::visible_line(name)))?
     } else {
         let mut text = String::new();
         std::io::stdin().take(KEY_BYTES_MAX + 1).read_to_string(&mut text).context("the key on standard input")?;
@@ -114,7 +114,7 @@ fn list(settings: &Settings, vault: &Vault, named: BTreeSet<String>) -> anyhow::
         };
         let told = place.as_ref().map(ToString::to_string).or_else(|| error.clone());
         values.push(json!({ "name": name, "found": place, "error": error }));
-        rows.push(vec![print::cell(&name), print::visible(&told.unwrap_or_else(|| "-".to_owned()))]);
+        rows.push(vec![print::cell(&name), print::visible_line(&told.unwrap_or_else(|| "-".to_owned()))]);
     }
     if settings.json {
         return print::json(&values);

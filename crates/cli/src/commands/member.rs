@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             } else {
                 let rows: Vec<Vec<String>> = members
                     .into_iter()
-                    .map(|member| vec![print::visible(&member.name), member.role.as_str().to_owned()])
+                    .map(|member| vec![print::visible_line(&member.name), member.role.as_str().to_owned()])
                     .collect();
                 print::table(&["name", "role"], &rows);
             }
@@ -79,9 +79,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             } else {
                 print::line(format_args!(
                     "{} is {} of {}",
-                    print::visible(&name),
+                    print::visible_line(&name),
                     role.as_str(),
-                    print::visible(&project.name)
+                    print::visible_line(&project.name)
                 ));
             }
         }
@@ -96,7 +96,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 if removed {
                     return Ok(());
                 }
-                Err(Usage::error(format!("{} has no member `{}`", project.name, print::visible(&name))))
+                Err(Usage::error(format!("{} has no member `{}`", project.name, print::visible_line(&name))))
             };
             let arguments = json!({ "name": name });
             connection.record(&connection.who(), "member.remove", arguments, work).await?;
@@ -105,8 +105,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             } else {
                 print::line(format_args!(
                     "{} is removed from {}",
-                    print::visible(&name),
-                    print::visible(&project.name)
+                    print::visible_line(&name),
+                    print::visible_line(&project.name)
                 ));
             }
         }

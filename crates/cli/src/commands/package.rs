@@ -106,7 +106,7 @@ async fn begin(name: &str, description: Option<&str>, settings: &Settings) -> an
     if settings.json {
         print::json(&json!({ "name": name }))?;
     } else {
-        print::line(format_args!("the package {} is begun; it has no workflow yet", print::visible(name)));
+        print::line(format_args!("the package {} is begun; it has no workflow yet", print::visible_line(name)));
         print::note("next: toolhost run --target workflow:main --mode create \"what the workflow is to do\"");
     }
     Ok(ExitCode::SUCCESS)
@@ -190,7 +190,7 @@ async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
     let rows: Vec<Vec<String>> = lines
         .iter()
         .map(|line| {
-            let (id, path) = (print::visible(&line.id), print::visible(&line.path));
+            let (id, path) = (print::visible_line(&line.id), print::visible_line(&line.path));
             vec![line.number.to_string(), id, line.steps.to_string(), path]
         })
         .collect();
@@ -256,11 +256,11 @@ fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
         print::line(format_args!(
             "{} {} ({})",
             print::paint(style, word),
-            print::visible(&finding.to_string()),
+            print::visible_line(&finding.to_string()),
             finding.code
         ));
         if !finding.hint.is_empty() {
-            print::line(format_args!("  {}", print::paint(print::DIM, print::visible(&finding.hint))));
+            print::line(format_args!("  {}", print::paint(print::DIM, print::visible_line(&finding.hint))));
         }
     }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();

@@ -370,7 +370,7 @@ impl Decide {
             let pairs = self.conditions.iter().map(|pair| {
                 let (name, glob) = pair
                     .split_once('=')
-                    .ok_or_else(|| Usage::error(format!("`{}` is not ARGUMENT=GLOB", print::visible(pair))))?;
+                    .ok_or_else(|| Usage::error(format!("`{}` is not ARGUMENT=GLOB", print::visible_line(pair))))?;
                 Ok((name.to_owned(), glob.to_owned()))
             });
             pairs.collect::<anyhow::Result<BTreeMap<String, String>>>()?
@@ -382,5 +382,5 @@ impl Decide {
 }
 
 fn number(id: &str) -> anyhow::Result<i64> {
-    ask_number(id).ok_or_else(|| Usage::error(format!("`{}` is not an id such as ask-7", print::visible(id))))
+    ask_number(id).ok_or_else(|| Usage::error(format!("`{}` is not an id such as ask-7", print::visible_line(id))))
 }

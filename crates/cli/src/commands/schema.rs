@@ -23,7 +23,7 @@ fn schema(name: Option<&str>) -> anyhow::Result<ExitCode> {
             let names: Vec<&str> = all.iter().map(|schema| schema.name).collect();
             let Some(schema) = all.iter().find(|schema| schema.name == name) else {
                 let problem =
-                    format!("unknown schema `{}`; the schemas are {}", print::visible(name), names.join(", "));
+                    format!("unknown schema `{}`; the schemas are {}", print::visible_line(name), names.join(", "));
                 return Err(crate::Usage::error(problem));
             };
             print::line(schema.text.trim_end());

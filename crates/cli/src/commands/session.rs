@@ -163,7 +163,7 @@ async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
 
 fn call_row(call: &CallSummary) -> Vec<String> {
     let ended = call.code.clone().unwrap_or_else(|| "ok".to_owned());
-    vec![call.step.clone(), cell(&call.tool), ended, format!("{} ms", call.ms), call.call_id.to_string()]
+    vec![call.step.clone(), print::tool_name(&call.tool), ended, format!("{} ms", call.ms), call.call_id.to_string()]
 }
 
 fn calls_of(steps: &[StepRow]) -> anyhow::Result<Vec<CallSummary>> {

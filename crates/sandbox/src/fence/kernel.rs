@@ -187,6 +187,14 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
         }
     };
     rules.insert(libc::SYS_socket, socket_rules);
+    // One of a pair of datagram sockets can still be led to any other such socket of the machine, with open files in what it
+    // sends. The type stands beside flags.
+    let datagram = u64::try_from(libc::SOCK_DGRAM)?;
+    let kind = arg(1, SeccompCmpOp::MaskedEq(SOCKET_KINDS), datagram)?;
+    rules.insert(libc::SYS_socketpair, vec![rule(kind)?]);
+    // Who leases a file keeps others from opening it, also one that it may only read.
+    let lease = u64::try_from(libc::F_SETLEASE)?;
+    rules.insert(libc::SYS_fcntl, vec![rule(arg(1, SeccompCmpOp::Eq, lease)?)?]);
     rules.extend(set_id_calls()?);
     rules.extend(ipc_calls(policy.private_ipc)?);
     if landlock_abi() < LANDLOCK_ABI_TRUNCATE {
@@ -194,6 +202,9 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
     }
     Ok(rules)
 }
+
+/// The bits of a socket's type that are no flags.
+const SOCKET_KINDS: u64 = 0xf;
 
 /// Calls that make, reach or remove what other processes of the machine share by a number or a name.
 const MACHINE_IPC: [i64; 13] = [

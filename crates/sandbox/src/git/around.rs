@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::places::way;
+use super::read::small_text;
 
 /// Most folders above the workspace that are looked at.
 const ABOVE_MAX: usize = 64;
@@ -33,12 +34,12 @@ fn repository(root: &Path, top: &Path) -> Option<Around> {
     let git = if dot_git.is_dir() {
         dot_git.canonicalize().ok()?
     } else {
-        let text = std::fs::read_to_string(&dot_git).ok()?;
+        let text = small_text(&dot_git)?;
         // It may be missing: a command could make it.
         way(&top.join(text.strip_prefix("gitdir:")?.trim())).1
     };
     let mut folders = vec![git.clone()];
-    if let Ok(common) = std::fs::read_to_string(git.join("commondir")) {
+    if let Some(common) = small_text(&git.join("commondir")) {
         folders.extend(git.join(common.trim()).canonicalize().ok());
     }
     // What lies in the workspace is seen anyway, and is not believed to be a person's, unless a file above it says so.

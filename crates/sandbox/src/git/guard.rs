@@ -212,7 +212,8 @@ impl Guard {
     fn keep_the_rest(&self, kept: &mut Kept) -> crate::error::Result<()> {
         let Some(held) = &mut kept.held else { return Ok(()) };
         let heads = heads(&self.root, &kept.places);
-        let rest: Vec<&Place> = kept.places.all.iter().chain(&heads).filter(|place| !held.contains(place)).collect();
+        let all = kept.places.all.iter().chain(&kept.places.within).chain(&heads);
+        let rest: Vec<&Place> = all.filter(|place| !held.contains(place)).collect();
         if rest.is_empty() {
             return Ok(());
         }

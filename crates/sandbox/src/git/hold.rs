@@ -61,7 +61,7 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
     let alone = [POLICY_FILE];
     if tier != Tier::Full {
         let heads = heads(root, places);
-        let all: Vec<&Place> = places.all.iter().chain(&heads).collect();
+        let all: Vec<&Place> = places.all.iter().chain(&places.within).chain(&heads).collect();
         let lease = begun.lease(&alone, &all, places)?;
         held.lock = Some(lease.lock().map_err(|source| Error::Io { path: ".git".to_owned(), source })?);
         held.lease = Some(lease);

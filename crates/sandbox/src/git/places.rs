@@ -12,6 +12,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::around::Around;
+use super::read::small_text;
+use super::snapshot::{ARMED_FILES, ARMED_FOLDERS};
 use crate::command::Command;
 use crate::error::{Error, Result};
 
@@ -53,6 +55,10 @@ impl Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Places {
     pub(crate) all: Vec<Place>,
+    /// Settings and hooks in a repository's own folder under names that not each repository has. Where that folder is mounted
+    /// they are held with it.
+    #[serde(default)]
+    pub(super) within: Vec<Place>,
     /// Working trees whose index was read, relative to the workspace.
     read: BTreeSet<PathBuf>,
     /// Those indexes, as absolute paths.
@@ -102,7 +108,7 @@ impl Seen {
         let gits = std::iter::once(inner.as_path()).chain(outer);
         let named = gits.flat_map(|git| NAMES.map(|name| git.join(name)));
         let read = places.indexes.iter().chain(&places.settings).cloned();
-        let found = places.all.iter().map(Place::full).chain(read);
+        let found = places.all.iter().chain(&places.within).map(Place::full).chain(read);
         Self(named.chain(found).map(|path| stamp(&path)).collect())
     }
 }
@@ -157,7 +163,8 @@ pub(crate) fn forget(folders: impl IntoIterator<Item = String>) -> Command {
     }
 }
 
-/// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, and `whole` for the rest.
+/// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, `setting` for a file of settings, and
+/// `whole` for the rest.
 ///
 /// Its arguments are the repositories around the workspace, a top folder and its `.git` each. It runs before the first command
 /// after each change of a repository, so it starts few processes: four a repository.
@@ -196,13 +203,13 @@ settings() { # of the repository at hand
             last=$origin
             file=${origin#file:}
             case "$file" in /*) ;; *) file=$PWD/$file ;; esac
-            say whole "$file"
+            say setting "$file"
         fi
         case "$item" in
             include.path$'\n'*|includeif.*.path$'\n'*)
                 value=${item##*$'\n'}
                 case "$value" in '~'*) say home "$value"; continue ;; /*) ;; *) value=${file%/*}/$value ;; esac
-                if [ "$with" = --includes ]; then say whole "$value"; else say include "$value"; fi ;;
+                if [ "$with" = --includes ]; then say setting "$value"; else say include "$value"; fi ;;
         esac
     done < <(GIT_DIR=$git_dir git config --list --show-origin $with -z 2>/dev/null || printf 'failed\0\0')
 }
@@ -249,7 +256,7 @@ of_repository() { # at the folder $1; sets common, index and tree
     fi
     git_dir=${paths[0]} common=${paths[1]} index=${paths[2]} tree=${paths[3]-}
     say git "$common"
-    say whole "$git_dir/config.worktree" # it may come later
+    say setting "$git_dir/config.worktree" # it may come later
     leads_to "$git_dir"
     # What hooks and their folder are relative to; without a working tree, that is the repository.
     cd -- "${tree:-$git_dir}" 2>/dev/null || tree=
@@ -327,13 +334,12 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
         // Without a repository of its own the workspace itself could be made one, for which git looks at this name.
         found.insert(place(root, Path::new("HEAD"), Rule::Hooks));
     }
-    pairs.extend(outside(home, root, &pairs));
+    pairs.extend(of_settings(home, root, &pairs));
     for (kind, path) in pairs {
         let (links, end) = way(&path);
         let inside = |path: &Path| {
             let inside = path.strip_prefix(root).ok()?.to_owned();
-            let of_git = inside.starts_with(GIT_DIR) && inside != Path::new(GIT_DIR);
-            (!inside.as_os_str().is_empty() && !of_git).then_some(inside)
+            (!inside.as_os_str().is_empty()).then_some(inside)
         };
         match kind.as_str() {
             "read" => {
@@ -344,7 +350,8 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
                 indexes.insert(end);
                 continue;
             }
-            "whole" => drop(settings.insert(end.clone())),
+            "whole" | "setting" => drop(settings.insert(end.clone())),
+            "hooks" if end == root => return Err(Error::HooksEverywhere),
             "tree" | "home" | "include" | "unreadable" => continue,
             _ => {}
         }
@@ -361,11 +368,31 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
     let all: Vec<Place> = found.into_iter().collect();
     let holds = |p: &Place, one: &Place| p.top == one.top && p != one && one.path.starts_with(&p.path) && p < one;
     let places: Vec<Place> = all.iter().filter(|one| !all.iter().any(|p| holds(p, one))).cloned().collect();
-    if places.len() > PLACES_MAX {
+    // Of a repository's folder only some names are looked after where it cannot be mounted.
+    let is_missed = |one: &&Place| {
+        let mut holders = all.iter().filter(|p| holds(p, one)).peekable();
+        one.rule != Rule::Git && holders.peek().is_some() && holders.all(|p| p.rule == Rule::Git && !is_armed(p, one))
+    };
+    let within: Vec<Place> = all.iter().filter(is_missed).cloned().collect();
+    if places.len() + within.len() > PLACES_MAX {
         let what = "the number of submodules, worktrees and files of git's configuration in the workspace".to_owned();
-        return Err(Error::Limit { what, actual: places.len() as u64, limit: PLACES_MAX as u64 });
+        return Err(Error::Limit { what, actual: (places.len() + within.len()) as u64, limit: PLACES_MAX as u64 });
     }
-    Ok(Places { all: places, read, indexes, settings })
+    Ok(Places { all: places, within, read, indexes, settings })
+}
+
+/// Whether a place is among the names that are looked after in each repository's folder.
+fn is_armed(repository: &Place, inside: &Place) -> bool {
+    let Ok(path) = inside.path.strip_prefix(&repository.path) else { return false };
+    let names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
+    let is_inner = matches!(names.first(), Some(&"modules" | &"worktrees"));
+    let in_folder = |name: &&str| ARMED_FOLDERS.contains(name);
+    match names.as_slice() {
+        [first, ..] if ARMED_FOLDERS.contains(first) => true,
+        [one] => ARMED_FILES.contains(one),
+        [.., last] => is_inner && (ARMED_FILES.contains(last) || names.iter().any(in_folder)),
+        [] => true,
+    }
 }
 
 /// What git could not read, and therefore told nothing of its repository.
@@ -407,31 +434,33 @@ pub(super) fn way(path: &Path) -> (Vec<PathBuf>, PathBuf) {
     (links, here)
 }
 
-/// Most settings files outside the workspace that are read.
-const OUTSIDE_MAX: usize = 64;
+/// Most files of settings that are read.
+const SETTINGS_MAX: usize = 512;
 
-/// What the person's own settings, and settings outside the workspace that a repository includes, name in the workspace: further
-/// files, and folders of hooks, which are relative to each working tree. Kinds as [`find`] prints them.
+/// What any settings name in the workspace: further files, and folders of hooks, which are relative to each working tree. Kinds as
+/// [`find`] prints them.
 ///
-/// Git itself does not see these files in its fence. They are read for these two keys whatever section or condition they
-/// stand in: who holds too much holds enough.
-fn outside(home: &Path, root: &Path, printed: &[(String, PathBuf)]) -> Vec<(String, PathBuf)> {
+/// Git says what it obeys where it stands, and the person's may stand elsewhere, or on another branch: so the conditions of
+/// included files hold there that do not hold here, and what those files name is obeyed. Some files git does not see at all
+/// in its fence. All are read for these two keys whatever section or condition they stand in: who holds too much holds enough.
+fn of_settings(home: &Path, root: &Path, printed: &[(String, PathBuf)]) -> Vec<(String, PathBuf)> {
     let said = |kind: &'static str| printed.iter().filter(move |(one, _)| one == kind).map(|(_, path)| path);
     let trees: Vec<&Path> = said("tree").map(PathBuf::as_path).chain([root]).collect();
     let mut todo = vec![home.join(".gitconfig"), home.join(".config/git/config")];
-    todo.extend(said("whole").map(|path| way(path).1).filter(|file| !file.starts_with(root)));
-    todo.extend(said("include").cloned());
+    todo.extend(said("setting").chain(said("include")).cloned());
+    let of_repository = |git: &PathBuf| ["config", "config.worktree"].map(|name| git.join(name));
+    todo.extend(said("git").filter(|git| git.is_dir()).flat_map(of_repository).filter(|file| file.is_file()));
     // As it was written, after the folder in which git stood.
     let tilde = |path: &PathBuf| Some(home.join(path.to_str()?.split_once("/~/")?.1));
     todo.extend(said("home").filter_map(tilde));
     let (mut found, mut read) = (Vec::new(), BTreeSet::new());
     while let Some(named) = todo.pop() {
         let (_, file) = way(&named);
-        found.push(("whole".to_owned(), named));
-        if read.len() >= OUTSIDE_MAX || !read.insert(file.clone()) {
+        found.push(("setting".to_owned(), named));
+        if read.len() >= SETTINGS_MAX || !read.insert(file.clone()) {
             continue;
         }
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let Some(text) = small_text(&file) else { continue };
         for line in text.lines() {
             let Some((name, value)) = line.split_once('=') else { continue };
             let name = name.rsplit(']').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
 
 use self::plant::{
-    AROUND, ATTACKS, CLEAN, LINKED, Template, commit, fill, git, has_text, mark, planting, prepare, sure,
+    AROUND, ATTACKS, CLEAN, LATER, LINKED, Template, commit, fill, git, has_text, mark, planting, prepare, sure,
     use_all_of_git, use_git,
 };
 use crate::room::{Room, config, rerun_alone, runs_alone, until};
@@ -118,6 +118,74 @@ async fn links_and_names_that_are_not_there_yet_lead_no_git_astray() {
             let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
             use_git(&room.ws(), &format!("{person}: {attack} in {choice:?}: {result:?}"));
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_settings_name_is_held_also_where_git_does_not_read_them_yet() {
+    for choice in TIERS {
+        for (person, attack, then) in LATER {
+            let room = Room::with(choice, |ws| prepare(ws, person), |_| {});
+            let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+            let mut later = std::process::Command::new("bash");
+            later.args(["-c", then]).current_dir(room.ws());
+            for (name, value) in [("GIT_AUTHOR_NAME", "p"), ("GIT_COMMITTER_NAME", "p"), ("EMAIL", "p@example.org")] {
+                later.env(name, value);
+            }
+            later.status().unwrap();
+            use_git(&room.ws(), &format!("{person}: {attack} in {choice:?}: {result:?}"));
+        }
+    }
+}
+
+/// Each file of the workspace would be a hook.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_workspace_itself_is_the_folder_of_hooks_commands_are_refused() {
+    for choice in TIERS {
+        for person in ["git config core.hooksPath \"$PWD\"", "mkdir q; git config core.hooksPath q/.."] {
+            let room = Room::with(choice, |ws| prepare(ws, person), |_| {});
+            let result = room.try_bash("true", Access::Write, Duration::from_secs(20)).await;
+            assert!(matches!(result, Err(Error::HooksEverywhere)), "{person} in {choice:?}: {result:?}");
+            assert!(room.try_bash("true", Access::Read, Duration::from_secs(20)).await.is_ok());
+        }
+    }
+}
+
+/// What a command has put in the place of a repository keeps the next host neither from starting nor from putting it back.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_killed_hosts_command_left_the_next_host_opens_and_puts_it_back() {
+    const NAME: &str = "git_person::what_a_killed_host_has_left_is_put_back_by_the_next";
+    for attack in [
+        "mv .git ev; ln -s ev .git; cd ev; CONFIG >> config",
+        "cp -a .git/HEAD .git/objects .git/refs .; mv .git x; CONFIG > config",
+        "mv .git gg; mkfifo .git",
+        "mkfifo .git/commondir",
+        "mkfifo .git/gitdir",
+    ] {
+        let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
+        let script = planting(attack, &room.ws(), "sleep 600");
+        std::fs::write(room.ws().with_file_name("script"), script).unwrap();
+        let ws = format!("landlock:{}", room.ws().display());
+        let mut host = rerun_alone(NAME, (VICTIM, &ws)).stdout(std::process::Stdio::null()).spawn().unwrap();
+        until("it is planted", || has_text(&room.ws(), "planted")).await;
+        host.kill().unwrap();
+        host.wait().unwrap();
+        let root = room.ws();
+        let opening = tokio::task::spawn_blocking(move || {
+            // The command ends with its host, and the next one may come before that.
+            loop {
+                let next = LocalExecutor::open(config(root.clone(), FenceChoice::Landlock));
+                let is_back = ["HEAD", "objects"].iter().all(|name| root.join(".git").join(name).exists());
+                let planted = ["HEAD", ".git/commondir", ".git/gitdir"];
+                let is_gone = planted.iter().all(|name| root.join(name).symlink_metadata().is_err());
+                if is_back && is_gone && root.join(".git").symlink_metadata().unwrap().is_dir() {
+                    return next.map(drop);
+                }
+            }
+        });
+        let opened = tokio::time::timeout(Duration::from_secs(60), opening).await;
+        assert!(matches!(&opened, Ok(Ok(Ok(())))), "{attack}: {opened:?}");
+        use_git(&room.ws(), attack);
     }
 }
 

@@ -172,7 +172,6 @@ impl Shelf {
                 None => {
                     let base = self.base_of(&mut tx, (&overlay, &set), object, &part, &drafts, &mut moments).await;
                     let Some(begun) = missing.collect(base)? else { continue };
-                    // A passage was found in what the session sees now, and what follows from a change was made on it.
                     let is_made_on_all = !named.contains(object) || has_only_text_edits(&given, object);
                     if is_made_on_all && begun.over.is_some() { as_it_is(object, &part, &drafts) } else { begun }
                 }
@@ -665,7 +664,7 @@ fn as_named(set: &ChangeSet, object: &Object, then: Option<Snapshot>, now: Optio
     Some(then)
 }
 
-/// Whether all that a set says of an object is passages that are found and replaced.
+/// Whether all that a set says of an object is passages that are found and replaced: they were found in what the session sees now.
 fn has_only_text_edits(given: &ChangeSet, object: &Object) -> bool {
     let mut own = given.operations.iter().filter(|operation| operation.object == *object).peekable();
     own.peek().is_some() && own.all(|operation| operation.payload.is_none() && operation.edits.are_only_texts())

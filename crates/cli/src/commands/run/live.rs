@@ -92,7 +92,7 @@ impl Watch for Live {
                 let wait = *wait_ms as f64 / 1000.0;
                 print::note(paint(
                     WARN,
-                    format_args!("the model's server: {}; attempt {attempt} in {wait:.1} s", visible(why)),
+                    format_args!("the model's server: {}; attempt {attempt} in {wait:.1} s", visible_line(why)),
                 ));
             }
             Event::Said { turn, text, calls, usage, cost, ms, replayed } => {

@@ -232,3 +232,12 @@ async fn no_socket_of_the_hosts_can_be_reached() {
         assert!(udp.recv(&mut buffer).is_err(), "a datagram came out of {tier:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_pair_of_sockets_leads_out_and_no_file_is_kept_from_others_by_a_lease() {
+    let script = "import fcntl, socket\nsocket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)\nfor call in [lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM), lambda: fcntl.fcntl(open('kept', 'w'), fcntl.F_SETLEASE, fcntl.F_WRLCK)]:\n    try: call(); print('allowed')\n    except PermissionError: print('refused')";
+    for (tier, room) in rooms().await {
+        let result = room.bash(&format!("python3 -c \"{script}\""), Access::Write).await;
+        assert_eq!(result.stdout.text, "refused\nrefused\n", "{tier:?}: {result:?}");
+    }
+}

@@ -238,6 +238,9 @@ pub(super) const LINKED: &[(&str, &str, bool)] = &[
         true,
     ),
     ("git config include.path ../gc/x", "mkdir -p gc; CONFIG > gc/x", true),
+    ("git config include.path extra; echo > .git/extra", "CONFIG > .git/extra", true),
+    ("git config include.path extra", "CONFIG > .git/extra", true),
+    ("git config core.hooksPath .git/mine; mkdir .git/mine", "evil e; rm -rf .git/mine; mv e/hooks .git/mine", true),
     ("git config include.path ../inc; printf '[include]\\npath = n2\\n' > inc", "CONFIG > n2", true),
     ("git config includeIf.onbranch:main.path ../ib", "CONFIG > ib", true),
     ("rm -r .git/hooks; ln -s ../githooks .git/hooks", "evil e; mv e/hooks githooks", true),
@@ -251,6 +254,38 @@ pub(super) const LINKED: &[(&str, &str, bool)] = &[
         "mv .git ../outside/g; echo \"gitdir: $PWD/store\" > .git; mkdir store; cp ../outside/g/HEAD store; echo ../y > store/commondir",
         "evil y",
         true,
+    ),
+];
+
+/// Settings that git does not read where a command runs, what the command does with what they name, and what the person does
+/// that lets git read them.
+pub(super) const LATER: &[(&str, &str, &str)] = &[
+    (
+        "git config includeIf.onbranch:foo.path extra; printf '[core]\nhooksPath=hk\n' > .git/extra",
+        "evil e; mv e/hooks hk",
+        "git checkout -q -b foo",
+    ),
+    (
+        "git config includeIf.onbranch:foo.path extra; mkdir cf; printf '[include]\npath = ../cf/inc\n' > .git/extra",
+        "CONFIG > cf/inc",
+        "git checkout -q -b foo",
+    ),
+    (
+        "git config includeIf.onbranch:foo.path ../cf/one; mkdir cf; printf '[include]\npath = two\n' > cf/one",
+        "CONFIG > cf/two",
+        "git checkout -q -b foo",
+    ),
+    ("git config includeIf.onbranch:foo.path extra", "CONFIG > .git/extra", "git checkout -q -b foo"),
+    (
+        "printf '[include]\npath = ../inc\n' > .git/config.worktree",
+        "CONFIG > inc",
+        "git config extensions.worktreeConfig true",
+    ),
+    // Git compares the path by which the person came, too.
+    (
+        "ln -s $PWD/.. ../outside/link; git config includeIf.gitdir:$PWD/../outside/link/.path ../one; printf '[core]\nhooksPath=hk\n' > one",
+        "evil e; mv e/hooks hk",
+        "cd ../outside/link/ws; git status; git commit -q --allow-empty -m x",
     ),
 ];
 
