@@ -172,8 +172,7 @@ impl Shelf {
                 None => {
                     let base = self.base_of(&mut tx, (&overlay, &set), object, &part, &drafts, &mut moments).await;
                     let Some(begun) = missing.collect(base)? else { continue };
-                    let is_made_on_all = !named.contains(object) || has_only_text_edits(&given, object);
-                    if is_made_on_all && begun.over.is_some() { as_it_is(object, &part, &drafts) } else { begun }
+                    begun.unless_made_on_all(&named, &given, object, (&part, &drafts))
                 }
             };
             let wanted = match begun.over {
@@ -664,7 +663,22 @@ fn as_named(set: &ChangeSet, object: &Object, then: Option<Snapshot>, now: Optio
     Some(then)
 }
 
-/// Whether all that a set says of an object is passages that are found and replaced: they were found in what the session sees now.
+impl Begun {
+    /// A passage was found in what the session sees now, and what follows from a change was made on it: neither is laid over an
+    /// earlier draft.
+    fn unless_made_on_all(
+        self,
+        named: &BTreeSet<Object>,
+        given: &ChangeSet,
+        object: &Object,
+        (part, drafts): (&Part, &[Draft]),
+    ) -> Self {
+        let is_made_on_all = !named.contains(object) || has_only_text_edits(given, object);
+        if is_made_on_all && self.over.is_some() { as_it_is(object, part, drafts) } else { self }
+    }
+}
+
+/// Whether all that a set says of an object is passages that are found and replaced.
 fn has_only_text_edits(given: &ChangeSet, object: &Object) -> bool {
     let mut own = given.operations.iter().filter(|operation| operation.object == *object).peekable();
     own.peek().is_some() && own.all(|operation| operation.payload.is_none() && operation.edits.are_only_texts())
