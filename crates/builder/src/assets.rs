@@ -180,6 +180,7 @@ mod tests {
         check("assets/a.md", None);
         check("assets/deep/er/A-1_b.v2.yaml", None);
         check("assets/Stil & Töne (2).md", None);
+        check("assets/.gitignore.md", None);
         for path in [
             "notes/a.md",
             "assets//a.md",
@@ -194,6 +195,8 @@ mod tests {
             "assets/a\u{a0}b.md",
             "assets/a\u{202e}b.md",
             "assets\\a.md",
+            "assets/.git/x.md",
+            "assets/.GIT/x.md",
             "assets/",
             "assets",
             "assets/a.md/",

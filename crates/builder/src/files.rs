@@ -24,6 +24,8 @@ pub fn problem(path: &str) -> Option<&'static str> {
         Some("is absolute")
     } else if path.split('/').any(|part| part == ".." || part == ".") {
         Some("contains `.` or `..`")
+    } else if path.split('/').any(is_repository) {
+        Some("is in a repository's own folder")
     } else if path.split('/').any(str::is_empty) {
         Some("has an empty part")
     } else {
@@ -31,12 +33,19 @@ pub fn problem(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a file was left there by an operating system and not by a person: most zips made on a Mac have some.
+/// Whether a file was left there by an operating system and not by a person, as most zips made on a Mac have some, or belongs to
+/// a repository that the package was kept in: git would run programs that such a repository names, wherever it is exported.
 pub(crate) fn is_left_over(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-    matches!(name, ".DS_Store" | "Thumbs.db" | "ehthumbs.db" | "desktop.ini" | ".localized")
+    path.split('/').any(is_repository)
+        || matches!(name, ".DS_Store" | "Thumbs.db" | "ehthumbs.db" | "desktop.ini" | ".localized")
         || name.starts_with("._")
         || folders.split('/').any(|folder| folder == "__MACOSX")
+}
+
+/// Some systems take names in another case for the same.
+fn is_repository(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git")
 }
 
 /// The folder a file is in, with a `/` at its end; empty for the package's own.

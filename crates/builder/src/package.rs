@@ -213,7 +213,7 @@ pub type Edits = BTreeMap<String, Option<Vec<u8>>>;
 
 impl Package {
     /// Looks at files. Never fails: what cannot be understood is what [`crate::validate`] tells. Files that operating systems
-    /// leave in folders, such as `.DS_Store`, are no part of a package and are left out.
+    /// leave in folders, such as `.DS_Store`, and a `.git` are no part of a package and are left out.
     #[must_use]
     pub fn read(mut files: Files) -> Self {
         files.retain(|path, _| !is_left_over(path));

@@ -128,6 +128,7 @@ fn cases() -> Vec<Case> {
     case("an asset with spaces", vec![File("assets/house style (2).md", b"# x\n")], &[]);
     case("an asset with spaces that is mentioned", vec![File("assets/a b.md", b"# x\n"), Swap(WORK, "See assets/guide.md", "See `assets/a b.md`")], &[]);
     case("an asset with an umlaut that is mentioned", vec![File("assets/über.md", b"# x\n"), Swap(WORK, "See assets/guide.md", "See assets/über.md")], &[]);
+    case("the repository that it was kept in", vec![File(".git/config", b"[core]\n"), File("assets/.GIT/hooks/x.md", b"#!/bin/sh\n"), File("steps/.git", b"gitdir: x\n")], &[]);
     case("what a Mac leaves behind", vec![File("assets/.DS_Store", b"\0\0\0\x01"), File("__MACOSX/._bmad.json", b"\0"), File("steps/._work.md", b"\0")], &[]);
     case("what Windows leaves behind", vec![File("Thumbs.db", b"\xff"), File("assets/desktop.ini", b"[x]")], &[]);
     case("a README, a licence and a change log", vec![File("README.md", b""), File("LICENSE", b""), File("CHANGELOG.md", b"")], &[]);
@@ -354,4 +355,13 @@ fn cases() -> Vec<Case> {
     case("a file that nothing uses", vec![File("notes.md", b"x\n")], &["warning UNUSED_FILE notes.md:1:1"]);
     case("all in a folder", vec![Gone(BMAD), File("x/bmad.json", b"{}")], &["error MANIFEST_MISSING bmad.json"]);
     all
+}
+
+#[test]
+fn no_repository_comes_with_a_package_or_goes_into_one() {
+    let mut all = files();
+    all.insert(".git/config".to_owned(), b"[core]\n\tfsmonitor = x\n".to_vec());
+    all.insert("assets/.Git/config".to_owned(), Vec::new());
+    let package = toolhost_builder::Package::read(all);
+    assert!(package.files().keys().all(|path| !path.to_ascii_lowercase().contains(".git")));
 }
