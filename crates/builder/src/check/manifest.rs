@@ -178,7 +178,12 @@ fn check_menu(package: &Package, file: &str, at: &str, agent: &Value, findings: 
         if let Some(trigger) = trigger.filter(|trigger| !triggers.insert(*trigger)) {
             let message = format!("two choices of the menu have the trigger `{trigger}`");
             let finding = Finding::warning("TRIGGER_DUPLICATE", file, format!("{at}/menu/{index}/trigger"), message);
-            findings.add(finding.expected("a trigger of its own").actual(trigger).hint("give one of them another one"));
+            findings.add(
+                finding
+                    .expected("a trigger of its own")
+                    .actual(trigger)
+                    .hint("give one of the two choices another trigger"),
+            );
         }
         for name in ["workflow", "validate-workflow"] {
             let named = choice.get(name).and_then(Value::as_str);

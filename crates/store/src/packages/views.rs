@@ -47,7 +47,7 @@ impl Shelf {
         let mut views = Vec::new();
         for end in (1..=sets.len()).rev() {
             let last = end - 1;
-            // As they were all open then, and as if all others that are given up by now had been so before.
+            // Nobody noted when a set was given up: before the last of these was staged, or later.
             for all in [false, true] {
                 let seen = sets[..end].iter().enumerate().filter(|(at, (is_open, _))| all || *is_open || *at == last);
                 views.push(last_of_each(seen.flat_map(|(_, (_, drafts))| drafts.iter().cloned()).collect()));

@@ -32,7 +32,7 @@ pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit], secrets: &
     Ok(text)
 }
 
-/// An edit that leaves all as it is was meant to be another one.
+/// Refuses an edit that replaces a passage by itself: nothing would change, so its author meant another text.
 fn changes(object: &Object, index: usize, edit: &TextEdit) -> Made<()> {
     if edit.find != edit.replace {
         return Ok(());
