@@ -261,6 +261,7 @@ impl From<toolhost_sandbox::Error> for ToolError {
             E::NotRegular { what: "a folder", .. } => Some("`file.list` lists a folder"),
             E::Changed { .. } => Some("read the file again and repeat the change on its present content"),
             E::Linked { .. } => Some("look at what is there now"),
+            E::FenceBusy => Some("try again in a moment; `toolhost doctor` tells the operator what is used up"),
             E::NoFence { .. } => Some("`toolhost doctor` tells the operator what is missing"),
             _ => None,
         };

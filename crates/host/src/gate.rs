@@ -13,7 +13,7 @@ use toolhost_contract::{
     BoxFuture, Call, CallId, CallerKind, Catalog, Clock, Ctx, Effect, ErrorCode, ErrorKind, Grants, IdSource, Meta,
     Outcome, OutcomeError, ProgressSink, Redactor, Revision, Scope, Silent, Success, ToolError, ToolSummary,
 };
-use toolhost_sandbox::{Deployment, Executor, Workspace};
+use toolhost_sandbox::{Deployment, Executor, Tier, Workspace};
 use toolhost_store::{AskLimits, Audit, FileLog};
 
 use crate::arguments::{Analyzer, Arguments};
@@ -86,8 +86,8 @@ impl Default for Asking {
 pub struct Gate {
     pub(crate) config: GateConfig,
     limiter: Limiter,
-    /// The fence of commands here as one word; probed once.
-    fence: OnceCell<String>,
+    /// The fence of commands here as one word, where there is one.
+    fence: OnceCell<&'static str>,
     /// Calls under way.
     calls: TaskTracker,
 }
@@ -559,7 +559,12 @@ impl Gate {
 
     /// The fence of commands here as one word, as [`Meta::fence`] tells it.
     pub async fn fence(&self) -> &str {
-        self.fence.get_or_init(|| async { self.config.executor.report().await.word().to_owned() }).await
+        let asked = || async {
+            let report = self.config.executor.report().await;
+            // What is refused now, because the machine is too busy to tell, may be fenced later.
+            report.tier.map(Tier::as_str).ok_or(report.word())
+        };
+        self.fence.get_or_try_init(asked).await.map_or_else(|refused| refused, |word| word)
     }
 }
 

@@ -74,6 +74,11 @@ pub enum Error {
     Pattern { what: &'static str, message: String },
     #[error("no fence holds here, so commands are refused: {why}")]
     NoFence { why: String },
+    /// A weaker fence is no answer to that: another command may have brought it about.
+    #[error(
+        "the machine is too busy to build a fence (processes, memory, handles or space are used up), so this waits for another try"
+    )]
+    FenceBusy,
     /// The fence could not be built for this command; `detail` is for the log.
     #[error("the fence could not be built for this command")]
     FenceBuild { detail: String },
@@ -149,7 +154,7 @@ impl Error {
             | Self::Pattern { .. }
             | Self::DeployFolders { .. }
             | Self::NoWorkspace => ErrorKind::Validation,
-            Self::Limit { .. } => ErrorKind::Limit,
+            Self::Limit { .. } | Self::FenceBusy => ErrorKind::Limit,
             Self::Io { .. } | Self::Unkept { .. } => ErrorKind::Io,
             Self::Cancelled => ErrorKind::Cancelled,
             Self::FenceBuild { .. } => ErrorKind::Internal,

@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::OnceCell;
-
 use crate::command::{Command, CommandResult, Watch};
 use crate::deploy::{DeployKey, DeployRules};
 use crate::deployment::Deployment;
@@ -14,7 +12,7 @@ use crate::executor::{
     Access, BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, Spot,
     WriteGuard, Written,
 };
-use crate::fence::{self, FenceChoice, FenceReport, Method, Tier};
+use crate::fence::{FenceChoice, FenceReport, Method, Probed, Tier};
 use crate::files::Tree;
 use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Reach, Refs, Seen, Turn};
 use crate::memory::machine_memory_bytes;
@@ -217,7 +215,7 @@ pub struct LocalExecutor {
     room: Arc<Room>,
     tree: Arc<Tree>,
     spawner: Spawner,
-    fence: OnceCell<(Option<Method>, FenceReport)>,
+    fence: Probed,
     guard: Guard,
     places: std::sync::Mutex<Option<(Seen, Arc<Places>)>>,
     deployment: Option<Deployment>,
@@ -248,7 +246,7 @@ impl LocalExecutor {
                 tracing::warn!(%error, "what killed hosts have left in the temporary folder");
             }
         });
-        Ok(Self { room, tree, spawner, fence: OnceCell::new(), guard, places, deployment, walks })
+        Ok(Self { room, tree, spawner, fence: Probed::default(), guard, places, deployment, walks })
     }
 
     /// The remotes that the operator grants here.
@@ -264,7 +262,7 @@ impl LocalExecutor {
     pub async fn accept_git(&self) -> Result<()> {
         let guard = self.guard.clone();
         self.on_files(move |_| guard.accept()).await?;
-        let (Some(method), _) = self.fence().await else { return Ok(()) };
+        let (Some(method), _) = self.fence().await? else { return Ok(()) };
         if method.tier == Tier::Off {
             return Ok(());
         }
@@ -275,8 +273,9 @@ impl LocalExecutor {
         Ok(())
     }
 
-    async fn fence(&self) -> &(Option<Method>, FenceReport) {
-        self.fence.get_or_init(|| fence::probe(&self.spawner, &self.room)).await
+    /// The fence that holds here.
+    async fn fence(&self) -> Result<&(Option<Method>, FenceReport)> {
+        self.fence.get(&self.spawner, &self.room).await.map_err(|_| Error::FenceBusy)
     }
 
     /// Runs file work where blocking is allowed.
@@ -384,7 +383,7 @@ impl LocalExecutor {
     pub async fn settle(&self) -> Result<Vec<String>> {
         let guard = self.guard.clone();
         let Some(turn) = self.on_files(move |_| guard.unsettled()).await? else { return Ok(Vec::new()) };
-        match self.fence().await {
+        match self.fence().await? {
             (Some(method), _) if method.tier != Tier::Off => self.settle_in(method, &turn).await,
             _ => Ok(Vec::new()),
         }
@@ -401,7 +400,7 @@ impl LocalExecutor {
     ///
     /// With `follow` what a link at the end of a path leads to is changed, as a write does.
     async fn check_obeyed(&self, paths: &[&WsPath], follow: bool) -> Result<()> {
-        let (Some(method), _) = self.fence().await else { return Ok(()) };
+        let (Some(method), _) = self.fence().await? else { return Ok(()) };
         if method.tier == Tier::Off {
             return Ok(());
         }
@@ -514,7 +513,7 @@ impl Executor for LocalExecutor {
 
     fn run<'a>(&'a self, command: Command, fence: &'a Fence, watch: Watch) -> BoxFuture<'a, Result<CommandResult>> {
         Box::pin(async move {
-            let (method, report) = self.fence().await;
+            let (method, report) = self.fence().await?;
             let method = method.as_ref().ok_or_else(|| {
                 // The reasons name host paths: they are the operator's, who finds them in the log and in `doctor`.
                 tracing::error!(why = report.why.join("; "), "no fence holds here");
@@ -578,7 +577,7 @@ impl Executor for LocalExecutor {
         watch: Watch,
     ) -> BoxFuture<'a, Result<RemoteResult>> {
         Box::pin(async move {
-            let (method, _) = self.fence().await;
+            let (method, _) = self.fence().await?;
             let method = method.as_ref().ok_or_else(no_fence)?;
             remote::run(&self.spawner, &self.room, method, remote, order, watch).await
         })
@@ -587,7 +586,7 @@ impl Executor for LocalExecutor {
     fn git_obeys(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(async {
             let mut paths = vec![POLICY_FILE.to_owned(), STATE_FOLDER.to_owned()];
-            if let (Some(method), _) = self.fence().await
+            if let (Some(method), _) = self.fence().await?
                 && method.tier != Tier::Off
             {
                 paths.extend(self.places(method).await?.named(&self.room.root));
@@ -597,7 +596,10 @@ impl Executor for LocalExecutor {
     }
 
     fn report(&self) -> BoxFuture<'_, FenceReport> {
-        Box::pin(async { self.fence().await.1.clone() })
+        Box::pin(async {
+            let found = self.fence.get(&self.spawner, &self.room).await;
+            found.map_or_else(|busy| busy, |(_, report)| report.clone())
+        })
     }
 }
 

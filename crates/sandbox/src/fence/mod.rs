@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use bwrap::{Method, Plan, TEMP_PREFIX, plan};
 pub(crate) use kernel::{LANDLOCK_ABI_SIGNALS, apply, landlock_abi, landlock_thread};
 pub(crate) use policy::{HANDED_DOWN, HandedDown, Mounted, NetworkMode, Policy};
-pub(crate) use probe::probe;
+pub(crate) use probe::Probed;
 pub use probe::{MemoryReport, Probe};
 pub(crate) use remote::plan_remote;
 

@@ -1,10 +1,11 @@
 //! Finding out which fence holds here, by building it and running `true` in it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tokio::sync::OnceCell;
 
 use super::bwrap::Method;
 use super::identity::{IdMap, Identity};
@@ -19,8 +20,14 @@ use crate::spawner::Spawner;
 
 /// Where distributions put `bwrap`; never looked for on `PATH`, which may name folders others can write.
 const BWRAP_PLACES: &[&str] = &["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
-/// How long a trial may take before it counts as failed.
+/// How long a trial may take before the machine counts as too busy for it.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a machine that is too busy for a trial is given, before each further trial.
+const BUSY_WAITS: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1500)];
+/// How long after the last of them no other is tried.
+const BUSY_FOR: Duration = Duration::from_secs(2);
+/// What is used up, and free again later: processes, memory, handles, space.
+const USED_UP: [i32; 6] = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE, libc::ENOSPC, libc::EDQUOT];
 
 /// What was found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,21 +53,93 @@ pub struct MemoryReport {
     pub why: Option<String>,
 }
 
+/// Why a fence did not hold in its trial.
+enum Failed {
+    /// This machine cannot have it, so a weaker one is tried.
+    Lasting(String),
+    /// It lacked processes, memory, handles, space or time: what any command can use up. That never weakens a fence.
+    Busy(String),
+}
+
+impl Failed {
+    fn of(detail: String) -> Self {
+        // `bwrap`, the helper and the shell end with the kernel's words for what went wrong.
+        let is_said = |number: &i32| {
+            let words = std::io::Error::from_raw_os_error(*number).to_string();
+            words.split(" (os error").next().is_some_and(|words| detail.contains(words))
+        };
+        if USED_UP.iter().any(is_said) { Self::Busy(detail) } else { Self::Lasting(detail) }
+    }
+}
+
+/// What was found once, for all commands of a workspace.
+#[derive(Default)]
+pub(crate) struct Probed {
+    found: OnceCell<(Option<Method>, FenceReport)>,
+    /// When the machine was last too busy to tell.
+    busy: std::sync::Mutex<Option<(Instant, FenceReport)>>,
+}
+
+impl Probed {
+    /// Finds it out where it is not known.
+    ///
+    /// # Errors
+    /// The machine is too busy to tell, or was less than [`BUSY_FOR`] ago. Whoever asks later has it tried again.
+    pub(crate) async fn get(
+        &self,
+        spawner: &Spawner,
+        room: &Room,
+    ) -> Result<&(Option<Method>, FenceReport), FenceReport> {
+        let try_now = || async {
+            let last = || self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+            // Calls that have waited for the same trial do not each try again.
+            if let Some((_, report)) = last().as_ref().filter(|(at, _)| at.elapsed() < BUSY_FOR) {
+                return Err(report.clone());
+            }
+            let tried = probe(spawner, room).await;
+            if let Err(report) = &tried {
+                *last() = Some((Instant::now(), report.clone()));
+            }
+            tried
+        };
+        self.found.get_or_try_init(try_now).await
+    }
+}
+
 /// Tries the tiers the operator's choice allows, strongest first.
-pub(crate) async fn probe(spawner: &Spawner, room: &Room) -> (Option<Method>, FenceReport) {
-    let bwrap = BWRAP_PLACES.iter().map(PathBuf::from).find(|path| path.exists());
+///
+/// # Errors
+/// The machine was too busy to tell, also after waiting: the report has no tier, and says why.
+async fn probe(spawner: &Spawner, room: &Room) -> Result<(Option<Method>, FenceReport), FenceReport> {
+    let mut waits = BUSY_WAITS.into_iter();
+    loop {
+        let why = match probe_once(spawner, room).await {
+            Ok(found) => return Ok(found),
+            Err(why) => why,
+        };
+        tracing::warn!(why, "the machine is too busy to try a fence");
+        let Some(wait) = waits.next() else {
+            let memory = watched(room, "commands are refused".to_owned());
+            return Err(report(None, memory, vec![format!("the machine is too busy to try a fence: {why}")]));
+        };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+async fn probe_once(spawner: &Spawner, room: &Room) -> Result<(Option<Method>, FenceReport), String> {
+    let bwrap = bwrap();
     let mut why = Vec::new();
     let choice = room.config.fence;
     let mut method = None;
     if matches!(choice, FenceChoice::Auto | FenceChoice::Full) {
         match &bwrap {
-            Some(_) => method = strongest(spawner, room, Tier::Full, bwrap.as_ref(), &mut why).await,
+            Some(_) => method = strongest(spawner, room, Tier::Full, bwrap.as_ref(), &mut why).await?,
             None => why.push("full: bwrap is not installed (Debian: apt-get install bubblewrap)".to_owned()),
         }
     }
     if method.is_none() && matches!(choice, FenceChoice::Auto | FenceChoice::Landlock) {
         if landlock_abi() > 0 {
-            method = strongest(spawner, room, Tier::Landlock, None, &mut why).await;
+            method = strongest(spawner, room, Tier::Landlock, None, &mut why).await?;
         } else {
             why.push("landlock: the kernel has no Landlock".to_owned());
         }
@@ -69,57 +148,82 @@ pub(crate) async fn probe(spawner: &Spawner, room: &Room) -> (Option<Method>, Fe
         method = Some(Method { tier: Tier::Off, identity: Identity::Host, bwrap: None, id_map: None, cgroups: None });
         why.push("the operator turned the fence off".to_owned());
     }
-    let memory = hold_memory(spawner, room, &mut method).await;
+    let memory = hold_memory(spawner, room, &mut method).await?;
+    let report = report(method.as_ref(), memory, why);
+    Ok((method, report))
+}
+
+fn bwrap() -> Option<PathBuf> {
+    BWRAP_PLACES.iter().map(PathBuf::from).find(|path| path.exists())
+}
+
+fn report(method: Option<&Method>, memory: MemoryReport, why: Vec<String>) -> FenceReport {
     let probe = Probe {
         kernel: kernel_release(),
         landlock_abi: landlock_abi(),
-        bwrap,
-        runs_as: method.as_ref().map_or_else(|| "nobody: commands are refused".to_owned(), |m| m.identity.describe()),
+        bwrap: bwrap(),
+        runs_as: method.map_or_else(|| "nobody: commands are refused".to_owned(), |m| m.identity.describe()),
     };
-    let holes = method.as_ref().map(holes).unwrap_or_default();
-    let report = FenceReport { tier: method.as_ref().map(|m| m.tier), probe, memory, holes, why };
-    (method, report)
+    FenceReport { tier: method.map(|m| m.tier), probe, memory, holes: method.map(holes).unwrap_or_default(), why }
+}
+
+/// No cgroup holds the memory of commands.
+fn watched(room: &Room, why: String) -> MemoryReport {
+    MemoryReport { limit_bytes: room.config.limits.memory_bytes, cgroup: None, why: Some(why) }
 }
 
 /// Lets the kernel hold the memory of commands, if it will.
-async fn hold_memory(spawner: &Spawner, room: &Room, method: &mut Option<Method>) -> MemoryReport {
+async fn hold_memory(spawner: &Spawner, room: &Room, method: &mut Option<Method>) -> Result<MemoryReport, String> {
     let limit_bytes = room.config.limits.memory_bytes;
-    let watched = |why| MemoryReport { limit_bytes, cgroup: None, why: Some(why) };
-    let Some(method) = method else { return watched("commands are refused".to_owned()) };
-    match in_cgroups(spawner, room, method).await {
+    let Some(method) = method else { return Ok(watched(room, "commands are refused".to_owned())) };
+    match in_cgroups(spawner, room, method).await? {
         Ok((held, cgroup)) => {
             *method = held;
-            MemoryReport { limit_bytes, cgroup: Some(cgroup), why: None }
+            Ok(MemoryReport { limit_bytes, cgroup: Some(cgroup), why: None })
         }
         Err(none) => {
             if let NoCgroup::Unusable(why) = &none {
                 tracing::warn!(why, "the memory of commands is watched and not held by a cgroup");
             }
-            watched(none.why())
+            Ok(watched(room, none.why()))
         }
     }
 }
 
 /// The same method with a cgroup for each command, tried once.
-async fn in_cgroups(spawner: &Spawner, room: &Room, method: &Method) -> Result<(Method, PathBuf), NoCgroup> {
+async fn in_cgroups(
+    spawner: &Spawner,
+    room: &Room,
+    method: &Method,
+) -> Result<Result<(Method, PathBuf), NoCgroup>, String> {
     let named = room.config.command_cgroup.clone();
     let opened = tokio::task::spawn_blocking(move || Cgroups::open(named.as_deref())).await;
-    let cgroups = opened.unwrap_or_else(|error| Err(NoCgroup::Unusable(error.to_string())))?;
+    let cgroups = match opened.unwrap_or_else(|error| Err(NoCgroup::Unusable(error.to_string()))) {
+        Ok(cgroups) => cgroups,
+        Err(none) => return Ok(Err(none)),
+    };
     let folder = cgroups.folder().to_owned();
     let held = Method { cgroups: Some(Arc::new(cgroups)), ..method.clone() };
-    let tried = trial(spawner, room, &held).await;
-    tried.map_err(|why| NoCgroup::Unusable(format!("{}: no command can be started in it: {why}", folder.display())))?;
-    Ok((held, folder))
+    match trial(spawner, room, &held).await {
+        Ok(()) => Ok(Ok((held, folder))),
+        Err(Failed::Busy(why)) => Err(why),
+        Err(Failed::Lasting(why)) => {
+            Ok(Err(NoCgroup::Unusable(format!("{}: no command can be started in it: {why}", folder.display()))))
+        }
+    }
 }
 
 /// The best user for a tier: the one wanted, else root without capabilities.
+///
+/// # Errors
+/// The machine was too busy for a trial.
 async fn strongest(
     spawner: &Spawner,
     room: &Room,
     tier: Tier,
     bwrap: Option<&PathBuf>,
     why: &mut Vec<String>,
-) -> Option<Method> {
+) -> Result<Option<Method>, String> {
     let wanted = Identity::wanted(&room.root);
     let mut candidates = vec![wanted];
     if matches!(wanted, Identity::Mapped { .. }) {
@@ -130,32 +234,41 @@ async fn strongest(
             let id_map = id_map(room, identity)?;
             let method = Method { tier, identity, bwrap: bwrap.cloned(), id_map, cgroups: None };
             trial(spawner, room, &method).await?;
-            Ok::<_, String>(method)
+            Ok::<_, Failed>(method)
         };
+        let said = |reason| format!("{} as {}: {reason}", tier.as_str(), identity.describe());
         match trial.await {
-            Ok(method) => return Some(method),
-            Err(reason) => why.push(format!("{} as {}: {reason}", tier.as_str(), identity.describe())),
+            Ok(method) => return Ok(Some(method)),
+            Err(Failed::Busy(reason)) => return Err(said(reason)),
+            Err(Failed::Lasting(reason)) => why.push(said(reason)),
         }
     }
-    None
+    Ok(None)
 }
 
-fn id_map(room: &Room, identity: Identity) -> Result<Option<Arc<IdMap>>, String> {
+fn id_map(room: &Room, identity: Identity) -> Result<Option<Arc<IdMap>>, Failed> {
     let Identity::Mapped { uid } = identity else { return Ok(None) };
     let map = IdMap::new(&room.config.helper, uid, &room.mapped_folders());
-    map.map(|map| Some(Arc::new(map))).map_err(|error| format!("no mapped mount: {error}"))
+    map.map(|map| Some(Arc::new(map))).map_err(|error| Failed::of(format!("no mapped mount: {error}")))
 }
 
-async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), String> {
+async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), Failed> {
     // By its absolute path: a user who may not pass the folders above the workspace is of no use in it.
     let root = room.root.to_string_lossy();
-    let command = Command::new(["sh", "-c", "cd -- \"$1\" && ls >/dev/null", "sh", &root], TRIAL_TIMEOUT);
+    let command = Command::new(["sh", "-c", "cd -- \"$1\" && exec ls >/dev/null", "sh", &root], TRIAL_TIMEOUT);
     let fence = Fence { workspace: Access::Read, network: Vec::new() };
     match crate::running::run_in(spawner, room, method, command, &fence, Watch::unattended(), &Held::default()).await {
         Ok(result) if result.exit_code == 0 => Ok(()),
-        Ok(result) => Err(format!("the trial ended with {}: {}", result.exit_code, result.stderr.text.trim())),
-        Err(Error::FenceBuild { detail }) => Err(detail),
-        Err(error) => Err(error.to_string()),
+        Ok(result) if result.timed_out => {
+            Err(Failed::Busy(format!("the trial took more than {} s", TRIAL_TIMEOUT.as_secs())))
+        }
+        Ok(result) => {
+            let detail = format!("the trial ended with {}: {}", result.exit_code, result.stderr.text.trim());
+            // Something has ended it, such as a kernel that is short of memory.
+            Err(if result.signal.is_some() { Failed::Busy(detail) } else { Failed::of(detail) })
+        }
+        Err(Error::FenceBuild { detail }) => Err(Failed::of(detail)),
+        Err(error) => Err(Failed::of(error.to_string())),
     }
 }
 

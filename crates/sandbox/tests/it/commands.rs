@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Executor, WriteGuard};
+use toolhost_sandbox::{Access, Error, Executor, FenceChoice, Tier, WriteGuard};
 
-use crate::room::{path, processes_named, rooms};
+use crate::room::{AGENT_UID, Bystander, Room, copy, crowd, is_root, path, processes_named, rooms};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_developer_writes_the_workspace_and_a_researcher_cannot() {
@@ -35,6 +35,61 @@ async fn pipes_redirections_and_failures_are_ordinary_results() {
         assert_eq!(missing.exit_code, 127);
         let killed = room.bash("kill -SEGV $$", Access::Read).await;
         assert_eq!(killed.signal.map(|s| s.name()).as_deref(), Some("SIGSEGV"), "{killed:?}");
+    }
+}
+
+/// Another command's processes do not make the next host do with root, or with a lower tier.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_use_up_the_processes_weaken_no_fence() {
+    const PROCESSES: u64 = 60;
+    // Elsewhere the kernel counts nothing that another command could use up.
+    if !is_root() {
+        return;
+    }
+    let _turn = crowd().await;
+    let _others: Vec<Bystander> = (0..=PROCESSES).map(|_| Bystander::start()).collect();
+    for (choice, tier) in [(FenceChoice::Auto, Tier::Full), (FenceChoice::Landlock, Tier::Landlock)] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.processes = PROCESSES);
+        let ran = room.bash("exec id -u", Access::Read).await;
+        assert_eq!((ran.stdout.text, ran.tier), (format!("{AGENT_UID}\n"), tier), "{choice:?}");
+    }
+}
+
+/// Where too little is left to try a fence, nothing runs in a weaker one, and a later call tries again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_too_busy_for_a_fence_gets_none_until_it_is_not() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    // The helper has too few processes, in the kernel's words, while that file is there.
+    let (busy, source, helper) =
+        (folder.path().join("busy"), folder.path().join("source"), folder.path().join("helper"));
+    let script = format!(
+        "#!/bin/sh\n[ ! -e '{}' ] || {{ echo 'fork: Resource temporarily unavailable' >&2; exit 1; }}\nexec '{}' \"$@\"\n",
+        busy.display(),
+        crate::room::helper().display()
+    );
+    std::fs::write(&source, script).unwrap();
+    copy(&source, &helper);
+    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let id = async |room: &Room| room.try_bash("id -u", Access::Read, Duration::from_secs(20)).await;
+    for choice in [FenceChoice::Auto, FenceChoice::Landlock] {
+        std::fs::write(&busy, "").unwrap();
+        let room = Room::with(choice, |_| {}, |config| config.helper.clone_from(&helper));
+        let refused = id(&room).await;
+        assert!(matches!(refused, Err(Error::FenceBusy)), "{choice:?}: {refused:?}");
+        let report = room.executor.report().await;
+        assert_eq!((report.tier, report.why[0].contains("too busy")), (None, true), "{choice:?}: {report:?}");
+        let written = room.executor.write(&path("new.txt"), b"text".to_vec(), WriteGuard::default()).await;
+        assert!(matches!(written, Err(Error::FenceBusy)), "{choice:?}: it is not known what git obeys: {written:?}");
+        std::fs::remove_file(&busy).unwrap();
+        let mut ran = id(&room).await;
+        while matches!(ran, Err(Error::FenceBusy)) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            ran = id(&room).await;
+        }
+        let ran = ran.unwrap();
+        assert_eq!(ran.exit_code, 0, "{choice:?}: {ran:?}");
+        assert_ne!(ran.stdout.text, "0\n", "{choice:?}: {ran:?}");
     }
 }
 

@@ -224,6 +224,13 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// The turn of a test with more processes than a machine's few: the kernel counts all those of the user that commands
+/// become together.
+pub(crate) async fn crowd() -> tokio::sync::MutexGuard<'static, ()> {
+    static CROWD: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    CROWD.lock().await
+}
+
 /// A process of the host's, with a secret in its environment; ended when dropped.
 pub(crate) struct Bystander(Child);
 
