@@ -16,7 +16,7 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost::ModelConfig;
-use toolhost_contract::{Clock, SystemClock};
+use toolhost_contract::{Clock, Redactor, SystemClock};
 use toolhost_host::{Asking, Unattended};
 use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans, Remote};
 
@@ -581,7 +581,25 @@ fn not_valid(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error 
     let key = text.lines().nth(at).and_then(|line| line.split_once('=')).map_or("", |(key, _)| key.trim());
     let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
     let key = if is_key { format!(" (`{key}`)") } else { String::new() };
-    anyhow::anyhow!("the configuration {} is not valid: line {}{key}: {}", path.display(), at + 1, error.message())
+    let message = without_value(error.message());
+    anyhow::anyhow!("the configuration {} is not valid: line {}{key}: {message}", path.display(), at + 1)
+}
+
+/// What was wrong, without the value that was: somebody may have written a key where its name belongs.
+fn without_value(message: &str) -> String {
+    let mut said = match ["unknown variant `", "invalid type: string \"", "invalid value: string \""]
+        .iter()
+        .find_map(|start| message.strip_prefix(start).map(|rest| (start, rest)))
+    {
+        None => message.to_owned(),
+        Some((start, rest)) => {
+            let kind = start.trim_end_matches(['`', '"', ' ']);
+            let expected = rest.rfind(", expected").map_or("", |at| &rest[at..]);
+            format!("{kind}{expected}")
+        }
+    };
+    Redactor::default().redact(&mut said);
+    said
 }
 
 fn profiles_text(profiles: toml::Table) -> anyhow::Result<String> {

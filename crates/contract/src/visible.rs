@@ -24,11 +24,14 @@ fn is_like_a_space(c: char) -> bool {
 
 /// The text with each deceptive character as its number, such as `\u{202e}`; line breaks and tabs stay.
 pub fn visible(text: &str) -> String {
+    shown_but_for(text, &['\n', '\t'])
+}
+
+fn shown_but_for(text: &str, plain: &[char]) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
     for c in text.chars() {
-        let is_plain = !is_deceptive(c) || matches!(c, '\n' | '\t') || is_emoji(before, c);
-        if is_plain {
+        if !is_deceptive(c) || plain.contains(&c) || is_emoji(before, c) {
             shown.push(c)
         } else {
             shown.extend(c.escape_unicode())
@@ -49,11 +52,7 @@ fn is_emoji(sign: char, mark: char) -> bool {
 
 /// As [`visible`], for what is to stand in one line: a name of a file may hold a line break.
 pub fn visible_line(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_deceptive(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
-    }
-    shown
+    shown_but_for(text, &[])
 }
 
 /// What stands before each line of a text from elsewhere, and before none of the host's own.
@@ -102,6 +101,7 @@ mod tests {
     fn an_emoji_stays_one_and_its_mark_alone_is_shown() {
         assert_eq!(visible("\u{2702}\u{fe0f} and \u{1f58a}\u{fe0f}"), "\u{2702}\u{fe0f} and \u{1f58a}\u{fe0f}");
         assert_eq!(visible("a\u{fe0f}\u{2702}\u{fe0f}\u{fe0f}"), "a\\u{fe0f}\u{2702}\u{fe0f}\\u{fe0f}");
+        assert_eq!(visible_line("\u{2702}\u{fe0f}\n"), "\u{2702}\u{fe0f}\\u{a}");
         assert_eq!(visible("\u{2702}\u{fe0e}\u{2702}\u{200d}"), "\u{2702}\\u{fe0e}\u{2702}\\u{200d}");
     }
 

@@ -101,6 +101,11 @@ impl Connection {
         self.unrecorded.as_deref()
     }
 
+    /// Takes secrets out of a text that is shown.
+    pub fn redact(&self, text: &mut String) {
+        self.redactor.redact(text);
+    }
+
     /// The user, as somebody who answers.
     #[must_use]
     pub fn person(&self) -> Person {

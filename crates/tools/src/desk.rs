@@ -1,8 +1,8 @@
 //! What tools that keep records have in common: whose desk they work at, and small conversions.
 
-use toolhost_contract::{CallerKind, Ctx, ErrorKind, ToolError};
+use toolhost_contract::{CallerKind, Ctx, ErrorKind, Preview, ToolError};
 use toolhost_store::Records;
-use toolhost_store::records::{AuthorKind, Claimant, Desk, Edit, Kind, Removed, Who};
+use toolhost_store::records::{AuthorKind, Claimant, Desk, Edit, Kind, RecordId, Removed, Stored, Who};
 
 /// Records of one page unless more or fewer are asked for.
 pub(crate) const LIMIT_DEFAULT: i64 = 100;
@@ -76,6 +76,31 @@ pub(crate) fn set_or_clear(place: &mut Option<String>, new: Option<String>) {
 
 pub(crate) fn limit_default() -> i64 {
     LIMIT_DEFAULT
+}
+
+/// What a person decides about before a delete: what goes, as it is now, and who loses a reference.
+pub(crate) async fn deletion(desk: &Desk, id: RecordId, edit: &Edit, cascade: bool) -> Result<Preview, ToolError> {
+    let (removed, gone) = desk.would_delete(id, edit, cascade).await?;
+    let named = |record: &Stored| {
+        let title = ["title", "name", "content"].iter().find_map(|field| record.body.get(field)?.as_str());
+        title.map_or_else(|| record.id.to_string(), |title| format!("{} ({title})", record.id))
+    };
+    let mut detail = String::new();
+    for record in &gone {
+        let content = serde_json::to_string_pretty(&record.body).unwrap_or_default();
+        detail.push_str(&format!("goes: {}, version {}\n{content}\n", record.id, record.version));
+    }
+    if !removed.unlinked.is_empty() {
+        detail.push_str(&format!("no longer name what goes: {}\n", removed.unlinked.join(", ")));
+    }
+    let summary = match gone.as_slice() {
+        [one] => format!("delete {}", named(one)),
+        [one, others @ ..] => format!("delete {}, and {} more that cannot be without it", named(one), others.len()),
+        [] => format!("delete {id}"),
+    };
+    let versions: Vec<_> = gone.iter().map(|record| (record.id.to_string(), record.version)).collect();
+    let rests_on = serde_json::json!({ "goes": versions, "unlinked": removed.unlinked });
+    Ok(Preview { summary, detail, left_out: 0, rests_on })
 }
 
 /// What a delete took, as a text.

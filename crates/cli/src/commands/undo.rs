@@ -51,7 +51,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let workspace =
         Workspace::new(Arc::clone(host.executor()), Fence { workspace: Access::Write, network: Vec::new() });
     let (log, project) = (host.store().file_log(), host.connection().project().id);
-    let undo = Undo::plan(&log, project, &workspace, &which).await?;
+    let mut undo = Undo::plan(&log, project, &workspace, &which).await?;
+    undo.steps.iter_mut().for_each(|step| host.connection().redact(&mut step.diff));
     let code = if undo.steps.is_empty() && undo.conflicts.is_empty() && undo.folders.is_empty() {
         print::note("there is nothing to undo");
         ExitCode::SUCCESS

@@ -67,10 +67,11 @@ async fn a_person_is_told_where_a_link_leads() {
     assert!(seen.lock().unwrap().contains("delete the folder deploy/a"));
 }
 
-/// The content is the same, and so is the name: only the place is another.
+/// The name is the same, and mostly the content: only the place is another.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_comes_after_the_yes_is_not_followed() {
+async fn what_comes_after_the_yes_is_not_changed() {
     type Swap = fn(&PathBuf);
+    let to_other: Swap = |root| std::fs::write(root.join("harmless.txt"), "another\n").unwrap();
     let (to_link, to_folder): (Swap, Swap) = (
         |root| {
             std::fs::remove_file(root.join("harmless.txt")).unwrap();
@@ -83,7 +84,8 @@ async fn a_link_that_comes_after_the_yes_is_not_followed() {
         },
     );
     let edits = json!([{ "search": "one", "replace": "two" }]);
-    let cases: [(&str, Value, Swap); 5] = [
+    let cases: [(&str, Value, Swap); 6] = [
+        ("file.move", json!({ "from": "harmless.txt", "to": "b.txt" }), to_other),
         ("file.write", json!({ "path": "harmless.txt", "content": "two\n" }), to_link),
         ("file.edit", json!({ "path": "harmless.txt", "edits": edits }), to_link),
         ("file.delete", json!({ "path": "harmless.txt" }), to_link),

@@ -71,6 +71,7 @@ mod people_reviews;
 mod people_sight;
 mod profiles;
 mod readme;
+mod record_deletes;
 mod room;
 mod seeds_bugs;
 mod shell_commands;

@@ -390,6 +390,12 @@ fn a_password_does_not_show_in_what_is_wrong_with_the_address_or_its_file() {
         "database = [\"postgres://joe:hunter2@h/db\"]",
         "database = \"postgres://joe:hunter2@h/db\" user = 1",
         "databse = \"postgres://joe:hunter2@h/db\"",
+        "keys = { anthropic = \"hunter2\" }",
+        "models = { x = { key = { hunter2 = \"sk-ant-api03-hunter2hunter2\" } } }",
+        "models = { x = { key = { \"sk-ant-api03-hunter2hunter2hunter2\" = \"x\" } } }",
+        "models = { x = { headers = [\"hunter2\"] } }",
+        "models = { x = { headers = \"hunter2, expected hunter2\" } }",
+        "commands = \"hunter2\"",
     ] {
         workspace.write_beside("config.toml", text);
         let config = workspace.beside("config.toml").display().to_string();

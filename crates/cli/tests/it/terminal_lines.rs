@@ -121,3 +121,20 @@ fn each_line_beside_the_output_is_one_write() {
     let parts: Vec<&String> = writes.iter().filter(|write| !write.ends_with('\n')).collect();
     assert!(parts.is_empty(), "{parts:?}");
 }
+
+/// A name with a line break in it is told as one file, to people and to models.
+#[test]
+fn a_line_break_in_a_name_begins_no_line() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);
+    workspace.write("b.txt\nsecrets", "needle\n");
+    let program = program(&workspace);
+    for (tool, arguments, told) in [
+        ("file.list", "{}", "b.txt\\u{a}secrets (7 bytes)"),
+        ("file.search", r#"{"pattern":"needle"}"#, "b.txt\\u{a}secrets:1:needle"),
+        ("git.status", "{}", "?? b.txt\\u{a}secrets"),
+    ] {
+        let text = program.run(&["call", tool, arguments]).stdout;
+        assert!(text.lines().any(|line| line == told), "{tool}: {text}");
+        assert!(!text.lines().any(|line| line.starts_with("secrets")), "{tool}: {text}");
+    }
+}

@@ -258,3 +258,18 @@ fn nothing_is_undone_unless_somebody_agrees() {
     assert_eq!(told["steps"][0]["path"], "a.txt", "{told}");
     assert!(!workspace.has("a.txt"));
 }
+
+#[test]
+fn a_secret_in_a_file_is_not_shown_by_its_undo() {
+    const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    write(&program, "a.txt", &format!("token: {TOKEN}\n"));
+    write(&program, "a.txt", "token: none\n");
+    let asked = program.run_with_input(&["undo"], b"n\n");
+    assert!(asked.stdout.contains("+token: [redacted"), "{asked:?}");
+    let json = program.run(&["--json", "undo", "--yes"]).stdout;
+    assert!(json.contains("token: [redacted"), "{json}");
+    assert!(!asked.stdout.contains(TOKEN) && !json.contains(TOKEN), "{asked:?} {json}");
+    assert_eq!(workspace.read("a.txt"), format!("token: {TOKEN}\n"), "what is put back is what was there");
+}

@@ -171,7 +171,20 @@ impl Desk {
     /// references say, they lose the id or go with it.
     pub async fn delete(&self, id: RecordId, edit: &Edit, cascade: bool) -> Result<Removed> {
         let mut tx = self.begin().await?;
-        let first = self.expect(&mut tx, id, edit).await?;
+        let (removed, _) = self.take_out(&mut tx, id, edit, cascade).await?;
+        tx.commit().await?;
+        Ok(removed)
+    }
+
+    /// What [`delete`](Self::delete) would do now, and the records that would go, the one asked for first. Nothing is changed.
+    pub async fn would_delete(&self, id: RecordId, edit: &Edit, cascade: bool) -> Result<(Removed, Vec<Stored>)> {
+        // Never committed.
+        let mut tx = self.begin().await?;
+        self.take_out(&mut tx, id, edit, cascade).await
+    }
+
+    async fn take_out(&self, tx: &mut Tx, id: RecordId, edit: &Edit, cascade: bool) -> Result<(Removed, Vec<Stored>)> {
+        let first = self.expect(tx, id, edit).await?;
         let mut removed = Removed::default();
         let mut going: VecDeque<Stored> = VecDeque::from([first]);
         let mut gone: Vec<Stored> = Vec::new();
@@ -181,7 +194,7 @@ impl Desk {
             if gone.len() + removed.unlinked.len() >= CASCADE_RECORDS_MAX {
                 return Err(RecordError::TooMany { id, max: CASCADE_RECORDS_MAX });
             }
-            let users = self.users(&mut tx, record.id).await?;
+            let users = self.users(tx, record.id).await?;
             if !cascade && !users.is_empty() {
                 return Err(RecordError::InUse { id: record.id, by: users });
             }
@@ -189,7 +202,7 @@ impl Desk {
                 if seen.contains(&user) {
                     continue;
                 }
-                let former = self.must_find(&mut tx, user).await?;
+                let former = self.must_find(tx, user).await?;
                 let references = user.kind.facts(&former.body)?.references;
                 let rule = |rule| references.iter().any(|one| one.to == record.id && one.on_delete == rule);
                 if rule(OnDelete::Refuse) {
@@ -201,24 +214,23 @@ impl Desk {
                     continue;
                 }
                 let body = without(&former.body, &references, record.id);
-                self.rewrite(&mut tx, &former, &body, "update", Some(&format!("{} was deleted", record.id))).await?;
+                self.rewrite(tx, &former, &body, "update", Some(&format!("{} was deleted", record.id))).await?;
                 removed.unlinked.push(user.to_string());
             }
             gone.push(record);
         }
         for record in &gone {
-            self.clear(&mut tx, record.id).await?;
+            self.clear(tx, record.id).await?;
         }
         for record in &gone {
-            self.erase(&mut tx, record, edit.why.as_deref()).await?;
+            self.erase(tx, record, edit.why.as_deref()).await?;
             removed.deleted.push(record.id.to_string());
         }
         let deleted: BTreeSet<&String> = removed.deleted.iter().collect();
         removed.unlinked.sort_unstable();
         removed.unlinked.dedup();
         removed.unlinked.retain(|id| !deleted.contains(id));
-        tx.commit().await?;
-        Ok(removed)
+        Ok((removed, gone))
     }
 
     /// Makes a record what it was at a version, deleted ones too. A state that follows a machine stays as it is.

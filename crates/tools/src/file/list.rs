@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, visible_line};
 use toolhost_sandbox::{EntryKind, ListQuery, WsPath};
 
 use crate::page;
@@ -114,11 +114,15 @@ impl Tool for List {
         let mut lines: Vec<String> = output
             .entries
             .iter()
-            .map(|entry| match (entry.kind, entry.size) {
-                (Kind::Folder, _) => format!("{}/", entry.path),
-                (Kind::File, Some(size)) => format!("{} ({size} bytes)", entry.path),
-                (Kind::Link, _) => format!("{} (link)", entry.path),
-                _ => format!("{} (special)", entry.path),
+            .map(|entry| {
+                // A name may hold a line break, and would be told as two entries.
+                let path = visible_line(&entry.path);
+                match (entry.kind, entry.size) {
+                    (Kind::Folder, _) => format!("{path}/"),
+                    (Kind::File, Some(size)) => format!("{path} ({size} bytes)"),
+                    (Kind::Link, _) => format!("{path} (link)"),
+                    _ => format!("{path} (special)"),
+                }
             })
             .collect();
         if lines.is_empty() {

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
-use toolhost_sandbox::{EntryKind, WsPath};
+use toolhost_sandbox::{EntryKind, ReadSpan, WsPath};
 
-use super::{Approved, named};
+use super::{Approved, WHOLE_BYTES_MAX, named};
 
 pub(crate) struct Move;
 
@@ -67,7 +68,12 @@ impl Tool for Move {
             _ => ("the file", String::new()),
         };
         let summary = format!("move {what} {} to {}", named(&from, &source.path), named(&to, &target.path));
-        let rests_on = json!({ "from": source.path.as_str(), "to": target.path.as_str(), "link": source.link });
+        let content = match source.kind {
+            Some(EntryKind::File) => Some(content_of(ctx, &source.path).await?),
+            _ => None,
+        };
+        let (from, to) = (source.path.as_str(), target.path.as_str());
+        let rests_on = json!({ "from": from, "to": to, "link": source.link, "content": content });
         Ok(Some(Preview { summary, detail, left_out: 0, rests_on }))
     }
 
@@ -77,4 +83,10 @@ impl Tool for Move {
         source.workspace.rename(&source.path, &target.path).await?;
         Ok(Output { from: from.to_string(), to: to.to_string() })
     }
+}
+
+/// What tells a file's content from another: its size, and the hash of as much as is read whole.
+async fn content_of(ctx: &Ctx<'_>, path: &WsPath) -> Result<String, ToolError> {
+    let content = ctx.workspace.read(path, ReadSpan { start: 0, bytes_max: WHOLE_BYTES_MAX }).await?;
+    Ok(format!("{} {}", content.size, hex::encode(Sha256::digest(&content.bytes))))
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, visible_line};
 use toolhost_sandbox::{SearchQuery, WsPath};
 
 use crate::page;
@@ -116,13 +116,15 @@ impl Tool for Search {
     fn render(&self, output: &Output) -> String {
         let mut lines = Vec::new();
         for found in &output.matches {
+            // A name may hold a line break, and would be told as a line of another file.
+            let path = visible_line(&found.path);
             let first = found.line.saturating_sub(found.before.len() as u64);
             for (n, text) in found.before.iter().enumerate() {
-                lines.push(format!("{}-{}-{text}", found.path, first + n as u64));
+                lines.push(format!("{path}-{}-{text}", first + n as u64));
             }
-            lines.push(format!("{}:{}:{}", found.path, found.line, found.text));
+            lines.push(format!("{path}:{}:{}", found.line, found.text));
             for (n, text) in found.after.iter().enumerate() {
-                lines.push(format!("{}-{}-{text}", found.path, found.line + 1 + n as u64));
+                lines.push(format!("{path}-{}-{text}", found.line + 1 + n as u64));
             }
         }
         if lines.is_empty() {

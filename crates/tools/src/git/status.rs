@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, visible_line};
 use toolhost_sandbox::ReadSpan;
 
 use super::Mode;
@@ -122,10 +122,11 @@ impl Tool for Status {
         if output.clean {
             return format!("{head}\nnothing changed");
         }
-        let submodules = output.submodules.iter().map(|s| format!("submodule {} ({})", s.path, s.changes.join(", ")));
+        let submodules =
+            output.submodules.iter().map(|s| format!("submodule {} ({})", visible_line(&s.path), s.changes.join(", ")));
         let lines = output.files.iter().map(|file| {
-            let from = file.from.as_ref().map(|from| format!("{from} -> ")).unwrap_or_default();
-            format!("{}{} {from}{}", file.staged, file.unstaged, file.path)
+            let from = file.from.as_ref().map(|from| format!("{} -> ", visible_line(from))).unwrap_or_default();
+            format!("{}{} {from}{}", file.staged, file.unstaged, visible_line(&file.path))
         });
         let mut text = format!("{head}\n{}", lines.chain(submodules).collect::<Vec<_>>().join("\n"));
         if output.truncated {

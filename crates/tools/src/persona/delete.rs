@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Effect, Example, Expect, Preview, Tool, ToolError, Trace};
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Removed};
 
-use crate::desk::{desk, edit, removed};
+use crate::desk::{deletion, desk, edit, removed};
 use crate::given;
 
 pub(crate) struct Delete(pub(crate) Records);
@@ -46,6 +46,11 @@ impl Tool for Delete {
 
     fn render(&self, output: &Self::Output) -> String {
         removed(output)
+    }
+
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let id = RecordId::of(Kind::Persona, &input.id)?;
+        deletion(&desk(&self.0, ctx)?, id, &edit(input.expected_version, input.why), false).await.map(Some)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
