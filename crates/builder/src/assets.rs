@@ -110,16 +110,44 @@ fn quoted<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
     is_path.then_some(path)
 }
 
+/// Where a path that needs quotes may get them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quotes {
+    /// Markdown: behind this byte. Before it is front matter, in which quotes would mean something else.
+    From(usize),
+    /// Nowhere.
+    No,
+}
+
 /// The text with another path wherever it names this asset; none if it does not. Longer paths that begin like it stay,
-/// and so does a mention without quotes where the other path needs them: validation tells of it.
-pub(crate) fn with_mention(text: &str, from: &str, to: &str) -> Option<String> {
+/// and so does a mention without quotes where the other path needs them and can get none: validation tells of it.
+pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> Option<String> {
     let (mut changed, mut kept) = (String::new(), 0);
     let needs_quotes = !to.chars().all(is_mentioned_char);
-    let follows = |mention: &Mention| mention.path == from && (mention.is_quoted || !needs_quotes);
-    for mention in mentions(text).into_iter().filter(follows) {
-        changed.push_str(&text[kept..mention.at]);
-        changed.push_str(to);
-        kept = mention.at + from.len();
+    for mention in mentions(text).into_iter().filter(|mention| mention.path == from) {
+        let end = mention.at + from.len();
+        if mention.is_quoted || !needs_quotes {
+            changed.push_str(&text[kept..mention.at]);
+            changed.push_str(to);
+        } else if matches!(quotes, Quotes::From(body) if mention.at >= body) {
+            let outside = before_path(&text[..mention.at]).unwrap_or_default();
+            // With what leads to the folder, such as `../` or `{project-root}/`.
+            let outside = match outside.strip_suffix('/') {
+                Some(variable) if variable.ends_with('}') => &variable[..variable.rfind('{').unwrap_or(variable.len())],
+                _ => outside,
+            };
+            let lead = &text[outside.len()..mention.at];
+            // The target of a link has quotes of its own.
+            let (open, close) = if outside.ends_with("](") { ('<', '>') } else { ('`', '`') };
+            changed.push_str(&text[kept..outside.len()]);
+            changed.extend([open]);
+            changed.push_str(lead);
+            changed.push_str(to);
+            changed.extend([close]);
+        } else {
+            continue;
+        }
+        kept = end;
     }
     (kept > 0).then(|| changed + &text[kept..])
 }
@@ -170,7 +198,7 @@ fn collect(value: &Value, pointer: &mut String, into: &mut Vec<(String, String)>
 
 #[cfg(test)]
 mod tests {
-    use super::{mentions, problem, with_mention};
+    use super::{Quotes, mentions, problem, with_mention};
 
     #[test]
     fn an_assets_path_is_plain_and_below_its_folder() {
@@ -212,12 +240,30 @@ mod tests {
 
     #[test]
     fn a_name_with_spaces_stands_between_quotes() {
-        let with = |text: &str| with_mention(text, "assets/a.md", "assets/a b.md");
+        let with = |text: &str| with_mention(text, "assets/a.md", "assets/a b.md", Quotes::No);
         assert_eq!(with("`assets/a.md`, <assets/a.md>").as_deref(), Some("`assets/a b.md`, <assets/a b.md>"));
         assert_eq!(with("see assets/a.md"), None);
         assert_eq!(with("see assets/a.md or `assets/a.md`").as_deref(), Some("see assets/a.md or `assets/a b.md`"));
-        let other = with_mention("see assets/a.md", "assets/a.md", "assets/ä.md");
+        let other = with_mention("see assets/a.md", "assets/a.md", "assets/ä.md", Quotes::No);
         assert_eq!(other.as_deref(), Some("see assets/ä.md"));
+    }
+
+    #[test]
+    fn a_mention_in_markdown_gets_the_quotes_that_it_needs() {
+        let check = |text: &str, expected: &str| {
+            let with = with_mention(text, "assets/a.md", "assets/a, b.md", Quotes::From(0));
+            assert_eq!(with.as_deref(), Some(expected), "{text}");
+            // What follows is named as before.
+            let again: Vec<String> = mentions(expected).into_iter().map(|m| m.path).collect();
+            assert!(again.iter().all(|path| path == "assets/a, b.md"), "{expected}: {again:?}");
+        };
+        check("see assets/a.md.", "see `assets/a, b.md`.");
+        check("assets/a.md and `assets/a.md`", "`assets/a, b.md` and `assets/a, b.md`");
+        check("[x](../assets/a.md)", "[x](<../assets/a, b.md>)");
+        check("{project-root}/assets/a.md: ./assets/a.md", "`{project-root}/assets/a, b.md`: `./assets/a, b.md`");
+        let front = "file: assets/a.md\n---\nassets/a.md";
+        let with = with_mention(front, "assets/a.md", "assets/a b.md", Quotes::From(20));
+        assert_eq!(with.as_deref(), Some("file: assets/a.md\n---\n`assets/a b.md`"));
     }
 
     #[test]

@@ -26,6 +26,8 @@ const SHAPES: &[&str] = &[
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])(?:AKIA|ASIA)[0-9A-Z]{16}\b",
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])AIza[0-9A-Za-z_-]{35}",
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])npm_[A-Za-z0-9]{30,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
+    r"(^|[^A-Za-z0-9_]|\\[nrtbf])hf_[A-Za-z0-9]{30,}",
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
     r"([Bb]earer\s+)[A-Za-z0-9._~+/=-]{16,}",
     r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
@@ -49,6 +51,9 @@ const MARKS: &[&str] = &[
     "ASIA",
     "AIza",
     "npm_",
+    "k_live_",
+    "k_test_",
+    "hf_",
     "eyJ",
     "earer",
     "PRIVATE KEY",
@@ -117,6 +122,7 @@ impl Redactor {
                 }
             }
         }
+        found.extend(passwords_in_addresses(text));
         found.sort_by_key(|span| (span.start, span.end));
         let mut spans: Vec<Range<usize>> = Vec::new();
         for span in found {
@@ -150,6 +156,11 @@ impl Redactor {
     /// Whether every secret of a text is still one, letter for letter, after a change beside it: none goes, none becomes a
     /// part of another word, and none stands where its shape is not recognized any more.
     pub fn keeps(&self, before: &str, after: &str) -> bool {
+        self.keeps_but(before, after, &[])
+    }
+
+    /// The same, where these secrets may go, each once.
+    pub fn keeps_but(&self, before: &str, after: &str, gone: &[&str]) -> bool {
         let is = self.spans(after);
         let bare = |text: &str, spans: &[Range<usize>], secret: &str| {
             let inside = |at: usize| spans.iter().any(|span| span.start <= at && at + secret.len() <= span.end);
@@ -161,7 +172,8 @@ impl Redactor {
         };
         let secrets: BTreeSet<&str> = was.iter().map(|span| &before[span.clone()]).collect();
         secrets.into_iter().all(|secret| {
-            count(after, &is, secret) >= count(before, &was, secret)
+            let goes = gone.iter().filter(|gone| **gone == secret).count();
+            count(after, &is, secret) + goes >= count(before, &was, secret)
                 && bare(after, &is, secret) <= bare(before, &was, secret)
         })
     }
@@ -208,8 +220,34 @@ impl Redactor {
 
     /// Whether there is nothing to look closer at: true for nearly all text.
     fn is_clean(&self, text: &str) -> bool {
-        !self.marks.is_match(text) && self.values.as_ref().is_none_or(|values| !values.is_match(text))
+        !text.contains("://")
+            && !self.marks.is_match(text)
+            && self.values.as_ref().is_none_or(|values| !values.is_match(text))
     }
+}
+
+/// Longest part of an address before its path that is looked at.
+const AUTHORITY_BYTES_MAX: usize = 512;
+/// What people write in the place of a password, in examples.
+const NO_PASSWORDS: &[&str] = &["password", "passwd", "pass", "pwd", "pw", "secret", "token", "changeme"];
+
+/// The passwords of addresses such as `postgres://ada:hunter2@host/db` (RFC 3986, section 3.2.1). None that is a variable, a
+/// word that stands for one, or the name again, as in settings for tests.
+fn passwords_in_addresses(text: &str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices("://").filter_map(|(at, mark)| {
+        let start = at + mark.len();
+        let rest = &text[start..text.floor_char_boundary(start + AUTHORITY_BYTES_MAX)];
+        let ends = |c: char| c.is_whitespace() || "/?#\\\"'`<>{}[]()$".contains(c);
+        let (user, _) = rest[..rest.find(ends).unwrap_or(rest.len())].rsplit_once('@')?;
+        let (name, password) = user.split_once(':')?;
+        let word = password.to_ascii_lowercase();
+        let is_none = password.is_empty()
+            || password == name
+            || NO_PASSWORDS.contains(&word.as_str())
+            || password.bytes().all(|byte| byte == b'*' || byte == b'x' || byte == b'.');
+        let from = start + name.len() + 1;
+        (!is_none).then(|| from..from + password.len())
+    })
 }
 
 /// How often the mark stands in a text.
@@ -264,7 +302,36 @@ mod tests {
     }
 
     #[test]
+    fn a_password_in_an_address_is_taken_out_and_what_stands_for_one_is_not() {
+        check("postgres://ada:hunter2!@db:5432/x", "postgres://ada:[redacted]@db:5432/x");
+        check("git clone https://x:tok%40en1@h/a https://h/b", "git clone https://x:[redacted]@h/a https://h/b");
+        check("(redis://:s3cr3t@h)", "(redis://:[redacted]@h)");
+        check("\"amqp://a:b:c@d@h\"", "\"amqp://a:[redacted]@h\"");
+        for kept in [
+            "https://ada@h/x",
+            "https://h:8080/a@b:c",
+            "postgres://postgres:postgres@localhost/x",
+            "postgres://user:password@localhost/x",
+            "https://$USER:$PASSWORD@h",
+            "https://user:<token>@h",
+            "https://user:${TOKEN}@h",
+            "https://user:****@h",
+            "https://h?next=http://a:b and c@d",
+            "see ://",
+        ] {
+            check(kept, kept);
+        }
+        // Bytes beyond the part that is looked at may begin inside a character.
+        let long = format!("https://{}@h", "ä".repeat(600));
+        check(&long, &long);
+    }
+
+    #[test]
     fn secrets_are_taken_out_and_the_rest_is_left() {
+        check("key sk_live_abcdefgh12345678ijkl.", "key [redacted].");
+        check("rk_test_abcdefgh12345678ijkl", "[redacted]");
+        check("task_live_abcdefgh12345678ijkl", "task_live_abcdefgh12345678ijkl");
+        check("hf_abcdefghijklmnopqrstuvwxyz01234567", "[redacted]");
         check("plain text, abc, /home/somebody", "plain text, abc, /home/somebody");
         check("the value hunter2hunter2 here", "the value [redacted] here");
         check("key sk-abcdefghijklmnop1234 end", "key [redacted] end");

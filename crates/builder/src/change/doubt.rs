@@ -24,47 +24,90 @@ pub(super) fn doubts((base, after): (&Package, &Package), set: &ChangeSet, secre
         }
     }
     for Rename { from, to } in wanted(set).0 {
-        still_named((base, after), (&from, &to), secrets, &mut findings);
+        let kept = match &from {
+            Object::Step { workflow, node } => node_kept((base, after), workflow, node),
+            Object::Agent(id) => agent_kept(after, id),
+            // A path that leads nowhere is found as such.
+            Object::Asset(_) | Object::Workflow(_) | Object::Package | Object::Variable { .. } => Vec::new(),
+        };
+        tell_kept(kept, (&from, &to), secrets, &mut findings);
     }
     findings
 }
 
-/// Lines of one file that still have a former name and are told.
+/// Lines of one file, and files, that still have a former name and are told.
 const STILL_NAMED_MAX: usize = 5;
+const STILL_NAMING_MAX: usize = 20;
+
+/// A file, and the number and text of a line in it.
+type Line<'a> = (&'a str, usize, &'a str);
 
 /// The former name of a node or its file in the texts of its workflow. A rename follows what refers to it; a sentence that
 /// speaks of it is the author's to change.
-fn still_named(
-    (base, after): (&Package, &Package),
-    (from, to): (&Object, &Object),
-    secrets: &Redactor,
-    findings: &mut Vec<Finding>,
-) {
-    let Object::Step { workflow: id, node } = from else { return };
-    let Some(workflow) = after.workflow(id) else { return };
+fn node_kept<'a>((base, after): (&Package, &'a Package), id: &str, node: &str) -> Vec<Line<'a>> {
+    let Some(workflow) = after.workflow(id) else { return Vec::new() };
     let path = base.workflow(id).and_then(|before| before.node(node)?.path.as_deref());
     let kept = workflow.nodes.iter().any(|node| node.path.as_deref() == path);
-    let variable = Object::Variable { workflow: id.clone(), name: node.clone() };
+    let variable = Object::Variable { workflow: id.to_owned(), name: node.to_owned() };
     let is_variable = !Index::of(after).find(&Locator::Object(variable)).inbound.is_empty();
     // Where a variable has the same name, nobody can tell which of them a sentence means.
-    let quotes = ['`', '"', '\''].iter().filter(|_| !is_variable);
-    let mut names: Vec<String> = quotes.map(|quote| format!("{quote}{node}{quote}")).collect();
+    let mut names = if is_variable { Vec::new() } else { in_quotes(node) };
     if let Some(path) = path.filter(|_| !kept) {
         let relative = path.strip_prefix(folder_of(&workflow.path)).unwrap_or(path);
         names.extend([path, relative].iter().flat_map(|path| [format!("({path})"), format!("`{path}`")]));
     }
-    let steps = workflow.steps.iter().map(|step| step.path.as_str());
-    for file in std::iter::once(workflow.path.as_str()).chain(steps) {
-        let text = after.files().get(file).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
-        let lines = text.lines().enumerate().filter(|(_, line)| names.iter().any(|name| line.contains(name.as_str())));
-        for (index, line) in lines.take(STILL_NAMED_MAX) {
-            let mut line = line.trim().to_owned();
-            secrets.redact(&mut line);
-            let message = format!("`{file}` still names `{node}`, which is `{to}` now: `{}`", quoted(&line));
-            let finding = Finding::warning("FORMER_NAME_KEPT", file, "", message).line(index + 1);
-            let hint = "if it means the node, change it with `textEdits`";
-            findings.push(finding.expected("the new name").actual(node).hint(hint));
+    lines_with(after, texts_of(workflow), |line| names.iter().any(|name| line.contains(name.as_str())))
+}
+
+/// The former name of an agent in the texts of the workflows, and in the assets.
+fn agent_kept<'a>(after: &'a Package, id: &str) -> Vec<Line<'a>> {
+    let names = in_quotes(id);
+    let texts = after.workflows().iter().flat_map(texts_of);
+    let assets = after.assets().map(|asset| asset.path).filter(|path| path.ends_with(".md"));
+    lines_with(after, texts.chain(assets), |line| names.iter().any(|name| line.contains(name.as_str())))
+}
+
+fn in_quotes(name: &str) -> Vec<String> {
+    ['`', '"', '\''].iter().map(|quote| format!("{quote}{name}{quote}")).collect()
+}
+
+fn texts_of(workflow: &Workflow) -> impl Iterator<Item = &str> {
+    std::iter::once(workflow.path.as_str()).chain(workflow.steps.iter().map(|step| step.path.as_str()))
+}
+
+fn lines_with<'a>(
+    package: &'a Package,
+    files: impl Iterator<Item = &'a str>,
+    has: impl Fn(&str) -> bool,
+) -> Vec<Line<'a>> {
+    let mut found: Vec<Line<'a>> = Vec::new();
+    let mut naming = 0;
+    for file in files {
+        let text = package.files().get(file).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
+        let before = found.len();
+        let lines = text.lines().enumerate().filter(|(_, line)| has(line));
+        found.extend(lines.take(STILL_NAMED_MAX).map(|(index, line)| (file, index + 1, line)));
+        naming += usize::from(found.len() > before);
+        if naming == STILL_NAMING_MAX {
+            break;
         }
+    }
+    found
+}
+
+fn tell_kept(kept: Vec<Line<'_>>, (from, to): (&Object, &Object), secrets: &Redactor, findings: &mut Vec<Finding>) {
+    let (what, former) = match from {
+        Object::Step { node, .. } => ("node", node),
+        Object::Agent(id) => ("agent", id),
+        Object::Asset(_) | Object::Workflow(_) | Object::Package | Object::Variable { .. } => return,
+    };
+    for (file, number, line) in kept {
+        let mut line = line.trim().to_owned();
+        secrets.redact(&mut line);
+        let message = format!("`{file}` still names `{former}`, which is `{to}` now: `{}`", quoted(&line));
+        let finding = Finding::warning("FORMER_NAME_KEPT", file, "", message).line(number);
+        let hint = format!("if it means the {what}, change it with `textEdits`");
+        findings.push(finding.expected("the new name").actual(former).hint(hint));
     }
 }
 

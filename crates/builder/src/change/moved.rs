@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::rename::{renames, wanted, with_front};
+use super::rename::{quotes_in, renames, wanted, with_front};
 use super::set::{EdgeName, both};
 use super::small::{Implied, made};
 use super::snapshot::missing;
@@ -54,7 +54,7 @@ impl Moved {
         match (from, to) {
             (Object::Asset(old), Object::Asset(new)) => {
                 let text = self.package.asset(old).and_then(|asset| asset.text).ok_or_else(|| not_text(from))?;
-                let text = assets::with_mention(text, old, new).unwrap_or_else(|| text.to_owned());
+                let text = assets::with_mention(text, old, new, quotes_in(old)).unwrap_or_else(|| text.to_owned());
                 operations.push(upsert(to, Payload::Asset(text)));
             }
             (Object::Agent(old), Object::Agent(new)) => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{ChangeSet, Op, Operation, Payload, SmallEdits, StepPayload, WorkflowPayload};
-use crate::assets;
+use crate::assets::{self, Quotes};
 use crate::document::Document;
 use crate::finding::Finding;
 use crate::package::{Package, Workflow};
@@ -107,32 +107,43 @@ fn rename_asset(package: &Package, inbound: &[Ref], itself: &Object, names: (&st
     let objects: BTreeSet<&Object> = inbound.iter().map(|r| &r.from).filter(|from| *from != itself).collect();
     let payload = |object: &Object| match object {
         Object::Workflow(id) => {
-            let text = assets::with_mention(package.workflow(id)?.document.as_ref()?.text(), names.0, names.1)?;
+            let text = with_mention(package.workflow(id)?.document.as_ref()?, names)?;
             Some(Payload::Workflow(WorkflowPayload { workflow_md: Some(text), ..WorkflowPayload::default() }))
         }
         Object::Step { workflow, node } => {
             let document = package.workflow(workflow)?.step(node)?.document.as_ref()?;
-            Some(step(assets::with_mention(document.text(), names.0, names.1)?))
+            Some(step(with_mention(document, names)?))
         }
         Object::Agent(id) => {
             let mut definition = package.agent(id)?.value.clone();
             rewrite_texts(&mut definition, names);
-            Some(Payload::Agent(definition))
+            (definition != package.agent(id)?.value).then_some(Payload::Agent(definition))
         }
-        Object::Asset(path) => {
+        // A set writes no other asset, so its author is told what stays in it.
+        Object::Asset(path) if assets::is_text(path) => {
             let text = package.asset(path)?.text?;
-            Some(Payload::Asset(assets::with_mention(text, names.0, names.1)?))
+            Some(Payload::Asset(assets::with_mention(text, names.0, names.1, quotes_in(path))?))
         }
-        Object::Package | Object::Variable { .. } => None,
+        Object::Asset(_) | Object::Package | Object::Variable { .. } => None,
     };
     objects.into_iter().filter_map(|object| Some(upsert(object.clone(), payload(object)?, names))).collect()
+}
+
+fn with_mention(document: &Document, names: (&str, &str)) -> Option<String> {
+    let body = document.text().len() - document.body().len();
+    assets::with_mention(document.text(), names.0, names.1, Quotes::From(body))
+}
+
+/// Quotes are Markdown's: in data they would be a part of the text.
+pub(super) fn quotes_in(asset: &str) -> Quotes {
+    if asset.ends_with(".md") { Quotes::From(0) } else { Quotes::No }
 }
 
 /// The depth of a definition is bounded where it is parsed, so recursion is.
 fn rewrite_texts(value: &mut Value, names: (&str, &str)) {
     match value {
         Value::String(text) => {
-            if let Some(changed) = assets::with_mention(text, names.0, names.1) {
+            if let Some(changed) = assets::with_mention(text, names.0, names.1, Quotes::From(0)) {
                 *text = changed;
             }
         }

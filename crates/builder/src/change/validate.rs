@@ -242,7 +242,11 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
                 let mut finding =
                     Finding::error("REFERENCE_BROKEN", &file, pointer, message).expected("no reference to it");
                 finding.line = line;
-                let finding = finding.actual(object.to_string()).hint("change what refers to it in the same set");
+                let mut finding = finding.actual(object.to_string()).hint("change what refers to it in the same set");
+                if file.starts_with(assets::FOLDER) && !assets::is_text(&file) {
+                    finding.severity = Severity::Warning;
+                    finding = finding.hint("a set writes no file of this kind: tell the person who owns the package");
+                }
                 let mut found = [finding];
                 locate(check.after, &mut found);
                 let [mut finding] = found;

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::Scope;
 use super::locate::position;
+use super::manifest::asset_missing;
 use crate::assets;
 use crate::files::Files;
 use crate::finding::{Finding, Findings, Severity};
@@ -23,14 +24,26 @@ pub(super) fn check(package: &Package, scope: Scope<'_>, findings: &mut Findings
             let finding = Finding::error("NUL_CHARACTER", path, "", format!("`{path}` contains a NUL character"));
             let finding = finding.expected("text").actual("U+0000").hint("take the character out");
             findings.add(finding.at(line, column));
-        } else if path.starts_with(assets::FOLDER)
-            && let Some(finding) = syntax(path, text)
-        {
-            findings.add(finding);
+        } else if path.starts_with(assets::FOLDER) {
+            if let Some(finding) = syntax(path, text) {
+                findings.add(finding);
+            }
+            if assets::is_text(path) {
+                check_asset_mentions(package, path, text, findings);
+            }
         }
     }
     if matches!(scope, Scope::All) && !package.is_part() {
         check_integrity(package, findings);
+    }
+}
+
+/// What an asset names of the others is there. An asset may be about anything, so it may well be an example.
+fn check_asset_mentions(package: &Package, path: &str, text: &str, findings: &mut Findings) {
+    for mention in assets::mentions(text).into_iter().filter(|mention| !package.has_asset(&mention.path)) {
+        let finding = asset_missing(package, path, String::new(), &mention.path);
+        let finding = Finding { severity: Severity::Warning, ..finding };
+        findings.add(finding.at(mention.line + 1, mention.column));
     }
 }
 

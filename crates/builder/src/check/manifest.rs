@@ -13,7 +13,7 @@ use crate::limits::ID_BYTES_MAX;
 use crate::package::{MANIFEST, Package, Workflow};
 
 /// Names among which the one that was probably meant is looked for: there may be a finding for each of many.
-const COMPARED_MAX: usize = 1_000;
+pub(super) const COMPARED_MAX: usize = 1_000;
 
 pub(super) fn check(package: &Package, findings: &mut Findings) {
     let Some(manifest) = package.manifest() else {
@@ -69,7 +69,8 @@ fn check_shared(package: &Package, findings: &mut Findings) {
 pub(super) fn workflows_are_told(package: &Package) -> bool {
     let Some(manifest) = package.manifest() else { return false };
     let listed = manifest.get("workflows").and_then(Value::as_array).into_iter().flatten();
-    let mut places = manifest.get("entry").into_iter().chain(listed);
+    let Some(entry) = manifest.get("entry").filter(|entry| entry.is_object()) else { return false };
+    let mut places = std::iter::once(entry).chain(listed);
     places.all(|place| ["workflow", "graph"].iter().all(|name| place.get(*name).is_some_and(Value::is_string)))
 }
 
@@ -169,8 +170,14 @@ fn check_agents(package: &Package, findings: &mut Findings) {
 
 /// What people can choose leads to a workflow of the package, or to a prompt of the agent.
 fn check_menu(package: &Package, file: &str, at: &str, agent: &Value, findings: &mut Findings) {
-    let prompts = agent.get("prompts").and_then(Value::as_array).into_iter().flatten();
-    let prompts: BTreeSet<&str> = prompts.filter_map(|prompt| prompt.get("id")?.as_str()).collect();
+    let named = agent.get("prompts").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let mut prompts: BTreeSet<&str> = BTreeSet::new();
+    for (index, id) in named.filter_map(|(index, prompt)| Some((index, prompt.get("id")?.as_str()?))) {
+        if !prompts.insert(id) {
+            let twice = twice(file, format!("{at}/prompts/{index}/id"), "prompt", id);
+            findings.add(Finding { severity: Severity::Warning, ..twice });
+        }
+    }
     let menu = agent.get("menu").and_then(Value::as_array).into_iter().flatten();
     let mut triggers = BTreeSet::new();
     for (index, choice) in menu.enumerate() {
@@ -185,11 +192,10 @@ fn check_menu(package: &Package, file: &str, at: &str, agent: &Value, findings: 
                     .hint("give one of the two choices another trigger"),
             );
         }
-        for name in ["workflow", "validate-workflow"] {
-            let named = choice.get(name).and_then(Value::as_str);
-            if let Some(named) = named.filter(|named| !names_workflow(package, named)) {
-                findings.add(workflow_missing(package, file, format!("{at}/menu/{index}/{name}"), named));
-            }
+        check_choice(package, file, &format!("{at}/menu/{index}"), choice, findings);
+        let several = choice.get("multi").and_then(Value::as_array).into_iter().flatten().enumerate();
+        for (n, choice) in several.filter(|(_, choice)| choice.is_object()) {
+            check_choice(package, file, &format!("{at}/menu/{index}/multi/{n}"), choice, findings);
         }
         let prompt = choice.get("action").and_then(Value::as_str).and_then(|action| action.strip_prefix('#'));
         if let Some(prompt) = prompt.filter(|prompt| !prompts.contains(prompt)) {
@@ -198,6 +204,30 @@ fn check_menu(package: &Package, file: &str, at: &str, agent: &Value, findings: 
             let hint = or_add(nearest(prompt, prompts.iter().copied()).first(), "add the prompt, or name another one");
             findings.add(finding.expected("`#` and the id of one of its prompts").actual(prompt).hint(hint));
         }
+    }
+}
+
+/// What one choice names is there.
+fn check_choice(package: &Package, file: &str, at: &str, choice: &Value, findings: &mut Findings) {
+    for name in ["workflow", "validate-workflow"] {
+        let named = choice.get(name).and_then(Value::as_str);
+        if let Some(named) = named.filter(|named| !names_workflow(package, named)) {
+            findings.add(workflow_missing(package, file, format!("{at}/{name}"), named));
+        }
+    }
+    for name in ["exec", "tmpl", "data", "checklist"] {
+        let named = choice.get(name).and_then(Value::as_str).unwrap_or_default();
+        // An asset has a finding of its own. What a variable leads to, or what is outside or in a part that is not at hand,
+        // nobody can tell here.
+        let is_ours = named.contains('/') && problem(named).is_none() && assets::mentions(named).is_empty();
+        if !is_ours || named.contains('{') || package.is_part() || package.files().contains_key(named) {
+            continue;
+        }
+        let message = format!("there is no file `{named}`");
+        let finding = Finding::warning("FILE_MISSING", file, format!("{at}/{name}"), message).actual(named);
+        let meant = nearest(named, package.files().keys().map(String::as_str).take(COMPARED_MAX));
+        let hint = or_add(meant.first(), "add the file, or fix the path");
+        findings.add(finding.expected("a file of the package").hint(hint));
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
+use toolhost_contract::nearest;
 
-use super::manifest::{agent_missing, check_mentions, check_path, twice};
+use super::manifest::{COMPARED_MAX, agent_missing, check_mentions, check_path, twice};
 use super::variables::Variables;
 use super::{logic, shape};
 use crate::finding::{Finding, Findings};
@@ -91,7 +92,11 @@ fn check_edges(workflow: &Workflow, findings: &mut Findings) {
                 let message = format!("the edge's `{name}` is `{node}`, and there is no such node");
                 let pointer = format!("/edges/{}/{name}", edge.index);
                 let finding = Finding::error("EDGE_NODE_MISSING", graph, pointer, message).actual(node);
-                findings.add(finding.expected("the id of a node").hint("fix the edge, or add the node"));
+                let hint = match nearest(node, known.iter().copied().take(COMPARED_MAX)).first() {
+                    Some(near) => format!("write `{near}` if that is meant; else add the node"),
+                    None => "fix the edge, or add the node".to_owned(),
+                };
+                findings.add(finding.expected("the id of a node").hint(hint));
             }
         }
         if let Some(id) = edge.value.get("id").and_then(Value::as_str).filter(|id| !ids.insert(*id)) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolhost_builder::change::{Found, Report, explain, impact, parse};
-use toolhost_builder::{Finding, Package, validate};
+use toolhost_builder::{Files, Finding, Package, validate};
 use toolhost_contract::Redactor;
 
 use crate::change::{asset, delete, graph, set, step};
@@ -249,6 +249,36 @@ fn a_sentence_that_still_speaks_of_a_renamed_node_is_told_with_its_line() {
     assert_eq!(kept.len(), 1, "{:#?}", report.warnings);
     assert!(kept[0].file == "steps/begin.md" && kept[0].line.is_some(), "{kept:#?}");
     assert!(kept[0].message.contains("Then go to `work` (steps/work.md)"), "{kept:#?}");
+}
+
+/// The warnings about a former name, after a rename in these files.
+fn kept_after(files: Files, rename: &Value) -> Vec<(String, Option<usize>, String)> {
+    let package = Package::read(files);
+    let mut whole = parse(&small_set(&json!([]), &json!({ "renames": [rename] }))).unwrap().set;
+    toolhost_builder::change::complete(&package, &mut whole, &Redactor::default()).unwrap();
+    let report = report_on(&package, &whole.to_value());
+    assert_eq!(report.errors, []);
+    let is_kept = |found: &Found| ["FORMER_NAME_KEPT", "REFERENCE_BROKEN"].contains(&found.code.as_str());
+    let kept = report.warnings.into_iter().filter(is_kept);
+    kept.map(|found| (found.file, found.line, found.hint)).collect()
+}
+
+#[test]
+fn what_still_speaks_of_a_renamed_agent_or_asset_is_told() {
+    let mut files = small::files();
+    small::replace(&mut files, "steps/begin.md", "## Goal", "Let `ada` begin, and Ada end.\n\n## Goal");
+    files.insert("assets/team.md".to_owned(), b"# Team\n\n\"ada\" writes.\n".to_vec());
+    let found = kept_after(files, &json!({ "from": "agent:ada", "to": "agent:eve" }));
+    let places: Vec<(&str, bool)> = found.iter().map(|(file, line, _)| (file.as_str(), line.is_some())).collect();
+    assert_eq!(places, [("steps/begin.md", true), ("assets/team.md", true)], "{found:?}");
+    assert!(found[0].2.contains("if it means the agent"), "{found:?}");
+
+    let mut files = small::files();
+    files.insert("assets/page.html".to_owned(), b"<p>\n<a href=\"assets/guide.md\">\n".to_vec());
+    let found = kept_after(files, &json!({ "from": "asset:assets/guide.md", "to": "asset:assets/voice.md" }));
+    let [(file, line, hint)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((file.as_str(), *line), ("assets/page.html", Some(2)));
+    assert!(hint.contains("tell the person"), "{hint}");
 }
 
 #[test]

@@ -24,4 +24,5 @@ mod schemas;
 mod small;
 mod small_edits;
 mod small_lines;
+mod small_more;
 mod zips;

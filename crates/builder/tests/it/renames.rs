@@ -192,3 +192,33 @@ fn nothing_is_left_to_follow_after_a_rename() {
     let of = |node: &str| Object::Step { workflow: "main".to_owned(), node: node.to_owned() };
     assert_eq!(renames(&made.package, &of("work"), &of("labour")), []);
 }
+
+#[test]
+fn a_mention_gets_the_quotes_that_the_new_name_needs() {
+    let names = ("asset:assets/guide.md", "asset:assets/the guide, new.md");
+    let mut files = small::files();
+    files.insert("assets/index.md".to_owned(), b"[Guide](guide.md), see [it](../assets/guide.md).\n".to_vec());
+    let made = renamed_in(files, names, json!([])).unwrap();
+    assert_eq!(codes(&made.package), Vec::<String>::new());
+    assert!(text(&made.package, "steps/work.md").contains("1. See `assets/the guide, new.md`.\n"));
+    assert!(text(&made.package, "assets/index.md").contains("[it](<../assets/the guide, new.md>)"));
+    assert!(text(&made.package, "agents.json").contains("Follow `assets/the guide, new.md`."));
+    // Where quotes would mean something else nothing follows, and nothing says that it did.
+    let mut files = small::files();
+    small::replace(&mut files, "steps/work.md", "inputs: [text]\n", "inputs: [text]\ntitle: assets/guide.md\n");
+    files.insert("assets/data.yaml".to_owned(), b"file: assets/guide.md\n".to_vec());
+    let made = renamed_in(files, names, json!([])).unwrap();
+    assert_eq!(codes(&made.package), ["ASSET_NOT_FOUND", "ASSET_NOT_FOUND"]);
+    assert!(!made.objects.contains(&"asset:assets/data.yaml".to_owned()), "{:?}", made.objects);
+}
+
+#[test]
+fn a_rename_does_not_stop_at_a_file_that_a_set_cannot_write() {
+    let mut files = small::files();
+    files.insert("assets/page.html".to_owned(), b"<a href=\"assets/guide.md\">\n".to_vec());
+    files.insert("assets/LICENSE".to_owned(), b"assets/guide.md\n".to_vec());
+    let made = renamed_in(files, ("asset:assets/guide.md", "asset:assets/voice.md"), json!([])).unwrap();
+    assert_eq!(codes(&made.package), Vec::<String>::new());
+    assert_eq!(text(&made.package, "assets/page.html"), "<a href=\"assets/guide.md\">\n");
+    assert!(text(&made.package, "steps/work.md").contains("assets/voice.md"));
+}

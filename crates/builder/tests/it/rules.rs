@@ -291,3 +291,50 @@ fn an_id_that_is_none_is_told_once_where_it_is_given() {
     assert!(found[0].message.ends_with("; 2 other places name it"), "{found:#?}");
     assert_eq!(found[0].hint, "write `Ada-L`, also where it is named");
 }
+
+#[test]
+fn what_a_menu_or_an_asset_names_is_there() {
+    let menu = |choice: Value| {
+        move |v: &mut Value| {
+            v["agents"][0]["menu"] = json!([choice]);
+            v["agents"][0]["menu"][0]["description"] = json!("x");
+            v["agents"][0]["menu"][0]["trigger"] = json!("x");
+        }
+    };
+    for name in ["exec", "tmpl", "data", "checklist"] {
+        let at = format!("/agents/0/menu/0/{name}");
+        json(AGENTS, menu(json!({ name: "steps/wrok.md" })), &[("FILE_MISSING", AGENTS, &at)]);
+        for fine in ["steps/work.md", "{project-root}/x/y.md", "todo", "../elsewhere/x.md"] {
+            json(AGENTS, menu(json!({ name: fine })), &[]);
+        }
+    }
+    let several = json!({ "multi": [{ "workflow": "nobody" }, "x", { "exec": "steps/nothing.md" }] });
+    json(
+        AGENTS,
+        menu(several),
+        &[
+            ("WORKFLOW_NOT_FOUND", AGENTS, "/agents/0/menu/0/multi/0/workflow"),
+            ("FILE_MISSING", AGENTS, "/agents/0/menu/0/multi/2/exec"),
+        ],
+    );
+    let prompts = json!([{ "id": "a", "content": "x" }, { "id": "a", "content": "y" }]);
+    json(AGENTS, |v| v["agents"][0]["prompts"] = prompts, &[("ID_DUPLICATE", AGENTS, "/agents/0/prompts/1/id")]);
+    let guide = "assets/guide.md";
+    text(guide, "# Guide", "# Guide\n\nSee assets/gone.md.", &[("ASSET_NOT_FOUND", guide, "")]);
+}
+
+#[test]
+fn one_mistake_in_the_manifest_is_one_finding() {
+    for broken in [json!([]), json!(7), json!({})] {
+        let mut files = files();
+        files.insert(BMAD.to_owned(), broken.to_string().into_bytes());
+        let found = findings(files);
+        assert!(found.iter().all(|finding| finding.file == BMAD), "{broken}: {found:#?}");
+    }
+    let wrong = |v: &mut Value| v["edges"][0]["to"] = json!("wrok");
+    let mut files = files();
+    edit(&mut files, GRAPH, wrong);
+    let found = findings(files);
+    let told = found.iter().find(|finding| finding.code == "EDGE_NODE_MISSING").unwrap();
+    assert!(told.hint.contains("write `work`"), "{told:?}");
+}

@@ -119,7 +119,7 @@ fn a_passage_stands_in_the_text_once() {
     assert!(hint.contains("more of the text around it"), "{hint}");
     let [(code, hint)] = refused(edit("token [redacted]")).try_into().unwrap();
     assert_eq!(code, "TEXT_NOT_FOUND");
-    assert!(hint.contains("a secret that was not shown"), "{hint}");
+    assert!(hint.contains("a whole secret that was not shown"), "{hint}");
     let agent = |find: &str| {
         json!([upsert(
             "agent",

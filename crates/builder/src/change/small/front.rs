@@ -50,15 +50,31 @@ fn merge(fields: &mut Map<String, Value>, wanted: &Map<String, Value>) {
     }
 }
 
-/// A step's text with the front matter that its node and the ways out of it ask for.
-pub(super) fn of_node(node: &Node, ways: &[Map<String, Value>], body: &str) -> String {
+/// A step's text with what its front matter lacks and its node and the ways out of it say, and what that was, in a sentence.
+/// None where it lacks nothing, or cannot be read.
+pub(super) fn completed(node: &Node, ways: &[Map<String, Value>], text: &str) -> Option<(String, String)> {
     let own = [("schemaVersion", json!("1.1")), ("nodeId", json!(node.id))];
-    let said = ["type", "title", "agentId", "inputs", "outputs"];
-    let said = said.iter().filter_map(|name| Some((*name, node.value.get(*name)?.clone())));
-    let ways = (!ways.is_empty()).then(|| ("transitions", json!(ways)));
-    let lines: String =
-        own.into_iter().chain(said).chain(ways).map(|(name, value)| lines_of(name, &value, "\n")).collect();
-    format!("---\n{lines}---\n\n{}", body.trim_start_matches('\n'))
+    match Document::parse("", text.as_bytes()) {
+        Ok(document) => {
+            let kind = node.value.get("type").map(|kind| ("type", kind.clone()));
+            let lacks = |(name, _): &(&str, Value)| document.front().get(*name).is_none();
+            let given: Map<String, Value> =
+                own.into_iter().chain(kind).filter(lacks).map(|(name, value)| (name.to_owned(), value)).collect();
+            let names: Vec<String> = given.keys().map(|name| format!("`{name}`")).collect();
+            let changed = set(text, &given).ok().filter(|_| !given.is_empty())?;
+            Some((changed, format!("its front matter lacked {}, and gets what its node asks for", names.join(" and "))))
+        }
+        Err(error) if error.code == "FRONT_MATTER_MISSING" => {
+            let said = ["type", "title", "agentId", "inputs", "outputs"];
+            let said = said.iter().filter_map(|name| Some((*name, node.value.get(*name)?.clone())));
+            let ways = (!ways.is_empty()).then(|| ("transitions", json!(ways)));
+            let lines: String =
+                own.into_iter().chain(said).chain(ways).map(|(name, value)| lines_of(name, &value, "\n")).collect();
+            let says = "it had no front matter, and gets one from its node and the ways out of it";
+            Some((format!("---\n{lines}---\n\n{}", text.trim_start_matches('\n')), says.to_owned()))
+        }
+        Err(_) => None,
+    }
 }
 
 fn with_field(document: &Document, name: &str, value: Option<&Value>) -> Option<Document> {

@@ -70,25 +70,50 @@ impl<'a> Graph<'a> {
         self.value
     }
 
-    pub(super) fn change(&mut self, edits: &SmallEdits, implied: &mut Vec<Implied>) -> Made<()> {
+    /// Makes the edits of a set, all that can be made.
+    ///
+    /// # Errors
+    /// What cannot be made of them.
+    pub(super) fn change(&mut self, edits: &SmallEdits, implied: &mut Vec<Implied>) -> Result<(), Vec<Finding>> {
+        let mut findings = Vec::new();
+        let mut note = |done: Made<()>| findings.extend(done.err().map(|finding| *finding));
         for name in &edits.delete_edges {
-            let at = self.edge_named(name)?;
-            self.edges.remove(at);
+            note(self.edge_named(name).map(|at| drop(self.edges.remove(at))));
         }
         for id in &edits.delete_nodes {
-            self.delete_node(id, implied)?;
+            note(self.delete_node(id, implied));
         }
         for wanted in &edits.nodes {
             self.put_node(wanted, implied);
         }
+        let before = self.edges.len();
         for wanted in &edits.edges {
-            self.put_edge(wanted, implied)?;
+            note(self.put_edge(wanted, implied));
         }
+        self.former_is_default(before, implied);
         if let Some(id) = &edits.entry_node_id {
-            self.node_named(id)?;
-            self.value["entryNodeId"] = json!(id);
+            note(self.node_named(id).map(|_| self.value["entryNodeId"] = json!(id)));
         }
-        Ok(())
+        if findings.is_empty() { Ok(()) } else { Err(findings) }
+    }
+
+    /// Beside a new way out that has a condition, the only way that was there before is the one without: the default.
+    fn former_is_default(&mut self, before: usize, implied: &mut Vec<Implied>) {
+        let froms: BTreeSet<String> =
+            self.edges[before..].iter().filter_map(|edge| text(edge, "from").map(str::to_owned)).collect();
+        for from in froms {
+            let is_own = |edge: &Fields| text(edge, "from") == Some(from.as_str());
+            let (former, new) = self.edges.split_at_mut(before);
+            let mut former: Vec<&mut Fields> = former.iter_mut().filter(|edge| is_own(edge)).collect();
+            let new: Vec<&mut Fields> = new.iter_mut().filter(|edge| is_own(edge)).collect();
+            let [only] = former.as_mut_slice() else { continue };
+            if let Some(to) = default_beside(only, new.iter().map(|edge| &**edge)) {
+                self.imply(
+                    implied,
+                    format!("the way from `{from}` to `{to}` is the default, as it alone has no condition"),
+                );
+            }
+        }
     }
 
     fn delete_node(&mut self, id: &str, implied: &mut Vec<Implied>) -> Made<()> {
@@ -249,6 +274,21 @@ impl<'a> Graph<'a> {
     fn imply(&self, implied: &mut Vec<Implied>, says: String) {
         implied.push(Implied { object: self.object.clone(), says });
     }
+}
+
+/// Makes the only former way out of a node the default where each new one has a condition, and none is the default;
+/// answers where it leads.
+pub(super) fn default_beside<'a>(former: &mut Fields, mut new: impl Iterator<Item = &'a Fields>) -> Option<String> {
+    let has_condition = |way: &Fields| {
+        let said = |name: &str| way.get(name).is_some_and(|value| !value.is_null() && *value != json!(""));
+        said("conditionText") || said("conditionExpr")
+    };
+    let is_default = |way: &Fields| way.get("isDefault") == Some(&Value::Bool(true));
+    if is_default(former) || has_condition(former) || !new.all(|way| has_condition(way) && !is_default(way)) {
+        return None;
+    }
+    former.insert("isDefault".to_owned(), json!(true));
+    Some(text(former, "to").unwrap_or_default().to_owned())
 }
 
 fn text<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {

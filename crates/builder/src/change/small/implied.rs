@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::graph::default_beside;
 use super::{Implied, Made, front, set_fields};
 use crate::change::set::SmallEdits;
 use crate::change::{ChangeSet, Op, Operation, Payload, StepPayload, WorkflowPayload, overlay, proposed};
@@ -47,6 +48,7 @@ pub(super) fn transitions(
             return Err(Box::new(Finding::error("TRANSITION_NOT_FOUND", "", "", message).actual(to)));
         }
     }
+    let before = all.len();
     for wanted in &edits.transitions {
         let to = text(wanted, "to");
         let mut meant: Vec<usize> = (0..all.len()).filter(|at| text(&all[*at], "to") == to).collect();
@@ -72,6 +74,13 @@ pub(super) fn transitions(
                 return Err(Box::new(finding.expected("one of them").hint("name its `label`")));
             }
         }
+    }
+    if let (1, [former, new @ ..]) = (before, all.as_mut_slice())
+        && !new.is_empty()
+        && let Some(to) = default_beside(former, new.iter())
+    {
+        let says = format!("its transition to `{to}` is the default, as it alone has no condition");
+        implied.push(Implied { object: object.clone(), says });
     }
     Ok(Some(Fields::from_iter([("transitions".to_owned(), json!(all))])))
 }

@@ -19,7 +19,6 @@ use super::snapshot::missing;
 use super::{
     ChangeSet, Op, Operation, Part, Payload, Snapshot, StepPayload, WorkflowPayload, overlay, proposed, snapshot,
 };
-use crate::document::Document;
 use crate::finding::Finding;
 use crate::package::Package;
 use crate::refs::Object;
@@ -59,10 +58,11 @@ pub fn complete(package: &Package, set: &mut ChangeSet, secrets: &Redactor) -> R
             if matches!(operation.object, Object::Workflow(_)) != is_first || operation.op == Op::Delete {
                 continue;
             }
-            let made = whole(&seen, operation, &mut implied, secrets).and_then(|()| proposed(&seen, operation));
+            let made = whole(&seen, operation, &mut implied, secrets)
+                .and_then(|()| proposed(&seen, operation).map_err(|finding| vec![*finding]));
             match made {
                 Ok(state) => wanted.push((operation.object.clone(), state)),
-                Err(finding) => findings.push(at_operation(*finding, index)),
+                Err(wrong) => findings.extend(wrong.into_iter().map(|finding| at_operation(finding, index))),
             }
         }
         if is_first && !wanted.is_empty() {
@@ -89,29 +89,35 @@ fn at_operation(mut finding: Finding, index: usize) -> Finding {
 }
 
 /// Makes the payload of one operation whole.
-fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied>, secrets: &Redactor) -> Made<()> {
+///
+/// # Errors
+/// All that cannot be done of it, as far as one does not hide the other.
+fn whole(
+    package: &Package,
+    operation: &mut Operation,
+    implied: &mut Vec<Implied>,
+    secrets: &Redactor,
+) -> Result<(), Vec<Finding>> {
     let edits = std::mem::take(&mut operation.edits);
     if let Some(Payload::Workflow(WorkflowPayload { graph_json: Some(graph), .. })) = &mut operation.payload {
         graph::name_edges(&operation.object, graph, implied);
     }
     if let (Object::Step { workflow, node }, Some(Payload::Step(step))) = (&operation.object, &mut operation.payload)
-        && Document::parse("", step.step_markdown.as_bytes()).is_err_and(|error| error.code == "FRONT_MATTER_MISSING")
         && let Some((workflow, node)) = package.workflow(workflow).and_then(|w| Some((w, w.node(node)?)))
+        && let Some((text, says)) = front::completed(node, &implied::ways_of(workflow, &node.id), &step.step_markdown)
     {
-        step.step_markdown = front::of_node(node, &implied::ways_of(workflow, &node.id), &step.step_markdown);
-        implied.push(Implied {
-            object: operation.object.clone(),
-            says: "it had no front matter, and gets one from its node and the ways out of it".into(),
-        });
+        step.step_markdown = text;
+        implied.push(Implied { object: operation.object.clone(), says });
     }
     if edits.is_empty() {
         return Ok(());
     }
     let object = operation.object.clone();
     let current = snapshot(package, &object).ok_or_else(|| {
-        Box::new(missing(&object).hint("small edits change what is there; a new object is given as a whole"))
+        vec![missing(&object).hint("small edits change what is there; a new object is given as a whole")]
     })?;
-    let part = |part: Part| current.get(part).ok_or_else(|| Box::new(no_text(&object, part)));
+    let part = |part: Part| current.get(part).ok_or_else(|| vec![no_text(&object, part)]);
+    let mut findings = Vec::new();
     match &object {
         Object::Workflow(_) => {
             let mut payload = match operation.payload.take() {
@@ -119,30 +125,41 @@ fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied
                 _ => WorkflowPayload::default(),
             };
             if edits.has_graph() {
-                let text = part(Part::Graph)?;
-                let mut graph = Graph::parse(&object, text)?;
-                graph.change(&edits, implied)?;
+                let mut graph = Graph::parse(&object, part(Part::Graph)?).map_err(one)?;
+                findings.extend(graph.change(&edits, implied).err().unwrap_or_default());
                 payload.graph_json = Some(graph.into_value());
             }
             if edits.has_document() {
-                let document = front::set(part(Part::Document)?, &edits.front_matter)?;
-                payload.workflow_md = Some(text::edited(&object, &document, &edits.text_edits, secrets)?);
+                let document = part(Part::Document)?;
+                let document =
+                    noted(front::set(document, &edits.front_matter), &mut findings).unwrap_or(document.to_owned());
+                match text::edited(&object, &document, &edits.text_edits, secrets) {
+                    Ok(text) => payload.workflow_md = Some(text),
+                    Err(wrong) => findings.extend(wrong),
+                }
             }
             operation.payload = Some(Payload::Workflow(payload));
         }
         Object::Step { .. } => {
             let path = None;
-            let mut document = front::set(part(Part::Document)?, &edits.front_matter)?;
-            if let Some(fields) = implied::transitions(package, &object, &document, &edits, implied)? {
-                document = front::set(&document, &fields)?;
+            let document = part(Part::Document)?;
+            let mut document =
+                noted(front::set(document, &edits.front_matter), &mut findings).unwrap_or(document.to_owned());
+            let ways = noted(implied::transitions(package, &object, &document, &edits, implied), &mut findings);
+            if let Some(fields) = ways.flatten() {
+                document = noted(front::set(&document, &fields), &mut findings).unwrap_or(document);
             }
-            let step_markdown = text::edited(&object, &document, &edits.text_edits, secrets)?;
-            operation.payload = Some(Payload::Step(StepPayload { step_markdown, path }));
+            match text::edited(&object, &document, &edits.text_edits, secrets) {
+                Ok(step_markdown) => operation.payload = Some(Payload::Step(StepPayload { step_markdown, path })),
+                Err(wrong) => findings.extend(wrong),
+            }
         }
         Object::Agent(_) => {
             let mut definition: Value = serde_json::from_str(part(Part::Definition)?).unwrap_or_default();
             patch(&mut definition, &edits.agent_fields);
-            text::edit_values(&object, &mut definition, &edits.text_edits, secrets)?;
+            findings.extend(
+                text::edit_values(&object, &mut definition, &edits.text_edits, secrets).err().unwrap_or_default(),
+            );
             operation.payload = Some(Payload::Agent(definition));
         }
         Object::Asset(_) => {
@@ -151,7 +168,16 @@ fn whole(package: &Package, operation: &mut Operation, implied: &mut Vec<Implied
         }
         Object::Package | Object::Variable { .. } => {}
     }
-    Ok(())
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
+fn one(finding: Box<Finding>) -> Vec<Finding> {
+    vec![*finding]
+}
+
+/// What was made, or nothing and a finding more.
+fn noted<T>(made: Made<T>, findings: &mut Vec<Finding>) -> Option<T> {
+    made.map_err(|finding| findings.push(*finding)).ok()
 }
 
 fn no_text(object: &Object, part: Part) -> Finding {

@@ -1,5 +1,7 @@
 //! Passages of a text, found and replaced.
 
+use std::ops::Range;
+
 use serde_json::Value;
 use toolhost_contract::{REDACTED, Redactor};
 
@@ -13,23 +15,97 @@ const PLACES_SHOWN_MAX: usize = 10;
 
 /// The text with each passage replaced, one after the other. A secret that a read does not show is not found by its text
 /// either, for who may try may guess it letter by letter; and no edit makes it one that a read would show.
-pub(super) fn edited(object: &Object, text: &str, edits: &[TextEdit], secrets: &Redactor) -> Made<String> {
-    let before = text;
+pub(super) fn edited(
+    object: &Object,
+    text: &str,
+    edits: &[TextEdit],
+    secrets: &Redactor,
+) -> Result<String, Vec<Finding>> {
     let mut text = text.to_owned();
+    let mut findings = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
-        changes(object, index, edit)?;
         let edit = &as_in(&text, edit);
-        let places = shown_places(&text, &edit.find, secrets);
-        let first = *places.first().ok_or_else(|| Box::new(not_there(object, index, edit)))?;
-        if places.len() > 1 {
-            return Err(Box::new(not_once(object, index, edit, places.len(), &lines_of(&text, &places))));
+        let done = changes(object, index, edit).and_then(|()| {
+            let passages = passages(&text, &edit.find, secrets);
+            match passages.as_slice() {
+                [] => Err(Box::new(not_there(object, index, edit))),
+                [passage] => replaced(object, &text, passage, edit, secrets),
+                several => {
+                    let places: Vec<usize> = several.iter().map(|passage| passage.at.start).collect();
+                    Err(Box::new(not_once(object, index, edit, places.len(), &lines_of(&text, &places))))
+                }
+            }
+        });
+        match done {
+            Ok(changed) => text = changed,
+            Err(finding) => findings.push(*finding),
         }
-        text.replace_range(first..first + edit.find.len(), &edit.replace);
     }
-    if !secrets.keeps(before, &text) {
-        return Err(Box::new(uncovered(object)));
+    if findings.is_empty() { Ok(text) } else { Err(findings) }
+}
+
+/// Where a passage stands in a text as a read shows it, and the secrets inside.
+struct Passage {
+    at: Range<usize>,
+    secrets: Vec<Range<usize>>,
+}
+
+/// The places of a passage, none of which cuts a secret in two. `[redacted]` in the passage stands for a whole one.
+fn passages(text: &str, find: &str, secrets: &Redactor) -> Vec<Passage> {
+    let hidden = secrets.spans(text);
+    let overlapping = |at: &Range<usize>| -> Vec<Range<usize>> {
+        hidden.iter().filter(|span| span.start < at.end && at.start < span.end).cloned().collect()
+    };
+    let mut found: Vec<Passage> = text
+        .match_indices(find)
+        .map(|(at, _)| at..at + find.len())
+        .filter(|at| overlapping(at).is_empty())
+        .map(|at| Passage { at, secrets: Vec::new() })
+        .collect();
+    if !find.contains(REDACTED) || hidden.is_empty() {
+        return found;
     }
-    Ok(text)
+    // The text as it is shown, with the place in the text of each of its parts.
+    let (mut shown, mut parts, mut from) = (String::new(), Vec::new(), 0);
+    for span in &hidden {
+        shown.push_str(&text[from..span.start]);
+        parts.push((shown.len(), span.clone()));
+        shown.push_str(REDACTED);
+        from = span.end;
+    }
+    shown.push_str(&text[from..]);
+    let place = |at: usize| {
+        let part = parts.iter().rev().find(|(mark, _)| *mark < at)?;
+        // Inside the mark there is no place.
+        let behind = part.0 + REDACTED.len();
+        (at >= behind).then(|| part.1.end + (at - behind))
+    };
+    let place = |at: usize| if parts.first().is_some_and(|(mark, _)| at <= *mark) { Some(at) } else { place(at) };
+    for (at, _) in shown.match_indices(find) {
+        let ends = place(at).zip(place(at + find.len()));
+        let inside = ends.map(|(start, end)| (start..end, overlapping(&(start..end))));
+        found.extend(inside.filter(|(_, inside)| !inside.is_empty()).map(|(at, secrets)| Passage { at, secrets }));
+    }
+    found
+}
+
+/// The text with one passage replaced. Secrets inside it go, or stay where the new text has `[redacted]` for each of them.
+fn replaced(object: &Object, text: &str, passage: &Passage, edit: &TextEdit, secrets: &Redactor) -> Made<String> {
+    let hidden: Vec<&str> = passage.secrets.iter().map(|span| &text[span.clone()]).collect();
+    let mut replace = edit.replace.clone();
+    let stay = !hidden.is_empty() && edit.replace.matches(REDACTED).count() == hidden.len();
+    if stay {
+        let parts: Vec<&str> = edit.replace.split(REDACTED).collect();
+        replace = parts[0].to_owned();
+        for (secret, part) in hidden.iter().zip(&parts[1..]) {
+            replace.push_str(secret);
+            replace.push_str(part);
+        }
+    }
+    let mut changed = text.to_owned();
+    changed.replace_range(passage.at.clone(), &replace);
+    let gone: &[&str] = if stay { &[] } else { &hidden };
+    if secrets.keeps_but(text, &changed, gone) { Ok(changed) } else { Err(Box::new(uncovered(object))) }
 }
 
 /// Refuses an edit that replaces a passage by itself: nothing would change, so its author meant another text.
@@ -43,20 +119,14 @@ fn changes(object: &Object, index: usize, edit: &TextEdit) -> Made<()> {
     Err(Box::new(finding.hint("write in `replace` what is to stand there afterwards, or leave the edit out")))
 }
 
-/// Where a passage stands, but for what overlaps a secret.
-fn shown_places(text: &str, find: &str, secrets: &Redactor) -> Vec<usize> {
-    let hidden = secrets.spans(text);
-    let is_shown = |at: &usize| !hidden.iter().any(|span| span.start < at + find.len() && *at < span.end);
-    text.match_indices(find).map(|(at, _)| at).filter(is_shown).collect()
-}
-
 fn uncovered(object: &Object) -> Finding {
     let message = format!(
         "the edits of `{object}` would change a secret that a read shows as `{REDACTED}`, or bring it to light"
     );
     let finding = Finding::error("SECRET_UNCOVERED", "", "", message);
     finding.hint(
-        "leave what stands right before and behind `[redacted]` as it is; to take the secret out, give the whole text",
+        "leave what stands right before and behind `[redacted]` as it is; to take the secret out, take `[redacted]` into `find` \
+         and leave it out of `replace`",
     )
 }
 
@@ -86,48 +156,58 @@ fn listed<T: ToString>(lead: &str, places: &[T]) -> String {
 }
 
 /// The same with all texts inside a value: a passage stands in one of them, once.
-pub(super) fn edit_values(object: &Object, value: &mut Value, edits: &[TextEdit], secrets: &Redactor) -> Made<()> {
+pub(super) fn edit_values(
+    object: &Object,
+    value: &mut Value,
+    edits: &[TextEdit],
+    secrets: &Redactor,
+) -> Result<(), Vec<Finding>> {
+    let mut findings = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
-        changes(object, index, edit)?;
-        let mut found = Vec::new();
-        let mut open = vec![(String::new(), &*value)];
-        while let Some((at, value)) = open.pop() {
-            match value {
-                Value::String(text) => {
-                    found.extend(shown_places(text, &edit.find, secrets).into_iter().map(|place| (at.clone(), place)));
-                }
-                Value::Array(items) => {
-                    open.extend(items.iter().enumerate().map(|(index, item)| (format!("{at}/{index}"), item)));
-                }
-                Value::Object(fields) => {
-                    let token = crate::finding::token;
-                    open.extend(fields.iter().map(|(name, field)| (format!("{at}/{}", token(name)), field)));
-                }
-                _ => {}
-            }
-        }
-        match found.as_slice() {
-            [] => return Err(Box::new(not_there(object, index, edit))),
-            [(at, place)] if at != "/id" => {
-                if let Some(Value::String(text)) = value.pointer_mut(at) {
-                    let before = text.clone();
-                    text.replace_range(*place..*place + edit.find.len(), &edit.replace);
-                    if !secrets.keeps(&before, text) {
-                        return Err(Box::new(uncovered(object)));
-                    }
-                }
-            }
-            [_] => {
-                let message = format!("`{object}` keeps its id");
-                return Err(Box::new(Finding::error("AGENT_ID_CHANGED", "", "", message)));
-            }
-            several => {
-                let places: Vec<&str> = several.iter().map(|(at, _)| at.as_str()).collect();
-                return Err(Box::new(not_once(object, index, edit, places.len(), &listed("at", &places))));
-            }
+        if let Err(finding) =
+            changes(object, index, edit).and_then(|()| edit_value(object, value, (index, edit), secrets))
+        {
+            findings.push(*finding);
         }
     }
-    Ok(())
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
+fn edit_value(object: &Object, value: &mut Value, (index, edit): (usize, &TextEdit), secrets: &Redactor) -> Made<()> {
+    let mut found: Vec<(String, Passage)> = Vec::new();
+    let mut open = vec![(String::new(), &*value)];
+    while let Some((at, value)) = open.pop() {
+        match value {
+            Value::String(text) => {
+                found.extend(passages(text, &edit.find, secrets).into_iter().map(|passage| (at.clone(), passage)));
+            }
+            Value::Array(items) => {
+                open.extend(items.iter().enumerate().map(|(index, item)| (format!("{at}/{index}"), item)));
+            }
+            Value::Object(fields) => {
+                let token = crate::finding::token;
+                open.extend(fields.iter().map(|(name, field)| (format!("{at}/{}", token(name)), field)));
+            }
+            _ => {}
+        }
+    }
+    match found.as_slice() {
+        [] => Err(Box::new(not_there(object, index, edit))),
+        [(at, passage)] if at != "/id" => {
+            if let Some(Value::String(text)) = value.pointer_mut(at) {
+                *text = replaced(object, text, passage, edit, secrets)?;
+            }
+            Ok(())
+        }
+        [_] => {
+            let message = format!("`{object}` keeps its id");
+            Err(Box::new(Finding::error("AGENT_ID_CHANGED", "", "", message)))
+        }
+        several => {
+            let places: Vec<&str> = several.iter().map(|(at, _)| at.as_str()).collect();
+            Err(Box::new(not_once(object, index, edit, places.len(), &listed("at", &places))))
+        }
+    }
 }
 
 /// The passage with the line ends of the text.
@@ -146,7 +226,7 @@ fn not_there(object: &Object, index: usize, edit: &TextEdit) -> Finding {
     let finding = Finding::error("TEXT_NOT_FOUND", "", "", message);
     let finding = finding.expected("a passage that stands in the text, letter by letter").actual(quoted(&edit.find));
     finding.hint(if edit.find.contains(REDACTED) {
-        "`[redacted]` stands for a secret that was not shown: choose a passage without it"
+        "`[redacted]` stands for a whole secret that was not shown: copy the passage as the read shows it"
     } else {
         "read the object again, and copy the passage as it stands there"
     })

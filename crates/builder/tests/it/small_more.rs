@@ -1,0 +1,162 @@
+//! Small edits: secrets that go or stay, ways that become the default, and all that is wrong at once.
+
+use serde_json::{Value, json};
+use toolhost_builder::Files;
+
+use crate::change::upsert;
+use crate::small;
+use crate::small_edits::{codes, made_of, step_edits, text, workflow};
+
+const ONE: &str = "ghp_a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+const TWO: &str = "ghp_b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2";
+
+/// An asset with two secrets and the mark itself, and an agent with one.
+fn secret() -> Files {
+    let mut files = small::files();
+    let content = format!("first: {ONE}\nsecond: {TWO}\n`[redacted]` is a mark.\n");
+    files.insert("assets/keys.md".to_owned(), content.into_bytes());
+    small::edit(&mut files, "agents.json", |agents| {
+        agents["agents"][0]["systemPrompt"] = json!(format!("Call it with {TWO}. Then stop."));
+    });
+    files
+}
+
+fn in_asset(find: &str, replace: &str) -> Result<String, String> {
+    let edits = json!({ "textEdits": [{ "find": find, "replace": replace }] });
+    let made = made_of(secret(), json!([upsert("asset", json!({ "path": "assets/keys.md" }), edits)]));
+    made.map(|made| text(&made.package, "assets/keys.md")).map_err(|found| found[0].code.clone())
+}
+
+#[test]
+fn one_of_two_secrets_goes_by_its_mark() {
+    let rest = "`[redacted]` is a mark.\n";
+    let is = |find: &str, replace: &str, expected: &str| {
+        assert_eq!(in_asset(find, replace).as_deref(), Ok(expected), "{find}");
+    };
+    is("second: [redacted]\n", "", &format!("first: {ONE}\n{rest}"));
+    is("first: [redacted]", "first: $KEY", &format!("first: $KEY\nsecond: {TWO}\n{rest}"));
+    is("[redacted]\nsecond: [redacted]", "none\nsecond: none", &format!("first: none\nsecond: none\n{rest}"));
+    // What stays is said by the mark, in its order.
+    is("first: [redacted]", "1st: [redacted]!", &format!("1st: {ONE}!\nsecond: {TWO}\n{rest}"));
+    is("first: [redacted]\nsecond", "a: [redacted]\nb", &format!("a: {ONE}\nb: {TWO}\n{rest}"));
+    // The mark that stands in the text is a word like others.
+    is("`[redacted]` is", "`…` is", &format!("first: {ONE}\nsecond: {TWO}\n`…` is a mark.\n"));
+    let none = |find: &str, replace: &str, code: &str| {
+        assert_eq!(in_asset(find, replace), Err(code.to_owned()), "{find}");
+    };
+    none(": [redacted]", "", "TEXT_NOT_ONCE");
+    none("third: [redacted]", "", "TEXT_NOT_FOUND");
+    // A part of the mark is no place, and a part of a secret none either.
+    none("cted]\nsecond", "", "TEXT_NOT_FOUND");
+    none("first: ghp_a1", "", "TEXT_NOT_FOUND");
+    // Nothing around a secret that stays makes it visible.
+    none("first: [redacted]", "first: x[redacted]", "SECRET_UNCOVERED");
+}
+
+#[test]
+fn a_secret_of_an_agent_goes_by_its_mark_too() {
+    let agent = |find: &str, replace: &str| {
+        let edits = json!({ "textEdits": [{ "find": find, "replace": replace }] });
+        made_of(secret(), json!([upsert("agent", json!({ "agentId": "ada" }), edits)]))
+            .map(|made| made.package.agent("ada").unwrap().value["systemPrompt"].as_str().unwrap().to_owned())
+            .map_err(|found| found[0].code.clone())
+    };
+    assert_eq!(
+        agent("with [redacted]. Then", "without a key. Then").as_deref(),
+        Ok("Call it without a key. Then stop.")
+    );
+    assert_eq!(
+        agent("it with [redacted].", "them with [redacted].").as_deref(),
+        Ok(&*format!("Call them with {TWO}. Then stop."))
+    );
+}
+
+#[test]
+fn the_only_way_before_is_the_default_beside_one_with_a_condition() {
+    let by_graph = |edges: Value| made_of(small::files(), json!([workflow(json!({ "edges": edges }))])).unwrap();
+    let made = by_graph(json!([{ "from": "work", "to": "end", "conditionText": "there is nothing to choose" }]));
+    assert_eq!(codes(&made.package), Vec::<String>::new());
+    let says = "workflow:main: the way from `work` to `choose` is the default, as it alone has no condition";
+    assert!(made.implied.iter().any(|said| said == says), "{:?}", made.implied);
+    let transitions = json!([{ "to": "end", "conditionText": "there is nothing to choose" }]);
+    let by_step = made_of(small::files(), json!([step_edits("work", json!({ "transitions": transitions }))])).unwrap();
+    assert_eq!(codes(&by_step.package), Vec::<String>::new());
+    let says = "step:main/work: its transition to `choose` is the default, as it alone has no condition";
+    assert!(by_step.implied.iter().any(|said| said == says), "{:?}", by_step.implied);
+    // Without a condition nobody can tell: a node may have been put in between, and the way before left by mistake.
+    let unclear = by_graph(json!([{ "from": "work", "to": "end" }]));
+    assert_eq!(codes(&unclear.package), ["DEFAULT_EDGE_MISSING"]);
+    let said = by_graph(json!([{ "from": "work", "to": "end", "conditionText": "x", "isDefault": true }]));
+    assert_eq!(codes(&said.package), Vec::<String>::new());
+    assert!(!said.implied.iter().any(|said| said.contains("as it alone")), "{:?}", said.implied);
+}
+
+#[test]
+fn front_matter_that_is_not_whole_gets_what_its_node_asks_for() {
+    let body = "## Goal\n\nSay it.\n\n## Instructions\n\n1. Say it.\n\n## Completion (Document-as-State)\n\nSaid.\n";
+    let operations = json!([
+        workflow(json!({
+            "nodes": [{ "id": "check", "type": "decision" }],
+            "edges": [{ "from": "check", "to": "end" }, { "id": "e1", "to": "check" }],
+        })),
+        step_edits("check", json!({ "step_markdown": format!("---\ntitle: Check\n---\n\n{body}") })),
+        step_edits("end", json!({ "step_markdown": format!("---\nnodeId: end\ntype: end\n---\n\n{body}") })),
+    ]);
+    let made = made_of(small::files(), operations).unwrap();
+    let check = text(&made.package, "steps/check.md");
+    assert!(
+        check.contains("title: Check\n") && check.contains("nodeId: check\n") && check.contains("type: decision\n"),
+        "{check}"
+    );
+    let says = "step:main/check: its front matter lacked `schemaVersion` and `nodeId` and `type`, and gets what its node asks for";
+    assert!(made.implied.iter().any(|said| said == says), "{:#?}", made.implied);
+    assert!(text(&made.package, "steps/end.md").contains("schemaVersion: \"1.1\"\n"), "what it says itself stays");
+}
+
+#[test]
+fn all_that_is_wrong_with_small_edits_is_told_at_once() {
+    let operations = json!([
+        workflow(json!({
+            "deleteEdges": ["e9"],
+            "deleteNodes": ["nobody"],
+            "edges": [{ "from": "begin", "to": "nowhere" }, { "id": "e8", "label": "x" }],
+            "textEdits": [{ "find": "absent", "replace": "x" }, { "find": "missing", "replace": "x" }],
+        })),
+        step_edits(
+            "work",
+            json!({
+                "deleteTransitions": ["nowhere"],
+                "textEdits": [{ "find": "absent", "replace": "x" }, { "find": "same", "replace": "same" }],
+            })
+        ),
+        upsert(
+            "agent",
+            json!({ "agentId": "ada" }),
+            json!({
+                "textEdits": [{ "find": "absent", "replace": "x" }, { "find": "missing", "replace": "x" }],
+            })
+        ),
+    ]);
+    let found: Vec<(String, String)> = made_of(small::files(), operations)
+        .err()
+        .unwrap()
+        .into_iter()
+        .map(|finding| (finding.code, finding.pointer))
+        .collect();
+    let expected = [
+        ("EDGE_NOT_FOUND", 0),
+        ("NODE_NOT_FOUND", 0),
+        ("NODE_NOT_FOUND", 0),
+        ("EDGE_NOT_FOUND", 0),
+        ("TEXT_NOT_FOUND", 0),
+        ("TEXT_NOT_FOUND", 0),
+        ("TRANSITION_NOT_FOUND", 1),
+        ("TEXT_NOT_FOUND", 1),
+        ("TEXT_UNCHANGED", 1),
+        ("TEXT_NOT_FOUND", 2),
+        ("TEXT_NOT_FOUND", 2),
+    ];
+    let expected: Vec<(String, String)> =
+        expected.iter().map(|(code, n)| ((*code).to_owned(), format!("operations[{n}]"))).collect();
+    assert_eq!(found, expected);
+}
