@@ -327,6 +327,12 @@ fn holes(method: &Method) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if matches!(method.identity, Identity::Mapped { .. }) {
+        holes.push(
+            "to the kernel the commands in all of root's workspaces on this machine are one user: so many processes in one leave none for the others, whose commands are then refused; run hosts that must not disturb each other in containers of their own"
+                .to_owned(),
+        );
+    }
     let counted = method.cgroups.as_ref().is_some_and(|cgroups| cgroups.limits_processes());
     if !counted && !matches!(method.identity, Identity::Mapped { .. }) {
         holes.push(
