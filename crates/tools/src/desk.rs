@@ -98,9 +98,8 @@ pub(crate) async fn deletion(desk: &Desk, id: RecordId, edit: &Edit, cascade: bo
         [one, others @ ..] => format!("delete {}, and {} more that cannot be without it", named(one), others.len()),
         [] => format!("delete {id}"),
     };
-    let versions: Vec<_> = gone.iter().map(|record| (record.id.to_string(), record.version)).collect();
-    let rests_on = serde_json::json!({ "goes": versions, "unlinked": removed.unlinked });
-    Ok(Preview { summary, detail, left_out: 0, rests_on })
+    // What is shown is all that it rests on: the records as they are.
+    Ok(Preview { summary, detail, left_out: 0, rests_on: serde_json::Value::Null })
 }
 
 /// What a delete took, as a text.

@@ -69,7 +69,7 @@ fn check_shared(package: &Package, findings: &mut Findings) {
 pub(super) fn workflows_are_told(package: &Package) -> bool {
     let Some(manifest) = package.manifest() else { return false };
     let listed = manifest.get("workflows").and_then(Value::as_array).into_iter().flatten();
-    let Some(entry) = manifest.get("entry").filter(|entry| entry.is_object()) else { return false };
+    let Some(entry) = manifest.get("entry") else { return false };
     let mut places = std::iter::once(entry).chain(listed);
     places.all(|place| ["workflow", "graph"].iter().all(|name| place.get(*name).is_some_and(Value::is_string)))
 }

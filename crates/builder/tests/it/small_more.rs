@@ -48,6 +48,8 @@ fn one_of_two_secrets_goes_by_its_mark() {
     none("third: [redacted]", "", "TEXT_NOT_FOUND");
     // A part of the mark is no place, and a part of a secret none either.
     none("cted]\nsecond", "", "TEXT_NOT_FOUND");
+    none("cted]\nsecond: [redacted]", "", "TEXT_NOT_FOUND");
+    none("first: [redacted]\nsecond: [reda", "", "TEXT_NOT_FOUND");
     none("first: ghp_a1", "", "TEXT_NOT_FOUND");
     // Nothing around a secret that stays makes it visible.
     none("first: [redacted]", "first: x[redacted]", "SECRET_UNCOVERED");
