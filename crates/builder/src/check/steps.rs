@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Scope;
 use super::manifest::{agent_missing, check_mentions, workflow_missing, workflows_are_told};
-use crate::document::Document;
+use crate::document::{Document, code_lines};
 use crate::finding::{Finding, Findings, quoted};
 use crate::package::{Edge, Node, NodeKind, Package, SECTION_RECOMMENDED, SECTIONS_REQUIRED, Step, Workflow};
 
@@ -117,8 +117,17 @@ fn check_agent(
 fn check_sections(file: &str, document: &Document, node: &Node, findings: &mut Findings) {
     for section in SECTIONS_REQUIRED.into_iter().filter(|section| !document.has_section(section)) {
         let finding = Finding::error("SECTION_MISSING", file, "", format!("`{file}` has no section `{section}`"));
-        let finding = finding.at(document.body_line(), 1);
-        findings.add(finding.expected(section).actual("nothing").hint(format!("add a line `{section}` and its text")));
+        let finding = finding.expected(section);
+        findings.add(match nearly_section(document, section) {
+            Some((line, heading)) => {
+                let hint = format!("this line has `{}`: write `{section}`", quoted(heading));
+                finding.at(document.body_line() + line, 1).actual(quoted(heading)).hint(hint)
+            }
+            None => {
+                let hint = format!("add a line `{section}` and its text");
+                finding.at(document.body_line(), 1).actual("nothing").hint(hint)
+            }
+        });
     }
     for section in SECTIONS_REQUIRED.into_iter().chain([SECTION_RECOMMENDED]) {
         if let Some(second) = document.sections(section).get(1) {
@@ -133,6 +142,21 @@ fn check_sections(file: &str, document: &Document, node: &Node, findings: &mut F
         let finding = Finding::warning("SECTION_RECOMMENDED", file, "", message).at(document.body_line(), 1);
         findings.add(finding.expected(SECTION_RECOMMENDED).actual("nothing").hint("add it"));
     }
+}
+
+/// The heading that was probably meant for a section, and its line within the body: one that differs in case, level, spaces
+/// or a mark at its end.
+fn nearly_section<'a>(document: &'a Document, section: &str) -> Option<(usize, &'a str)> {
+    let plain = |heading: &str| {
+        let words = heading.trim_start_matches('#').trim_end_matches([' ', ':', '#', '.']);
+        words.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    };
+    let code = code_lines(document.body());
+    let headings = document.body().lines().enumerate().filter(|(line, text)| {
+        text.starts_with('#') && !code.get(*line).copied().unwrap_or(false) && text.trim_end() != section
+    });
+    let wanted = plain(section);
+    headings.into_iter().find(|(_, text)| plain(text) == wanted)
 }
 
 /// The transitions that a step lists lead where the graph's edges lead, and the same of them is the default. A step that

@@ -338,3 +338,22 @@ fn one_mistake_in_the_manifest_is_one_finding() {
     let told = found.iter().find(|finding| finding.code == "EDGE_NODE_MISSING").unwrap();
     assert!(told.hint.contains("write `work`"), "{told:?}");
 }
+
+#[test]
+fn a_heading_that_is_nearly_a_section_is_told_with_its_line() {
+    for heading in ["## goal", "##  Goal", "### Goal", "##Goal", "## Goal:", "# GOAL ##"] {
+        let mut files = files();
+        replace(&mut files, "steps/work.md", "## Goal\n", &format!("{heading}\n"));
+        let found = findings(files);
+        let told = found
+            .iter()
+            .find(|finding| finding.code == "SECTION_MISSING")
+            .unwrap_or_else(|| panic!("{heading}: {found:?}"));
+        assert_eq!((told.line, told.actual.as_str()), (Some(9), heading), "{told:?}");
+        assert!(told.hint.contains("write `## Goal`"), "{told:?}");
+    }
+    let mut files = files();
+    replace(&mut files, "steps/work.md", "## Goal\n", "```\n# goal\n```\n");
+    let found = findings(files);
+    assert!(found[0].code == "SECTION_MISSING" && found[0].hint.contains("add a line"), "{found:?}");
+}
