@@ -18,7 +18,6 @@ const VALUE_CHARS_MIN: usize = 8;
 /// Shapes that are secrets wherever they stand. The first group is kept. Before a secret is the start, no part of a word, or
 /// what JSON writes for a line end or a tab: texts of tools are JSON, in which `n` and `t` are letters like others.
 const SHAPES: &[&str] = &[
-    r"(^|[^A-Za-z0-9_]|\\[nrtbf])sk-[A-Za-z0-9_-]{16,}",
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])gh[opsur]_[A-Za-z0-9]{20,}",
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])github_pat_[A-Za-z0-9_]{20,}",
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])glpat-[A-Za-z0-9_-]{16,}",
@@ -29,12 +28,22 @@ const SHAPES: &[&str] = &[
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])hf_[A-Za-z0-9]{30,}",
     r"(^|[^A-Za-z0-9_]|\\[nrtbf])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
-    r"([Bb]earer\s+)[A-Za-z0-9._~+/=-]{16,}",
-    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
-    // The beginning of a key, without its end.
-    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----(?:\s|\\[nr])+)(?:[A-Za-z-]+: [^\n]*\s+)*(?:[A-Za-z0-9+/=]{16,}\s*)+",
-    r#"((?:^|[^A-Za-z0-9_]|\\[nrtbf])[A-Z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|PRIVATE_KEY)[A-Z0-9_]*=(?:\\*["'])?)[^\s"'$(){}<>\[\]]{8,}"#,
 ];
+
+/// Shapes that words with hyphens have, too, such as names of classes: what issuers make has digits.
+const WITH_DIGITS: &[&str] =
+    &[r"(^|[^A-Za-z0-9_]|\\[nrtbf])sk-[A-Za-z0-9_-]{16,}", r"([Bb]earer\s+)[A-Za-z0-9._~+/=-]{16,}"];
+
+/// A variable whose name tells that its value is a secret. The first group is kept. No character is a part of the value that
+/// ends a word or a command in a shell: what is shown to a person has all that runs.
+const ASSIGNED: &str = r#"((?:^|[^A-Za-z0-9_]|\\[nrtbf])[A-Z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|PRIVATE_KEY)[A-Z0-9_]*=(?:\\*["'])?)[^\s"'`$(){}<>\[\];&|]{8,}"#;
+
+/// Where the text of a private key begins (RFC 7468).
+const KEY_BEGINS: &str = "-----BEGIN [A-Z ]*PRIVATE KEY-----";
+/// Shorter lines are none of a private key, but for its last one.
+const KEY_LINE_CHARS_MIN: usize = 40;
+/// How a private key of OpenSSH begins, in Base64.
+const OPENSSH_KEY: &str = "b3BlbnNzaC1rZXk";
 
 /// What every secret shape has at least one of, so that most text is passed over in one quick look.
 const MARKS: &[&str] = &[
@@ -68,13 +77,22 @@ const MARKS: &[&str] = &[
 /// reported and not taken out.
 const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|token)[a-z0-9_-]*["'`]?\s*[:=]\s*["'`]?)([^\s"'`$(){}<>\[\],;]{8,})"#;
 
+struct Shapes {
+    tokens: Vec<Regex>,
+    with_digits: Vec<Regex>,
+    assigned: Regex,
+    key_begins: Regex,
+}
+
 /// Takes secrets out of text.
 pub struct Redactor {
     marks: AhoCorasick,
     /// Compiled when first needed: most texts have no mark, and a host that only lists its tools need not pay for them.
-    shapes: OnceLock<Vec<Regex>>,
+    shapes: OnceLock<Shapes>,
     named: OnceLock<Regex>,
     values: Option<AhoCorasick>,
+    /// The values themselves, for what a cut has left of one.
+    plain: Vec<String>,
 }
 
 impl Default for Redactor {
@@ -89,11 +107,12 @@ impl Redactor {
     pub fn new(environment: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut values: Vec<String> = environment
             .into_iter()
-            .filter(|(name, value)| looks_secret(name) && value.len() >= VALUE_CHARS_MIN)
+            .filter(|(name, value)| looks_secret(name) && value.len() >= VALUE_CHARS_MIN && !is_word(value))
             .map(|(_, value)| value)
             .collect();
         values.sort();
         values.dedup();
+        let plain = values.clone();
         let values = (!values.is_empty()).then(|| {
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values).expect("plain strings compile")
         });
@@ -105,7 +124,21 @@ impl Redactor {
             shapes: OnceLock::new(),
             named: OnceLock::new(),
             values,
+            plain,
         }
+    }
+
+    /// What is left of a value where a text was cut: its beginning at the text's end, or its end at the text's beginning.
+    fn cut_values(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        let first = text.get(..VALUE_CHARS_MIN);
+        let last = text.len().checked_sub(VALUE_CHARS_MIN).and_then(|at| text.get(at..));
+        self.plain.iter().flat_map(move |value| {
+            let begins = last.and_then(|last| value.rfind(last)).map(|at| &value[..at + VALUE_CHARS_MIN]);
+            let ends = first.and_then(|first| value.find(first)).map(|at| &value[at..]);
+            let begins = begins.filter(|part| text.ends_with(*part)).map(|part| text.len() - part.len()..text.len());
+            let ends = ends.filter(|part| text.starts_with(*part)).map(|part| 0..part.len());
+            begins.into_iter().chain(ends)
+        })
     }
 
     /// Where secrets stand in a text: ranges of bytes in their order, none of which overlap.
@@ -115,14 +148,25 @@ impl Redactor {
             found.extend(values.find_iter(text).map(|value| value.range()));
         }
         if self.marks.is_match(text) {
-            for shape in self.shapes() {
-                for secret in shape.captures_iter(text) {
-                    let (whole, kept) = (secret.get(0), secret.get(1));
-                    found.extend(whole.zip(kept).map(|(whole, kept)| kept.end()..whole.end()));
-                }
+            let shapes = self.shapes();
+            let behind = |secret: regex::Captures<'_>| {
+                let (whole, kept) = (secret.get(0)?, secret.get(1)?);
+                Some(kept.end()..whole.end())
+            };
+            for shape in &shapes.tokens {
+                found.extend(shape.captures_iter(text).filter_map(behind));
+            }
+            for shape in &shapes.with_digits {
+                let tokens = shape.captures_iter(text).filter_map(behind);
+                found.extend(tokens.filter(|token| text[token.clone()].bytes().any(|byte| byte.is_ascii_digit())));
+            }
+            found.extend(shapes.assigned.captures_iter(text).filter_map(behind));
+            for begin in shapes.key_begins.find_iter(text) {
+                found.extend(key_lines(text, begin.end()));
             }
         }
         found.extend(passwords_in_addresses(text));
+        found.extend(self.cut_values(text));
         found.sort_by_key(|span| (span.start, span.end));
         let mut spans: Vec<Range<usize>> = Vec::new();
         for span in found {
@@ -193,9 +237,14 @@ impl Redactor {
         found
     }
 
-    fn shapes(&self) -> &[Regex] {
-        self.shapes
-            .get_or_init(|| SHAPES.iter().map(|shape| Regex::new(shape).expect("the shapes are valid")).collect())
+    fn shapes(&self) -> &Shapes {
+        let compiled = |shape: &str| Regex::new(shape).expect("the shapes are valid");
+        self.shapes.get_or_init(|| Shapes {
+            tokens: SHAPES.iter().copied().map(compiled).collect(),
+            with_digits: WITH_DIGITS.iter().copied().map(compiled).collect(),
+            assigned: compiled(ASSIGNED),
+            key_begins: compiled(KEY_BEGINS),
+        })
     }
 
     /// Redacts every string of a JSON value, keys included.
@@ -221,8 +270,57 @@ impl Redactor {
     /// Whether there is nothing to look closer at: true for nearly all text.
     fn is_clean(&self, text: &str) -> bool {
         !text.contains("://")
+            && self.cut_values(text).next().is_none()
             && !self.marks.is_match(text)
             && self.values.as_ref().is_none_or(|values| !values.is_match(text))
+    }
+}
+
+/// The lines of a private key's text that begins here, each by itself: whatever else stands between them stays to be seen.
+/// Their breaks may be those of JSON, in which a text may stand several times over.
+fn key_lines(text: &str, begin: usize) -> Vec<Range<usize>> {
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    let mut lines: Vec<Range<usize>> = Vec::new();
+    let (mut at, mut is_encrypted) = (begin, false);
+    loop {
+        let rest = &text[at..];
+        at += breaks(rest);
+        let rest = &text[at..];
+        // Fields of the older form, RFC 1421: `Proc-Type: 4,ENCRYPTED`.
+        let name = &rest[..rest.find(|c: char| !c.is_ascii_alphabetic() && c != '-').unwrap_or(rest.len())];
+        if lines.is_empty() && ["Proc-Type", "DEK-Info"].contains(&name) {
+            let field = &rest[..rest.find(['\n', '\r', '\\']).unwrap_or(rest.len())];
+            is_encrypted |= field.ends_with("ENCRYPTED");
+            at += field.len();
+            continue;
+        }
+        let line = &rest[..rest.find(|c| !is_base64(c)).unwrap_or(rest.len())];
+        let behind = &rest[line.len()..];
+        let is_last = !lines.is_empty() && behind[breaks(behind)..].starts_with("-----END ");
+        // A sequence of ASN.1, by its first byte.
+        let is_key = is_encrypted
+            || line.starts_with(OPENSSH_KEY)
+            || (line.starts_with('M') && line[1..].starts_with(|c: char| ('A'..='P').contains(&c)));
+        let is_line = !lines.is_empty() || is_key;
+        if line.is_empty() || !is_line || (line.len() < KEY_LINE_CHARS_MIN && !is_last) {
+            return lines;
+        }
+        lines.push(at..at + line.len());
+        at += line.len();
+    }
+}
+
+/// The bytes of white space at the start of a text, also as JSON writes it.
+fn breaks(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        let next = rest.trim_start();
+        let escape = next.trim_start_matches('\\');
+        let is_escape = escape.len() < next.len() && escape.starts_with(['n', 'r', 't']);
+        match is_escape {
+            true => rest = &escape[1..],
+            false => return text.len() - next.len(),
+        }
     }
 }
 
@@ -237,7 +335,8 @@ fn passwords_in_addresses(text: &str) -> impl Iterator<Item = Range<usize>> {
     text.match_indices("://").filter_map(|(at, mark)| {
         let start = at + mark.len();
         let rest = &text[start..text.floor_char_boundary(start + AUTHORITY_BYTES_MAX)];
-        let ends = |c: char| c.is_whitespace() || "/?#\\\"'`<>{}[]()$".contains(c);
+        // What ends a word or a command in a shell is no part of it: what is shown to a person has all that runs.
+        let ends = |c: char| c.is_whitespace() || "/?#\\\"'`<>{}[]()$;&|".contains(c);
         let (user, _) = rest[..rest.find(ends).unwrap_or(rest.len())].rsplit_once('@')?;
         let (name, password) = user.split_once(':')?;
         let word = password.to_ascii_lowercase();
@@ -279,11 +378,49 @@ pub fn masks_secret(before: &str, after: &str) -> bool {
     after.lines().any(|line| like.is_match(line) && !known.contains(line.trim()))
 }
 
+/// Words of a name that tell of a secret, wherever they stand in it.
+const TELLING: &[&str] = &["SECRET", "TOKEN", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY"];
+/// Parts of a name that tell of a secret by themselves.
+const TELLING_PARTS: &[&str] = &["KEY", "KEYS", "PASS", "PAT"];
+/// What a name ends in that is about a secret, and not one.
+const ABOUT: &[&str] = &[
+    "FILE",
+    "PATH",
+    "DIR",
+    "HEADER",
+    "NAME",
+    "ENDPOINT",
+    "URL",
+    "URI",
+    "TYPE",
+    "ALGORITHM",
+    "TTL",
+    "LENGTH",
+    "COUNT",
+    "LIMIT",
+    "MAX",
+];
+/// A word of that many small letters is a word, such as `development`.
+const WORD_CHARS_MAX: usize = 11;
+
 /// Whether a variable of this name holds a secret, by the way such names are made.
 fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["KEY", "SECRET", "TOKEN", "PASS", "CREDENTIAL", "DATABASE_URL"].iter().any(|mark| name.contains(mark))
-        || ["_PAT", "AUTH"].iter().any(|end| name.ends_with(end))
+    if name.contains("DATABASE_URL") {
+        return true;
+    }
+    let parts: Vec<&str> = name.split('_').collect();
+    if parts.last().is_some_and(|last| ABOUT.contains(last)) {
+        return false;
+    }
+    TELLING.iter().any(|mark| name.contains(mark))
+        || parts.iter().any(|part| TELLING_PARTS.contains(part))
+        || name.ends_with("AUTH")
+}
+
+/// Whether a value is so plain that it stands in texts which have nothing to do with it.
+fn is_word(value: &str) -> bool {
+    value.len() <= WORD_CHARS_MAX && value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -338,10 +475,88 @@ mod tests {
         check("Authorization: Bearer abcdef0123456789abcdef", "Authorization: Bearer [redacted]");
         check("export DB_PASSWORD='correct horse'", "export DB_PASSWORD='correct horse'");
         check("export DB_PASSWORD=correcthorse", "export DB_PASSWORD=[redacted]");
-        check(
-            "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----",
-            "-----BEGIN RSA PRIVATE KEY-----[redacted]",
-        );
+    }
+
+    #[test]
+    fn what_a_cut_has_left_of_a_value_is_taken_out() {
+        check("MY=hunter2hunte", "MY=[redacted]");
+        check("unter2hunter2 and more", "[redacted] and more");
+        check("hunter2h", "[redacted]");
+        for kept in ["MY=hunter2", "hunter2hun and more", "a unter2hunter", "nter2hu"] {
+            check(kept, kept);
+        }
+    }
+
+    #[test]
+    fn of_a_private_key_its_lines_are_taken_out_and_nothing_else() {
+        let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+        let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+        let key = format!("a {begin}\n{line}\n{line}\nabc=\n{end} b");
+        let hidden = format!("a {begin}\n[redacted]\n[redacted]\n[redacted]\n{end} b");
+        check(&key, &hidden);
+        check(&Value::from(key.as_str()).to_string(), &Value::from(hidden.as_str()).to_string());
+        check(&format!("{begin}\r\n{line}\r\n"), &format!("{begin}\r\n[redacted]\r\n"));
+        check(&format!("KEY='{begin} {line} {line} {end}'"), &format!("KEY='{begin} [redacted] [redacted] {end}'"));
+        let fields = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF";
+        let body = "xyz0123456789012345678901234567890123456789";
+        check(&format!("{begin}\n{fields}\n\n{body}\n"), &format!("{begin}\n{fields}\n\n[redacted]\n"));
+        // What only stands between the marks is no key, and what stands beside one is none of it.
+        for between in [
+            "\ntouch PWNED\n",
+            "\nmake\n",
+            "\n/tmp/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+            "\nProc-Type: 4,CLEAR\nxyz0123456789012345678901234567890123456789\n",
+            "\nDEK-Info: $(touch PWNED)\n",
+        ] {
+            let text = format!("echo '{begin}'{between}echo '{end}'");
+            check(&text, &text);
+        }
+        check(&format!("{begin}\n{line}\nmake; x\n{end}"), &format!("{begin}\n[redacted]\nmake; x\n{end}"));
+        check(&format!("{begin}\n{line};make\n{end}"), &format!("{begin}\n[redacted];make\n{end}"));
+    }
+
+    #[test]
+    fn no_command_is_hidden_behind_a_secret() {
+        for (text, shown) in [
+            (
+                "git ls-remote https://bob:Zx8kQ;make;@github.com/x",
+                "git ls-remote https://bob:Zx8kQ;make;@github.com/x",
+            ),
+            ("API_TOKEN=a1b2c3d4e5;make;x", "API_TOKEN=[redacted];make;x"),
+            ("API_TOKEN=a1b2c3d4e5`make`", "API_TOKEN=[redacted]`make`"),
+            ("curl -H 'Bearer a1b2c3d4e5f6a7b8c9'|sh", "curl -H 'Bearer [redacted]'|sh"),
+        ] {
+            check(text, shown);
+        }
+    }
+
+    #[test]
+    fn words_and_names_that_only_look_like_secrets_are_left() {
+        for text in [
+            ".sk-fading-circle-container { }",
+            "use sk-learn-contrib-imbalanced",
+            "Bearer authentication-scheme-documentation",
+        ] {
+            check(text, text);
+        }
+        let redactor = |name: &str, value: &str| Redactor::new([(name.to_owned(), value.to_owned())]);
+        for (name, value) in [
+            ("DB_PASS", "development"),
+            ("API_KEY_HEADER", "X-Authorization1"),
+            ("PASSWORD_FILE", "/etc/hosts"),
+            ("KEYMAP", "german-latin1"),
+            ("MONKEY", "chimpanzee1"),
+            ("SECRET_NAME", "my-secret-1"),
+            ("TOKEN_ENDPOINT", "https://id.example"),
+            ("COMPASS", "north-west-1"),
+        ] {
+            assert!(redactor(name, value).spans(value).is_empty(), "{name}");
+        }
+        for name in
+            ["GITHUB_TOKEN", "DB_PASS", "OPENAI_APIKEY", "MY_KEY", "MYSECRET", "NPM_AUTH", "GH_PAT", "DATABASE_URL"]
+        {
+            assert_eq!(redactor(name, "hunter2hunter2").spans("hunter2hunter2").len(), 1, "{name}");
+        }
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhost_contract::ToolError;
-use toolhost_sandbox::Analyzed;
+use toolhost_sandbox::{Analyzed, Executor, WsPath};
 
-use crate::policy::{Looked, command_of};
+use crate::policy::{Looked, PATH_ARGUMENTS, command_of};
 
 /// Analyzes shell commands. It is handed to the gate, which calls it once for each call that has a command.
 pub type Analyzer = Arc<dyn Fn(&str) -> Analyzed + Send + Sync>;
@@ -16,15 +16,19 @@ pub type Analyzer = Arc<dyn Fn(&str) -> Analyzed + Send + Sync>;
 pub(crate) struct Arguments {
     pub(crate) json: Value,
     command: Option<Analyzed>,
+    /// The same with the places that its paths lead to.
+    places: Option<Value>,
 }
 
 impl Arguments {
     /// Analyzes the command on a thread that may block.
     pub(crate) async fn analyze(analyzer: &Analyzer, tool: &str, json: Value) -> Result<Self, ToolError> {
-        let Some(text) = command_of(tool, &json).map(str::to_owned) else { return Ok(Self { json, command: None }) };
+        let Some(text) = command_of(tool, &json).map(str::to_owned) else {
+            return Ok(Self { json, command: None, places: None });
+        };
         let analyzer = Arc::clone(analyzer);
         let command = tokio::task::spawn_blocking(move || analyzer(&text)).await.map_err(ToolError::internal)?;
-        Ok(Self { json, command: Some(command) })
+        Ok(Self { json, command: Some(command), places: None })
     }
 
     /// What its shell command runs.
@@ -32,7 +36,30 @@ impl Arguments {
         self.command.as_ref()
     }
 
+    /// Looks up where its paths lead, for rules that speak of them.
+    pub(crate) async fn follow(&mut self, executor: &dyn Executor) {
+        if self.places.is_some() || !PATH_ARGUMENTS.iter().any(|name| self.json.get(name).is_some()) {
+            return;
+        }
+        let mut places = self.json.clone();
+        for name in PATH_ARGUMENTS {
+            let paths: Vec<&mut Value> = match places.get_mut(name) {
+                Some(Value::Array(items)) => items.iter_mut().collect(),
+                Some(one) => vec![one],
+                None => Vec::new(),
+            };
+            for path in paths {
+                let Some(parsed) = path.as_str().and_then(|text| WsPath::parse(text).ok()) else { continue };
+                // What leads nowhere, or out, the tool says itself.
+                if let Ok(spot) = executor.spot(&parsed, true).await {
+                    *path = Value::from(spot.path.as_str());
+                }
+            }
+        }
+        self.places = Some(places);
+    }
+
     pub(crate) fn looked<'a>(&'a self, tool: &'a str) -> Looked<'a> {
-        Looked::new(tool, &self.json, self.command())
+        Looked::new(tool, &self.json, self.command()).leading_to(self.places.as_ref())
     }
 }

@@ -21,7 +21,7 @@ use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
 use crate::arguments::Arguments;
 use crate::digest::digest;
 use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
-use crate::policy::{Decide, Verdict, suggest};
+use crate::policy::{Decide, Verdict, command_of, suggest};
 use crate::profile::Profile;
 use crate::queue::{
     Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal, rule_id,
@@ -234,7 +234,7 @@ impl Gate {
             Answer::AllowEdited { arguments } => {
                 // What a person typed passes the same checks as what a model sent.
                 let checked = match validate(tool, &arguments) {
-                    Ok(()) => self.analyze(tool, arguments, hooks).await,
+                    Ok(()) => self.analyze(tool, profile, arguments, hooks).await,
                     Err(error) => Err(error),
                 };
                 let admitted = checked.and_then(|arguments| {
@@ -305,6 +305,35 @@ impl Gate {
         shown
     }
 
+    /// Nobody is asked to allow a command that they could not be shown: one in which a program's name looks like a secret, or
+    /// with a secret where it cannot be told what the command runs.
+    fn refuse_hidden(&self, tool: &str, arguments: &Arguments) -> Result<(), ToolError> {
+        let redactor = &self.config.redactor;
+        let has_secret = |text: &str| !redactor.spans(text).is_empty();
+        if !command_of(tool, &arguments.json).is_some_and(has_secret) {
+            return Ok(());
+        }
+        let is_shown = match arguments.command() {
+            Some(Analyzed::Commands(commands)) => {
+                let mut open: Vec<_> = commands.iter().collect();
+                let mut is_shown = true;
+                while let Some(command) = open.pop() {
+                    is_shown &= !command.words.first().is_some_and(|program| has_secret(&program.text));
+                    open.extend(&command.handed);
+                }
+                is_shown
+            }
+            Some(Analyzed::NotAnalyzable { .. }) | None => false,
+        };
+        if is_shown {
+            return Ok(());
+        }
+        let message =
+            "a part of the command looks like a secret, which nobody is shown, and so what it runs could not be shown";
+        Err(ToolError::new(ErrorKind::Validation, message)
+            .hint("name secrets by a variable of the environment or a file, and keep them out of the command"))
+    }
+
     fn new_approval(
         &self,
         call: &Call,
@@ -314,6 +343,7 @@ impl Gate {
         preview: &Preview,
         record: &Record,
     ) -> Result<NewAsk, ToolError> {
+        self.refuse_hidden(&tool.facts.name, arguments)?;
         let mut detail = preview.detail.clone();
         self.config.redactor.redact(&mut detail);
         let mut left_out = preview.left_out;

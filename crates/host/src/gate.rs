@@ -299,7 +299,7 @@ impl Gate {
         self.limiter.admit(session, resolved.alias, profile.limits)?;
 
         // 6. Policy
-        let arguments = self.analyze(tool, arguments, hooks).await?;
+        let arguments = self.analyze(tool, profile, arguments, hooks).await?;
         let verdict = profile.decide(tool, &arguments.looked(&tool.facts.name));
         record.decision = Some(json!({ "policy": verdict }));
         record.digest = Some(digest(&tool.facts, &arguments.json, call)?);
@@ -315,17 +315,26 @@ impl Gate {
         self.run(call, tool, profile, (arguments, approved), hooks, record).await
     }
 
-    /// What the shell command of a call runs, for policy, preview and tool alike.
+    /// What the shell command of a call runs, for policy, preview and tool alike; and where its paths lead, if that may matter.
     pub(crate) async fn analyze(
         &self,
         tool: &Registered,
+        profile: &Profile,
         arguments: Value,
         hooks: &Hooks,
     ) -> Result<Arguments, ToolError> {
         let deadline = Duration::from_millis(self.config.limits.call_timeout_ms);
+        let analyzed = async {
+            let mut analyzed = Arguments::analyze(&self.config.analyzer, &tool.facts.name, arguments).await?;
+            // A person's standing permission is looked for where a rule asks.
+            if profile.looks_at_paths(&tool.facts.name) {
+                analyzed.follow(&*self.config.executor).await;
+            }
+            Ok(analyzed)
+        };
         tokio::select! {
             biased;
-            analyzed = Arguments::analyze(&self.config.analyzer, &tool.facts.name, arguments) => analyzed,
+            analyzed = analyzed => analyzed,
             () = tokio::time::sleep(deadline) => Err(timed_out(deadline)),
             () = hooks.cancel.cancelled() => Err(cancelled()),
         }

@@ -10,7 +10,7 @@ use toolhost_contract::{
 };
 use toolhost_store::AskKind;
 
-use crate::policy::{PATH_ARGUMENTS, SHELL_ARGUMENT};
+use crate::policy::{PATH_ARGUMENTS, SHELL_ARGUMENT, is_one_text};
 
 /// Longest text a person may answer with, bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -63,8 +63,11 @@ pub fn rule_words(tool: &str, conditions: &BTreeMap<String, String>) -> String {
             || PATH_ARGUMENTS.contains(&name)
             || (name != "content" && !pattern.contains('\n') && pattern.chars().count() <= PATTERN_SHOWN_CHARS)
     };
-    let (short, long): (Vec<_>, Vec<_>) = named.into_iter().partition(|(name, pattern)| is_short(name, pattern));
-    let mut words: Vec<String> = short.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
+    // Only a text that was shown is the same: what stands for several is told as it is.
+    let is_said = |name: &str, pattern: &str| is_short(name, pattern) || !is_one_text(pattern);
+    let (short, long): (Vec<_>, Vec<_>) = named.into_iter().partition(|(name, pattern)| is_said(name, pattern));
+    let mut words: Vec<String> =
+        short.iter().map(|(name, pattern)| format!("{name} = {}", visible_line(pattern))).collect();
     words.extend(long.iter().map(|(name, _)| format!("{name} is the same")));
     let when = if words.is_empty() { String::new() } else { format!(" when {}", words.join(", ")) };
     let others = if absent.is_empty() { "" } else { ", and no other argument" };

@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 /// Bytes kept of each end of a stream.
 pub const CAPTURE_BYTES_DEFAULT: usize = 32 * 1024;
 
+/// Bytes of each end that are given up to cut at a blank; at most a quarter of the end.
+const WORD_BYTES_MAX: usize = 4096;
+
 /// Collects a stream within `2 * end_bytes` of memory.
 pub(crate) struct Capture {
     end_bytes: usize,
@@ -55,12 +58,19 @@ impl Capture {
             bytes.extend(tail);
             return Captured { text: into_text(bytes), bytes: self.total, truncated: false };
         }
-        let text = format!(
-            "{}\n[... {left_out} of {} bytes left out ...]\n{}",
-            into_text(self.head),
-            self.total,
-            into_text(tail)
+        // At a blank, so that no word is cut: half of a secret is not known to be one. Where there is none near, what could be
+        // half of one goes, too.
+        let (mut head, mut tail) = (self.head, tail);
+        let most = WORD_BYTES_MAX.min(self.end_bytes / 4);
+        let (back, on) = (
+            head.iter().rev().position(u8::is_ascii_whitespace).map_or(most, |back| back.min(most)),
+            tail.iter().position(u8::is_ascii_whitespace).map_or(most, |on| on.min(most)),
         );
+        head.truncate(head.len() - back);
+        tail.drain(..on);
+        let left_out = self.total - (head.len() + tail.len()) as u64;
+        let text =
+            format!("{}\n[... {left_out} of {} bytes left out ...]\n{}", into_text(head), self.total, into_text(tail));
         Captured { text, bytes: self.total, truncated: true }
     }
 }
@@ -76,13 +86,24 @@ mod tests {
     #[test]
     fn keeps_both_ends_whatever_the_chunks() {
         for chunk in [1, 3, 7, 100] {
-            let mut capture = Capture::new(5);
+            let mut capture = Capture::new(3);
             let all: Vec<u8> = (b'a'..=b'z').collect();
             all.chunks(chunk).for_each(|c| capture.push(c));
             let captured = capture.finish();
-            assert_eq!(captured.text, "abcde\n[... 16 of 26 bytes left out ...]\nvwxyz", "chunks of {chunk}");
+            assert_eq!(captured.text, "abc\n[... 20 of 26 bytes left out ...]\nxyz", "chunks of {chunk}");
             assert!(captured.truncated);
         }
+    }
+
+    #[test]
+    fn no_word_is_cut_where_a_blank_is_near() {
+        let mut capture = Capture::new(20);
+        capture.push(b"one two three four five six seven eight nine ten eleven twelve");
+        let text = capture.finish().text;
+        assert_eq!(text, "one two three four \n[... 25 of 62 bytes left out ...]\n ten eleven twelve");
+        let mut capture = Capture::new(8);
+        capture.push(b"abcdefghijklmnopqrstuvwxyz");
+        assert_eq!(capture.finish().text, "abcdef\n[... 14 of 26 bytes left out ...]\nuvwxyz");
     }
 
     #[test]

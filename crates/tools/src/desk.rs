@@ -78,6 +78,19 @@ pub(crate) fn limit_default() -> i64 {
     LIMIT_DEFAULT
 }
 
+/// What a person decides about before a change of a record: the arguments, and the record as it is now.
+pub(crate) async fn changing(ctx: &Ctx<'_>, desk: &Desk, id: RecordId, what: &str) -> Result<Preview, ToolError> {
+    let record = desk.get_any(id).await?;
+    let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    let detail = format!(
+        "{}\n\n{id} as it is now, version {}:\n{}",
+        pretty(&ctx.call.arguments),
+        record.version,
+        pretty(&record.body)
+    );
+    Ok(Preview { summary: format!("{what}: {id}"), detail, left_out: 0, rests_on: serde_json::Value::Null })
+}
+
 /// What a person decides about before a delete: what goes, as it is now, and who loses a reference.
 pub(crate) async fn deletion(desk: &Desk, id: RecordId, edit: &Edit, cascade: bool) -> Result<Preview, ToolError> {
     let (removed, gone) = desk.would_delete(id, edit, cascade).await?;

@@ -373,7 +373,10 @@ impl Decide {
                     .ok_or_else(|| Usage::error(format!("`{}` is not ARGUMENT=GLOB", print::visible_line(pair))))?;
                 Ok((name.to_owned(), glob.to_owned()))
             });
-            pairs.collect::<anyhow::Result<BTreeMap<String, String>>>()?
+            // Everything else stays as it was.
+            let mut conditions = shown.rule.clone().unwrap_or_default();
+            conditions.extend(pairs.collect::<anyhow::Result<BTreeMap<String, String>>>()?);
+            conditions
         };
         let lives_ms =
             self.lives.map_or(PERMIT_LIVES_MS_DEFAULT, |lives| u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));

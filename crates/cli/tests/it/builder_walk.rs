@@ -13,7 +13,7 @@ use toolhost_testkit::{House, Seed};
 use crate::builder::shelf_of;
 use crate::builder_changes::{in_session, person};
 use crate::builder_walk_files::{FLOW, beginning, files_of, nodes, read_agent, read_graph, read_text, state_of};
-use crate::builder_walk_model::{Model, Object, Set, State, Status};
+use crate::builder_walk_model::{Model, Object, Set, State, Status, as_named};
 use crate::builder_walk_plan::{Plan, Planner};
 use crate::engines::{Engine, engines};
 
@@ -263,8 +263,11 @@ impl Walk {
         assert!(staged.ok, "{staged:?}");
         self.model.reject(&[old].into());
         let mut drafts = self.model.drafts(session, None, &plan.wishes).unwrap();
-        for draft in &mut drafts {
+        let present = self.model.view(session);
+        for (draft, wish) in drafts.iter_mut().zip(&plan.wishes) {
             draft.base = bases[&draft.object].clone();
+            // What the set does not name is as the session sees it without the one that goes.
+            draft.wanted = draft.wanted.as_ref().map(|wanted| as_named(wanted, present.get(&draft.object), wish.part));
         }
         assert_eq!(numbers(&staged.data["superseded"]), [old].into(), "{staged:?}");
         let set = Set { session: session.to_owned(), status: Status::Open, drafts, is_plain: true, has_graph: false };

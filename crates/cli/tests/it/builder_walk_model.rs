@@ -295,7 +295,7 @@ impl Model {
 }
 
 /// An object as it was, but for the part that is not named: that is meant as it is now.
-fn as_named(then: &Object, now: Option<&Object>, part: &str) -> Object {
+pub(crate) fn as_named(then: &Object, now: Option<&Object>, part: &str) -> Object {
     let (Some(now), false) = (now, part.is_empty()) else { return then.clone() };
     let named = then.iter().filter(|(place, _)| place.starts_with(part));
     let others = now.iter().filter(|(place, _)| !place.starts_with(part));

@@ -64,6 +64,7 @@ mod mcp;
 mod mcp_bounds;
 mod mcp_ends;
 mod newcomer;
+mod people_bound;
 mod people_commands;
 mod people_crash;
 mod people_mcp;

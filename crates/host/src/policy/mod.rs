@@ -14,6 +14,7 @@ use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
 use toolhost_sandbox::{Analyzed, WsPath};
 
+pub(crate) use self::pattern::is_one_text;
 pub(crate) use self::permission::suggest;
 use crate::policy::pattern::{Pattern, glob};
 use crate::registry::{Registered, Registry};
@@ -88,6 +89,8 @@ pub struct Verdict {
 pub(crate) struct Looked<'a> {
     tool: &'a str,
     arguments: &'a Value,
+    /// The same with the places that its paths lead to, where that was looked up.
+    places: Option<&'a Value>,
     command: Option<&'a Analyzed>,
 }
 
@@ -96,7 +99,12 @@ impl<'a> Looked<'a> {
     /// its analysis counts as not analyzable.
     pub(crate) fn new(tool: &'a str, arguments: &'a Value, command: Option<&'a Analyzed>) -> Self {
         let has_command = command_of(tool, arguments).is_some();
-        Self { tool, arguments, command: has_command.then(|| command.unwrap_or(NOT_ANALYZED)) }
+        Self { tool, arguments, places: None, command: has_command.then(|| command.unwrap_or(NOT_ANALYZED)) }
+    }
+
+    /// With the places that its paths lead to: a path may be a link's.
+    pub(crate) fn leading_to(self, places: Option<&'a Value>) -> Self {
+        Self { places, ..self }
     }
 
     pub(crate) fn tool(&self) -> &'a str {
@@ -162,46 +170,79 @@ impl Rule {
         }
     }
 
+    pub(crate) fn is_about(&self, tool: &str) -> bool {
+        self.tools.contains(tool)
+    }
+
+    pub(crate) fn names_paths(&self) -> bool {
+        self.when.iter().any(|(name, _)| PATH_ARGUMENTS.contains(&name.as_str()))
+    }
+
     pub(crate) fn matches(&self, call: &Looked<'_>) -> bool {
         self.tools.contains(call.tool) && self.matches_arguments(call)
     }
 
     fn matches_arguments(&self, call: &Looked<'_>) -> bool {
-        self.when.iter().all(|(name, glob)| match call.arguments.get(name) {
-            Some(Value::String(text)) => match call.command {
-                Some(command) if name == SHELL_ARGUMENT => self.matches_command(glob, command),
-                _ => self.matches_text(name, glob, text),
-            },
+        self.when.iter().all(|(name, glob)| self.matches_argument(name, glob, call))
+    }
+
+    fn matches_argument(&self, name: &str, glob: &Pattern, call: &Looked<'_>) -> bool {
+        if name == SHELL_ARGUMENT
+            && let (Some(Value::String(_)), Some(command)) = (call.arguments.get(name), call.command)
+        {
+            return self.matches_command(glob, command);
+        }
+        if !PATH_ARGUMENTS.contains(&name) {
+            return self.matches_value(glob, call.arguments.get(name), |text| glob.is_match(text));
+        }
+        // What a move names it names twice.
+        let is_of_a_move = name == "path" && call.arguments.get(name).is_none() && self.decide != Decide::Allow;
+        let names: &[&str] = if is_of_a_move { &["from", "to"] } else { &[name] };
+        let sides = std::iter::once(call.arguments).chain(call.places);
+        let mut found = names
+            .iter()
+            .flat_map(|name| sides.clone().map(move |arguments| arguments.get(*name)))
+            .map(|value| self.matches_value(glob, value, |text| self.matches_path(glob, text, is_of_a_move)));
+        // A path as it is written, and the place that it leads to: allowing needs both, asking and denying needs one.
+        if self.decide == Decide::Allow { found.all(|matches| matches) } else { found.any(|matches| matches) }
+    }
+
+    fn matches_value(&self, glob: &Pattern, value: Option<&Value>, is_match: impl Fn(&str) -> bool) -> bool {
+        match value {
+            Some(Value::String(text)) => is_match(text),
             Some(Value::Array(items)) => {
                 let strings = items.iter().all(Value::is_string) && !items.is_empty();
                 let mut texts = items.iter().filter_map(Value::as_str);
                 // As with commands: allowing needs all, asking and denying needs one.
                 match self.decide {
-                    Decide::Allow => strings && texts.all(|text| self.matches_text(name, glob, text)),
-                    Decide::Ask | Decide::Deny => texts.any(|text| self.matches_text(name, glob, text)),
+                    Decide::Allow => strings && texts.all(is_match),
+                    Decide::Ask | Decide::Deny => texts.any(is_match),
                 }
             }
             Some(Value::Null) | None => glob.is_match(""),
             Some(other) => glob.is_match(&other.to_string()),
-        })
+        }
     }
 
-    fn matches_text(&self, name: &str, glob: &Pattern, text: &str) -> bool {
-        if !PATH_ARGUMENTS.contains(&name) {
-            return glob.is_match(text);
-        }
-        match WsPath::parse(text) {
-            Ok(path) => glob.is_match(path.as_str()),
+    fn matches_path(&self, glob: &Pattern, text: &str, is_moved: bool) -> bool {
+        let Ok(path) = WsPath::parse(text) else {
             // No path at all: the tool will say so; until then it is not allowed by a rule, and denied by one.
-            Err(_) => self.decide != Decide::Allow,
+            return self.decide != Decide::Allow;
+        };
+        let path = path.as_str();
+        if self.decide == Decide::Allow || glob.is_match(path) {
+            return glob.is_match(path);
         }
+        // A folder is what is in it: `secret` as `secret/**`, and what is moved takes all below it along.
+        let folder = format!("{path}/");
+        glob.is_match(&folder) || (is_moved && glob.start().starts_with(&folder))
     }
 
     fn matches_command(&self, glob: &Pattern, command: &Analyzed) -> bool {
         match (command, self.decide) {
             (Analyzed::NotAnalyzable { .. }, decide) => decide != Decide::Allow,
             (Analyzed::Commands(commands), Decide::Allow) => {
-                !commands.is_empty() && commands.iter().all(|c| c.literal && glob.is_match(&c.text))
+                !commands.is_empty() && commands.iter().all(|c| c.literal && glob.is_match(&c.told_apart()))
             }
             (Analyzed::Commands(commands), Decide::Ask | Decide::Deny) => {
                 commands.iter().any(|c| c.may_match(|text| glob.is_match(text), glob.start()))

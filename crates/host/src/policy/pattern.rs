@@ -44,6 +44,11 @@ pub(super) fn glob(pattern: &str) -> Result<Pattern, String> {
     Ok(Pattern::Glob { glob, start })
 }
 
+/// Whether the pattern stands for one text, and no other matches it.
+pub(crate) fn is_one_text(pattern: &str) -> bool {
+    plain(pattern).is_some()
+}
+
 /// The one text that the pattern stands for, if it is easily told.
 fn plain(pattern: &str) -> Option<String> {
     let mut text = String::with_capacity(pattern.len());

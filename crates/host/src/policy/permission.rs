@@ -82,9 +82,13 @@ fn command(analyzed: &Analyzed) -> Option<String> {
     let words: Vec<&Word> = command.assignments.iter().chain(&command.words).collect();
     // `git push` is not `git push --force`, and `sh -c *` is everything.
     if words.len() <= WORDS_KEPT || !command.assignments.is_empty() || !is_told_by_first_words(&words) {
-        return Some(globset::escape(&command.text));
+        return Some(globset::escape(&command.told_apart()));
     }
     let kept: Vec<&str> = words.iter().take(WORDS_KEPT).map(|word| word.text.as_str()).collect();
+    // Words that need quotes say nothing that its like would say.
+    if kept.iter().any(|word| word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))) {
+        return Some(globset::escape(&command.told_apart()));
+    }
     Some(format!("{} *", globset::escape(&kept.join(" "))))
 }
 

@@ -83,13 +83,27 @@ impl SimpleCommand {
     /// Whether one of its texts, with and without its assignments, matches; or could, by what is known of it, where a
     /// match has to begin with `start`.
     pub fn may_match(&self, matches: impl Fn(&str) -> bool, start: &str) -> bool {
-        if matches(&self.text) || could_begin(self.assignments.iter().chain(&self.words), start) {
+        if matches(&self.text)
+            || matches(&self.told_apart())
+            || could_begin(self.assignments.iter().chain(&self.words), start)
+        {
             return true;
         }
         // `FOO=1 curl x` runs curl no less.
         !self.assignments.is_empty()
             && !self.words.is_empty()
             && (matches(&joined(self.words.iter())) || could_begin(self.words.iter(), start))
+    }
+
+    /// As [`text`](Self::text), with quotes around each word that would be read as several, or as none, without them. What a
+    /// rule allows is compared with this one: `rm -rf 'my build'` is not `rm -rf my build`.
+    pub fn told_apart(&self) -> String {
+        let words = self.assignments.iter().chain(&self.words).map(|word| {
+            let is_one =
+                !word.text.is_empty() && !word.text.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c));
+            if is_one || !word.known { word.text.clone() } else { format!("'{}'", word.text.replace('\'', r"'\''")) }
+        });
+        words.collect::<Vec<String>>().join(" ")
     }
 
     /// It as people are shown it: quoted where that is needed to tell its words apart.

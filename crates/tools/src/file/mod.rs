@@ -90,7 +90,12 @@ impl Approved {
 
 /// A path as a person is told it: with where it leads.
 fn named(path: &WsPath, place: &WsPath) -> String {
-    let (shown, leads_to) = (visible_line(path.as_str()), visible_line(place.as_str()));
+    let told = |path: &WsPath| match visible_line(path.as_str()) {
+        // Where it begins and ends, and that it is one.
+        shown if shown.contains(char::is_whitespace) => format!("`{shown}`"),
+        shown => shown,
+    };
+    let (shown, leads_to) = (told(path), told(place));
     if path == place { shown } else { format!("{shown}, which leads to {leads_to}") }
 }
 

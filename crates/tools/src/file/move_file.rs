@@ -5,9 +5,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
-use toolhost_sandbox::{EntryKind, ReadSpan, WsPath};
+use toolhost_sandbox::{EntryKind, ListQuery, ReadSpan, WsPath};
 
 use super::{Approved, WHOLE_BYTES_MAX, named};
+
+/// Entries of a folder whose names and sizes are compared with what a person saw.
+const ENTRIES_COMPARED_MAX: usize = 100_000;
+/// Files of a folder, and bytes in them, that are compared.
+const FILES_COMPARED_MAX: usize = 1_000;
+const BYTES_COMPARED_MAX: u64 = 64 << 20;
 
 pub(crate) struct Move;
 
@@ -70,6 +76,7 @@ impl Tool for Move {
         let summary = format!("move {what} {} to {}", named(&from, &source.path), named(&to, &target.path));
         let content = match source.kind {
             Some(EntryKind::File) => Some(content_of(ctx, &source.path).await?),
+            Some(EntryKind::Folder) => Some(contents_of(ctx, &source.path).await?),
             _ => None,
         };
         let (from, to) = (source.path.as_str(), target.path.as_str());
@@ -89,4 +96,30 @@ impl Tool for Move {
 async fn content_of(ctx: &Ctx<'_>, path: &WsPath) -> Result<String, ToolError> {
     let content = ctx.workspace.read(path, ReadSpan { start: 0, bytes_max: WHOLE_BYTES_MAX }).await?;
     Ok(format!("{} {}", content.size, hex::encode(Sha256::digest(&content.bytes))))
+}
+
+/// What tells a folder from another: the names and sizes of all that is in it, and the contents of its first files.
+async fn contents_of(ctx: &Ctx<'_>, path: &WsPath) -> Result<String, ToolError> {
+    let query = ListQuery {
+        path: path.clone(),
+        pattern: None,
+        depth_max: None,
+        include_hidden: true,
+        include_ignored: true,
+        limit: ENTRIES_COMPARED_MAX,
+        after: None,
+    };
+    let listing = ctx.workspace.list(query).await?;
+    let mut all = Sha256::new();
+    all.update(format!("{}\n", listing.total));
+    let (mut files, mut bytes) = (0, 0);
+    for entry in &listing.entries {
+        all.update(format!("{} {:?} {:?}\n", entry.path, entry.kind, entry.size));
+        bytes += entry.size.unwrap_or_default();
+        if entry.kind == EntryKind::File && files < FILES_COMPARED_MAX && bytes < BYTES_COMPARED_MAX {
+            files += 1;
+            all.update(content_of(ctx, &WsPath::parse(&entry.path)?).await?);
+        }
+    }
+    Ok(hex::encode(all.finalize()))
 }

@@ -190,6 +190,9 @@ impl Tool for Read {
     }
 }
 
+/// A longer word is cut.
+const WORD_BYTES_MAX: usize = 4096;
+
 /// How many lines of the beginning and of the end are shown.
 #[derive(Clone, Copy)]
 struct Ends {
@@ -250,6 +253,10 @@ impl File {
         if count == 0 && start < self.text.len() {
             // One line longer than all that may be returned: give its beginning rather than nothing.
             end = self.text.floor_char_boundary(start + bytes_max);
+            // At a blank if one is near, so that no word is cut: half of a secret is not known to be one.
+            let part = &self.text[start..end];
+            let blank = part.rfind(char::is_whitespace).filter(|at| *at > 0 && part.len() - at < WORD_BYTES_MAX);
+            end = blank.map_or(end, |at| start + at);
             count = 1;
             note = Some(format!("line {first} is cut after {} bytes", end - start));
         }

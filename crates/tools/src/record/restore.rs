@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
 use toolhost_store::Records;
 
 use crate::desk::{desk, edit};
@@ -68,10 +68,27 @@ impl Tool for Restore {
         sheet(output)
     }
 
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let (desk, id) = (desk(&self.0, ctx)?, super::history::any_id(&input.id)?);
+        let then = desk.version(id, input.version).await?;
+        // Where it was deleted, nothing is there now.
+        let now = match desk.get_any(id).await {
+            Ok(record) => format!("version {}:\n{}", record.version, pretty(&record.body)),
+            Err(_) => "deleted".to_owned(),
+        };
+        let summary = format!("make {id} what it was at version {}", input.version);
+        let detail = format!("version {}:\n{}\n\nas it is now, {now}", input.version, pretty(&then.content));
+        Ok(Some(Preview { summary, detail, left_out: 0, rests_on: serde_json::Value::Null }))
+    }
+
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
         let desk = desk(&self.0, ctx)?;
         let id = super::history::any_id(&input.id)?;
         let stored = desk.restore(id, input.version, &edit(input.expected_version, input.why)).await?;
         Ok(Output { id: stored.id.to_string(), version: stored.version, content: stored.body })
     }
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
 use toolhost_store::Records;
-use toolhost_store::records::{Saved, Task};
+use toolhost_store::records::{Kind, RecordId, Saved, Task};
 
-use crate::desk::{desk, edit, set, set_or_clear};
+use crate::desk::{changing, desk, edit, set, set_or_clear};
 use crate::given;
 use crate::sheet::sheet;
 
@@ -79,6 +79,11 @@ impl Tool for Update {
 
     fn render(&self, output: &Self::Output) -> String {
         sheet(output)
+    }
+
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let id = RecordId::of(Kind::Task, &input.id)?;
+        changing(ctx, &desk(&self.0, ctx)?, id, Self::TITLE).await.map(Some)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Effect, Example, Expect, Preview, Tool, ToolError, Trace};
 use toolhost_store::Records;
-use toolhost_store::records::{Criterion, Priority, Saved, Ticket, TicketType};
+use toolhost_store::records::{Criterion, Kind, Priority, RecordId, Saved, Ticket, TicketType};
 
-use crate::desk::{desk, edit, set, set_or_clear, ticket_id};
+use crate::desk::{changing, desk, edit, set, set_or_clear, ticket_id};
 use crate::given;
 use crate::sheet::sheet;
 
@@ -65,6 +65,11 @@ impl Tool for Update {
 
     fn render(&self, output: &Self::Output) -> String {
         sheet(output)
+    }
+
+    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        let id = RecordId::of(Kind::Ticket, &ticket_id(ctx, input.ticket_id)?)?;
+        changing(ctx, &desk(&self.0, ctx)?, id, Self::TITLE).await.map(Some)
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
