@@ -30,6 +30,9 @@ pub struct Command {
     pub toolchains: bool,
     /// It is git as a tool of the host runs it: it may change the data of `.git`, which other commands see read-only.
     pub is_git: bool,
+    /// It changes files of the workspace with `.git` writable, and follows a link that takes a folder's place meanwhile: it runs
+    /// while no other command does, and none begins before its end.
+    pub changes_files: bool,
     /// It is asked to end by SIGTERM before it is killed: git then removes its lock files, which would stop every later git.
     pub ends_in_order: bool,
     /// It looks for what git obeys: it also reads the repositories around the workspace, and prints paths as they are.
@@ -51,6 +54,7 @@ impl Command {
             capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
             toolchains: true,
             is_git: false,
+            changes_files: false,
             ends_in_order: false,
             finds_git: false,
             also_reads: Vec::new(),

@@ -359,20 +359,27 @@ impl LocalExecutor {
 
     /// Takes repositories that were added to an index out of it again; answers their folders.
     async fn forget_repositories(&self, method: &Method, before: &Places) -> Result<Vec<String>> {
-        let new = self.places(method).await?.new_repositories(before);
-        if new.is_empty() {
-            return Ok(new);
+        let new = self.places(method).await.map(|places| places.new_repositories(before));
+        let (indexes, closed) = (before.clone(), |before: &Places| before.has_closed_index());
+        let is_closed = self.on_files(move |_| Ok(closed(&indexes))).await?;
+        if let (Ok(new), false) = (&new, is_closed)
+            && new.is_empty()
+        {
+            return Ok(Vec::new());
         }
         let fence = Fence { workspace: Access::Write, network: Vec::new() };
         let held = git::of_git_itself(&self.room.root, self.room.outer_git.as_deref());
-        let command = git::forget(new.iter().cloned());
+        let command = git::forget(&self.room.root, before);
         let result = run_in(&self.spawner, &self.room, method, command, &fence, Watch::unattended(), &held).await?;
         let left = self.places(method).await?.new_repositories(before);
-        if left.is_empty() {
-            return Ok(new);
+        let (indexes, closed) = (before.clone(), |before: &Places| before.has_closed_index());
+        if left.is_empty() && !self.on_files(move |_| Ok(closed(&indexes))).await? {
+            let said = result.stdout.text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
+            // Where git could not say what is new, the names are those in the indexes.
+            return Ok(new.ok().filter(|new| !new.is_empty()).unwrap_or_else(|| said.collect()));
         }
         tracing::error!(stderr = result.stderr.text, "a repository that a command added is still in an index");
-        Err(Error::NotRestored { names: left.join(", ") })
+        Err(Error::NotRestored { names: if left.is_empty() { "an index".to_owned() } else { left.join(", ") } })
     }
 
     /// Takes repositories out of the index that commands of a host which was killed have added to it. Until that succeeds,
@@ -426,14 +433,16 @@ impl LocalExecutor {
             return Ok((Held::default(), None));
         }
         if command.is_git {
-            let (room, in_use) = (Arc::clone(&self.room), self.guard.is_in_use());
+            let (room, guard, changes_files) = (Arc::clone(&self.room), self.guard.clone(), command.changes_files);
             return self
                 .on_files(move |tree| {
+                    let in_use = guard.is_in_use();
+                    let alone = if changes_files { Some(guard.alone()?) } else { None };
                     let git = tree.dir().symlink_metadata(".git");
                     if git.is_err() && in_use {
                         return Err(Error::CommandUnderWay);
                     }
-                    Ok((git::of_git_itself(&room.root, room.outer_git.as_deref()), None))
+                    Ok((git::of_git_itself(&room.root, room.outer_git.as_deref()).with(alone), None))
                 })
                 .await;
         }
@@ -490,8 +499,13 @@ impl Executor for LocalExecutor {
     fn rename<'a>(&'a self, from: &'a WsPath, to: &'a WsPath) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             self.check_obeyed(&[from, to], false).await?;
-            let (from, to) = (from.clone(), to.clone());
-            self.on_files(move |tree| tree.rename(&from, &to)).await
+            let (from, to, guard) = (from.clone(), to.clone(), self.guard.clone());
+            self.on_files(move |tree| {
+                // A link that is moved into a folder's place would lead git's writes elsewhere.
+                let _nobody = guard.while_nobody_is_alone()?;
+                tree.rename(&from, &to)
+            })
+            .await
         })
     }
 

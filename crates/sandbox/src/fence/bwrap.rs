@@ -130,6 +130,8 @@ fn full(
     let mounted = workspace_view(&mut args, room, fence.workspace, command, held);
     // With real root mounting, `/proc/sys` would be writable to a process that kept uid 0.
     args.add(["--remount-ro", "/proc"]);
+    // Its devices can be written all the same, and so can what is mounted in it; new files in it would have no limit.
+    args.add(["--remount-ro", "/dev"]);
     // Not to the command's folder: another user's may be closed to root without its capabilities.
     args.add(["--chdir", "/", "--", HELPER_INSIDE]);
 

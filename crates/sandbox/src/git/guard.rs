@@ -25,6 +25,8 @@ use crate::error::Error;
 
 /// The lock of those that keep all that git obeys; no workspace is called so.
 const AMONG_ALL: &str = "all.turn";
+/// The mark of a workspace that is held alone.
+const ALONE: &str = "alone";
 
 /// The guard of one workspace.
 #[derive(Clone)]
@@ -110,13 +112,23 @@ impl Turn {
     /// Keeps what is at the names in `alone` and in `kept`, which are among all the `places`.
     pub(crate) fn keep(self, alone: &[&str], kept: &[&Place], places: &Places) -> crate::error::Result<Lease> {
         // Hosts of other workspaces begin before this one or after it: theirs may have the same repository.
-        let _among_all = if self.reach == Reach::All { Some(self.guard.alone_with(kept)?) } else { None };
+        let _among_all = match self.reach {
+            Reach::All => self.guard.alone_with(kept)?,
+            Reach::Mounted => self.guard.beside_no_change()?,
+        };
         let snapshot = Snapshot::take(&self.guard.root, alone, kept).map_err(failed)?;
         let held: Vec<Place> = kept.iter().map(|place| (*place).clone()).collect();
         self.guard.keep(&snapshot, places, &held).map_err(failed)?;
         flock(&self.in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
         Ok(Lease { guard: self.guard, in_use: self.in_use, ended: false })
     }
+}
+
+/// No command is under way in the workspace, around it or inside it, and none begins there meanwhile.
+pub(crate) struct Alone {
+    _turn: File,
+    _in_use: File,
+    _mark: File,
 }
 
 /// One command's share in the guard.
@@ -176,6 +188,70 @@ impl Guard {
             return Ok(None);
         }
         Ok(Some(Turn { guard: self.clone(), in_use, _turn: turn, reach: Reach::Mounted }))
+    }
+
+    /// Waits for nobody, and lets nobody begin until it is dropped. What a host that was killed has left is put back first.
+    ///
+    /// # Errors
+    /// [`Error::CommandUnderWay`] and [`Error::Overlap`]: a command is under way here, or in a workspace around or inside.
+    pub(crate) fn alone(&self) -> crate::error::Result<Alone> {
+        let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        make().map_err(failed)?;
+        let turn = self.turn().map_err(failed)?;
+        let in_use = self.lock_file("use").map_err(failed)?;
+        if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(Error::CommandUnderWay);
+        }
+        self.restore_kept(true)?;
+        let _among_all = self.turn_among_all().map_err(failed)?;
+        let mut mark = self.lock_file(ALONE).map_err(failed)?;
+        flock(&mark, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+        mark.set_len(0).and_then(|()| mark.write_all(self.root.as_os_str().as_bytes())).map_err(failed)?;
+        if self.others().map_err(failed)?.iter().any(|(other, _)| other.is_in_use()) {
+            return Err(Error::Overlap);
+        }
+        Ok(Alone { _turn: turn, _in_use: in_use, _mark: mark })
+    }
+
+    /// Waits until no [`alone`](Self::alone) of a workspace around this one or inside it is held. None begins while the answer
+    /// is held.
+    fn beside_no_change(&self) -> crate::error::Result<File> {
+        loop {
+            let among_all = self.turn_among_all().map_err(failed)?;
+            let Some(mark) = self.held_alone().map_err(failed)? else { return Ok(among_all) };
+            drop(among_all);
+            flock(&mark, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
+        }
+    }
+
+    /// The mark of another workspace, around this one or inside it, that is held alone.
+    fn held_alone(&self) -> Result<Option<File>> {
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(ALONE)?.strip_suffix('.'));
+            if id.is_none_or(|id| id == self.id) {
+                continue;
+            }
+            // One that is gone meanwhile is nobody's.
+            let (Ok(root), Ok(mark)) = (std::fs::read(self.folder.join(&name)), File::open(self.folder.join(&name)))
+            else {
+                continue;
+            };
+            let root = Path::new(std::ffi::OsStr::from_bytes(&root));
+            if is_over(root, &self.root) && flock(&mark, FlockOperation::NonBlockingLockShared).is_err() {
+                return Ok(Some(mark));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for whoever has the workspace to itself, and keeps others from it until the answer is dropped.
+    pub(crate) fn while_nobody_is_alone(&self) -> crate::error::Result<Option<[File; 2]>> {
+        if !self.folder.exists() {
+            return Ok(None);
+        }
+        let turn = self.turn().map_err(failed)?;
+        Ok(Some([turn, self.beside_no_change()?]))
     }
 
     /// Whether a command is under way whose end will put something back.
@@ -255,7 +331,7 @@ impl Guard {
     /// Refuses while a command under way in another workspace can change these places: what it has planted would be kept here
     /// as the person's, and put back after that other one has taken it away. None begins there while the answer is held.
     fn alone_with(&self, places: &[&Place]) -> crate::error::Result<File> {
-        let among_all = self.turn_among_all().map_err(failed)?;
+        let among_all = self.beside_no_change()?;
         for (other, kept) in self.others().map_err(failed)? {
             let reaches = |place: &&Place| match &kept.held {
                 Some(held) => held.iter().any(|held| is_over(&held.full(), &place.full())),

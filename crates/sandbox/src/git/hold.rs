@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::guard::{Lease, Turn};
+use super::guard::{Alone, Lease, Turn};
 use super::placeholder::{Empty, Placeholder};
 use super::places::{Place, Places, Rule};
 use super::shared::refuse_shared;
@@ -29,10 +29,17 @@ pub(crate) struct Held {
     /// For a supervisor that may outlive this host.
     pub(crate) lock: Option<OwnedFd>,
     lease: Option<Lease>,
+    /// While git changes files.
+    _alone: Option<Alone>,
     _placeholders: Vec<Placeholder>,
 }
 
 impl Held {
+    /// The same, with the workspace held alone.
+    pub(crate) fn with(self, alone: Option<Alone>) -> Self {
+        Self { _alone: alone, ..self }
+    }
+
     /// Ends the hold: puts back what could not be mounted, and names it.
     pub(crate) fn end(mut self) -> Result<Vec<String>> {
         self.lock = None;

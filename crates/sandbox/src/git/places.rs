@@ -81,6 +81,15 @@ impl Places {
         added.filter_map(|folder| Some(folder.to_str()?.to_owned())).collect()
     }
 
+    /// Whether one of the indexes cannot be read as it was: then nobody can tell what was added to it.
+    pub(crate) fn has_closed_index(&self) -> bool {
+        self.indexes.iter().any(|index| match index.symlink_metadata() {
+            Ok(found) => !found.is_file() || found.mode() & 0o600 != 0o600,
+            // One that is gone names nothing.
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        })
+    }
+
     /// Whether a file tool would change one of them, or what one of them is in, by changing `path` (relative to `top`).
     pub(crate) fn hold(&self, top: &Path, path: &Path) -> bool {
         self.besides_git(top).any(|place| path.starts_with(&place.path) || place.path.starts_with(path))
@@ -147,18 +156,66 @@ pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Command {
 }
 
 /// The command that takes what a command has added to an index as a repository of its own out of it again: a person's git would
-/// enter it. Its arguments are the folders.
-pub(crate) fn forget(folders: impl IntoIterator<Item = String>) -> Command {
-    const SCRIPT: &str = r#"for folder; do
-        (cd -- "$(dirname -- "$folder")" && git update-index --force-remove -- "$(basename -- "$folder")") || exit
-    done"#;
-    let argv = ["bash", "-c", SCRIPT, "git"].map(str::to_owned).into_iter().chain(folders);
+/// enter it. It prints what it took out, each ended by NUL.
+///
+/// Whatever the command made of the index, that succeeds: names are bytes, a lock that stays and modes are taken away, and an
+/// index that cannot be read is made anew from the last commit.
+pub(crate) fn forget(root: &Path, before: &Places) -> Command {
+    const SCRIPT: &str = r#"
+work=$(mktemp -d) || exit
+added() { # to the index at hand; nothing if it cannot be read
+    local entry path
+    git ls-files --stage -z >"$work/all" || return
+    while IFS= read -r -d '' entry; do
+        path=${entry#*$'\t'}
+        case "$entry" in '160000 '*) [ -n "${kept["/$path"]-}" ] || printf '%s\0' "$path" ;; esac
+    done <"$work/all" >"$work/added"
+}
+take_out() {
+    added && git update-index --force-remove -z --stdin <"$work/added" && cp -- "$work/added" "$work/out" &&
+        added && [ ! -s "$work/added" ]
+}
+while [ "$#" -gt 0 ]; do
+    folder=$1
+    shift
+    unset kept
+    declare -A kept=()
+    while [ "$1" != -- ]; do
+        kept["/$1"]=1
+        shift
+    done
+    shift
+    (
+        cd -- "$folder" 2>/dev/null && index=$(git rev-parse --git-path index 2>/dev/null) || exit 0
+        # A git of the person's ends, and takes its lock away.
+        for wait in {1..50}; do
+            [ -e "$index.lock" ] || break
+            sleep 0.1
+        done
+        rm -rf -- "$index.lock" || exit
+        [ ! -f "$index" ] || [ -L "$index" ] || chmod u+rw -- "$index"
+        # Through a link its text could change later.
+        if [ -L "$index" ] || { [ -e "$index" ] && [ ! -f "$index" ]; } || ! take_out; then
+            rm -rf -- "$index" && { git read-tree HEAD 2>/dev/null || git read-tree --empty; } && take_out || exit
+        fi
+        cat -- "$work/out"
+    ) || exit
+done"#;
+    let mut argv: Vec<String> = ["bash", "-c", SCRIPT, "git"].map(str::to_owned).into();
+    for read in &before.read {
+        argv.push(root.join(read).to_string_lossy().into_owned());
+        let gits = before.all.iter().filter(|place| place.rule == Rule::Git && place.top == root);
+        let folders = gits.filter_map(|git| git.path.parent()?.strip_prefix(read).ok()?.to_str());
+        argv.extend(folders.filter(|folder| !folder.is_empty()).map(str::to_owned));
+        argv.push("--".to_owned());
+    }
     Command {
-        argv: argv.collect(),
+        argv,
         is_git: true,
         ends_in_order: true,
         finds_git: false,
         also_reads: Vec::new(),
+        capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
         ..find(&[], &[])
     }
 }

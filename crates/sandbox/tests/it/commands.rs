@@ -38,6 +38,21 @@ async fn pipes_redirections_and_failures_are_ordinary_results() {
     }
 }
 
+/// What nothing counts is not to be had: files in `/dev`, and rules of Landlock, which are memory of the kernel's.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_is_no_memory_that_nothing_counts() {
+    for (tier, room) in rooms().await {
+        let script = "echo x >/dev/new && echo made; echo x >/dev/null && echo x >/dev/shm/x 2>/dev/null; \
+                      echo y";
+        let result = room.bash(script, Access::Read).await;
+        assert_eq!(result.stdout.text, "y\n", "{tier:?}: {result:?}");
+        let script = "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n\
+                      for call in (444, 445): print(libc.syscall(call, 0, 0, 0), ctypes.get_errno())";
+        let result = room.bash(&format!("python3 -c '{script}'"), Access::Read).await;
+        assert_eq!(result.stdout.text, "-1 38\n-1 38\n", "{tier:?}: no such call: {result:?}");
+    }
+}
+
 /// Another command's processes do not make the next host do with root, or with a lower tier.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_that_use_up_the_processes_weaken_no_fence() {

@@ -2,7 +2,9 @@
 //! its submodules, after it, while it runs, after the host was killed, and with two hosts.
 
 mod accepted;
+mod alone;
 mod hard_links;
+mod indexes;
 mod opened;
 mod overlap;
 mod plant;

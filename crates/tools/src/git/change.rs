@@ -93,7 +93,7 @@ pub(crate) async fn run(
 ) -> Result<CommandResult, ToolError> {
     let held: String = ctx.workspace.git_obeys().await?.iter().map(|path| format!("{path}\0")).collect();
     let approved = ctx.approved.as_ref().and_then(|rests_on| rests_on.get("state")?.as_str()).unwrap_or_default();
-    let approved = if mode == Mode::Write { approved } else { "" };
+    let approved = if mode == Mode::Read { "" } else { approved };
     let arguments: Vec<&str> = std::iter::once(approved).chain(arguments.iter().copied()).collect();
     let result = super::run(ctx, mode, &format!("{CHECK}{script}"), &arguments, &held, CALM).await?;
     if result.exit_code == 0 { Ok(result) } else { Err(failed(&result)) }

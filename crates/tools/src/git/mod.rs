@@ -97,6 +97,8 @@ pub(crate) enum Mode {
     Look,
     /// What the profile grants, and the data of `.git`: no program but git itself runs in it.
     Write,
+    /// As [`Mode::Write`], and it changes files of the workspace: while no command runs that could put a link in their way.
+    Change,
     /// What the profile grants, with `.git` read-only as for every command: another repository's hooks may run in it.
     Reach,
 }
@@ -183,8 +185,9 @@ async fn run_keeping(
         Mode::Read => ctx.workspace.run_reading(command, ctx.watch()).await?,
         Mode::Look => ctx.workspace.run_looking(command, ctx.watch()).await?,
         Mode::Reach => ctx.workspace.run(command, ctx.watch()).await?,
-        Mode::Write => {
+        Mode::Write | Mode::Change => {
             command.is_git = true;
+            command.changes_files = mode == Mode::Change;
             ctx.workspace.run(command, ctx.watch()).await?
         }
     };

@@ -112,7 +112,7 @@ impl Tool for Pull {
         remote::take(ctx, pack).await?;
         let noted = BTreeMap::from([(route.branch.clone(), target.clone())]);
         remote::follow(ctx, &route.remote, &noted).await?;
-        change::run(ctx, Mode::Write, &[TARGET, FORWARD].concat(), &[&route.branch, &target]).await?;
+        change::run(ctx, Mode::Change, &[TARGET, FORWARD].concat(), &[&route.branch, &target]).await?;
         Ok(Output { remote: route.remote, branch: route.branch, before: route.commit, after: target })
     }
 }

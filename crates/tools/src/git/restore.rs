@@ -114,7 +114,7 @@ impl Tool for Restore {
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let order = Order::of(&input)?;
-        let result = change::run(ctx, Mode::Write, &[SOURCE, RESTORE].concat(), &order.arguments()).await?;
+        let result = change::run(ctx, Mode::Change, &[SOURCE, RESTORE].concat(), &order.arguments()).await?;
         let mut files: Vec<String> =
             result.stdout.text.split('\0').filter(|file| !file.is_empty()).map(str::to_owned).collect();
         files.sort();

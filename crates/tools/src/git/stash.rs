@@ -198,7 +198,7 @@ impl Tool for Stash {
                 let truncated = result.stdout.truncated;
                 return Ok(Output { stashes: Vec::new(), diff: Some(result.stdout.text), truncated });
             }
-            _ => change::run(ctx, Mode::Write, &[STASH, ACT, LIST].concat(), &order.arguments()).await?,
+            _ => change::run(ctx, Mode::Change, &[STASH, ACT, LIST].concat(), &order.arguments()).await?,
         };
         if result.exit_code != 0 {
             return Err(super::refused("the stashes could not be listed", &result));

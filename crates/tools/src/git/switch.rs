@@ -125,7 +125,7 @@ impl Tool for Switch {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let order = order(&input)?;
         let arguments = [order.0, order.1.as_str(), order.2.as_str()];
-        let result = change::run(ctx, Mode::Write, &[TARGET, SWITCH].concat(), &arguments).await?;
+        let result = change::run(ctx, Mode::Change, &[TARGET, SWITCH].concat(), &arguments).await?;
         let mut lines = result.stdout.text.lines().map(|line| Some(line.to_owned()).filter(|line| !line.is_empty()));
         Ok(Output { branch: lines.next().flatten(), commit: lines.next().flatten() })
     }
