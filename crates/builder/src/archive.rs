@@ -100,7 +100,14 @@ impl Unpack<'_> {
         };
         let mut entry = archive.by_index(index).map_err(|error| unreadable("", &error))?;
         let raw = entry.name_raw().to_vec();
-        let path = String::from_utf8(raw).map_err(|error| unreadable("", &error))?;
+        let path = String::from_utf8(raw).map_err(|error| {
+            let name = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            let message = format!("the name `{}` in the zip is not UTF-8", name.escape_debug());
+            let finding = Finding::error("ZIP_UNREADABLE", "", "", message).expected("names in UTF-8").actual(name);
+            Box::new(finding.hint("rename the file, and make the zip again"))
+        })?;
+        // As some programs name what is at the top.
+        let path = path.strip_prefix("./").map(str::to_owned).unwrap_or(path);
         if entry.is_symlink() {
             let finding = Finding::error("ZIP_SYMLINK", &path, "", format!("`{}` is a link", path.escape_debug()));
             return Err(Box::new(finding.expected("a file").hint("put the file itself into the zip")));

@@ -56,8 +56,11 @@ fn is_mentioned_char(c: char) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mention {
     pub(crate) path: String,
-    /// Where the path begins: bytes.
+    /// Where the path begins, and how long it is as it is written: bytes.
     pub(crate) at: usize,
+    len: usize,
+    /// Whether it is written as a part of an address, `%20` for a blank.
+    is_encoded: bool,
     /// Whether it stands between quotes, where any path may stand.
     is_quoted: bool,
     /// The line within the text, from 0.
@@ -76,8 +79,11 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
         let rest = &text[at..];
         let plain = &rest[..rest.find(|c| !is_mentioned_char(c)).unwrap_or(rest.len())];
         // A sentence may end behind the path.
-        let in_quotes = quoted(before, rest);
-        let path = in_quotes.unwrap_or_else(|| plain.trim_end_matches(['.', '-', '/', '_']));
+        let in_quotes = quoted(before, rest).or_else(|| alone(before, rest, plain));
+        let encoded = if in_quotes.is_none() { encoded(before, rest) } else { None };
+        let written = in_quotes.unwrap_or_else(|| plain.trim_end_matches(['.', '-', '/', '_']));
+        let (written, decoded) = encoded.unwrap_or_else(|| (written, written.to_owned()));
+        let path = decoded.as_str();
         let name = path.rsplit('/').next().unwrap_or_default();
         if path.len() <= FOLDER.len() || !name.contains('.') {
             continue;
@@ -88,9 +94,40 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
         }
         counted = at;
         let column = text[line_at..at].chars().count() + 1;
-        mentions.push(Mention { path: path.to_owned(), at, is_quoted: in_quotes.is_some(), line, column });
+        let (len, is_encoded, is_quoted) = (written.len(), written != path, in_quotes.is_some());
+        mentions.push(Mention { path: decoded, at, len, is_encoded, is_quoted, line, column });
     }
     mentions
+}
+
+/// A path that is all of a text, such as a field of a menu: quotes would be a part of it. Where its name goes on with
+/// characters that end one in a sentence; a path that ends before them is the first word of one.
+fn alone<'a>(before: &str, rest: &'a str, plain: &str) -> Option<&'a str> {
+    let is_word = plain.rsplit('/').next().is_some_and(|name| name.contains('.')) && plain.len() < rest.len();
+    let (_, ending) = rest.rsplit_once('.')?;
+    let is_path = before.trim_start_matches("../").trim_start_matches("./").is_empty()
+        && !is_word
+        && !rest.contains(['\n', '<', '>', '`', '"', '\\', '{', '*'])
+        && !rest[FOLDER.len()..].contains(FOLDER)
+        && (1..=8).contains(&ending.len())
+        && ending.bytes().all(|b| b.is_ascii_alphanumeric())
+        && files::problem(rest).is_none();
+    is_path.then_some(rest)
+}
+
+/// The target of a link, in which blanks and the like are written as in an address: as it is written, and as it is meant.
+fn encoded<'a>(before: &str, rest: &'a str) -> Option<(&'a str, String)> {
+    let written = before.ends_with("](").then(|| rest.split([')', ' ', '\n']).next())??;
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut parts = written.split('%');
+    bytes.extend(parts.next()?.bytes());
+    for part in parts {
+        let code = part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok())?;
+        bytes.push(code);
+        bytes.extend(part[2..].bytes());
+    }
+    let meant = String::from_utf8(bytes).ok()?;
+    (written.contains('%') && files::problem(&meant).is_none()).then_some((written, meant))
 }
 
 /// A path between quotes, where it may hold spaces and other characters that end one without quotes.
@@ -125,8 +162,13 @@ pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> 
     let (mut changed, mut kept) = (String::new(), 0);
     let needs_quotes = !to.chars().all(is_mentioned_char);
     for mention in mentions(text).into_iter().filter(|mention| mention.path == from) {
-        let end = mention.at + from.len();
-        if mention.is_quoted || !needs_quotes {
+        let end = mention.at + mention.len;
+        // What is all of a text needs no quotes to begin and to end.
+        let is_all = text[end..].is_empty() && before_path(&text[..mention.at]).is_some_and(str::is_empty);
+        if mention.is_encoded {
+            changed.push_str(&text[kept..mention.at]);
+            changed.push_str(&to.replace('%', "%25").replace(' ', "%20").replace(')', "%29"));
+        } else if mention.is_quoted || !needs_quotes || is_all {
             changed.push_str(&text[kept..mention.at]);
             changed.push_str(to);
         } else if matches!(quotes, Quotes::From(body) if mention.at >= body) {
@@ -261,6 +303,11 @@ mod tests {
         check("assets/a.md and `assets/a.md`", "`assets/a, b.md` and `assets/a, b.md`");
         check("[x](../assets/a.md)", "[x](<../assets/a, b.md>)");
         check("{project-root}/assets/a.md: ./assets/a.md", "`{project-root}/assets/a, b.md`: `./assets/a, b.md`");
+        let all = |text: &str| with_mention(text, "assets/a.md", "assets/a b.md", Quotes::From(0));
+        assert_eq!(all("assets/a.md").as_deref(), Some("assets/a b.md"), "a field has no quotes");
+        assert_eq!(all("../assets/a.md").as_deref(), Some("../assets/a b.md"));
+        let back = with_mention("[x](assets/a%20b.md)", "assets/a b.md", "assets/c d.md", Quotes::No);
+        assert_eq!(back.as_deref(), Some("[x](assets/c%20d.md)"));
         let front = "file: assets/a.md\n---\nassets/a.md";
         let with = with_mention(front, "assets/a.md", "assets/a b.md", Quotes::From(20));
         assert_eq!(with.as_deref(), Some("file: assets/a.md\n---\n`assets/a b.md`"));
@@ -284,6 +331,13 @@ mod tests {
             &[("assets/a b.md", 0), ("assets/c (1).png", 0), ("assets/d, e.csv", 0), ("assets/Größe.md", 0)],
         );
         check("`assets/a.md is read` and \"assets/b.md, then more.\"", &[("assets/a.md", 0), ("assets/b.md", 0)]);
+        check("assets/my guide.md", &[("assets/my guide.md", 0)]);
+        check("../assets/my guide, new.md", &[("assets/my guide, new.md", 0)]);
+        check("assets/a.md and assets/b.md", &[("assets/a.md", 0), ("assets/b.md", 0)]);
+        check("assets/a.md is read.md", &[("assets/a.md", 0)]);
+        check("see assets/my guide.md", &[]);
+        check("[x](assets/a%20b.md) [y](../assets/%C3%B6.md)", &[("assets/a b.md", 0), ("assets/ö.md", 0)]);
+        check("[x](assets/a%zz.md)", &[]);
         check("the folder assets/ and my/assets/x.md, myassets/x.md, https://x.org/assets/y.md", &[]);
     }
 }

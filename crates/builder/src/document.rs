@@ -86,8 +86,20 @@ impl Document {
     pub fn sections(&self, heading: &str) -> Vec<usize> {
         let code = code_lines(self.body());
         let lines = self.body().lines().zip(code).enumerate();
-        lines.filter(|(_, (line, is_code))| !is_code && line.trim_end() == heading).map(|(at, _)| at).collect()
+        lines.filter(|(_, (line, is_code))| !is_code && is_heading(line, heading)).map(|(at, _)| at).collect()
     }
+}
+
+/// Whether a line is this heading: with up to three blanks before it and a row of `#` behind it, as Markdown has them
+/// (CommonMark, ATX headings).
+fn is_heading(line: &str, heading: &str) -> bool {
+    let plain = line.trim_start_matches(' ');
+    if line.len() - plain.len() > 3 {
+        return false;
+    }
+    let plain = plain.trim_end();
+    let closed = plain.trim_end_matches('#');
+    plain == heading || (closed.ends_with([' ', '\t']) && closed.trim_end() == heading)
 }
 
 /// A document of these fields and this body. Each field is one line of JSON, which YAML reads as it is.

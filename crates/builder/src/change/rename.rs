@@ -129,9 +129,19 @@ fn rename_asset(package: &Package, inbound: &[Ref], itself: &Object, names: (&st
     objects.into_iter().filter_map(|object| Some(upsert(object.clone(), payload(object)?, names))).collect()
 }
 
-fn with_mention(document: &Document, names: (&str, &str)) -> Option<String> {
-    let body = document.text().len() - document.body().len();
-    assets::with_mention(document.text(), names.0, names.1, Quotes::From(body))
+fn with_mention(document: &Document, (from, to): (&str, &str)) -> Option<String> {
+    // A field that is the path alone is written as YAML wants it.
+    let fields: Vec<String> = assets::mentions_in(document.front())
+        .into_iter()
+        .filter(|(pointer, path)| {
+            path == from && document.front().pointer(pointer).is_some_and(|value| *value == *from)
+        })
+        .map(|(pointer, _)| pointer)
+        .collect();
+    let named = if fields.is_empty() { None } else { with_front(document, &fields, to) };
+    let text = named.as_deref().unwrap_or(document.text());
+    let body = text.len() - document.body().len();
+    assets::with_mention(text, from, to, Quotes::From(body)).or_else(|| named.clone())
 }
 
 /// Quotes are Markdown's: in data they would be a part of the text.

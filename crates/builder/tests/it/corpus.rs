@@ -267,7 +267,7 @@ fn cases() -> Vec<Case> {
     case("a subworkflow without a name", vec![Set(GRAPH, "/nodes/1/type", json!("subworkflow")), Swap(WORK, "type: step", "type: subworkflow")], &["error SUBWORKFLOW_UNNAMED steps/work.md:1:1"]);
     case("a subworkflow that is not there", vec![Set(GRAPH, "/nodes/1/type", json!("subworkflow")), Swap(WORK, "type: step", "type: subworkflow\nworkflowId: mian")], &["error WORKFLOW_NOT_FOUND steps/work.md:5:1"]);
     case("no goal", vec![Swap(WORK, "## Goal", "## Aim")], &["error SECTION_MISSING steps/work.md:8:1"]);
-    case("no instructions", vec![Swap(WORK, "## Instructions", "### Instructions")], &["error SECTION_MISSING steps/work.md:8:1"]);
+    case("no instructions", vec![Swap(WORK, "## Instructions", "### Instructions")], &["error SECTION_MISSING steps/work.md:13:1"]);
     case("a goal in a block of code", vec![Swap(WORK, "## Goal", "```\n## Goal\n```")], &["error SECTION_MISSING steps/work.md:8:1"]);
     case("a section twice", vec![Swap(WORK, "## Instructions", "## Goal\n\n## Instructions")], &["warning SECTION_DUPLICATE steps/work.md:13:1"]);
     case("no completion", vec![Swap(WORK, "## Completion (Document-as-State)", "## Done")], &["warning SECTION_RECOMMENDED steps/work.md:8:1"]);

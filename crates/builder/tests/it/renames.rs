@@ -203,12 +203,26 @@ fn a_mention_gets_the_quotes_that_the_new_name_needs() {
     assert!(text(&made.package, "steps/work.md").contains("1. See `assets/the guide, new.md`.\n"));
     assert!(text(&made.package, "assets/index.md").contains("[it](<../assets/the guide, new.md>)"));
     assert!(text(&made.package, "agents.json").contains("Follow `assets/the guide, new.md`."));
-    // Where quotes would mean something else nothing follows, and nothing says that it did.
+    // A field that is the path alone is one afterwards, too.
     let mut files = small::files();
     small::replace(&mut files, "steps/work.md", "inputs: [text]\n", "inputs: [text]\ntitle: assets/guide.md\n");
+    small::edit(&mut files, "agents.json", |agents| {
+        agents["agents"][0]["menu"] = json!([{ "trigger": "x", "description": "x", "exec": "assets/guide.md" }]);
+    });
+    let made = renamed_in(files, names, json!([])).unwrap();
+    assert_eq!(codes(&made.package), Vec::<String>::new());
+    assert_eq!(made.package.agent("ada").unwrap().value["menu"][0]["exec"], "assets/the guide, new.md");
+    let front = made.package.workflow("main").unwrap().step("work").unwrap().document.clone().unwrap();
+    assert_eq!(front.field("title"), Some("assets/the guide, new.md"));
+    // And is followed when it is renamed again.
+    let back = renamed_in(made.package.files().clone(), (names.1, names.0), json!([])).unwrap();
+    assert_eq!(back.package.agent("ada").unwrap().value["menu"][0]["exec"], "assets/guide.md");
+    assert!(text(&back.package, "steps/work.md").contains("title: assets/guide.md\n"));
+    // Where quotes would mean something else nothing follows, and nothing says that it did.
+    let mut files = small::files();
     files.insert("assets/data.yaml".to_owned(), b"file: assets/guide.md\n".to_vec());
     let made = renamed_in(files, names, json!([])).unwrap();
-    assert_eq!(codes(&made.package), ["ASSET_NOT_FOUND", "ASSET_NOT_FOUND"]);
+    assert_eq!(codes(&made.package), ["ASSET_NOT_FOUND"]);
     assert!(!made.objects.contains(&"asset:assets/data.yaml".to_owned()), "{:?}", made.objects);
 }
 

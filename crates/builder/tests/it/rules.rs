@@ -341,6 +341,9 @@ fn one_mistake_in_the_manifest_is_one_finding() {
 
 #[test]
 fn a_heading_that_is_nearly_a_section_is_told_with_its_line() {
+    for heading in ["## Goal ##", "   ## Goal", "## Goal   "] {
+        text("steps/work.md", "## Goal\n", &format!("{heading}\n"), &[]);
+    }
     for heading in ["## goal", "##  Goal", "### Goal", "##Goal", "## Goal:", "# GOAL ##"] {
         let mut files = files();
         replace(&mut files, "steps/work.md", "## Goal\n", &format!("{heading}\n"));

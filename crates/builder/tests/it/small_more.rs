@@ -162,3 +162,38 @@ fn all_that_is_wrong_with_small_edits_is_told_at_once() {
         expected.iter().map(|(code, n)| ((*code).to_owned(), format!("operations[{n}]"))).collect();
     assert_eq!(found, expected);
 }
+
+#[test]
+fn several_secrets_do_not_change_places() {
+    let both = "first: [redacted]\nsecond: [redacted]";
+    assert_eq!(in_asset(both, "second: [redacted]\nfirst: [redacted]"), Err("SECRETS_UNCLEAR".to_owned()));
+    let longer = in_asset(both, "first: [redacted] (old)\n\nsecond: [redacted]").unwrap();
+    assert!(longer.starts_with(&format!("first: {ONE} (old)\n\nsecond: {TWO}\n")), "{longer}");
+}
+
+#[test]
+fn a_passage_that_an_earlier_edit_took_is_told_as_such() {
+    let edits =
+        json!({ "textEdits": [{ "find": "Say it.", "replace": "Say." }, { "find": "Say it", "replace": "x" }] });
+    let found = made_of(small::files(), json!([step_edits("work", edits)])).err().unwrap();
+    assert_eq!(found[0].code, "TEXT_CHANGED_BEFORE");
+    assert!(found[0].hint.contains("one edit of both"), "{found:?}");
+}
+
+#[test]
+fn a_transition_that_leads_elsewhere_takes_its_edge_along() {
+    let mut files = small::files();
+    small::edit(&mut files, "workflow.graph.json", |graph| {
+        graph["edges"][3]["conditionExpr"] = json!({ "var": "topic" });
+    });
+    let ways = "transitions:\n  - to: end\n    label: good\n    isDefault: true\n  - to: work\n    label: again\n";
+    small::replace(&mut files, "steps/choose.md", "type: decision\n", &format!("type: decision\n{ways}"));
+    let edits = json!({ "textEdits": [{ "find": "- to: work", "replace": "- to: begin" }] });
+    let made = made_of(files, json!([step_edits("choose", edits)])).unwrap();
+    let edge = &made.package.workflow("main").unwrap().edges[3].value;
+    let expected =
+        json!({ "id": "e4", "from": "choose", "to": "begin", "label": "again", "conditionExpr": { "var": "topic" } });
+    assert_eq!(*edge, expected);
+    let says = "workflow:main: the edge from `choose` to `work` leads to `begin`, as its transition does";
+    assert!(made.implied.iter().any(|said| said == says), "{:?}", made.implied);
+}

@@ -226,8 +226,9 @@ fn read(path: &Path, most: Size) -> anyhow::Result<Result<Files, Vec<Finding>>> 
             // A link may lead anywhere, and a pipe has no end.
             anyhow::ensure!(
                 kind.is_file(),
-                "{} is not a regular file: a package cannot contain links",
-                place.display()
+                "{} is {}: a package has files only",
+                print::visible_line(&place.display().to_string()),
+                if kind.is_symlink() { "a link" } else { "no regular file" }
             );
             bytes += usize::try_from(entry.metadata()?.len())?;
             anyhow::ensure!(
@@ -237,8 +238,15 @@ fn read(path: &Path, most: Size) -> anyhow::Result<Result<Files, Vec<Finding>>> 
                 most.files,
                 most.bytes
             );
-            let name = place.strip_prefix(path)?.to_string_lossy().into_owned();
-            files.insert(name, std::fs::read(&place).with_context(|| place.display().to_string())?);
+            let name = place.strip_prefix(path)?;
+            // Another name in its place could be another file's.
+            let Some(name) = name.to_str() else {
+                anyhow::bail!(
+                    "the name of {} is not UTF-8: rename the file",
+                    print::visible_line(&format!("{name:?}"))
+                );
+            };
+            files.insert(name.to_owned(), std::fs::read(&place).with_context(|| place.display().to_string())?);
         }
     }
     Ok(Ok(files))

@@ -269,6 +269,15 @@ fn mirror_ways(
         }
     } else if is_step && !is_graph {
         let Some(list) = graph.as_mut().and_then(|graph| graph.get_mut("edges")?.as_array_mut()) else { return };
+        for (from, to) in retargeted(&was_told, &told) {
+            let is_it = |edge: &Value| edge["from"] == json!(node.id) && edge["to"] == json!(from);
+            let mut edges = list.iter_mut().filter(|edge| is_it(edge));
+            if let (Some(edge), None) = (edges.next(), edges.next()) {
+                edge["to"] = json!(to);
+                let says = format!("the edge from `{}` to `{from}` leads to `{to}`, as its transition does", node.id);
+                implied.push(Implied { object: Object::Workflow(after.id.clone()), says });
+            }
+        }
         for gone in was_told.iter().filter(|was| !told.iter().any(|way| text(way, "to") == text(was, "to"))) {
             let kept = list.len();
             list.retain(|edge| edge["from"] != json!(node.id) || edge["to"] != json!(text(gone, "to")));
@@ -313,6 +322,26 @@ fn mirror_ways(
             implied.push(Implied { object: Object::Workflow(after.id.clone()), says });
         }
     }
+}
+
+/// Transitions that lead elsewhere than before: one for one, by their labels or because there is but one. What the edge of such
+/// a one says besides is still meant.
+fn retargeted(was: &[Fields], is: &[Fields]) -> Vec<(String, String)> {
+    let only_in = |these: &[Fields], those: &[Fields]| -> Vec<Fields> {
+        let has = |way: &&Fields| !those.iter().any(|other| text(other, "to") == text(way, "to"));
+        these.iter().filter(has).cloned().collect()
+    };
+    let (gone, new) = (only_in(was, is), only_in(is, was));
+    let ends = |gone: &Fields, new: &Fields| (text(gone, "to").to_owned(), text(new, "to").to_owned());
+    if let ([gone], [new]) = (gone.as_slice(), new.as_slice()) {
+        return vec![ends(gone, new)];
+    }
+    let same = |gone: &Fields| {
+        let mut found =
+            new.iter().filter(|way| !text(way, "label").is_empty() && text(way, "label") == text(gone, "label"));
+        found.next().filter(|_| found.next().is_none()).map(|new| ends(gone, new))
+    };
+    gone.iter().filter_map(same).collect()
 }
 
 /// What is said of a way otherwise than before; null where it was said and is no longer.

@@ -21,6 +21,7 @@ pub(super) fn edited(
     edits: &[TextEdit],
     secrets: &Redactor,
 ) -> Result<String, Vec<Finding>> {
+    let before = text;
     let mut text = text.to_owned();
     let mut findings = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
@@ -28,6 +29,9 @@ pub(super) fn edited(
         let done = changes(object, index, edit).and_then(|()| {
             let passages = passages(&text, &edit.find, secrets);
             match passages.as_slice() {
+                [] if !self::passages(before, &edit.find, secrets).is_empty() => {
+                    Err(Box::new(changed_before(object, index, edit)))
+                }
                 [] => Err(Box::new(not_there(object, index, edit))),
                 [passage] => replaced(object, &text, passage, edit, secrets),
                 several => {
@@ -96,6 +100,10 @@ fn replaced(object: &Object, text: &str, passage: &Passage, edit: &TextEdit, sec
     let stay = !hidden.is_empty() && edit.replace.matches(REDACTED).count() == hidden.len();
     if stay {
         let parts: Vec<&str> = edit.replace.split(REDACTED).collect();
+        // Of several marks nobody can tell which is which but by what stands before each.
+        if hidden.len() > 1 && before_marks(&edit.find) != before_marks(&edit.replace) {
+            return Err(Box::new(unclear_marks(object)));
+        }
         replace = parts[0].to_owned();
         for (secret, part) in hidden.iter().zip(&parts[1..]) {
             replace.push_str(secret);
@@ -117,6 +125,21 @@ fn changes(object: &Object, index: usize, edit: &TextEdit) -> Made<()> {
         format!("`find` and `replace` are the same for `{object}` (textEdits[{index}]), so nothing would change");
     let finding = Finding::error("TEXT_UNCHANGED", "", "", message).actual(quoted(&edit.replace));
     Err(Box::new(finding.hint("write in `replace` what is to stand there afterwards, or leave the edit out")))
+}
+
+/// What stands before each mark in its line.
+fn before_marks(text: &str) -> Vec<&str> {
+    let lines = text.match_indices(REDACTED).map(|(at, _)| text[..at].rsplit('\n').next().unwrap_or_default());
+    lines.map(str::trim).collect()
+}
+
+fn unclear_marks(object: &Object) -> Finding {
+    let message =
+        format!("an edit of `{object}` has several secrets, and changes what stands before them in their lines");
+    let finding = Finding::error("SECRETS_UNCLEAR", "", "", message);
+    finding
+        .expected("one `[redacted]` in an edit, or the same text before each")
+        .hint("make an edit of its own for each of them")
 }
 
 fn uncovered(object: &Object) -> Finding {
@@ -230,6 +253,14 @@ fn not_there(object: &Object, index: usize, edit: &TextEdit) -> Finding {
     } else {
         "read the object again, and copy the passage as it stands there"
     })
+}
+
+/// An edit before this one has changed the passage.
+fn changed_before(object: &Object, index: usize, edit: &TextEdit) -> Finding {
+    let passage = quoted(&edit.find);
+    let message = format!("`{passage}` stands in `{object}`, but an edit before textEdits[{index}] has changed it");
+    let finding = Finding::error("TEXT_CHANGED_BEFORE", "", "", message).actual(passage);
+    finding.hint("make one edit of both, or find the passage as the earlier edit leaves it")
 }
 
 fn not_once(object: &Object, index: usize, edit: &TextEdit, count: usize, places: &str) -> Finding {
