@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::guard::{Alone, Lease, Turn};
 use super::placeholder::{Empty, Placeholder};
-use super::places::{Place, Places, Rule};
+use super::places::{GIT_DIR, Place, Places, Rule};
 use super::shared::refuse_shared;
 use crate::error::{Error, Result};
 use crate::fence::{Mounted, Tier};
@@ -103,6 +103,8 @@ type Mounts = BTreeMap<(usize, PathBuf), Mount>;
 
 /// Mounts a place read-only, and what it is in over itself, so that none of that can be moved away. `false`: it cannot be.
 fn mount(place: &Place, mounts: &mut Mounts, held: &mut Held) -> Result<bool> {
+    let folder = empty_folder_of(place);
+    let place = folder.as_ref().unwrap_or(place);
     let full = place.full();
     let there = look(&place.top, &place.path);
     // What another command holds the place with is held with it, or its end would take the mount of this one away.
@@ -142,6 +144,20 @@ fn mount(place: &Place, mounts: &mut Mounts, held: &mut Held) -> Result<bool> {
     }
     mounts.insert((place.path.components().count(), at.path.clone()), Mount { at, writable: false });
     Ok(true)
+}
+
+/// The folder of a submodule or a working tree in which nothing is, or which is not there: it is held itself. Anything at the
+/// name `.git` in it would keep a person's git from working above it meanwhile.
+fn empty_folder_of(place: &Place) -> Option<Place> {
+    let folder = place.path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
+    if place.rule != Rule::Git || place.path.file_name()? != GIT_DIR {
+        return None;
+    }
+    let is_empty = match std::fs::read_dir(place.top.join(folder)) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    is_empty.then(|| Place { path: folder.to_owned(), rule: Rule::Hooks, ..place.clone() })
 }
 
 /// What is at `name` below `folder`, if no link leads there.

@@ -8,6 +8,7 @@ mod indexes;
 mod opened;
 mod overlap;
 mod plant;
+mod unfilled;
 
 use std::cell::Cell;
 use std::io::Write;
