@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cap_std::fs::Dir;
@@ -29,6 +29,8 @@ pub(crate) const SEARCH_MATCHES_MAX: usize = 50_000;
 const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Largest ignore file that is respected.
 pub(crate) const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
+/// Most bytes of all ignore files that one walk respects: each pattern is compared with each name below it.
+const IGNORE_BYTES_TOGETHER_MAX: u64 = 4 * 1024 * 1024;
 /// Most bytes shown of one line.
 const LINE_BYTES_MAX: usize = 1_000;
 /// Longest line that is searched. Each thread of each walk has room for one.
@@ -167,7 +169,7 @@ impl Walk<'_> {
     fn builder(&self, base: &Path, include_hidden: bool, include_ignored: bool) -> Result<(WalkBuilder, Doubts)> {
         let mut builder = WalkBuilder::new(base);
         let respect = !include_ignored;
-        let doubts = Doubts { root: self.root.to_owned(), found: Arc::default() };
+        let doubts = Doubts { root: self.root.to_owned(), found: Arc::default(), bytes: Arc::default() };
         let within = doubts.clone();
         if respect {
             let mut above = base.ancestors().take_while(|folder| folder.starts_with(self.root));
@@ -253,6 +255,7 @@ fn fenced(tree: &Tree, work: impl FnOnce() + Send) {
 struct Doubts {
     root: PathBuf,
     found: Arc<Mutex<Option<(String, &'static str)>>>,
+    bytes: Arc<AtomicU64>,
 }
 
 impl Doubts {
@@ -263,15 +266,19 @@ impl Doubts {
             let Ok(metadata) = path.symlink_metadata() else { continue };
             // A link is followed by the walker, so what it leads to counts.
             let Ok(metadata) = (if metadata.is_symlink() { path.metadata() } else { Ok(metadata) }) else { continue };
-            let what = match () {
-                () if metadata.is_file() && metadata.len() <= IGNORE_BYTES_MAX => continue,
-                () if metadata.is_dir() => continue,
-                () if metadata.is_file() => "too large",
-                () => "something special",
-            };
             if name == "exclude" && !folder.ends_with(".git/info") {
                 continue;
             }
+            let together = self.bytes.fetch_add(if metadata.is_file() { metadata.len() } else { 0 }, Ordering::Relaxed);
+            let what = match () {
+                () if metadata.is_dir() => continue,
+                () if metadata.is_file() && together.saturating_add(metadata.len()) > IGNORE_BYTES_TOGETHER_MAX => {
+                    "too large, together with the other ignore files"
+                }
+                () if metadata.is_file() && metadata.len() <= IGNORE_BYTES_MAX => continue,
+                () if metadata.is_file() => "too large",
+                () => "something special",
+            };
             let path = path.strip_prefix(&self.root).unwrap_or(&path).to_string_lossy().into_owned();
             *lock(&self.found) = Some((path, what));
             return false;

@@ -551,3 +551,27 @@ async fn what_is_too_deep_or_too_long_to_be_looked_at_is_told() {
     let found = room.executor.search(look_for("needle", ".")).await.unwrap();
     assert!(found.total == 0 && found.unseen, "{found:?}");
 }
+
+/// Each pattern of an ignore file is compared with each name below it: many large files would cost minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn ignore_files_have_a_limit_together() {
+    let room = Room::new();
+    let mut folder = room.ws();
+    for _ in 0..5 {
+        folder.push("deep");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(".gitignore"), "/foo[a-z]*bar\n".repeat(64 * 1024)).unwrap();
+    }
+    let query = |include_ignored| ListQuery {
+        path: WsPath::root(),
+        pattern: None,
+        depth_max: None,
+        include_hidden: true,
+        include_ignored,
+        limit: 100,
+        after: None,
+    };
+    let refused = room.executor.list(query(false)).await;
+    assert!(matches!(&refused, Err(Error::NotRegular { what, .. }) if what.contains("together")), "{refused:?}");
+    assert_eq!(room.executor.list(query(true)).await.unwrap().entries.len(), 10);
+}
