@@ -147,6 +147,27 @@ async fn a_passage_beside_a_secret_is_changed_and_the_secret_stays() {
     }
 }
 
+/// What a session wrote itself, and a person applied, is nobody else's change, whatever revision the session names.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_passage_of_ones_own_is_changed_again_after_it_was_applied() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let mut all = files(&house).await;
+        all.insert("assets/api.md".to_owned(), b"Be short.\n".to_vec());
+        shelf_of(&house, house.project.id).import(&Package::read(all), true, Size::default()).await.unwrap();
+        let shown = in_session(&house, "s1", "builder.asset.read", json!({"path": "assets/api.md"})).await;
+        for (n, (find, replace)) in [("short", "brief"), ("brief", "terse")].into_iter().enumerate() {
+            let operations = json!([{
+                "op": "upsert", "targetType": "asset", "target": {"path": "assets/api.md"},
+                "payload": {"textEdits": [{"find": find, "replace": replace}]},
+            }]);
+            data(&stage(&house, "s1", operations, &shown.data["revisions"]).await);
+            data(&apply(&house, &format!("cs-{}", n + 1)).await);
+        }
+        assert_eq!(files(&house).await["assets/api.md"], b"Be terse.\n");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_is_not_found_by_guessing_and_no_edit_brings_it_to_light() {
     for engine in engines() {

@@ -242,9 +242,9 @@ impl Model {
             let current = self.now.get(&wish.object);
             let earlier = self.last_draft(session, &wish.object);
             let (mut base, mut wanted) = (current.cloned(), wish.wanted.clone());
-            if let Some(read) = read {
+            if let Some(read) = read.filter(|_| !wish.is_made_on_all) {
                 base = read.get(&wish.object).map(|then| as_named(then, current, wish.part));
-                if let Some(earlier) = earlier.filter(|_| !wish.is_made_on_all) {
+                if let Some(earlier) = earlier {
                     wanted = merge(base.as_ref(), earlier.wanted.as_ref(), wanted.as_ref()).ok_or(())?;
                 }
             }

@@ -665,7 +665,7 @@ fn as_named(set: &ChangeSet, object: &Object, then: Option<Snapshot>, now: Optio
 
 impl Begun {
     /// A passage was found in what the session sees now, and what follows from a change was made on it: neither is laid over an
-    /// earlier draft.
+    /// earlier draft, and what has changed since the revision that was read is in it.
     fn unless_made_on_all(
         self,
         named: &BTreeSet<Object>,
@@ -674,7 +674,7 @@ impl Begun {
         (part, drafts): (&Part, &[Draft]),
     ) -> Self {
         let is_made_on_all = !named.contains(object) || has_only_text_edits(given, object);
-        if is_made_on_all && self.over.is_some() { as_it_is(object, part, drafts) } else { self }
+        if is_made_on_all { as_it_is(object, part, drafts) } else { self }
     }
 }
 
