@@ -61,7 +61,7 @@ pub(crate) struct Mention {
     len: usize,
     /// Whether it is written as a part of an address, `%20` for a blank.
     is_encoded: bool,
-    /// Whether it stands between quotes, where any path may stand.
+    /// Whether it stands between quotes, or is all of a text, where any path may stand.
     is_quoted: bool,
     /// The line within the text, from 0.
     pub(crate) line: usize,
@@ -163,12 +163,10 @@ pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> 
     let needs_quotes = !to.chars().all(is_mentioned_char);
     for mention in mentions(text).into_iter().filter(|mention| mention.path == from) {
         let end = mention.at + mention.len;
-        // What is all of a text needs no quotes to begin and to end.
-        let is_all = text[end..].is_empty() && before_path(&text[..mention.at]).is_some_and(str::is_empty);
         if mention.is_encoded {
             changed.push_str(&text[kept..mention.at]);
             changed.push_str(&to.replace('%', "%25").replace(' ', "%20").replace(')', "%29"));
-        } else if mention.is_quoted || !needs_quotes || is_all {
+        } else if mention.is_quoted || !needs_quotes {
             changed.push_str(&text[kept..mention.at]);
             changed.push_str(to);
         } else if matches!(quotes, Quotes::From(body) if mention.at >= body) {

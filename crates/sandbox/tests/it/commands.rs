@@ -61,7 +61,7 @@ async fn commands_that_use_up_the_processes_weaken_no_fence() {
     if !is_root() {
         return;
     }
-    let _turn = crowd().await;
+    let _turn = crowd();
     let _others: Vec<Bystander> = (0..=PROCESSES).map(|_| Bystander::start()).collect();
     for (choice, tier) in [(FenceChoice::Auto, Tier::Full), (FenceChoice::Landlock, Tier::Landlock)] {
         let room = Room::with(choice, |_| {}, |config| config.limits.processes = PROCESSES);

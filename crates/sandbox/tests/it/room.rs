@@ -226,9 +226,11 @@ pub(crate) fn is_root() -> bool {
 
 /// The turn of a test with more processes than a machine's few: the kernel counts all those of the user that commands
 /// become together.
-pub(crate) async fn crowd() -> tokio::sync::MutexGuard<'static, ()> {
-    static CROWD: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-    CROWD.lock().await
+pub(crate) fn crowd() -> std::fs::File {
+    let path = format!("/var/tmp/toolhost-test-crowd-{}", rustix::process::geteuid().as_raw());
+    let turn = std::fs::File::options().create(true).truncate(false).write(true).open(path).unwrap();
+    rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    turn
 }
 
 /// A process of the host's, with a secret in its environment; ended when dropped.

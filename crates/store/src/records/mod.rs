@@ -42,14 +42,14 @@ pub use planning::{
 };
 pub use read::{Page, Query, Version};
 pub use rounds::NewIteration;
-pub use row::{Holder, Saved, Stored};
+pub use row::{Holder, Removed, Saved, Stored};
 pub use search::{Found, Search, SearchScope};
 pub use ticket::{AuthorKind, Comment, Criterion, Document, DocumentType, Ticket, TicketState, TicketType, loses_most};
 pub(crate) use transfer::TIME_MS_MAX;
 pub use transfer::{Again, Draft, Imported};
 pub use whole::Extent;
 pub use work::{Claim, Claimant, Graph, Node};
-pub use write::{Edit, Removed};
+pub use write::Edit;
 
 use crate::db::Db;
 use crate::error::Error;

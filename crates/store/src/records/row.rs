@@ -125,3 +125,13 @@ impl From<sqlx::Error> for RecordError {
         Self::Store(error.into())
     }
 }
+
+/// What a delete took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Removed {
+    /// The record, and those that could not be without it.
+    pub deleted: Vec<String>,
+    /// Records that no longer name a deleted one.
+    pub unlinked: Vec<String>,
+}

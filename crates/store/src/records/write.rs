@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -10,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::error::{RecordError, Result};
 use super::kind::{Body, Facts, Kind, NUMBER_MAX, OnDelete, RecordId, Reference};
 use super::read::find;
-use super::row::{Saved, Stored};
+use super::row::{Removed, Saved, Stored};
 use super::salvage::without;
 use super::{Desk, RECORD_BYTES_MAX, Who, search};
 use crate::db::{Tx, places, sql, sql_of};
@@ -28,16 +27,6 @@ pub struct Edit {
     /// The version that was read; any if `None`.
     pub expected_version: Option<i64>,
     pub why: Option<String>,
-}
-
-/// What a delete took.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Removed {
-    /// The record, and those that could not be without it.
-    pub deleted: Vec<String>,
-    /// Records that no longer name a deleted one.
-    pub unlinked: Vec<String>,
 }
 
 /// A record about to be written.

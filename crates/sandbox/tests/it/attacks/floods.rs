@@ -52,7 +52,7 @@ async fn a_command_that_writes_without_end_is_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_bomb_neither_escapes_nor_stays() {
-    let _turn = crowd().await;
+    let _turn = crowd();
     for choice in [FenceChoice::Full, FenceChoice::Landlock] {
         let room = Room::with(choice, |_| {}, |config| config.limits.processes = 200);
         let marker = format!("toolhost-bomb-{}", room.ws().display());
@@ -168,7 +168,7 @@ fn where_nobody_says_another_limit_it_is_half_of_the_machine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_processes_together_do_not_take_the_machines_memory_either() {
-    let _turn = crowd().await;
+    let _turn = crowd();
     for choice in [FenceChoice::Full, FenceChoice::Landlock] {
         let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 4 << 30);
         let script = format!("for n in $(seq 200); do python3 -c \"{HOG}\" 200 & done; wait");
@@ -181,7 +181,7 @@ async fn many_processes_together_do_not_take_the_machines_memory_either() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_that_processes_share_is_counted_once() {
-    let _turn = crowd().await;
+    let _turn = crowd();
     // 300 MiB that forty forks only look at are far from 4 GiB.
     let script = "import os, time\nshared = bytearray(b'x') * (300 << 20)\nfor _ in range(40):\n    if os.fork() == 0:\n        time.sleep(2); os._exit(0)\nfor _ in range(40): os.wait()\nprint('fine')";
     for choice in [FenceChoice::Full, FenceChoice::Landlock] {
@@ -205,7 +205,7 @@ async fn files_without_a_name_count_as_memory_though_nothing_maps_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_in_pipes_counts_as_memory() {
-    let _turn = crowd().await;
+    let _turn = crowd();
     let script = "import os, time\nfor _ in range(150):\n    if os.fork() == 0:\n        try:\n            while True: os.write(os.pipe()[1], b'x' * 4096)\n        except OSError: time.sleep(1000)\ntime.sleep(1000)";
     // A known gap: where the host is an ordinary user, the Landlock tier has been seen not to end it.
     let choices = if is_root() { &[FenceChoice::Full, FenceChoice::Landlock][..] } else { &[FenceChoice::Full] };
@@ -242,7 +242,7 @@ async fn a_file_without_a_name_that_is_mapped_is_counted_once() {
 /// What the kernel keeps for a command is the command's, though no process shows it among its memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn page_tables_and_mappings_count_as_memory() {
-    let _turn = crowd().await;
+    let _turn = crowd();
     // Pages that hold nothing, far apart: 4 KiB of tables for each 2 MiB of addresses.
     let tables = "import mmap, time\nfar = mmap.mmap(-1, 512 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\nfar.madvise(15)\nfor at in range(0, 512 << 30, 2 << 20): far[at]\ntime.sleep(1000)";
     // Mappings of one page each, none of which is touched.
