@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
