@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::document::code_lines;
 use crate::files;
 use crate::finding::token;
 use crate::hidden;
@@ -134,7 +135,7 @@ fn encoded<'a>(before: &str, rest: &'a str) -> Option<(&'a str, String)> {
 fn quoted<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
     let end = match before.chars().next_back()? {
         '<' => '>',
-        mark @ ('`' | '"') => mark,
+        mark @ ('`' | '"' | '\'') => mark,
         _ => return None,
     };
     let path = &rest[..rest.find([end, '\n'])?];
@@ -169,8 +170,10 @@ pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> 
         } else if mention.is_quoted || !needs_quotes {
             changed.push_str(&text[kept..mention.at]);
             changed.push_str(to);
-        } else if matches!(quotes, Quotes::From(body) if mention.at >= body) {
-            let outside = before_path(&text[..mention.at]).unwrap_or_default();
+        } else if matches!(quotes, Quotes::From(body) if mention.at >= body)
+            && let Some(outside) = before_path(&text[..mention.at])
+            && may_be_quoted(outside)
+        {
             // With what leads to the folder, such as `../` or `{project-root}/`.
             let outside = match outside.strip_suffix('/') {
                 Some(variable) if variable.ends_with('}') => &variable[..variable.rfind('{').unwrap_or(variable.len())],
@@ -178,7 +181,8 @@ pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> 
             };
             let lead = &text[outside.len()..mention.at];
             // The target of a link has quotes of its own.
-            let (open, close) = if outside.ends_with("](") { ('<', '>') } else { ('`', '`') };
+            let is_target = outside.ends_with("](") || outside.trim_end().ends_with("]:");
+            let (open, close) = if is_target { ('<', '>') } else { ('`', '`') };
             changed.push_str(&text[kept..outside.len()]);
             changed.extend([open]);
             changed.push_str(lead);
@@ -190,6 +194,14 @@ pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> 
         kept = end;
     }
     (kept > 0).then(|| changed + &text[kept..])
+}
+
+/// Whether a path behind this Markdown may get quotes: not in code, where they would mean something else, nor in an attribute
+/// of HTML.
+fn may_be_quoted(before: &str) -> bool {
+    let is_in_block = code_lines(&format!("{before}x")).last().copied().unwrap_or(false);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    !is_in_block && line.matches('`').count().is_multiple_of(2) && !line.ends_with('=')
 }
 
 /// What stands before a path that begins behind this text; none in the middle of a word or of another folder's path.
@@ -300,6 +312,11 @@ mod tests {
         check("see assets/a.md.", "see `assets/a, b.md`.");
         check("assets/a.md and `assets/a.md`", "`assets/a, b.md` and `assets/a, b.md`");
         check("[x](../assets/a.md)", "[x](<../assets/a, b.md>)");
+        check("[x]: assets/a.md \"T\"", "[x]: <assets/a, b.md> \"T\"");
+        check("<img src='assets/a.md'>", "<img src='assets/a, b.md'>");
+        for kept in ["```sh\ncat assets/a.md\n```", "run `cat assets/a.md`", "<img src=assets/a.md>"] {
+            assert_eq!(with_mention(kept, "assets/a.md", "assets/a, b.md", Quotes::From(0)), None, "{kept}");
+        }
         check("{project-root}/assets/a.md: ./assets/a.md", "`{project-root}/assets/a, b.md`: `./assets/a, b.md`");
         let all = |text: &str| with_mention(text, "assets/a.md", "assets/a b.md", Quotes::From(0));
         assert_eq!(all("assets/a.md").as_deref(), Some("assets/a b.md"), "a field has no quotes");

@@ -21,7 +21,7 @@ use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
 use crate::arguments::Arguments;
 use crate::digest::digest;
 use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
-use crate::policy::{Decide, Verdict, command_of, suggest};
+use crate::policy::{Decide, PATH_ARGUMENTS, SHELL_ARGUMENT, Verdict, command_of, suggest};
 use crate::profile::Profile;
 use crate::queue::{
     Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal, rule_id,
@@ -305,33 +305,21 @@ impl Gate {
         shown
     }
 
-    /// Nobody is asked to allow a command that they could not be shown: one in which a program's name looks like a secret, or
-    /// with a secret where it cannot be told what the command runs.
+    /// Nobody is asked to allow what they could not be shown: a command, its input or its folder with what looks like a secret,
+    /// which may be a part of what runs, and a path that looks like one.
     fn refuse_hidden(&self, tool: &str, arguments: &Arguments) -> Result<(), ToolError> {
-        let redactor = &self.config.redactor;
-        let has_secret = |text: &str| !redactor.spans(text).is_empty();
-        if !command_of(tool, &arguments.json).is_some_and(has_secret) {
-            return Ok(());
-        }
-        let is_shown = match arguments.command() {
-            Some(Analyzed::Commands(commands)) => {
-                let mut open: Vec<_> = commands.iter().collect();
-                let mut is_shown = true;
-                while let Some(command) = open.pop() {
-                    is_shown &= !command.words.first().is_some_and(|program| has_secret(&program.text));
-                    open.extend(&command.handed);
-                }
-                is_shown
-            }
-            Some(Analyzed::NotAnalyzable { .. }) | None => false,
+        let has_secret = |name: &str| {
+            let value = arguments.json.get(name).into_iter();
+            let texts = value.flat_map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
+            let mut texts = texts.filter_map(Value::as_str);
+            texts.any(|text| !self.config.redactor.spans(text).is_empty())
         };
-        if is_shown {
-            return Ok(());
-        }
-        let message =
-            "a part of the command looks like a secret, which nobody is shown, and so what it runs could not be shown";
+        let is_command = command_of(tool, &arguments.json).is_some();
+        let names = PATH_ARGUMENTS.iter().chain(if is_command { &[SHELL_ARGUMENT, "stdin"][..] } else { &[] });
+        let Some(name) = names.copied().find(|name| has_secret(name)) else { return Ok(()) };
+        let message = format!("a part of `{name}` looks like a secret, which nobody is shown, so nobody can be asked");
         Err(ToolError::new(ErrorKind::Validation, message)
-            .hint("name secrets by a variable of the environment or a file, and keep them out of the command"))
+            .hint("name secrets by a variable of the environment or a file, and give files other names"))
     }
 
     fn new_approval(

@@ -573,7 +573,10 @@ impl Gate {
             // What is refused now, because the machine is too busy to tell, may be fenced later.
             report.tier.map(Tier::as_str).ok_or(report.word())
         };
-        self.fence.get_or_try_init(asked).await.map_or_else(|refused| refused, |word| word)
+        match self.fence.get_or_try_init(asked).await {
+            Ok(word) => word,
+            Err(refused) => refused,
+        }
     }
 }
 

@@ -88,6 +88,8 @@ impl Default for Limits {
 const WALKS_MAX: usize = 2;
 /// Most settings files of git outside the workspace that are given to the look for its places.
 const ALSO_MAX: usize = 32;
+/// Most repositories named that a command had added to an index.
+const FORGOTTEN_NAMED_MAX: usize = 100;
 /// Most FIFOs in `.git` named in an error.
 const WAITS_NAMED_MAX: usize = 10;
 
@@ -319,7 +321,11 @@ impl LocalExecutor {
         } else {
             String::new()
         };
-        let places = Arc::new(git::read_places(root, outer, &printed, &self.room.config.home)?);
+        let room = Arc::clone(&self.room);
+        let read = move |_: &Tree| {
+            git::read_places(&room.root, room.outer_git.as_deref(), &printed, &room.config.home).map(Arc::new)
+        };
+        let places = self.on_files(read).await?;
         *lock(&self.places) = Some((Seen::now(root, outer, &places), Arc::clone(&places)));
         Ok(places)
     }
@@ -376,7 +382,13 @@ impl LocalExecutor {
         if left.is_empty() && !self.on_files(move |_| Ok(closed(&indexes))).await? {
             let said = result.stdout.text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
             // Where git could not say what is new, the names are those in the indexes.
-            return Ok(new.ok().filter(|new| !new.is_empty()).unwrap_or_else(|| said.collect()));
+            let mut all = new.ok().filter(|new| !new.is_empty()).unwrap_or_else(|| said.collect());
+            if all.len() > FORGOTTEN_NAMED_MAX {
+                let more = all.len() - FORGOTTEN_NAMED_MAX;
+                all.truncate(FORGOTTEN_NAMED_MAX);
+                all.push(format!("and {more} more"));
+            }
+            return Ok(all);
         }
         tracing::error!(stderr = result.stderr.text, "a repository that a command added is still in an index");
         Err(Error::NotRestored { names: if left.is_empty() { "an index".to_owned() } else { left.join(", ") } })
@@ -430,7 +442,10 @@ impl LocalExecutor {
     /// Holds what git obeys for a command that may write; answers what that is, too, where a command could change it.
     async fn hold(&self, method: &Method, command: &Command) -> Result<(Held, Option<Arc<Places>>)> {
         if method.tier == Tier::Off {
-            return Ok((Held::default(), None));
+            // A command of another host may be fenced, and gain by it.
+            let (guard, changes_files) = (self.guard.clone(), command.changes_files);
+            let alone = self.on_files(move |_| changes_files.then(|| guard.alone()).transpose()).await?;
+            return Ok((Held::default().with(alone), None));
         }
         if command.is_git {
             let (room, guard, changes_files) = (Arc::clone(&self.room), self.guard.clone(), command.changes_files);

@@ -276,7 +276,8 @@ fn what_still_speaks_of_a_renamed_agent_or_asset_is_told() {
     let mut files = small::files();
     files.insert("assets/page.html".to_owned(), b"<p>\n<a href=\"assets/guide.md\">\n".to_vec());
     let found = kept_after(files, &json!({ "from": "asset:assets/guide.md", "to": "asset:assets/voice.md" }));
-    let [(file, line, hint)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(found.len(), 1, "{found:?}");
+    let (file, line, hint) = &found[0];
     assert_eq!((file.as_str(), *line), ("assets/page.html", Some(2)));
     assert!(hint.contains("tell the person"), "{hint}");
 }

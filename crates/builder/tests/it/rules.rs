@@ -348,10 +348,7 @@ fn a_heading_that_is_nearly_a_section_is_told_with_its_line() {
         let mut files = files();
         replace(&mut files, "steps/work.md", "## Goal\n", &format!("{heading}\n"));
         let found = findings(files);
-        let told = found
-            .iter()
-            .find(|finding| finding.code == "SECTION_MISSING")
-            .unwrap_or_else(|| panic!("{heading}: {found:?}"));
+        let told = found.iter().find(|finding| finding.code == "SECTION_MISSING").unwrap();
         assert_eq!((told.line, told.actual.as_str()), (Some(9), heading), "{told:?}");
         assert!(told.hint.contains("write `## Goal`"), "{told:?}");
     }

@@ -102,7 +102,6 @@ fn front_matter_that_is_not_whole_gets_what_its_node_asks_for() {
             "edges": [{ "from": "check", "to": "end" }, { "id": "e1", "to": "check" }],
         })),
         step_edits("check", json!({ "step_markdown": format!("---\ntitle: Check\n---\n\n{body}") })),
-        step_edits("end", json!({ "step_markdown": format!("---\nnodeId: end\ntype: end\n---\n\n{body}") })),
     ]);
     let made = made_of(small::files(), operations).unwrap();
     let check = text(&made.package, "steps/check.md");
@@ -112,7 +111,10 @@ fn front_matter_that_is_not_whole_gets_what_its_node_asks_for() {
     );
     let says = "step:main/check: its front matter lacked `schemaVersion` and `nodeId` and `type`, and gets what its node asks for";
     assert!(made.implied.iter().any(|said| said == says), "{:#?}", made.implied);
-    assert!(text(&made.package, "steps/end.md").contains("schemaVersion: \"1.1\"\n"), "what it says itself stays");
+    // Of a step that is there, it is an error: it may have lost more than is asked for.
+    let lost = json!([step_edits("work", json!({ "step_markdown": format!("---\ntitle: Work\n---\n\n{body}") }))]);
+    let made = made_of(small::files(), lost).unwrap();
+    assert!(codes(&made.package).contains(&"SCHEMA_REQUIRED".to_owned()), "{:?}", codes(&made.package));
 }
 
 #[test]
@@ -189,11 +191,21 @@ fn a_transition_that_leads_elsewhere_takes_its_edge_along() {
     let ways = "transitions:\n  - to: end\n    label: good\n    isDefault: true\n  - to: work\n    label: again\n";
     small::replace(&mut files, "steps/choose.md", "type: decision\n", &format!("type: decision\n{ways}"));
     let edits = json!({ "textEdits": [{ "find": "- to: work", "replace": "- to: begin" }] });
-    let made = made_of(files, json!([step_edits("choose", edits)])).unwrap();
+    let made = made_of(files.clone(), json!([step_edits("choose", edits)])).unwrap();
     let edge = &made.package.workflow("main").unwrap().edges[3].value;
     let expected =
         json!({ "id": "e4", "from": "choose", "to": "begin", "label": "again", "conditionExpr": { "var": "topic" } });
     assert_eq!(*edge, expected);
     let says = "workflow:main: the edge from `choose` to `work` leads to `begin`, as its transition does";
     assert!(made.implied.iter().any(|said| said == says), "{:?}", made.implied);
+    // With another condition the rule of the former one does not go along.
+    let other = json!({
+        "deleteTransitions": ["work"],
+        "transitions": [{ "to": "begin", "label": "anew", "conditionText": "all is wrong" }],
+    });
+    let made = made_of(files, json!([step_edits("choose", other)])).unwrap();
+    let edge = &made.package.workflow("main").unwrap().edges[3].value;
+    let expected =
+        json!({ "id": "e4", "from": "choose", "to": "begin", "label": "anew", "conditionText": "all is wrong" });
+    assert_eq!(*edge, expected);
 }

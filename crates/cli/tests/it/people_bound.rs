@@ -39,10 +39,10 @@ fn no_marks_of_a_key_hide_what_runs() {
         json!({ "command": between }),
         json!({ "command": "cat; echo '-----BEGIN PRIVATE KEY-----'; touch PWNED", "stdin": "-----END PRIVATE KEY-----" }),
         json!({ "command": "git ls-remote https://bob:Zx8kQ;touch${IFS}PWNED;@github.com/x.git" }),
-        json!({ "command": "API_TOKEN=a1b2c3d4e5;touch PWNED" }),
     ] {
         let asked = call(&program, "bash", &arguments).json();
-        let ask = asked["data"]["approvalId"].as_str().unwrap_or_else(|| panic!("{asked}")).to_owned();
+        let ask = asked["data"]["approvalId"].as_str().unwrap_or_default().to_owned();
+        assert!(!ask.is_empty(), "{asked}");
         let shown = program.run(&["review", "show", &ask]).stdout;
         assert!(shown.contains("PWNED"), "{arguments}: {shown}");
         assert!(program.run(&["--json", "audit", "show"]).stdout.contains("PWNED"), "{arguments}");
@@ -50,22 +50,56 @@ fn no_marks_of_a_key_hide_what_runs() {
     assert!(!workspace.has("PWNED"));
 }
 
+/// What is hidden may be what runs, wherever it stands.
 #[test]
-fn a_command_with_a_hidden_program_is_not_asked_about() {
+fn what_could_not_be_shown_is_not_asked_about() {
+    const TOKEN: &str = "ghp_0123456789abcdef0123456789abcdef0123";
     let workspace = TempWorkspace::new();
-    let program = asking(&workspace, &asks("bash"));
-    for command in [
-        "sk-abcdefghijklmnop1234 --all",
-        "env sk-abcdefghijklmnop1234 --all",
-        "eval \"$(cat x)\" ghp_0123456789abcdef0123456789abcdef0123",
+    let program = asking(&workspace, &[asks("bash"), asks("file.move")].concat());
+    for (tool, arguments) in [
+        ("bash", json!({ "command": format!("{TOKEN} --all") })),
+        ("bash", json!({ "command": format!("sh {TOKEN}") })),
+        ("bash", json!({ "command": "W_TOKEN=./evil.sh1; sh $W_TOKEN" })),
+        ("bash", json!({ "command": format!("cd {TOKEN} && ./ls") })),
+        ("bash", json!({ "command": "sh", "stdin": format!("./{TOKEN}") })),
+        ("bash", json!({ "command": "./ls", "cwd": TOKEN })),
+        ("file.move", json!({ "from": "a", "to": TOKEN })),
     ] {
-        let refused = call(&program, "bash", &json!({ "command": command }));
-        assert_eq!(refused.json()["error"]["kind"], "validation", "{command}: {refused:?}");
-        assert!(refused.stdout.contains("could not be shown"), "{command}: {refused:?}");
+        let refused = call(&program, tool, &arguments);
+        assert_eq!(refused.json()["error"]["kind"], "validation", "{arguments}: {refused:?}");
+        assert!(refused.stdout.contains("nobody can be asked"), "{arguments}: {refused:?}");
     }
-    // A secret among the arguments of a program is shown as one.
-    let command = "curl -H 'Authorization: Bearer abcdef0123456789abcdef' https://example.com";
-    assert_eq!(call(&program, "bash", &json!({ "command": command })).code, ASKED);
+    let by_variable = "curl -H \"Authorization: Bearer $GITHUB_TOKEN\" https://example.com";
+    assert_eq!(call(&program, "bash", &json!({ "command": by_variable })).code, ASKED);
+}
+
+/// A rule over a command says nothing of what it reads.
+#[test]
+fn no_rule_allows_what_stands_in_the_input() {
+    let workspace = TempWorkspace::new();
+    workspace.write("g.py", "print(1)\n");
+    let rules = "[[profiles.all.rules]]\ntool = 'bash'\nwhen = { command = '*' }\ndecide = 'ask'\nwhy = 'test'\n";
+    let program = asking(&workspace, rules);
+    let bash = |command: &str| call(&program, "bash", &json!({ "command": command }));
+    let asked = bash("python3 < g.py").json();
+    let ask = asked["data"]["approvalId"].as_str().unwrap();
+    let by_rule = program.run(&["review", "decide", ask, "--allow", "--rule"]);
+    assert!(by_rule.stderr.contains("no rule is suggested"), "{by_rule:?}");
+    let asked = bash("python3 -").json();
+    allowed(&program, asked["data"]["approvalId"].as_str().unwrap(), &["--rule"]);
+    let asked = bash("echo 'touch pwn'").json();
+    allowed(&program, asked["data"]["approvalId"].as_str().unwrap(), &["--rule"]);
+    assert_eq!(bash("python3 -").code, RAN);
+    for command in [
+        "python3 - < g.py",
+        "python3 - <<< 'import os; os.system(\"touch pwn\")'",
+        "python3 - <<X\nimport os; os.system('touch pwn')\nX",
+        "echo 'touch pwn' | python3 -",
+        "{ python3 -; } < g.py",
+    ] {
+        assert_eq!(bash(command).code, ASKED, "{command}");
+    }
+    assert!(!workspace.has("pwn"));
 }
 
 #[test]
@@ -157,6 +191,9 @@ fn a_yes_to_a_folder_or_a_record_is_for_what_was_there() {
     let folder = || ("file.move", json!({ "from": "d", "to": ".husky" }));
     asked_anew(&program, folder(), 1, || workspace.write("d/deep/b", "owt\n"));
     allowed(&program, "ask-2", &[]);
+    workspace.link("a", "d/link");
+    assert_eq!(call(&program, folder().0, &folder().1).code, ASKED);
+    allowed(&program, "ask-3", &[]);
     assert_eq!(call(&program, folder().0, &folder().1).code, RAN);
     let requirement = json!({ "title": "Pay", "description": "soon", "category": "functional", "priority": "low", "acceptanceCriteria": [] });
     let made = call(&program, "requirement.create", &requirement);
@@ -172,11 +209,11 @@ fn a_yes_to_a_folder_or_a_record_is_for_what_was_there() {
         ]);
         assert_eq!(other.code, RAN, "{other:?}");
     };
-    asked_anew(&program, ("requirement.update", json!({ "id": "REQ-001", "title": "Pay it" })), 3, || change(1));
-    let shown = program.run(&["review", "show", "ask-4"]).stdout;
+    asked_anew(&program, ("requirement.update", json!({ "id": "REQ-001", "title": "Pay it" })), 4, || change(1));
+    let shown = program.run(&["review", "show", "ask-5"]).stdout;
     assert!(shown.contains("change 1") && shown.contains("version 2"), "{shown}");
-    asked_anew(&program, ("record.restore", json!({ "id": "REQ-001", "version": 1 })), 5, || change(2));
-    let shown = program.run(&["review", "show", "ask-6"]).stdout;
+    asked_anew(&program, ("record.restore", json!({ "id": "REQ-001", "version": 1 })), 6, || change(2));
+    let shown = program.run(&["review", "show", "ask-7"]).stdout;
     assert!(shown.contains("\"soon\"") && shown.contains("change 2"), "{shown}");
 }
 
@@ -184,7 +221,7 @@ fn a_yes_to_a_folder_or_a_record_is_for_what_was_there() {
 fn what_a_cut_leaves_of_a_secret_is_not_shown() {
     const SECRET: &str = "tok_Zz91QQabcdefghijklmnopqrWW";
     let workspace = TempWorkspace::new();
-    workspace.write("t.txt", &format!("MY={SECRET}\n"));
+    workspace.write("t.txt", format!("MY={SECRET}\n"));
     let program = program(&workspace).variable("MY_API_TOKEN", SECRET);
     let said = |tool: &str, arguments: Value| {
         let ran = program.run(&["--json", "call", tool, &arguments.to_string()]);

@@ -15,6 +15,7 @@ use toolhost_contract::{Effect, Facts};
 use toolhost_sandbox::{Analyzed, WsPath};
 
 pub(crate) use self::pattern::is_one_text;
+use self::permission::runs_its_input;
 pub(crate) use self::permission::suggest;
 use crate::policy::pattern::{Pattern, glob};
 use crate::registry::{Registered, Registry};
@@ -242,7 +243,8 @@ impl Rule {
         match (command, self.decide) {
             (Analyzed::NotAnalyzable { .. }, decide) => decide != Decide::Allow,
             (Analyzed::Commands(commands), Decide::Allow) => {
-                !commands.is_empty() && commands.iter().all(|c| c.literal && glob.is_match(&c.told_apart()))
+                !commands.is_empty()
+                    && commands.iter().all(|c| c.literal && !runs_its_input(c) && glob.is_match(&c.told_apart()))
             }
             (Analyzed::Commands(commands), Decide::Ask | Decide::Deny) => {
                 commands.iter().any(|c| c.may_match(|text| glob.is_match(text), glob.start()))

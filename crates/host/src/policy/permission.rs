@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
-use toolhost_sandbox::{Analyzed, Word};
+use toolhost_sandbox::{Analyzed, SimpleCommand, Word};
 
 use super::pattern::glob;
 use super::{Decide, Looked, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT};
@@ -92,11 +92,20 @@ fn command(analyzed: &Analyzed) -> Option<String> {
     Some(format!("{} *", globset::escape(&kept.join(" "))))
 }
 
+/// Whether what a command does may be in its input, of which a rule over its text says nothing: a file or a here-document, and
+/// what a program that runs programs gets from a pipe.
+pub(super) fn runs_its_input(command: &SimpleCommand) -> bool {
+    command.redirected || (command.fed && command.words.first().is_some_and(is_runner))
+}
+
+fn is_runner(program: &Word) -> bool {
+    let name = program.text.rsplit('/').next().unwrap_or_default();
+    // `python3.11` is `python`.
+    RUNNERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-')))
+}
+
 /// Whether a program and its first argument say what is done: `cargo test`, and neither `python3 x.py` nor `git -c`.
 fn is_told_by_first_words(words: &[&Word]) -> bool {
     let [program, first, ..] = words else { return false };
-    let name = program.text.rsplit('/').next().unwrap_or_default();
-    // `python3.11` is `python`.
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
-    !first.text.starts_with('-') && !RUNNERS.contains(&name)
+    !first.text.starts_with('-') && !is_runner(program)
 }

@@ -120,12 +120,14 @@ impl Turn {
         let held: Vec<Place> = kept.iter().map(|place| (*place).clone()).collect();
         self.guard.keep(&snapshot, places, &held).map_err(failed)?;
         flock(&self.in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
-        Ok(Lease { guard: self.guard, in_use: self.in_use, ended: false })
+        let workspace = self.guard.workspace_lock(FlockOperation::NonBlockingLockShared)?;
+        Ok(Lease { guard: self.guard, _workspace: workspace, in_use: self.in_use, ended: false })
     }
 }
 
 /// No command is under way in the workspace, around it or inside it, and none begins there meanwhile.
 pub(crate) struct Alone {
+    _workspace: File,
     _turn: File,
     _in_use: File,
     _mark: File,
@@ -134,6 +136,7 @@ pub(crate) struct Alone {
 /// One command's share in the guard.
 pub(crate) struct Lease {
     guard: Guard,
+    _workspace: File,
     /// Held until the last process of the command has ended.
     in_use: File,
     ended: bool,
@@ -202,6 +205,7 @@ impl Guard {
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Error::CommandUnderWay);
         }
+        let workspace = self.workspace_lock(FlockOperation::NonBlockingLockExclusive)?;
         self.restore_kept(true)?;
         let _among_all = self.turn_among_all().map_err(failed)?;
         let mut mark = self.lock_file(ALONE).map_err(failed)?;
@@ -210,7 +214,14 @@ impl Guard {
         if self.others().map_err(failed)?.iter().any(|(other, _)| other.is_in_use()) {
             return Err(Error::Overlap);
         }
-        Ok(Alone { _turn: turn, _in_use: in_use, _mark: mark })
+        Ok(Alone { _workspace: workspace, _turn: turn, _in_use: in_use, _mark: mark })
+    }
+
+    /// A lock on the workspace's folder itself: hosts whose guards are kept elsewhere, for another `HOME`, see this one.
+    fn workspace_lock(&self, how: FlockOperation) -> crate::error::Result<File> {
+        let folder = File::open(&self.root).map_err(failed)?;
+        flock(&folder, how).map_err(|_| Error::CommandUnderWay)?;
+        Ok(folder)
     }
 
     /// Waits until no [`alone`](Self::alone) of a workspace around this one or inside it is held. None begins while the answer
@@ -279,7 +290,9 @@ impl Guard {
                 self.keep_the_rest(&mut kept)?;
             }
             flock(&in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
-            return Ok(Begun::Beside(Lease { guard: self.clone(), in_use, ended: false }, kept.places));
+            let workspace = self.workspace_lock(FlockOperation::NonBlockingLockShared)?;
+            let lease = Lease { guard: self.clone(), _workspace: workspace, in_use, ended: false };
+            return Ok(Begun::Beside(lease, kept.places));
         }
         Ok(Begun::Alone(Turn { guard: self.clone(), in_use, _turn: turn, reach }))
     }

@@ -19,6 +19,8 @@ use crate::error::{Error, Result};
 
 /// Most places held for one workspace: each is a mount.
 pub(crate) const PLACES_MAX: usize = 500;
+/// Most names that are looked up to find them.
+const PAIRS_MAX: usize = 20 * PLACES_MAX;
 /// How long git may take to name them.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes in which it names them.
@@ -386,6 +388,11 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
     let said = printed.split('\0').collect::<Vec<_>>();
     let mut pairs: Vec<(String, PathBuf)> =
         said.chunks_exact(2).map(|pair| (pair[0].to_owned(), PathBuf::from(pair[1]))).collect();
+    // Each is looked up on the disk.
+    if pairs.len() > PAIRS_MAX {
+        let what = "the number of places in which git looks".to_owned();
+        return Err(Error::Limit { what, actual: pairs.len() as u64, limit: PAIRS_MAX as u64 });
+    }
     let is_repository = pairs.iter().any(|(kind, path)| kind == "git" && *path == root.join(GIT_DIR));
     if !is_repository && !root.join(GIT_DIR).is_file() && root.join("HEAD").symlink_metadata().is_err() {
         // Without a repository of its own the workspace itself could be made one, for which git looks at this name.

@@ -49,7 +49,10 @@ fn handed(command: &SimpleCommand) -> Vec<SimpleCommand> {
     if SHELLS.contains(&name) {
         // What is not understood runs, as elsewhere.
         let mut inner = text_of(arguments).and_then(|text| reader::read(text).ok()).unwrap_or_default();
-        inner.iter_mut().for_each(|inner| inner.fed |= command.fed);
+        inner.iter_mut().for_each(|inner| {
+            inner.fed |= command.fed;
+            inner.redirected |= command.redirected;
+        });
         return inner;
     }
     let found = WRAPPERS.iter().find(|wrapper| wrapper.name == name);

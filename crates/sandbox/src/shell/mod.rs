@@ -51,6 +51,8 @@ pub struct SimpleCommand {
     pub literal: bool,
     /// Its input comes from a pipe, a file or a here-document.
     pub fed: bool,
+    /// That input is a file or a here-document, of which the text of the command says nothing.
+    pub redirected: bool,
     /// The commands that it runs in its turn, as far as that is certain: `vim x` of `env vim x` and of `bash -c 'vim x'`.
     /// Rules do not look at them.
     pub handed: Vec<SimpleCommand>,
@@ -71,7 +73,7 @@ impl SimpleCommand {
     fn new(assignments: Vec<Word>, words: Vec<Word>) -> Self {
         let literal = assignments.iter().chain(&words).all(|word| word.known);
         let text = joined(assignments.iter().chain(&words));
-        Self { assignments, words, text, literal, fed: false, handed: Vec::new() }
+        Self { assignments, words, text, literal, fed: false, redirected: false, handed: Vec::new() }
     }
 
     /// No command, but a deed that a rule may speak of: `> file`.

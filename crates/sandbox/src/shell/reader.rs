@@ -255,7 +255,7 @@ impl<'t> Reader<'t> {
             let began = self.commands.len();
             self.command()?;
             if !first {
-                self.feed(began);
+                self.feed(began, false);
             }
             first = false;
             self.blanks()?;
@@ -268,9 +268,10 @@ impl<'t> Reader<'t> {
     }
 
     /// All commands since then get their input from elsewhere.
-    fn feed(&mut self, began: usize) {
+    fn feed(&mut self, began: usize, redirected: bool) {
         for command in self.commands.iter_mut().skip(began) {
             command.fed = true;
+            command.redirected |= redirected;
         }
     }
 
@@ -365,7 +366,7 @@ impl<'t> Reader<'t> {
             }
             self.at += digits;
             if self.redirect()? {
-                self.feed(began);
+                self.feed(began, true);
             }
         }
     }
@@ -430,7 +431,7 @@ impl<'t> Reader<'t> {
             *command = SimpleCommand::new(assignments, words);
         }
         if fed {
-            self.feed(began);
+            self.feed(began, true);
         }
         Ok(())
     }

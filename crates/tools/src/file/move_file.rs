@@ -116,6 +116,10 @@ async fn contents_of(ctx: &Ctx<'_>, path: &WsPath) -> Result<String, ToolError> 
     for entry in &listing.entries {
         all.update(format!("{} {:?} {:?}\n", entry.path, entry.kind, entry.size));
         bytes += entry.size.unwrap_or_default();
+        if entry.kind == EntryKind::Link {
+            let link = ctx.workspace.spot(&WsPath::parse(&entry.path)?, false).await?.link;
+            all.update(format!("{link:?}\n"));
+        }
         if entry.kind == EntryKind::File && files < FILES_COMPARED_MAX && bytes < BYTES_COMPARED_MAX {
             files += 1;
             all.update(content_of(ctx, &WsPath::parse(&entry.path)?).await?);

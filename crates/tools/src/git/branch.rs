@@ -46,6 +46,10 @@ exec git for-each-ref --count=1000 --format='%(HEAD)%1f%(refname:lstrip=2)%1f%(o
 const CREATE: &str = r#"
 git check-ref-format --branch "$1" >/dev/null || exit 70
 at=$(commit_of "${2:-HEAD}") || exit
+same "$at"
+"#;
+
+const CREATE_IT: &str = r#"
 git branch --quiet --no-track "$1" "$at" || exit 70
 "#;
 
@@ -104,12 +108,11 @@ impl Tool for Branch {
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
         Ok(match order(&input)? {
             Order::List => None,
-            Order::Create(name, from) => Some(Preview {
-                summary: format!("create the branch {name}"),
-                detail: format!("it starts at {}", if from.is_empty() { "the current commit" } else { &from }),
-                left_out: 0,
-                rests_on: json!({}),
-            }),
+            Order::Create(name, from) => {
+                let script = [CREATE, DELETE_PREVIEW].concat();
+                let result = change::run(ctx, Mode::Read, &script, &[&name, &from]).await?;
+                Some(change::preview(format!("create the branch {name}"), &result.stdout))
+            }
             Order::Delete(name) => {
                 let script = [DELETE, DELETE_PREVIEW].concat();
                 let result = change::run(ctx, Mode::Read, &script, &[&name]).await?;
@@ -122,7 +125,7 @@ impl Tool for Branch {
         let result = match order(&input)? {
             Order::List => super::run(ctx, Mode::Read, LIST, &[], "", &[]).await?,
             Order::Create(name, from) => {
-                change::run(ctx, Mode::Write, &[CREATE, LIST].concat(), &[&name, &from]).await?
+                change::run(ctx, Mode::Write, &[CREATE, CREATE_IT, LIST].concat(), &[&name, &from]).await?
             }
             Order::Delete(name) => change::run(ctx, Mode::Write, &[DELETE, DELETE_IT, LIST].concat(), &[&name]).await?,
         };

@@ -52,9 +52,16 @@ fn merge(fields: &mut Map<String, Value>, wanted: &Map<String, Value>) {
 
 /// A step's text with what its front matter lacks and its node and the ways out of it say, and what that was, in a sentence.
 /// None where it lacks nothing, or cannot be read.
-pub(super) fn completed(node: &Node, ways: &[Map<String, Value>], text: &str) -> Option<(String, String)> {
+///
+/// Of a step that is there already, front matter that is not whole has lost something: that is an error to be told.
+pub(super) fn completed(
+    node: &Node,
+    ways: &[Map<String, Value>],
+    (text, is_there): (&str, bool),
+) -> Option<(String, String)> {
     let own = [("schemaVersion", json!("1.1")), ("nodeId", json!(node.id))];
     match Document::parse("", text.as_bytes()) {
+        Ok(_) if is_there => None,
         Ok(document) => {
             let kind = node.value.get("type").map(|kind| ("type", kind.clone()));
             let lacks = |(name, _): &(&str, Value)| document.front().get(*name).is_none();

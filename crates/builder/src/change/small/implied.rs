@@ -269,15 +269,7 @@ fn mirror_ways(
         }
     } else if is_step && !is_graph {
         let Some(list) = graph.as_mut().and_then(|graph| graph.get_mut("edges")?.as_array_mut()) else { return };
-        for (from, to) in retargeted(&was_told, &told) {
-            let is_it = |edge: &Value| edge["from"] == json!(node.id) && edge["to"] == json!(from);
-            let mut edges = list.iter_mut().filter(|edge| is_it(edge));
-            if let (Some(edge), None) = (edges.next(), edges.next()) {
-                edge["to"] = json!(to);
-                let says = format!("the edge from `{}` to `{from}` leads to `{to}`, as its transition does", node.id);
-                implied.push(Implied { object: Object::Workflow(after.id.clone()), says });
-            }
-        }
+        retarget(&Object::Workflow(after.id.clone()), &node.id, list, (&was_told, &told), implied);
         for gone in was_told.iter().filter(|was| !told.iter().any(|way| text(way, "to") == text(was, "to"))) {
             let kept = list.len();
             list.retain(|edge| edge["from"] != json!(node.id) || edge["to"] != json!(text(gone, "to")));
@@ -320,6 +312,35 @@ fn mirror_ways(
             }
             let says = format!("the edge from `{}` to `{}` is as its transition says", node.id, text(way, "to"));
             implied.push(Implied { object: Object::Workflow(after.id.clone()), says });
+        }
+    }
+}
+
+/// Lets the edges out of a node lead where its transitions do now.
+fn retarget(
+    flow: &Object,
+    node: &str,
+    edges: &mut [Value],
+    (was, is): (&[Fields], &[Fields]),
+    implied: &mut Vec<Implied>,
+) {
+    for (from, to) in retargeted(was, is) {
+        let is_it = |edge: &Value| edge["from"] == json!(node) && edge["to"] == json!(from);
+        let mut found = edges.iter_mut().filter(|edge| is_it(edge));
+        if let (Some(edge), None) = (found.next(), found.next()) {
+            edge["to"] = json!(to);
+            let way =
+                |ways: &[Fields], to: &str| ways.iter().find(|way| text(way, "to") == to).cloned().unwrap_or_default();
+            let (gone, new) = (way(was, &from), way(is, &to));
+            if let Some(edge) = edge.as_object_mut() {
+                set_fields(edge, &changed(Some(&gone), &new));
+                // The rule said what the former text says.
+                if gone.get("conditionText") != new.get("conditionText") {
+                    edge.shift_remove("conditionExpr");
+                }
+            }
+            let says = format!("the edge from `{node}` to `{from}` leads to `{to}`, as its transition does");
+            implied.push(Implied { object: flow.clone(), says });
         }
     }
 }

@@ -104,7 +104,11 @@ fn whole(
     }
     if let (Object::Step { workflow, node }, Some(Payload::Step(step))) = (&operation.object, &mut operation.payload)
         && let Some((workflow, node)) = package.workflow(workflow).and_then(|w| Some((w, w.node(node)?)))
-        && let Some((text, says)) = front::completed(node, &implied::ways_of(workflow, &node.id), &step.step_markdown)
+        && let Some((text, says)) = front::completed(
+            node,
+            &implied::ways_of(workflow, &node.id),
+            (&step.step_markdown, workflow.step(&node.id).is_some()),
+        )
     {
         step.step_markdown = text;
         implied.push(Implied { object: operation.object.clone(), says });

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
+use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalConfig, LocalExecutor, Watch};
 
 use super::TIERS;
 use super::plant::{commit, sure};
@@ -30,6 +30,42 @@ fn plain(script: &str) -> Command {
 /// A second host on the workspace, and one on a folder inside it.
 fn hosts(room: &Room, choice: FenceChoice) -> [LocalExecutor; 2] {
     [room.ws(), room.ws().join("inner")].map(|root| LocalExecutor::open(config(root, choice)).unwrap())
+}
+
+/// A host on the workspace that keeps its guard elsewhere, as for another `HOME`.
+fn stranger(room: &Room, choice: FenceChoice) -> LocalExecutor {
+    let here = config(room.ws(), choice);
+    let guard = here.guard.with_extension("of-a-stranger");
+    LocalExecutor::open(LocalConfig { guard, ..here }).unwrap()
+}
+
+/// Also a host whose guard is elsewhere, and one without a fence, sees that a command is under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_of_another_home_or_without_a_fence_sees_the_command_too() {
+    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    for (choice, other) in [
+        (FenceChoice::Full, FenceChoice::Full),
+        (FenceChoice::Landlock, FenceChoice::Landlock),
+        (FenceChoice::Full, FenceChoice::Off),
+    ] {
+        let room = Room::with(choice, furnish, |_| {});
+        let git = if other == FenceChoice::Off {
+            LocalExecutor::open(config(room.ws(), other)).unwrap()
+        } else {
+            stranger(&room, other)
+        };
+        let command = async {
+            let script = "touch begun; until [ -e go ]; do sleep 0.05; done; rm go begun";
+            room.executor.run(plain(script), &fence, Watch::unattended()).await.unwrap()
+        };
+        let changes = async {
+            until("the command runs", || room.ws().join("begun").exists()).await;
+            let refused = git.run(changing("touch changed"), &fence, Watch::unattended()).await;
+            assert!(matches!(refused, Err(Error::CommandUnderWay)), "{choice:?}, {other:?}: {refused:?}");
+            std::fs::write(room.ws().join("go"), "").unwrap();
+        };
+        tokio::join!(command, changes);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
