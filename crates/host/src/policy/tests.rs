@@ -214,7 +214,8 @@ fn what_is_not_analyzable_is_allowed_by_no_rule_and_matched_by_every_other() {
     let rule = |pattern: &str| Some(BTreeMap::from([("command".to_owned(), pattern.to_owned())]));
     assert_eq!(offered("echo test a"), rule("echo test *"));
     assert_eq!(offered("git push"), rule("git push"));
-    assert_eq!(offered("echo 'a b' c"), rule("echo a b *"), "a word with a blank is one word");
+    assert_eq!(offered("echo 'a b' c"), rule("echo 'a b' c"), "a word with a blank is one word");
+    assert_eq!(offered("wc -l < f"), None, "what it reads may be another");
     assert_eq!(offered("echo $X"), None);
     assert_eq!(offered("ls; ls"), None);
     assert_eq!(offered("ls > f"), None);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::probes::house;
 
-const KEY: &str = "sk-abcdefghijklmnopqrstuvwx";
+const KEY: &str = "sk-abcdefghijklmnopqrst1234";
 const VALUE: &str = "correct-horse-battery-staple";
 
 #[tokio::test(flavor = "multi_thread")]
