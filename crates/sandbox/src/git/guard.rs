@@ -220,8 +220,11 @@ impl Guard {
     /// A lock on the workspace's folder itself: hosts whose guards are kept elsewhere, for another `HOME`, see this one.
     fn workspace_lock(&self, how: FlockOperation) -> crate::error::Result<File> {
         let folder = File::open(&self.root).map_err(failed)?;
-        flock(&folder, how).map_err(|_| Error::CommandUnderWay)?;
-        Ok(folder)
+        match flock(&folder, how) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::CommandUnderWay),
+            // A file system without locks of folders: the guard's own file remains.
+            _ => Ok(folder),
+        }
     }
 
     /// Waits until no [`alone`](Self::alone) of a workspace around this one or inside it is held. None begins while the answer
