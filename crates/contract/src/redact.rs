@@ -34,8 +34,8 @@ const SHAPES: &[&str] = &[
 const WITH_DIGITS: &[&str] =
     &[r"(^|[^A-Za-z0-9_]|\\[nrtbf])sk-[A-Za-z0-9_-]{16,}", r"([Bb]earer\s+)[A-Za-z0-9._~+/=-]{16,}"];
 
-/// A variable whose name tells that its value is a secret. The first group is kept. No character is a part of the value that
-/// ends a word or a command in a shell: what is shown to a person has all that runs.
+/// A variable whose name tells that its value is a secret. The first group is kept. The value ends where a shell would end a
+/// word or a command, so redaction hides no command from a person.
 const ASSIGNED: &str = r#"((?:^|[^A-Za-z0-9_]|\\[nrtbf])[A-Z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|PRIVATE_KEY)[A-Z0-9_]*=(?:\\*["'])?)[^\s"'`$(){}<>\[\];&|]{8,}"#;
 
 /// Where the text of a private key begins (RFC 7468).
@@ -335,7 +335,7 @@ fn passwords_in_addresses(text: &str) -> impl Iterator<Item = Range<usize>> {
     text.match_indices("://").filter_map(|(at, mark)| {
         let start = at + mark.len();
         let rest = &text[start..text.floor_char_boundary(start + AUTHORITY_BYTES_MAX)];
-        // What ends a word or a command in a shell is no part of it: what is shown to a person has all that runs.
+        // The password ends where a shell would end a word or a command, so redaction hides no command from a person.
         let ends = |c: char| c.is_whitespace() || "/?#\\\"'`<>{}[]()$;&|".contains(c);
         let (user, _) = rest[..rest.find(ends).unwrap_or(rest.len())].rsplit_once('@')?;
         let (name, password) = user.split_once(':')?;

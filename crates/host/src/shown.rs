@@ -63,7 +63,7 @@ pub fn rule_words(tool: &str, conditions: &BTreeMap<String, String>) -> String {
             || PATH_ARGUMENTS.contains(&name)
             || (name != "content" && !pattern.contains('\n') && pattern.chars().count() <= PATTERN_SHOWN_CHARS)
     };
-    // Only a text that was shown is the same: what stands for several is told as it is.
+    // "is the same" is true only of a pattern that matches one text. Every other pattern is shown in full.
     let is_said = |name: &str, pattern: &str| is_short(name, pattern) || !is_one_text(pattern);
     let (short, long): (Vec<_>, Vec<_>) = named.into_iter().partition(|(name, pattern)| is_said(name, pattern));
     let mut words: Vec<String> =

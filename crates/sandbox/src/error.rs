@@ -74,9 +74,9 @@ pub enum Error {
     Pattern { what: &'static str, message: String },
     #[error("no fence holds here, so commands are refused: {why}")]
     NoFence { why: String },
-    /// A weaker fence is no answer to that: another command may have brought it about.
+    /// No weaker fence is taken instead: another command may have used these things up on purpose.
     #[error(
-        "the machine is too busy to build a fence (processes, memory, handles or space are used up), so this waits for another try"
+        "the machine is too busy to build a fence (processes, memory, handles or space are used up), so nothing was done"
     )]
     FenceBusy,
     /// The fence could not be built for this command; `detail` is for the log.

@@ -122,7 +122,7 @@ fn each_line_beside_the_output_is_one_write() {
     assert!(parts.is_empty(), "{parts:?}");
 }
 
-/// A name with a line break in it is told as one file, to people and to models.
+/// Listings show a file whose name holds a line break on one line, to people and to models.
 #[test]
 fn a_line_break_in_a_name_begins_no_line() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);

@@ -193,7 +193,8 @@ impl Guard {
         Ok(Some(Turn { guard: self.clone(), in_use, _turn: turn, reach: Reach::Mounted }))
     }
 
-    /// Waits for nobody, and lets nobody begin until it is dropped. What a host that was killed has left is put back first.
+    /// Holds the workspace for one git command alone: no other command begins until the answer is dropped. What the commands of a
+    /// killed host have left is put back first.
     ///
     /// # Errors
     /// [`Error::CommandUnderWay`] and [`Error::Overlap`]: a command is under way here, or in a workspace around or inside.
@@ -259,7 +260,7 @@ impl Guard {
         Ok(None)
     }
 
-    /// Waits for whoever has the workspace to itself, and keeps others from it until the answer is dropped.
+    /// Waits until no git command holds the workspace alone. None can begin to until the returned files are dropped.
     pub(crate) fn while_nobody_is_alone(&self) -> crate::error::Result<Option<[File; 2]>> {
         if !self.folder.exists() {
             return Ok(None);

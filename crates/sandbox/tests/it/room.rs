@@ -224,8 +224,8 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The turn of a test with more processes than a machine's few: the kernel counts all those of the user that commands
-/// become together.
+/// One test at a time starts many processes: the kernel counts all processes together that belong to the user that commands
+/// become.
 pub(crate) fn crowd() -> std::fs::File {
     let path = format!("/var/tmp/toolhost-test-crowd-{}", rustix::process::geteuid().as_raw());
     let turn = std::fs::File::options().create(true).truncate(false).write(true).open(path).unwrap();

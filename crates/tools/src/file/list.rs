@@ -115,7 +115,7 @@ impl Tool for List {
             .entries
             .iter()
             .map(|entry| {
-                // A name may hold a line break, and would be told as two entries.
+                // A name may hold a line break: unescaped, one file would look like two.
                 let path = visible_line(&entry.path);
                 match (entry.kind, entry.size) {
                     (Kind::Folder, _) => format!("{path}/"),

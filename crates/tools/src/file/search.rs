@@ -116,7 +116,7 @@ impl Tool for Search {
     fn render(&self, output: &Output) -> String {
         let mut lines = Vec::new();
         for found in &output.matches {
-            // A name may hold a line break, and would be told as a line of another file.
+            // A name may hold a line break: unescaped, its rest would look like a match in another file.
             let path = visible_line(&found.path);
             let first = found.line.saturating_sub(found.before.len() as u64);
             for (n, text) in found.before.iter().enumerate() {

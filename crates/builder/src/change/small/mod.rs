@@ -118,7 +118,7 @@ fn whole(
     }
     let object = operation.object.clone();
     let current = snapshot(package, &object).ok_or_else(|| {
-        vec![missing(&object).hint("small edits change what is there; a new object is given as a whole")]
+        vec![missing(&object).hint("small edits change an object that exists: write a new object as a whole")]
     })?;
     let part = |part: Part| current.get(part).ok_or_else(|| vec![no_text(&object, part)]);
     let mut findings = Vec::new();
