@@ -366,9 +366,11 @@ impl LocalExecutor {
     /// Takes repositories that were added to an index out of it again; answers their folders.
     async fn forget_repositories(&self, method: &Method, before: &Places) -> Result<Vec<String>> {
         let new = self.places(method).await.map(|places| places.new_repositories(before));
-        let (indexes, closed) = (before.clone(), |before: &Places| before.has_closed_index());
-        let is_closed = self.on_files(move |_| Ok(closed(&indexes))).await?;
-        if let (Ok(new), false) = (&new, is_closed)
+        let is_closed = || {
+            let before = before.clone();
+            self.on_files(move |_| Ok(before.has_closed_index()))
+        };
+        if let (Ok(new), false) = (&new, is_closed().await?)
             && new.is_empty()
         {
             return Ok(Vec::new());
@@ -378,8 +380,7 @@ impl LocalExecutor {
         let command = git::forget(&self.room.root, before);
         let result = run_in(&self.spawner, &self.room, method, command, &fence, Watch::unattended(), &held).await?;
         let left = self.places(method).await?.new_repositories(before);
-        let (indexes, closed) = (before.clone(), |before: &Places| before.has_closed_index());
-        if left.is_empty() && !self.on_files(move |_| Ok(closed(&indexes))).await? {
+        if left.is_empty() && !is_closed().await? {
             let said = result.stdout.text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
             // Where git could not say what is new, the names are those in the indexes.
             let mut all = new.ok().filter(|new| !new.is_empty()).unwrap_or_else(|| said.collect());

@@ -78,10 +78,14 @@ pub(crate) fn limit_default() -> i64 {
     LIMIT_DEFAULT
 }
 
+/// JSON as people read it.
+pub(crate) fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
 /// What a person decides about before a change of a record: the arguments, and the record as it is now.
 pub(crate) async fn changing(ctx: &Ctx<'_>, desk: &Desk, id: RecordId, what: &str) -> Result<Preview, ToolError> {
     let record = desk.get_any(id).await?;
-    let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
     let detail = format!(
         "{}\n\n{id} as it is now, version {}:\n{}",
         pretty(&ctx.call.arguments),
@@ -100,8 +104,7 @@ pub(crate) async fn deletion(desk: &Desk, id: RecordId, edit: &Edit, cascade: bo
     };
     let mut detail = String::new();
     for record in &gone {
-        let content = serde_json::to_string_pretty(&record.body).unwrap_or_default();
-        detail.push_str(&format!("goes: {}, version {}\n{content}\n", record.id, record.version));
+        detail.push_str(&format!("goes: {}, version {}\n{}\n", record.id, record.version, pretty(&record.body)));
     }
     if !removed.unlinked.is_empty() {
         detail.push_str(&format!("no longer name what goes: {}\n", removed.unlinked.join(", ")));

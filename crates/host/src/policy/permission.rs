@@ -84,11 +84,11 @@ fn command(analyzed: &Analyzed) -> Option<String> {
     if words.len() <= WORDS_KEPT || !command.assignments.is_empty() || !is_told_by_first_words(&words) {
         return Some(globset::escape(&command.told_apart()));
     }
-    let kept: Vec<&str> = words.iter().take(WORDS_KEPT).map(|word| word.text.as_str()).collect();
-    // Words that need quotes say nothing that its like would say.
-    if kept.iter().any(|word| word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))) {
+    // A pattern of its first words would lose their quotes.
+    if !words.iter().take(WORDS_KEPT).all(|word| word.is_one()) {
         return Some(globset::escape(&command.told_apart()));
     }
+    let kept: Vec<&str> = words.iter().take(WORDS_KEPT).map(|word| word.text.as_str()).collect();
     Some(format!("{} *", globset::escape(&kept.join(" "))))
 }
 

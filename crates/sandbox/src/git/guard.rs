@@ -261,12 +261,17 @@ impl Guard {
     }
 
     /// Waits until no git command holds the workspace alone. None can begin to until the returned files are dropped.
-    pub(crate) fn while_nobody_is_alone(&self) -> crate::error::Result<Option<[File; 2]>> {
-        if !self.folder.exists() {
-            return Ok(None);
+    ///
+    /// # Errors
+    /// [`Error::CommandUnderWay`]: a host that keeps its guard elsewhere holds it alone.
+    pub(crate) fn while_nobody_is_alone(&self) -> crate::error::Result<Vec<File>> {
+        let mut held = Vec::new();
+        if self.folder.exists() {
+            held.push(self.turn().map_err(failed)?);
+            held.push(self.beside_no_change()?);
         }
-        let turn = self.turn().map_err(failed)?;
-        Ok(Some([turn, self.beside_no_change()?]))
+        held.push(self.workspace_lock(FlockOperation::NonBlockingLockShared)?);
+        Ok(held)
     }
 
     /// Whether a command is under way whose end will put something back.

@@ -211,15 +211,7 @@ done"#;
         argv.extend(folders.filter(|folder| !folder.is_empty()).map(str::to_owned));
         argv.push("--".to_owned());
     }
-    Command {
-        argv,
-        is_git: true,
-        ends_in_order: true,
-        finds_git: false,
-        also_reads: Vec::new(),
-        capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
-        ..find(&[], &[])
-    }
+    Command { argv, is_git: true, ends_in_order: true, finds_git: false, also_reads: Vec::new(), ..find(&[], &[]) }
 }
 
 /// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, `setting` for a file of settings, and

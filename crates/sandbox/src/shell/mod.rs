@@ -101,9 +101,11 @@ impl SimpleCommand {
     /// rule allows is compared with this one: `rm -rf 'my build'` is not `rm -rf my build`.
     pub fn told_apart(&self) -> String {
         let words = self.assignments.iter().chain(&self.words).map(|word| {
-            let is_one =
-                !word.text.is_empty() && !word.text.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c));
-            if is_one || !word.known { word.text.clone() } else { format!("'{}'", word.text.replace('\'', r"'\''")) }
+            if word.is_one() || !word.known {
+                word.text.clone()
+            } else {
+                format!("'{}'", word.text.replace('\'', r"'\''"))
+            }
         });
         words.collect::<Vec<String>>().join(" ")
     }

@@ -52,6 +52,11 @@ impl Word {
         self.known && self.text == text
     }
 
+    /// Whether its text is read as one word without quotes.
+    pub fn is_one(&self) -> bool {
+        !self.text.is_empty() && !self.text.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))
+    }
+
     pub(super) fn shown(&self) -> String {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte) || byte >= 0x80;
         let plain = !self.text.is_empty() && self.text.bytes().all(plain);

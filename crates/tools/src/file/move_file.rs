@@ -115,7 +115,7 @@ async fn contents_of(ctx: &Ctx<'_>, path: &WsPath) -> Result<String, ToolError> 
     let (mut files, mut bytes) = (0, 0);
     for entry in &listing.entries {
         all.update(format!("{} {:?} {:?}\n", entry.path, entry.kind, entry.size));
-        bytes += entry.size.unwrap_or_default();
+        bytes = entry.size.unwrap_or_default().saturating_add(bytes);
         if entry.kind == EntryKind::Link {
             let link = ctx.workspace.spot(&WsPath::parse(&entry.path)?, false).await?.link;
             all.update(format!("{link:?}\n"));

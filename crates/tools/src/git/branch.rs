@@ -66,7 +66,7 @@ const DELETE_IT: &str = r#"
 git update-ref -d "refs/heads/$1" "$at" || exit 70
 "#;
 
-const DELETE_PREVIEW: &str = r#"
+const STARTS_AT: &str = r#"
 printf '%s\n' "$at"
 git log -1 --format='%h %s' "$at" --
 "#;
@@ -109,12 +109,12 @@ impl Tool for Branch {
         Ok(match order(&input)? {
             Order::List => None,
             Order::Create(name, from) => {
-                let script = [CREATE, DELETE_PREVIEW].concat();
+                let script = [CREATE, STARTS_AT].concat();
                 let result = change::run(ctx, Mode::Read, &script, &[&name, &from]).await?;
                 Some(change::preview(format!("create the branch {name}"), &result.stdout))
             }
             Order::Delete(name) => {
-                let script = [DELETE, DELETE_PREVIEW].concat();
+                let script = [DELETE, STARTS_AT].concat();
                 let result = change::run(ctx, Mode::Read, &script, &[&name]).await?;
                 Some(change::preview(format!("delete the branch {name}"), &result.stdout))
             }

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
 use toolhost_store::Records;
+use toolhost_store::records::RecordError;
 
-use crate::desk::{desk, edit};
+use crate::desk::{desk, edit, pretty};
 use crate::given;
 use crate::sheet::sheet;
 
@@ -74,7 +75,8 @@ impl Tool for Restore {
         // Where it was deleted, nothing is there now.
         let now = match desk.get_any(id).await {
             Ok(record) => format!("version {}:\n{}", record.version, pretty(&record.body)),
-            Err(_) => "deleted".to_owned(),
+            Err(RecordError::NotFound { .. }) => "deleted".to_owned(),
+            Err(error) => return Err(error.into()),
         };
         let summary = format!("make {id} what it was at version {}", input.version);
         let detail = format!("version {}:\n{}\n\nas it is now, {now}", input.version, pretty(&then.content));
@@ -87,8 +89,4 @@ impl Tool for Restore {
         let stored = desk.restore(id, input.version, &edit(input.expected_version, input.why)).await?;
         Ok(Output { id: stored.id.to_string(), version: stored.version, content: stored.body })
     }
-}
-
-fn pretty(value: &serde_json::Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }

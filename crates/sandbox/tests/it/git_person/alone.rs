@@ -65,6 +65,20 @@ async fn a_host_of_another_home_or_without_a_fence_sees_the_command_too() {
             std::fs::write(room.ws().join("go"), "").unwrap();
         };
         tokio::join!(command, changes);
+        // The other way round: nothing is moved beside its git.
+        let changes = async {
+            let script = "touch begun; until [ -e go ]; do sleep 0.05; done; rm go begun";
+            git.run(changing(script), &fence, Watch::unattended()).await.unwrap()
+        };
+        let moving = async {
+            until("git runs", || room.ws().join("begun").exists()).await;
+            if other != FenceChoice::Off {
+                let refused = room.executor.rename(&path("inner/folder"), &path("moved")).await;
+                assert!(matches!(refused, Err(Error::CommandUnderWay)), "{choice:?}, {other:?}: {refused:?}");
+            }
+            std::fs::write(room.ws().join("go"), "").unwrap();
+        };
+        tokio::join!(changes, moving);
     }
 }
 
