@@ -73,8 +73,8 @@ pub(crate) struct Mention {
 /// The assets that a text names, such as `assets/style.md` or `../assets/style.md`. A folder alone is not one.
 pub(crate) fn mentions(text: &str) -> Vec<Mention> {
     let mut mentions: Vec<Mention> = Vec::new();
-    // The line is counted along the way: counting from the start for each mention would be quadratic.
-    let (mut line, mut line_at, mut counted) = (0, 0, 0);
+    // Line and column are counted along the way: counting from the start for each mention would be quadratic.
+    let (mut line, mut column, mut counted) = (0, 1, 0);
     for (at, _) in text.match_indices(FOLDER) {
         let Some(before) = before_path(&text[..at]) else { continue };
         let rest = &text[at..];
@@ -89,12 +89,13 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
         if path.len() <= FOLDER.len() || !name.contains('.') {
             continue;
         }
-        for (end, _) in text[counted..at].match_indices('\n') {
-            line += 1;
-            line_at = counted + end + 1;
-        }
+        let passed = &text[counted..at];
+        line += passed.matches('\n').count();
+        column = match passed.rsplit_once('\n') {
+            Some((_, begun)) => begun.chars().count() + 1,
+            None => column + passed.chars().count(),
+        };
         counted = at;
-        let column = text[line_at..at].chars().count() + 1;
         let (len, is_encoded, is_quoted) = (written.len(), written != path, in_quotes.is_some());
         mentions.push(Mention { path: decoded, at, len, is_encoded, is_quoted, line, column });
     }
@@ -104,10 +105,13 @@ pub(crate) fn mentions(text: &str) -> Vec<Mention> {
 /// A path that is all of a text, such as a field of a menu: quotes would be a part of it. Where its name goes on with
 /// characters that end one in a sentence; a path that ends before them is the first word of one.
 fn alone<'a>(before: &str, rest: &'a str, plain: &str) -> Option<&'a str> {
+    // First, so that only the first mention of a text looks through the rest of it.
+    if !before.trim_start_matches("../").trim_start_matches("./").is_empty() {
+        return None;
+    }
     let is_word = plain.rsplit('/').next().is_some_and(|name| name.contains('.')) && plain.len() < rest.len();
     let (_, ending) = rest.rsplit_once('.')?;
-    let is_path = before.trim_start_matches("../").trim_start_matches("./").is_empty()
-        && !is_word
+    let is_path = !is_word
         && !rest.contains(['\n', '<', '>', '`', '"', '\\', '{', '*'])
         && !rest[FOLDER.len()..].contains(FOLDER)
         && (1..=8).contains(&ending.len())
@@ -118,7 +122,11 @@ fn alone<'a>(before: &str, rest: &'a str, plain: &str) -> Option<&'a str> {
 
 /// The target of a link, in which blanks and the like are written as in an address: as it is written, and as it is meant.
 fn encoded<'a>(before: &str, rest: &'a str) -> Option<(&'a str, String)> {
-    let written = before.ends_with("](").then(|| rest.split([')', ' ', '\n']).next())??;
+    if !before.ends_with("](") {
+        return None;
+    }
+    let near = &rest[..rest.floor_char_boundary(MENTION_BYTES_MAX)];
+    let written = &near[..near.find([')', ' ', '\n'])?];
     let mut bytes = Vec::with_capacity(written.len());
     let mut parts = written.split('%');
     bytes.extend(parts.next()?.bytes());
@@ -138,7 +146,8 @@ fn quoted<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
         mark @ ('`' | '"' | '\'') => mark,
         _ => return None,
     };
-    let path = &rest[..rest.find([end, '\n'])?];
+    let near = &rest[..rest.floor_char_boundary(MENTION_BYTES_MAX)];
+    let path = &near[..near.find([end, '\n'])?];
     let (_, ending) = path.rsplit_once('.')?;
     let is_path = rest[path.len()..].starts_with(end)
         && (1..=8).contains(&ending.len())
@@ -147,6 +156,10 @@ fn quoted<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
         && files::problem(path).is_none();
     is_path.then_some(path)
 }
+
+/// Longest path between quotes or in an address that is looked at, and longest name of a variable in front of a path: bytes.
+const MENTION_BYTES_MAX: usize = 1024;
+const VARIABLE_BYTES_MAX: usize = 256;
 
 /// Where a path that needs quotes may get them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,8 +175,18 @@ pub(crate) enum Quotes {
 pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> Option<String> {
     let (mut changed, mut kept) = (String::new(), 0);
     let needs_quotes = !to.chars().all(is_mentioned_char);
+    // Counted along the way, as the lines of the mentions are.
+    let code = if needs_quotes { code_lines(text) } else { Vec::new() };
+    let (mut ticks, mut counted) = (0, 0);
     for mention in mentions(text).into_iter().filter(|mention| mention.path == from) {
         let end = mention.at + mention.len;
+        let passed = &text[counted..mention.at];
+        ticks = match passed.rsplit_once('\n') {
+            Some((_, line)) => line.matches('`').count(),
+            None => ticks + passed.matches('`').count(),
+        };
+        counted = mention.at;
+        let is_code = !ticks.is_multiple_of(2) || code.get(mention.line).copied().unwrap_or(false);
         if mention.is_encoded {
             changed.push_str(&text[kept..mention.at]);
             changed.push_str(&to.replace('%', "%25").replace(' ', "%20").replace(')', "%29"));
@@ -171,12 +194,17 @@ pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> 
             changed.push_str(&text[kept..mention.at]);
             changed.push_str(to);
         } else if matches!(quotes, Quotes::From(body) if mention.at >= body)
+            // Quotes would mean something else in code, and in an attribute of HTML.
+            && !is_code
             && let Some(outside) = before_path(&text[..mention.at])
-            && may_be_quoted(outside)
+            && !outside.ends_with('=')
         {
             // With what leads to the folder, such as `../` or `{project-root}/`.
             let outside = match outside.strip_suffix('/') {
-                Some(variable) if variable.ends_with('}') => &variable[..variable.rfind('{').unwrap_or(variable.len())],
+                Some(variable) if variable.ends_with('}') => {
+                    let near = variable.floor_char_boundary(variable.len().saturating_sub(VARIABLE_BYTES_MAX));
+                    &variable[..variable[near..].rfind('{').map_or(variable.len(), |at| near + at)]
+                }
                 _ => outside,
             };
             let lead = &text[outside.len()..mention.at];
@@ -194,14 +222,6 @@ pub(crate) fn with_mention(text: &str, from: &str, to: &str, quotes: Quotes) -> 
         kept = end;
     }
     (kept > 0).then(|| changed + &text[kept..])
-}
-
-/// Whether a path behind this Markdown may get quotes: not in code, where they would mean something else, nor in an attribute
-/// of HTML.
-fn may_be_quoted(before: &str) -> bool {
-    let is_in_block = code_lines(&format!("{before}x")).last().copied().unwrap_or(false);
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    !is_in_block && line.matches('`').count().is_multiple_of(2) && !line.ends_with('=')
 }
 
 /// What stands before a path that begins behind this text; none in the middle of a word or of another folder's path.
@@ -326,6 +346,19 @@ mod tests {
         let front = "file: assets/a.md\n---\nassets/a.md";
         let with = with_mention(front, "assets/a.md", "assets/a b.md", Quotes::From(20));
         assert_eq!(with.as_deref(), Some("file: assets/a.md\n---\n`assets/a b.md`"));
+    }
+
+    /// A text full of mentions is gone through once. Looking through all of it for each would take hours.
+    #[test]
+    fn a_large_text_of_mentions_is_followed() {
+        let count = 40_000;
+        for one in ["assets/a.md ", "}/assets/a.md ", "](assets/", "<assets/", "assets/a "] {
+            let text = one.repeat(count);
+            let found = mentions(&text).len();
+            let with = with_mention(&text, "assets/a.md", "assets/a b.md", Quotes::From(0));
+            assert_eq!(found == count, one.contains(".md"), "{one}");
+            assert_eq!(with.is_some(), one.contains(".md"), "{one}");
+        }
     }
 
     #[test]
