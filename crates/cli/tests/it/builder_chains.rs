@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use toolhost_builder::Package;
 use toolhost_builder::limits::Size;
+use toolhost_contract::Outcome;
 use toolhost_testkit::House;
 
 use crate::builder::{FLOW, house_with_sample, sample, shelf_of};
@@ -384,4 +385,77 @@ async fn what_is_doubtful_in_an_earlier_set_is_told_of_those_on_top_of_it() {
         let report = validate(&house, "cs-2").await;
         assert!(doubtful(&report), "{report:#}");
     }
+}
+
+/// What an apply would make of a draft is what its session reads and changes further, also after somebody else's change.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_apply_is_in_what_a_session_reads_of_its_draft() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage_text(&house, "Copy each claim", "Write each claim").await;
+        let (before, revisions) = read_step(&house).await;
+        put(&house, PATH, |text| format!("{text}\nTheir last line.\n")).await;
+        let (both, _) = read_step(&house).await;
+        assert_eq!(both, format!("{before}\nTheir last line.\n"), "both changes");
+
+        // Made on what was read before their change: that is kept.
+        let late = before.replace("Write each claim", "Note each claim");
+        let staged = stage_at(&house, json!([step_operation(STEP, &late)]), revisions).await;
+        assert_eq!(data(&staged)["basedOn"], names(&["cs-1"]), "{staged:?}");
+        assert_eq!(step_text(&house).await, both.replace("Write each claim", "Note each claim"));
+
+        // Made on what was read with it: what is taken out of theirs goes.
+        stage_text(&house, "Their last line.", "Our last line.").await;
+        data(&apply(&house, "cs-1").await);
+        assert_eq!(String::from_utf8(files(&house).await[PATH].clone()).unwrap(), both);
+        data(&apply(&house, "cs-3").await);
+        let expected = both.replace("Write each claim", "Note each claim").replace("Their last", "Our last");
+        assert_eq!(String::from_utf8(files(&house).await[PATH].clone()).unwrap(), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_says_where_somebody_else_has_changed_the_same_places() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage_text(&house, "Copy each claim", "Write each claim").await;
+        let read = json!({"workflowId": FLOW, "nodeId": STEP});
+        assert!(data(&in_session(&house, "s1", "builder.step.read", read.clone()).await).get("problems").is_none());
+        put(&house, PATH, |text| text.replace("Copy each claim", "Mark each claim")).await;
+        let seen = in_session(&house, "s1", "builder.step.read", read).await;
+        assert!(data(&seen)["step_markdown"].as_str().unwrap().contains("Write each claim"), "{seen:?}");
+        let problem = seen.data["problems"][0].as_str().unwrap();
+        assert!(problem.contains("somebody else has changed the same places of step:"), "{problem}");
+    }
+}
+
+/// An asset that the session has taken out is not there for it, and may be made anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_asset_that_was_taken_out_can_be_made_anew_in_the_same_session() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage(&house, json!([asset("assets/new.md", "old\n")])).await;
+        data(&apply(&house, "cs-1").await);
+        stage(&house, json!([{"op": "delete", "targetType": "asset", "target": {"path": "assets/new.md"}}])).await;
+        stage(&house, json!([asset("assets/new.md", "new\n")])).await;
+        data(&apply(&house, "cs-3").await);
+        assert_eq!(files(&house).await["assets/new.md"], b"new\n");
+    }
+}
+
+/// Somebody else's change of a file.
+async fn put(house: &House, path: &str, change: impl Fn(&str) -> String) {
+    let mut theirs = files(house).await;
+    let text = change(std::str::from_utf8(&theirs[path]).unwrap());
+    theirs.insert(path.to_owned(), text.into_bytes());
+    shelf_of(house, house.project.id).import(&Package::read(theirs), true, Size::default()).await.unwrap();
+}
+
+async fn read_step(house: &House) -> (String, Value) {
+    let read = in_session(house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})).await;
+    (data(&read)["step_markdown"].as_str().unwrap().to_owned(), read.data["revisions"].clone())
+}
+
+async fn stage_at(house: &House, operations: Value, revisions: Value) -> Outcome {
+    in_session(house, "s1", "builder.change.stage", set(operations, revisions)).await
 }

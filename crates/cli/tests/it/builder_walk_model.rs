@@ -110,20 +110,27 @@ impl Model {
         self.sets.iter().filter(|(_, set)| is_open(set)).map(|(number, _)| *number).collect()
     }
 
-    fn last_draft(&self, session: &str, object: &str) -> Option<&Draft> {
+    /// The last draft of an object, with what others have changed since in it; alone where both changed the same places.
+    fn last_draft(&self, session: &str, object: &str) -> Option<Draft> {
         let open = self.open(session);
-        open.iter().rev().find_map(|number| self.sets[number].wishes().find(|draft| draft.object == object))
+        let find = |number: &i64| self.sets[number].wishes().find(|draft| draft.object == object);
+        let last = open.iter().rev().find_map(find)?.clone();
+        let now = self.now.get(object);
+        Some(match merge(last.base.as_ref(), now, last.wanted.as_ref()) {
+            Some(wanted) => Draft { base: now.cloned(), wanted, ..last },
+            None => last,
+        })
     }
 
     /// The package as a session reads it.
     pub(crate) fn view(&self, session: &str) -> State {
         let mut view = self.now.clone();
-        for number in self.open(session) {
-            for draft in self.sets[&number].wishes() {
-                match &draft.wanted {
-                    Some(wanted) => drop(view.insert(draft.object.clone(), wanted.clone())),
-                    None => drop(view.remove(&draft.object)),
-                }
+        let sets = self.open(session);
+        let drafted = sets.iter().flat_map(|number| self.sets[number].wishes().map(|draft| &draft.object));
+        for object in drafted.collect::<BTreeSet<_>>() {
+            match self.last_draft(session, object).and_then(|draft| draft.wanted) {
+                Some(wanted) => drop(view.insert(object.clone(), wanted)),
+                None => drop(view.remove(object)),
             }
         }
         view
@@ -192,7 +199,9 @@ impl Model {
                     if *n <= last {
                         draft.is_open = false;
                     } else {
-                        draft.base = applied.wanted.clone();
+                        // What its author saw: this one over what was there then.
+                        let seen = merge(applied.base.as_ref(), draft.base.as_ref(), applied.wanted.as_ref());
+                        draft.base = seen.unwrap_or_else(|| applied.wanted.clone());
                     }
                 }
             }
@@ -244,12 +253,12 @@ impl Model {
             let (mut base, mut wanted) = (current.cloned(), wish.wanted.clone());
             if let Some(read) = read.filter(|_| !wish.is_made_on_all) {
                 base = read.get(&wish.object).map(|then| as_named(then, current, wish.part));
-                if let Some(earlier) = earlier {
+                if let Some(earlier) = &earlier {
                     wanted = merge(base.as_ref(), earlier.wanted.as_ref(), wanted.as_ref()).ok_or(())?;
                 }
             }
             if let Some(earlier) = earlier {
-                base = earlier.base.clone();
+                base = earlier.base;
             }
             let (object, places, markers) = (wish.object.clone(), wish.places.clone(), wish.markers.clone());
             drafts.push(Draft { object, base, wanted, is_open: true, places, markers });

@@ -255,12 +255,8 @@ impl Shelf {
                  WHERE project_id = $1 AND object = $2 AND state = 'staged' AND set_number <= $3 AND set_number IN
                      (SELECT number FROM change_set WHERE project_id = $1 AND overlay = $4)";
             sql(text).bind(project).bind(&object).bind(draft.set).bind(overlay).run(tx).await?;
-            let text = "UPDATE change_operation SET base = $5
-                 WHERE project_id = $1 AND object = $2 AND state = 'staged' AND set_number > $3 AND set_number IN
-                     (SELECT number FROM change_set WHERE project_id = $1 AND overlay = $4)";
-            let base = draft.wanted.as_ref().map(serde_json::to_string).transpose()?;
-            sql(text).bind(project).bind(&object).bind(draft.set).bind(overlay).bind(base).run(tx).await?;
         }
+        self.go_on_from(tx, overlay, drafts).await?;
         let text = "UPDATE change_set SET state = 'applied', updated_at_ms = $3, applied_with = $4
              WHERE project_id = $1 AND overlay = $2 AND state IN ('staged', 'validated') AND NOT EXISTS
                  (SELECT 1 FROM change_operation o WHERE o.project_id = $1 AND o.set_number = change_set.number
@@ -271,6 +267,20 @@ impl Shelf {
             "UPDATE change_set SET state = 'staged' WHERE project_id = $1 AND number = $2 AND state = 'validated'";
         sql(text).bind(project).bind(number).run(tx).await?;
         Ok(self.wishes(tx, number).await?.len())
+    }
+
+    /// Later drafts of the session go on from those of the same objects that were applied.
+    async fn go_on_from(&self, tx: &mut Tx, overlay: &str, applied: &[Draft]) -> Result<()> {
+        for later in self.all_drafts(tx, overlay).await? {
+            let below = |draft: &&Draft| draft.object == later.object && draft.set < later.set;
+            let Some(draft) = applied.iter().find(below) else { continue };
+            let base = draft.seen_with(later.base.as_ref());
+            let base = base.as_ref().map(serde_json::to_string).transpose()?;
+            let text = "UPDATE change_operation SET base = $4
+                 WHERE project_id = $1 AND set_number = $2 AND position = $3";
+            sql(text).bind(self.who.project_id).bind(later.set).bind(later.position).bind(base).run(tx).await?;
+        }
+        Ok(())
     }
 
     async fn revisions_now(&self, tx: &mut Tx, drafts: &[Draft]) -> Result<Revisions> {
@@ -333,15 +343,14 @@ pub(super) fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
 pub(super) fn merged(base: &Package, chosen: &[Draft]) -> Result<(Vec<Draft>, Vec<Object>)> {
     let (mut drafts, mut merged, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
     for draft in chosen {
-        let current: Option<Snapshot> = change::snapshot(base, &draft.object);
-        match merge(draft.base.as_ref(), current.as_ref(), draft.wanted.as_ref()) {
-            Merged::Clean(wanted) => {
-                if current != draft.base && current != draft.wanted {
+        match draft.over(base) {
+            Ok(over) => {
+                if over.base != draft.base && over.base != draft.wanted {
                     merged.push(draft.object.clone());
                 }
-                drafts.push(Draft { wanted, ..draft.clone() });
+                drafts.push(over);
             }
-            Merged::Conflict(clashes) => conflicts.push(Conflict { object: draft.object.to_string(), clashes }),
+            Err(clashes) => conflicts.push(Conflict { object: draft.object.to_string(), clashes }),
         }
     }
     if conflicts.is_empty() { Ok((drafts, merged)) } else { Err(PackageError::Conflict(Conflicts(conflicts))) }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use toolhost_builder::change::Snapshot;
+use toolhost_builder::Package;
+use toolhost_builder::change::{self, Clash, Merged, Snapshot, merge};
 use toolhost_builder::refs::Object;
 
 use super::Shelf;
@@ -19,6 +20,29 @@ pub(super) struct Draft {
     /// As it was when the session began to change it; none: it was not there.
     pub(super) base: Option<Snapshot>,
     pub(super) wanted: Option<Snapshot>,
+}
+
+impl Draft {
+    /// The same change of the object as it is in a package now, with what others have changed of it since in it.
+    ///
+    /// # Errors
+    /// The places that both have changed.
+    pub(super) fn over(&self, now: &Package) -> std::result::Result<Self, Vec<Clash>> {
+        let current = change::snapshot(now, &self.object);
+        match merge(self.base.as_ref(), current.as_ref(), self.wanted.as_ref()) {
+            Merged::Clean(wanted) => Ok(Self { base: current, wanted, ..self.clone() }),
+            Merged::Conflict(clashes) => Err(clashes),
+        }
+    }
+
+    /// From where a later change of the session goes on once this one is applied: what the session saw when it made the
+    /// later one, which is this one over what was there `then`.
+    pub(super) fn seen_with(&self, then: Option<&Snapshot>) -> Option<Snapshot> {
+        match merge(self.base.as_ref(), then, self.wanted.as_ref()) {
+            Merged::Clean(seen) => seen,
+            Merged::Conflict(_) => self.wanted.clone(),
+        }
+    }
 }
 
 impl Shelf {

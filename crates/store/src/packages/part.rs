@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use toolhost_builder::change::overlay;
 use toolhost_builder::refs::Object;
-use toolhost_builder::{ASSETS_FOLDER, Elsewhere, Files, Finding, MANIFEST, Package, Place};
+use toolhost_builder::{ASSETS_FOLDER, Elsewhere, Files, Finding, MANIFEST, Package, Place, Severity};
+use toolhost_contract::ErrorCode;
 
 use super::drafts::Draft;
 use super::error::{PackageError, Result};
@@ -48,6 +49,8 @@ pub(super) struct Part {
     pub(super) base: Package,
     /// With the drafts of the session, if it has any.
     pub(super) after: Option<Package>,
+    /// These drafts, over the package as it is now.
+    pub(super) drafts: Vec<Draft>,
     /// What of the drafts no longer fits.
     pub(super) findings: Vec<Finding>,
 }
@@ -56,6 +59,11 @@ impl Part {
     /// As the session sees it.
     pub(super) fn package(&self) -> &Package {
         self.after.as_ref().unwrap_or(&self.base)
+    }
+
+    /// The session's draft of an object.
+    pub(super) fn draft(&self, object: &Object) -> Option<&Draft> {
+        self.drafts.iter().find(|draft| draft.object == *object)
     }
 }
 
@@ -127,24 +135,37 @@ impl Shelf {
     /// Reads what is wanted, and lays the drafts over it.
     pub(super) async fn part(&self, tx: &mut Tx, want: &Want, drafts: &[Draft]) -> Result<Part> {
         let head = self.head(tx).await?;
-        let mut base = self.base(tx, &head, want, drafts).await?;
         if drafts.is_empty() {
-            return Ok(Part { head, base, after: None, findings: Vec::new() });
+            let base = self.base(tx, &head, want, drafts).await?;
+            return Ok(Part { head, base, after: None, drafts: Vec::new(), findings: Vec::new() });
         }
-        let wanted = |draft: &&Draft| draft.object.workflow().is_none_or(|id| want.workflows.contains(id));
-        let over: Vec<_> = drafts.iter().filter(wanted).map(|d| (d.object.clone(), d.wanted.clone())).collect();
-        // A draft may write to, or name, a file that is another's: what it meets has to be at hand, too.
+        let is_wanted = |draft: &Draft| draft.object.workflow().is_none_or(|id| want.workflows.contains(id));
+        // A draft may write to, or name, a file that is another's: what it meets has to be at hand, too. An asset that is not
+        // at hand can be neither merged nor taken out.
         let mut wider = want.clone();
+        wider.assets.extend(drafts.iter().filter_map(|draft| match &draft.object {
+            Object::Asset(path) => Some(path.clone()),
+            _ => None,
+        }));
         loop {
-            let (after, findings) = overlay(&base, &over);
+            let base = self.base(tx, &head, &wider, drafts).await?;
+            let (mut rebased, mut findings) = (Vec::new(), Vec::new());
+            for draft in drafts {
+                let over = if is_wanted(draft) { draft.over(&base) } else { Ok(draft.clone()) };
+                findings.extend(over.is_err().then(|| shown_alone(&draft.object)));
+                rebased.push(over.unwrap_or_else(|_| draft.clone()));
+            }
+            let seen = rebased.iter().filter(|draft| is_wanted(draft));
+            let seen: Vec<_> = seen.map(|draft| (draft.object.clone(), draft.wanted.clone())).collect();
+            let (after, unwritten) = overlay(&base, &seen);
             let met = Met::of(&base, &after);
             let known = wider.clone();
             wider.workflows.extend(self.workflows_with(tx, met.paths.iter()).await?);
             wider.paths.extend(met.paths);
             if wider == known {
-                return Ok(Part { head, base, after: Some(after), findings });
+                findings.extend(unwritten);
+                return Ok(Part { head, base, after: Some(after), drafts: rebased, findings });
             }
-            base = self.base(tx, &head, &wider, drafts).await?;
         }
     }
 
@@ -249,6 +270,24 @@ impl Shelf {
         let end = ASSETS_FOLDER.replace('/', "0");
         let rows = sql(text).bind(self.who.project_id).bind(ASSETS_FOLDER).bind(end).all(tx).await?;
         rows.iter().map(|row| Ok((row.get("path")?, row.get("sha256")?))).collect()
+    }
+}
+
+/// Says of a draft that others have changed the same places since, so that theirs is not in what the session sees.
+fn shown_alone(object: &Object) -> Finding {
+    let message =
+        format!("somebody else has changed the same places of {object} since; what is shown is this session's text");
+    Finding {
+        severity: Severity::Warning,
+        file: String::new(),
+        pointer: String::new(),
+        line: None,
+        column: None,
+        code: ErrorCode::RevisionMismatch.as_str().to_owned(),
+        expected: "as it was when this change was begun".to_owned(),
+        actual: "another one".to_owned(),
+        message,
+        hint: "validate the change set: it tells both texts, and how to go on".to_owned(),
     }
 }
 

@@ -83,7 +83,7 @@ pub struct Snapshot {
     pub base_revisions: BTreeMap<String, String>,
     /// Whether the session that asked has staged a change of it.
     pub drafted: bool,
-    /// What of the session's drafts does not fit what is there, and is not shown.
+    /// Where the session's drafts do not go together with what is there.
     pub problems: Vec<Finding>,
 }
 

@@ -53,10 +53,6 @@ impl Shelf {
         want.workflows = looked_at.into_iter().take(WORKFLOWS_LOOKED_AT_MAX as usize).collect();
         // What is staged may refer to anything.
         want.workflows.extend(drafts.iter().filter_map(|draft| draft.object.workflow().map(str::to_owned)));
-        want.assets.extend(drafts.iter().filter_map(|draft| match &draft.object {
-            Object::Asset(path) => Some(path.clone()),
-            _ => None,
-        }));
         let agents_drafted = drafts.iter().any(|draft| matches!(draft.object, Object::Agent(_)));
         // What a menu names is a workflow only if there is one.
         want.workflow_names = agents_drafted;

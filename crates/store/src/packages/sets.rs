@@ -155,7 +155,6 @@ impl Shelf {
             .map_err(|error| explained(error, part.package(), &given, &self.secrets))?;
         // What the session saw until now has the texts of what is superseded.
         let former = self.former(&mut tx, &want, seen.as_deref()).await?;
-        let former = former.as_ref().zip(seen.as_deref());
         let number = self.new_number(&mut tx).await?;
         let (mut objects, mut in_the_way, mut missing) = (Vec::new(), InTheWay::default(), Missing::of(&set));
         let mut moments = BTreeMap::new();
@@ -163,16 +162,16 @@ impl Shelf {
             let place = set.operations.iter().rposition(|operation| operation.object == *object);
             // What goes along with another operation has a place behind all of them.
             let position = place.unwrap_or(set.operations.len() + n) as i64;
-            let known = former.and_then(|former| in_place((&set, &given), object, (former, &told), (&part, &drafts)));
+            let known = former.as_ref().and_then(|former| in_place((&set, &given), object, (former, &told), &part));
             let begun = match known {
                 Some(base) => Begun { base, over: None },
                 None if !named.contains(object) && base_revision(&set, &scope_of(object).1).is_none() => {
-                    as_it_is(object, &part, &drafts)
+                    as_it_is(object, &part)
                 }
                 None => {
-                    let base = self.base_of(&mut tx, (&overlay, &set), object, &part, &drafts, &mut moments).await;
+                    let base = self.base_of(&mut tx, (&overlay, &set), object, &part, &mut moments).await;
                     let Some(begun) = missing.collect(base)? else { continue };
-                    begun.unless_made_on_all(&named, &given, object, (&part, &drafts))
+                    begun.unless_made_on_all(&named, &given, object, &part)
                 }
             };
             let wanted = match begun.over {
@@ -505,11 +504,10 @@ impl Shelf {
         (overlay, set): (&str, &ChangeSet),
         object: &Object,
         part: &Part,
-        drafts: &[Draft],
         moments: &mut BTreeMap<(String, String), Option<Part>>,
     ) -> Result<Begun> {
         let at = |base| Ok(Begun { base, over: None });
-        let draft = drafts.iter().find(|draft| draft.object == *object);
+        let draft = part.draft(object);
         let current = change::snapshot(&part.base, object);
         let (field, scope) = scope_of(object);
         let Some(declared) = base_revision(set, &scope) else {
@@ -605,8 +603,8 @@ fn explained(error: PackageError, package: &Package, given: &ChangeSet, secrets:
 }
 
 /// From where a change goes on that the host made itself, of an object whose revision the set does not name.
-pub(super) fn as_it_is(object: &Object, part: &Part, drafts: &[Draft]) -> Begun {
-    let draft = drafts.iter().find(|draft| draft.object == *object);
+pub(super) fn as_it_is(object: &Object, part: &Part) -> Begun {
+    let draft = part.draft(object);
     Begun { base: draft.map_or_else(|| change::snapshot(&part.base, object), |draft| draft.base.clone()), over: None }
 }
 
@@ -666,15 +664,9 @@ fn as_named(set: &ChangeSet, object: &Object, then: Option<Snapshot>, now: Optio
 impl Begun {
     /// A passage was found in what the session sees now, and what follows from a change was made on it: neither is laid over an
     /// earlier draft, and what has changed since the revision that was read is in it.
-    fn unless_made_on_all(
-        self,
-        named: &BTreeSet<Object>,
-        given: &ChangeSet,
-        object: &Object,
-        (part, drafts): (&Part, &[Draft]),
-    ) -> Self {
+    fn unless_made_on_all(self, named: &BTreeSet<Object>, given: &ChangeSet, object: &Object, part: &Part) -> Self {
         let is_made_on_all = !named.contains(object) || has_only_text_edits(given, object);
-        if is_made_on_all { as_it_is(object, part, drafts) } else { self }
+        if is_made_on_all { as_it_is(object, part) } else { self }
     }
 }
 

@@ -105,34 +105,25 @@ pub(super) fn explain_superseded(
 pub(super) fn in_place(
     (set, given): (&ChangeSet, &ChangeSet),
     object: &Object,
-    ((former, seen), told): ((&Part, &[Draft]), &Told),
-    (part, drafts): (&Part, &[Draft]),
+    (former, told): (&Part, &Told),
+    part: &Part,
 ) -> Option<Option<Snapshot>> {
     let is_whole = given.operations.iter().any(|known| known.object == *object && known.edits.is_empty());
     if !is_whole {
         // Small edits were made on what is there without the set that is superseded.
-        return Some(as_it_is(object, part, drafts).base);
+        return Some(as_it_is(object, part).base);
     }
     match told.get(object).filter(|_| base_revision(set, &scope_of(object).1).is_some()) {
         Some(base) => Some(base.clone()),
-        None => replaced(set, object, former, seen, drafts),
+        None => replaced(set, object, former),
     }
 }
 
 /// From where a change goes on that was made on what the session saw before a set was superseded; `None` if it was not.
-fn replaced(
-    set: &ChangeSet,
-    object: &Object,
-    former: &Part,
-    seen: &[Draft],
-    drafts: &[Draft],
-) -> Option<Option<Snapshot>> {
+fn replaced(set: &ChangeSet, object: &Object, former: &Part) -> Option<Option<Snapshot>> {
     let declared = base_revision(set, &scope_of(object).1)?;
-    if revision_around(former.package(), object).as_ref() != Some(&declared) {
-        return None;
-    }
-    let of = |drafts: &[Draft]| drafts.iter().find(|draft| draft.object == *object).map(|draft| draft.base.clone());
-    Some(of(drafts).or_else(|| of(seen)).unwrap_or_else(|| change::snapshot(&former.base, object)))
+    let is_of_former = revision_around(former.package(), object).as_ref() == Some(&declared);
+    is_of_former.then(|| as_it_is(object, former).base)
 }
 
 /// What a draft was begun on, with what is there `now` at the places where both differ.

@@ -12,10 +12,14 @@ use crate::db::{Tx, sql};
 
 /// How many of the latest sets of a session are looked at, for the views before and after each of them.
 const SETS_LOOKED_AT_MAX: i64 = 16;
+/// How many of the latest changes of the package are looked behind.
+const MOMENTS_LOOKED_AT_MAX: usize = 16;
+/// How many views are looked at in all.
+const VIEWS_LOOKED_AT_MAX: usize = 96;
 
 impl Shelf {
-    /// The package as the session saw it before one of its later sets, or while a set that it gave up was open, if `declared`
-    /// is the revision around the object then.
+    /// The package as the session saw it before one of its later sets, while a set that it gave up was open, or before somebody
+    /// else's latest changes, if `declared` is the revision around the object then.
     pub(super) async fn earlier_view(
         &self,
         tx: &mut Tx,
@@ -24,10 +28,21 @@ impl Shelf {
         declared: &str,
     ) -> Result<Option<Part>> {
         let want = Want::objects(set.operations.iter().map(|operation| &operation.object));
-        for drafts in self.earlier_drafts(tx, overlay).await? {
-            let part = self.part(tx, &want, &drafts).await?;
-            if revision_around(part.package(), object).as_deref() == Some(declared) {
-                return Ok(Some(part));
+        let now = self.head(tx).await?.moment;
+        let former = (1..now).rev().take(MOMENTS_LOOKED_AT_MAX).map(Some);
+        let moments: Vec<Option<i64>> = std::iter::once(None).chain(former).collect();
+        let views = self.earlier_drafts(tx, overlay).await?;
+        let mut looked_at = 0;
+        for at in moments {
+            for drafts in &views {
+                if looked_at == VIEWS_LOOKED_AT_MAX {
+                    return Ok(None);
+                }
+                looked_at += 1;
+                let part = self.part(tx, &Want { at, ..want.clone() }, drafts).await?;
+                if revision_around(part.package(), object).as_deref() == Some(declared) {
+                    return Ok(Some(part));
+                }
             }
         }
         Ok(None)

@@ -55,7 +55,7 @@ pub(crate) struct Read<T> {
     base_revisions: BTreeMap<String, String>,
     /// Whether this shows what the session has staged, and not yet what everybody sees.
     drafted: bool,
-    /// What the session has staged and what no longer fits: it is not shown here.
+    /// Where the session's drafts do not go together with what others have changed since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
     #[serde(skip)]
