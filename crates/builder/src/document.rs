@@ -90,6 +90,18 @@ impl Document {
     }
 }
 
+impl Document {
+    /// Whether a section is there once, and nothing stands between its heading and the next one that is not below it.
+    pub(crate) fn is_empty_section(&self, heading: &str) -> bool {
+        let sections = self.sections(heading);
+        let [at] = sections.as_slice() else { return false };
+        let code = code_lines(self.body());
+        let is_next = |line: &str, is_code: bool| !is_code && (line.starts_with("# ") || line.starts_with("## "));
+        let behind = self.body().lines().zip(code).skip(at + 1);
+        behind.take_while(|(line, is_code)| !is_next(line, *is_code)).all(|(line, _)| line.trim().is_empty())
+    }
+}
+
 /// Whether a line is this heading: with up to three blanks before it and a row of `#` behind it, as Markdown has them
 /// (CommonMark, ATX headings).
 fn is_heading(line: &str, heading: &str) -> bool {

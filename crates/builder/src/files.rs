@@ -1,6 +1,9 @@
 //! The files of a package, and which paths they may have.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use unicode_normalization::UnicodeNormalization;
 
 use crate::limits::PATH_CHARS_MAX;
 
@@ -53,17 +56,20 @@ pub(crate) fn folder_of(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])
 }
 
-/// Paths that differ only in case: on some systems, one of them would overwrite the other.
+/// Paths that differ only in case, or in how accents are encoded: on some systems, one of them would overwrite the other.
 pub(crate) fn case_twins<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, &'a str)> {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     let mut twins = Vec::new();
     for path in paths {
-        match seen.get(&path.to_lowercase()) {
-            Some(first) => twins.push((*first, path)),
-            None => {
-                seen.insert(path.to_lowercase(), path);
-            }
+        match seen.entry(folded(path)) {
+            Entry::Occupied(first) => twins.push((*first.get(), path)),
+            Entry::Vacant(free) => drop(free.insert(path)),
         }
     }
     twins
+}
+
+/// What a file system that tells neither case nor forms of Unicode apart takes a path for.
+fn folded(path: &str) -> String {
+    path.nfc().collect::<String>().to_lowercase()
 }

@@ -74,7 +74,7 @@ fn add_workflow(files: &mut Files, folder: &str, nodes: &[(bool, String, Value)]
             edges.push(json!({ "from": ids[index], "to": ids[index - 1], "label": "back" }));
         }
         let front = json!({ "schemaVersion": "1.1.0", "nodeId": ids[index], "type": kind, "extra": extra });
-        let sections = "\n## Goal\n\n## Instructions\n\n## Completion (Document-as-State)\n\n";
+        let sections = "\n## Goal\n\nDo it.\n\n## Instructions\n\nDo it.\n\n## Completion (Document-as-State)\n\n";
         let mut text = render(front.as_object().unwrap(), &format!("{sections}{body}"));
         if windows {
             text = text.replace('\n', "\r\n");

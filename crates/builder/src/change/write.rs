@@ -39,6 +39,7 @@ pub fn overlay(package: &Package, objects: &[(Object, Option<Snapshot>)]) -> (Pa
         _ => 1,
     });
     let mut draft = Draft::new(package);
+    draft.places_taken = places_taken(package, objects);
     let mut findings = Vec::new();
     for (object, wanted) in ordered {
         if let Err(finding) = draft.put(object, wanted.as_ref()) {
@@ -57,6 +58,38 @@ struct Draft<'a> {
     workflows: BTreeMap<String, Option<Drafted>>,
     /// What nobody but its owner may write.
     reserved: BTreeSet<String>,
+    /// Agents that come, with those that go and whose places in the list they take.
+    places_taken: BTreeMap<String, String>,
+}
+
+/// Which agent takes the place of which, so that a renamed one stays where it was: the one that says the same under another
+/// id, or the only one that comes where only one goes.
+fn places_taken(package: &Package, objects: &[(Object, Option<Snapshot>)]) -> BTreeMap<String, String> {
+    let (mut come, mut gone) = (Vec::new(), Vec::new());
+    for (object, wanted) in objects {
+        let Object::Agent(id) = object else { continue };
+        match (package.agent(id), wanted.as_ref().and_then(|wanted| wanted.get(Part::Definition))) {
+            (Some(agent), None) => gone.push((id, without_id(agent.value.clone()))),
+            (None, Some(text)) => come.push((id, without_id(serde_json::from_str(text).unwrap_or_default()))),
+            _ => {}
+        }
+    }
+    let mut taken = BTreeMap::new();
+    let is_one = come.len() == 1 && gone.len() == 1;
+    for (new, definition) in come {
+        let same = |(_, former): &(&String, Value)| is_one || *former == definition;
+        if let Some(at) = gone.iter().position(same) {
+            taken.insert(new.clone(), gone.remove(at).0.clone());
+        }
+    }
+    taken
+}
+
+fn without_id(mut definition: Value) -> Value {
+    if let Some(fields) = definition.as_object_mut() {
+        fields.remove("id");
+    }
+    definition
 }
 
 #[derive(Clone)]
@@ -69,7 +102,8 @@ impl<'a> Draft<'a> {
     fn new(package: &'a Package) -> Self {
         let mut reserved = BTreeSet::from([MANIFEST.to_owned()]);
         reserved.extend(package.agents_path().map(str::to_owned));
-        let mut draft = Self { package, edits: Edits::new(), workflows: BTreeMap::new(), reserved };
+        let mut draft =
+            Self { package, edits: Edits::new(), workflows: BTreeMap::new(), reserved, places_taken: BTreeMap::new() };
         draft.reserve_listed();
         draft
     }
@@ -220,7 +254,8 @@ impl<'a> Draft<'a> {
         let object = Object::Agent(id.to_owned());
         let Some(file) = self.package.agents_path() else { return Err(Box::new(not_at_hand(&object))) };
         let text = self.text(file).filter(|_| self.package.agents_json().is_some()).unwrap_or_default();
-        let found = listed(text, "agents", id);
+        let former = self.places_taken.get(id);
+        let found = listed(text, "agents", id).or_else(|| listed(text, "agents", former?));
         let wanted = wanted.and_then(|wanted| wanted.get(Part::Definition));
         if let Some(definition) = wanted {
             check_item(definition, id, file)?;

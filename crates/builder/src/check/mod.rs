@@ -5,6 +5,7 @@ mod locate;
 mod logic;
 mod manifest;
 mod shape;
+mod starts;
 mod steps;
 mod variables;
 mod workflows;
@@ -78,6 +79,9 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
         }
     }
     check_shared(package, scope, &mut findings);
+    if matches!(scope, Scope::All) {
+        starts::check(package, &mut findings);
+    }
     check_assets(package, scope, &mut findings);
     contents::check(package, scope, &mut findings);
     if scope.has(MANIFEST) || package.workflows().iter().any(|workflow| scope.has(&workflow.graph_path)) {
@@ -152,7 +156,9 @@ fn check_files(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
             findings.add(finding.expected("a path below folders").hint("rename one of them"));
         }
     }
-    for (first, second) in case_twins(files.keys().map(String::as_str)) {
+    // Of a part, the names of all assets are known.
+    let names: BTreeSet<&str> = files.keys().map(String::as_str).chain(package.asset_paths()).collect();
+    for (first, second) in case_twins(names) {
         if scope.has(first) || scope.has(second) {
             findings.add(twins(first, second));
         }
@@ -176,9 +182,12 @@ pub(crate) fn unsafe_path(path: &str, problem: &str) -> Finding {
 }
 
 pub(crate) fn twins(first: &str, second: &str) -> Finding {
-    let message = format!("`{first}` and `{second}` differ only in case, and are one file on some systems");
+    // Two encodings of one letter look alike.
+    let is_encoding = first.to_lowercase() != second.to_lowercase();
+    let only = if is_encoding { "in how their accents are encoded" } else { "in case" };
+    let message = format!("`{first}` and `{second}` differ only {only}, and are one file on some systems");
     Finding::warning("PATH_CASE_DUPLICATE", second, "", message)
-        .expected("paths that differ in more than case")
+        .expected(format!("paths that do not differ only {only}"))
         .actual(second)
         .hint("rename one of them")
 }

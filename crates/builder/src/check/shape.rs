@@ -7,7 +7,7 @@ use crate::graph::Links;
 use crate::package::{Node, NodeKind, Workflow};
 
 /// Nodes that one message names.
-const NAMED_MAX: usize = 5;
+pub(super) const NAMED_MAX: usize = 5;
 
 pub(super) fn check(workflow: &Workflow, findings: &mut Findings) {
     let Some(shape) = Shape::of(workflow) else { return };

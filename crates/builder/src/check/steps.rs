@@ -129,6 +129,12 @@ fn check_sections(file: &str, document: &Document, node: &Node, findings: &mut F
             }
         });
     }
+    for section in SECTIONS_REQUIRED.into_iter().filter(|section| document.is_empty_section(section)) {
+        let message = format!("the section `{section}` of `{file}` says nothing");
+        let at = document.sections(section).first().copied().unwrap_or_default();
+        let finding = Finding::warning("SECTION_EMPTY", file, "", message).at(document.body_line() + at, 1);
+        findings.add(finding.expected("text below the heading").actual("nothing").hint("write it"));
+    }
     for section in SECTIONS_REQUIRED.into_iter().chain([SECTION_RECOMMENDED]) {
         if let Some(second) = document.sections(section).get(1) {
             let message = format!("`{file}` has the section `{section}` more than once");
@@ -194,8 +200,40 @@ fn check_transitions(file: &str, document: &Document, ways: &[&Edge], findings: 
             findings.add(finding.expected(way).actual("nothing").hint("add the transition, or take the edge out"));
         }
     }
+    check_numbers(file, transitions, ways, findings);
     check_default(file, transitions, ways, findings);
     check_words(file, transitions, ways, findings);
+}
+
+/// A step says each way once, also where several lead to one node.
+fn check_numbers(file: &str, transitions: &[Value], ways: &[&Edge], findings: &mut Findings) {
+    let mut seen = BTreeSet::new();
+    for (index, transition) in transitions.iter().enumerate() {
+        let mut said = transition.clone();
+        if let Some(fields) = said.as_object_mut() {
+            fields.remove("isDefault");
+        }
+        if transition.is_object() && !seen.insert(said.to_string()) {
+            let to = transition.get("to").and_then(Value::as_str).unwrap_or_default();
+            let message = format!("the transition to `{to}` is there twice");
+            let finding = Finding::warning("TRANSITION_DUPLICATE", file, format!("/transitions/{index}"), message);
+            findings.add(finding.expected("each way once").actual(to).hint("take one of them out"));
+        }
+    }
+    let to = |transition: &Value| transition.get("to").and_then(Value::as_str).map(str::to_owned);
+    let targets: BTreeSet<&str> = ways.iter().map(|edge| edge.to.as_str()).collect();
+    for target in targets {
+        let edges = ways.iter().filter(|edge| edge.to == target).count();
+        let said = transitions.iter().filter(|transition| to(transition).as_deref() == Some(target)).count();
+        // What the step does not say at all has its own finding.
+        if said > 0 && said < edges {
+            let message =
+                format!("the graph leads to `{target}` in {edges} ways, and the step's transitions in {said}");
+            let finding = Finding::warning("EDGE_WITHOUT_TRANSITION", file, "/transitions", message);
+            let finding = finding.expected(format!("{edges} ways to `{target}`")).actual(said.to_string());
+            findings.add(finding.hint("add the transition, with the edge's label, or take the edge out"));
+        }
+    }
 }
 
 /// What a step says of a way in words is what the graph says of it.

@@ -24,7 +24,7 @@ fn bad_in_each_stage() -> Value {
         asset("assets/run.exe", "MZ"),
         asset("assets/new.md", "a\u{202e}b"),
         step("work", &step_text("work", "step", "agentId: nobody\n")),
-        step("end", "---\nschemaVersion: \"1.1\"\nnodeId: end\ntype: end\n---\n## Goal\n"),
+        step("end", "---\nschemaVersion: \"1.1\"\nnodeId: end\ntype: end\n---\n## Goal\nStop.\n"),
         graph(flawed_graph),
     ]));
     value["impact"] = json!({ "objects": [], "counts": {}, "riskFlags": [] });

@@ -84,6 +84,32 @@ fn an_agent_changes_and_the_others_keep_their_bytes() {
 }
 
 #[test]
+fn a_renamed_agent_stays_where_it_was() {
+    let package = Package::read(two_agents());
+    let agent_of = |id: &str| Object::Agent(id.to_owned());
+    let ids_with = |objects: &[(Object, Option<Snapshot>)]| {
+        let (after, findings) = overlay(&package, objects);
+        assert_eq!(findings, []);
+        after.agents().iter().map(|agent| agent.id.clone()).collect::<Vec<_>>()
+    };
+    let named = |id: &str, from: &str| {
+        let mut definition = package.agent(from).unwrap().value.clone();
+        definition["id"] = json!(id);
+        (agent_of(id), Some(Snapshot([(Part::Definition, definition.to_string())].into())))
+    };
+    assert_eq!(ids_with(&[]), ["lead", "scout", "writer", "critic"]);
+    assert_eq!(ids_with(&[named("eve", "scout"), (agent_of("scout"), None)]), ["lead", "eve", "writer", "critic"]);
+    assert_eq!(ids_with(&[(agent_of("critic"), None), named("zoe", "writer")]), ["lead", "scout", "writer", "zoe"]);
+    assert_eq!(
+        ids_with(&[named("eve", "scout")]),
+        ["lead", "scout", "writer", "critic", "eve"],
+        "one that comes alone"
+    );
+    let both = [named("adam", "writer"), named("eve", "scout"), (agent_of("scout"), None), (agent_of("writer"), None)];
+    assert_eq!(ids_with(&both), ["lead", "eve", "adam", "critic"], "each where the one was that says the same");
+}
+
+#[test]
 fn a_graph_of_the_same_value_keeps_its_bytes_and_a_changed_one_its_rest() {
     let package = Package::read(sample::files());
     let id = package.workflows()[0].id.clone();

@@ -99,13 +99,16 @@ fn edge(from: &str, to: &str) -> Value {
     json!({ "from": from, "to": to, "label": "on" })
 }
 
-const LOST_FILE: &[u8] = b"---\nschemaVersion: \"1.1\"\nnodeId: lost\ntype: step\n---\n## Goal\n\n## Instructions\n\n\
+const LOST_FILE: &[u8] =
+    b"---\nschemaVersion: \"1.1\"\nnodeId: lost\ntype: step\n---\n## Goal\nDo it.\n## Instructions\nDo it.\n\
     ## Completion (Document-as-State)\n";
-const FAR_FILE: &[u8] = b"---\nschemaVersion: \"1.1\"\nnodeId: far\ntype: step\n---\n## Goal\n\n## Instructions\n\n\
+const FAR_FILE: &[u8] =
+    b"---\nschemaVersion: \"1.1\"\nnodeId: far\ntype: step\n---\n## Goal\nDo it.\n## Instructions\nDo it.\n\
     ## Completion (Document-as-State)\n";
 const LOST_DECISION: &[u8] =
-    b"---\nschemaVersion: \"1.1\"\nnodeId: lost\ntype: decision\n---\n## Goal\n\n## Instructions\n";
-const END_FILE: &[u8] = b"---\nschemaVersion: \"1.1\"\nnodeId: stop\ntype: end\n---\n## Goal\n\n## Instructions\n";
+    b"---\nschemaVersion: \"1.1\"\nnodeId: lost\ntype: decision\n---\n## Goal\nDo it.\n## Instructions\nDo it.\n";
+const END_FILE: &[u8] =
+    b"---\nschemaVersion: \"1.1\"\nnodeId: stop\ntype: end\n---\n## Goal\nDo it.\n## Instructions\nDo it.\n";
 
 /// A condition on the way back.
 fn when(rule: Value) -> Vec<Do> {
@@ -132,7 +135,7 @@ fn cases() -> Vec<Case> {
     case("what a Mac leaves behind", vec![File("assets/.DS_Store", b"\0\0\0\x01"), File("__MACOSX/._bmad.json", b"\0"), File("steps/._work.md", b"\0")], &[]);
     case("what Windows leaves behind", vec![File("Thumbs.db", b"\xff"), File("assets/desktop.ini", b"[x]")], &[]);
     case("a README, a licence and a change log", vec![File("README.md", b""), File("LICENSE", b""), File("CHANGELOG.md", b"")], &[]);
-    case("a byte order mark", vec![File(WORK, b"\xef\xbb\xbf---\nschemaVersion: \"1.1\"\nnodeId: work\ntype: step\n---\n## Goal\n\n## Instructions\n\n## Completion (Document-as-State)\n")], &[]);
+    case("a byte order mark", vec![File(WORK, b"\xef\xbb\xbf---\nschemaVersion: \"1.1\"\nnodeId: work\ntype: step\n---\n## Goal\nDo it.\n## Instructions\nDo it.\n## Completion (Document-as-State)\n")], &[]);
     case("lines that end as on Windows", vec![Swap(WORK, "\n", "\r\n")], &[]);
     case("anchors in the front matter", vec![Swap(WORK, "inputs: [text]\n", "inputs: &in [text]\nmine: *in\n")], &[]);
     case("a field of one's own in a step", vec![Swap(WORK, "inputs: [text]\n", "inputs: [text]\nowner: me\n")], &[]);
@@ -253,6 +256,8 @@ fn cases() -> Vec<Case> {
     case("a default that is another one", vec![Swap(CHOOSE, "type: decision", "type: decision\ntransitions:\n  - to: end\n    label: good\n  - to: work\n    label: again\n    isDefault: true")], &["warning TRANSITION_DEFAULT_MISMATCH steps/choose.md:6:5"]);
     case("a transition that is no edge", vec![Swap(BEGIN, "to: work", "to: end")], &["warning TRANSITION_WITHOUT_EDGE steps/begin.md:8:5"]);
     case("a label that differs", vec![Swap(BEGIN, "label: go", "label: leave")], &["warning TRANSITION_WORDS_DIFFER steps/begin.md:9:5"]);
+    case("a transition twice", vec![Swap(BEGIN, "label: go", "label: go\n  - to: work\n    label: go")], &["warning TRANSITION_DUPLICATE steps/begin.md:10:5"]);
+    case("two ways to one node, and one transition", vec![Swap(BEGIN, "label: go", "label: go\n    isDefault: true"), Set(GRAPH, "/edges/0/isDefault", json!(true)), Set(GRAPH, "/edges/-", json!({"from": "begin", "to": "work", "label": "run"}))], &["warning EDGE_WITHOUT_TRANSITION steps/begin.md:7:1"]);
     case("a transition too few", vec![Swap(CHOOSE, "type: decision", "type: decision\ntransitions:\n  - to: end\n    label: good\n    isDefault: true")], &["warning EDGE_WITHOUT_TRANSITION steps/choose.md:5:1"]);
     case("a transition without a label", vec![Swap(BEGIN, "    label: go\n", "")], &["error SCHEMA_REQUIRED steps/begin.md:8:5"]);
     case("a transition with a condition", vec![Swap(BEGIN, "    label: go\n", "    label: go\n    conditionExpr: true\n")], &["error SCHEMA_UNKNOWN_FIELD steps/begin.md:10:5"]);
@@ -269,6 +274,8 @@ fn cases() -> Vec<Case> {
     case("no goal", vec![Swap(WORK, "## Goal", "## Aim")], &["error SECTION_MISSING steps/work.md:8:1"]);
     case("no instructions", vec![Swap(WORK, "## Instructions", "### Instructions")], &["error SECTION_MISSING steps/work.md:13:1"]);
     case("a goal in a block of code", vec![Swap(WORK, "## Goal", "```\n## Goal\n```")], &["error SECTION_MISSING steps/work.md:8:1"]);
+    case("a goal without a text", vec![Swap(WORK, "Say it.\n\n", "")], &["warning SECTION_EMPTY steps/work.md:9:1"]);
+    case("a goal with a heading and a text below it", vec![Swap(WORK, "Say it.\n\n", "### In short\n\nSay it.\n\n")], &[]);
     case("a section twice", vec![Swap(WORK, "## Instructions", "## Goal\n\n## Instructions")], &["warning SECTION_DUPLICATE steps/work.md:13:1"]);
     case("no completion", vec![Swap(WORK, "## Completion (Document-as-State)", "## Done")], &["warning SECTION_RECOMMENDED steps/work.md:8:1"]);
     case("no front matter", vec![File(WORK, b"## Goal\n\n## Instructions\n")], &["error FRONT_MATTER_MISSING steps/work.md:1:1"]);
@@ -330,6 +337,7 @@ fn cases() -> Vec<Case> {
     case("an asset with a NUL", vec![File("assets/x.md", b"# a\n\nb\0c\n")], &["error NUL_CHARACTER assets/x.md:3:2"]);
     case("an asset that is no text", vec![File("assets/x.md", b"# a\n\xff\n")], &["error NOT_UTF8 assets/x.md:2:1"]);
     case("assets that differ in case", vec![File("assets/Guide.md", b"# a\n")], &["warning PATH_CASE_DUPLICATE assets/guide.md:1:1"]);
+    case("assets whose accents are encoded in two ways", vec![File("assets/caf\u{e9}.md", b"# a\n"), File("assets/cafe\u{301}.md", b"# a\n")], &["warning PATH_CASE_DUPLICATE assets/caf\u{e9}.md:1:1"]);
     case("an asset with a backslash", vec![File("assets\\x.md", b"")], &["error PATH_UNSAFE assets\\x.md:1:1"]);
     case("an asset that leads out", vec![File("assets/../../x.md", b"")], &["error ASSET_PATH assets/../../x.md:1:1"]);
     case("a file below a file", vec![File("assets/guide.md/x.md", b"# a\n")], &["error PATH_IS_FOLDER assets/guide.md/x.md:1:1"]);

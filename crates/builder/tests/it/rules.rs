@@ -357,3 +357,36 @@ fn a_heading_that_is_nearly_a_section_is_told_with_its_line() {
     let found = findings(files);
     assert!(found[0].code == "SECTION_MISSING" && found[0].hint.contains("add a line"), "{found:?}");
 }
+
+#[test]
+fn workflows_that_start_each_other_are_told_once() {
+    let mut all = files();
+    for (id, starts) in [("one", "two"), ("two", "three"), ("three", "one"), ("four", "one")] {
+        for (path, bytes) in
+            files().iter().filter(|(path, _)| path.starts_with("steps/") || path.starts_with("workflow."))
+        {
+            all.insert(format!("workflows/{id}/{path}"), bytes.clone());
+        }
+        let folder = format!("workflows/{id}");
+        edit(&mut all, &format!("{folder}/workflow.graph.json"), |graph| {
+            graph["nodes"][1]["type"] = json!("subworkflow");
+        });
+        replace(
+            &mut all,
+            &format!("{folder}/steps/work.md"),
+            "type: step",
+            &format!("type: subworkflow\nworkflowId: {starts}"),
+        );
+    }
+    let place = |id: &str| {
+        let folder = format!("workflows/{id}");
+        json!({ "id": id, "workflow": format!("{folder}/workflow.md"), "graph": format!("{folder}/workflow.graph.json") })
+    };
+    let listed = ["one", "two", "three", "four"].map(place);
+    edit(&mut all, "bmad.json", |manifest| manifest["workflows"] = json!(listed));
+    let found = findings(all.clone());
+    assert_eq!(places(&found), [("SUBWORKFLOW_CYCLE", "workflows/one/steps/work.md", "/workflowId")], "{found:#?}");
+    assert!(found[0].message.contains("`one`, `two`, `three`") && !found[0].message.contains("four"), "{found:#?}");
+    replace(&mut all, "workflows/three/steps/work.md", "workflowId: one", "workflowId: main");
+    assert_eq!(findings(all), [], "they end");
+}
