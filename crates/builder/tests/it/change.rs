@@ -127,6 +127,15 @@ fn each_break_of_the_contract_is_told_at_its_place() {
 }
 
 #[test]
+fn an_operation_that_is_none_is_told_without_what_follows_from_it() {
+    let mut value = set(json!([asset("assets/a.md", "x")]));
+    value["operations"][0]["op"] = json!("create");
+    let refused = parse(&value).unwrap_err();
+    let places: Vec<&str> = refused.errors.iter().map(|error| error.path.as_str()).collect();
+    assert_eq!(places, ["operations[0].op"], "{refused:#?}");
+}
+
+#[test]
 fn each_break_of_an_operation_is_told_at_its_place() {
     for (index, ids) in
         [vec!["workflowId"], vec!["workflowId", "nodeId"], vec!["agentId"], vec!["path"]].iter().enumerate()

@@ -108,6 +108,8 @@ async fn strange_parameters_are_answered_with_an_error() {
         let answer = host.request("tools/call", params.clone()).await;
         let refused = answer["error"].is_object() || answer["result"]["isError"] == true;
         assert!(refused, "{params}: {answer}");
+        // Not `-32601`, which says that there is no such method.
+        assert!(answer["error"].is_null() || answer["error"]["code"] == -32602, "{params}: {answer}");
         assert!(answer.to_string().len() < 10_000, "the answer echoes what was sent");
         assert_serves(&mut host, &params.to_string()[..20.min(params.to_string().len())]).await;
     }

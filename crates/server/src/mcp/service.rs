@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, InitializeRequestParams, InitializeResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
+    InitializeRequestParams, InitializeResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
@@ -217,9 +219,37 @@ impl ServerHandler for McpService {
         resources::contents(request.uri, outcome).map(Into::into)
     }
 
+    /// Of a request that the protocol's types do not take: its method is unknown here, or its parameters do not fit its method.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        let problem = match method.as_str() {
+            "tools/call" => misfit::<CallToolRequestParams>(params),
+            "tools/list" | "resources/list" => misfit::<PaginatedRequestParams>(params),
+            "resources/read" => misfit::<ReadResourceRequestParams>(params),
+            "initialize" => misfit::<InitializeRequestParams>(params),
+            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
+        };
+        Err(ErrorData::invalid_params(format!("the parameters of `{method}` do not fit: {problem}"), None))
+    }
+
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let named = |tool: &&Registered| self.door.names.of(tool) == name;
         self.tools().find(named).map(|tool| render::tool(tool, self.door.gate.registry(), self.door.names))
+    }
+}
+
+/// Characters that are told of why parameters do not fit: the reason may quote them.
+const MISFIT_CHARS_MAX: usize = 200;
+
+/// Why parameters are not those of a method.
+fn misfit<T: DeserializeOwned>(params: Option<Value>) -> String {
+    match serde_json::from_value::<T>(params.unwrap_or(Value::Null)) {
+        Err(error) => error.to_string().chars().take(MISFIT_CHARS_MAX).collect(),
+        Ok(_) => "the message is none of the protocol".to_owned(),
     }
 }
 

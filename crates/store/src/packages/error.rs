@@ -126,7 +126,9 @@ fn rejected_text(findings: &[Finding]) -> String {
 
 fn contract_text(refused: &Refused) -> String {
     let line = |error: &ContractError| {
-        let said = format!("{}: {}", error.path, error.message);
+        // The most of them begin with where it is.
+        let names_it = error.path.is_empty() || error.message.contains(&format!("`{}`", error.path));
+        let said = if names_it { error.message.clone() } else { format!("{}: {}", error.path, error.message) };
         match error.message.contains(&error.expected) && error.message.contains(&error.actual) {
             true => said,
             false => format!("{said} (expected {}, got {})", error.expected, error.actual),

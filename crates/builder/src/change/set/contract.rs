@@ -82,6 +82,9 @@ pub(crate) fn parse_with(schema: &Compiled, value: &Value) -> Result<Parsed, Ref
     check_version(value)?;
     let mut errors: Vec<ContractError> =
         schema.findings("", value).into_iter().map(|f| from_finding(f, value)).collect();
+    // What an operation may have depends on what it is: where that is wrong, the rest would follow from it.
+    let unclear: Vec<String> = errors.iter().filter_map(|e| e.path.strip_suffix(".op").map(str::to_owned)).collect();
+    errors.retain(|error| !unclear.iter().any(|at| error.path == format!("{at}.payload")));
     errors.truncate(FINDINGS_MAX);
     if !errors.is_empty() {
         return Err(Refused { code: VIOLATION, errors });
