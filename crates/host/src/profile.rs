@@ -150,13 +150,13 @@ impl Profile {
         self.decide(tool, &Looked::new(&tool.facts.name, arguments, command.as_ref()))
     }
 
-    /// Step 6 of the gate.
     /// Whether a rule about this tool depends on where a path leads: one that names paths, or one that asks, which a person may
     /// have answered for a path.
     pub(crate) fn looks_at_paths(&self, tool: &str) -> bool {
         self.rules.iter().any(|rule| rule.is_about(tool) && (rule.decide == Decide::Ask || rule.names_paths()))
     }
 
+    /// Step 6 of the gate.
     pub(crate) fn decide(&self, tool: &Registered, call: &Looked<'_>) -> Verdict {
         decide(&self.rules, &tool.facts, call)
     }

@@ -18,7 +18,8 @@ use toolhost_sandbox::{Analyzed, BoxFuture};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
 
 use crate::arguments::{Analyzer, Arguments};
-use crate::policy::{Looked, Rule};
+use crate::policy::{Looked, Rule, analyzed};
+use crate::registry::Registered;
 use crate::shown::Shown;
 
 /// How often a row is looked at that another process may answer.
@@ -332,9 +333,29 @@ impl Queue {
 
     /// The permission by rule that allows this call, if there is one.
     pub(crate) async fn permit_for(&self, call: &Call, looked: &Looked<'_>) -> Result<Option<Permit>, ToolError> {
+        self.permit_in(call.scope.project_id, &call.caller.profile, looked).await
+    }
+
+    /// The permission by rule that would allow a call with these arguments. Where its paths lead is not looked at.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn explain_permit(
+        &self,
+        project: i64,
+        profile: &str,
+        tool: &Registered,
+        arguments: &Value,
+    ) -> Result<Option<Permit>, ToolError> {
+        let name = &tool.facts.name;
+        let command = analyzed(name, arguments);
+        let looked = Looked::new(name, arguments, command.as_ref());
+        if tool.facts.by_rule { self.permit_in(project, profile, &looked).await } else { Ok(None) }
+    }
+
+    async fn permit_in(&self, project: i64, profile: &str, looked: &Looked<'_>) -> Result<Option<Permit>, ToolError> {
         let tool = looked.tool();
-        let permits = self.asks.permits_for(call.scope.project_id, tool, &call.caller.profile).await;
-        let permits = permits.map_err(ToolError::from)?;
+        let permits = self.asks.permits_for(project, tool, profile).await.map_err(ToolError::from)?;
         Ok(permits.into_iter().find(|permit| {
             let conditions = serde_json::from_value(permit.conditions.clone()).unwrap_or_default();
             Rule::permission(tool, &conditions).is_ok_and(|rule| rule.matches(looked))

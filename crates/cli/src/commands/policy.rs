@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolhost_host::{Decide, Profiles, Registry};
+use toolhost_host::{Decide, Profiles, Registry, rule_id};
 
 use crate::print::{self, BAD, GOOD, paint};
 use crate::settings::Settings;
@@ -149,14 +149,33 @@ async fn explain(tool: &str, arguments: &str, profile: &str, settings: &Settings
     let arguments: Value = serde_json::from_str(arguments).context("the arguments are not JSON")?;
     let verdict = profile.verdict(tool, &arguments);
     let has = profile.has(&tool.facts.name);
+    // Before a project is there nobody has granted anything.
+    let answers = if has && verdict.decide == Decide::Ask { wire::open_answers(settings).await.ok() } else { None };
+    let permit = match &answers {
+        Some(answers) => {
+            let project = answers.person.project_id;
+            answers.queue.explain_permit(project, &profile.name, tool, &arguments).await?
+        }
+        None => None,
+    };
     if settings.json {
-        print::json(&json!({ "tool": tool.facts.name, "profile": profile.name, "hasTool": has, "verdict": verdict }))?;
+        let permit = permit.as_ref().map(|permit| json!({ "id": rule_id(permit.number), "by": permit.granted_by }));
+        let (tool, profile) = (&tool.facts.name, &profile.name);
+        print::json(
+            &json!({ "tool": tool, "profile": profile, "hasTool": has, "verdict": verdict, "allowedByRule": permit }),
+        )?;
+    } else if let Some(permit) = permit {
+        let (id, by) = (rule_id(permit.number), print::visible_line(&permit.granted_by));
+        print::line(format_args!("allow: {id}, which {by} granted, answers what would be asked ({})", verdict.why));
     } else if has {
         let rule =
             verdict.rule.as_ref().map_or_else(|| "the tool's effect".to_owned(), |rule| format!("the rule `{rule}`"));
         print::line(format_args!("{}: {} (by {rule})", format!("{:?}", verdict.decide).to_lowercase(), verdict.why));
     } else {
         print::line(format_args!("deny: the profile `{}` does not have `{}`", profile.name, tool.facts.name));
+    }
+    if let Some(answers) = answers {
+        answers.connection.close().await?;
     }
     Ok(ExitCode::SUCCESS)
 }

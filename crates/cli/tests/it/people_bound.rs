@@ -113,6 +113,13 @@ fn a_rule_of_ones_own_keeps_the_rest_and_says_what_it_covers() {
     assert_eq!(call(&program, "file.write", &json!({ "path": "p", "content": "another" })).code, RAN);
     let other = call(&program, "file.write", &json!({ "path": "Makefile", "content": "1" }));
     assert_eq!(other.code, ASKED, "{other:?}");
+    // What is explained is what happens.
+    let explained = |path: &str| {
+        let arguments = json!({ "path": path, "content": "1" }).to_string();
+        program.run(&["policy", "explain", "file.write", &arguments, "--profile", "all"]).stdout
+    };
+    assert!(explained("p").starts_with("allow: rule-1, which "), "{}", explained("p"));
+    assert!(explained("Makefile").starts_with("ask: "), "{}", explained("Makefile"));
 }
 
 #[test]
