@@ -13,7 +13,7 @@ use toolhost_testkit::{House, Seed};
 use crate::builder::shelf_of;
 use crate::builder_changes::{in_session, person};
 use crate::builder_walk_files::{FLOW, beginning, files_of, nodes, read_agent, read_graph, read_text, state_of};
-use crate::builder_walk_model::{Model, Object, Set, State, Status, as_named};
+use crate::builder_walk_model::{Model, Object, Set, State, Status, as_named, with_told};
 use crate::builder_walk_plan::{Plan, Planner};
 use crate::engines::{Engine, engines};
 
@@ -203,6 +203,7 @@ impl Walk {
             drafts,
             is_plain: plan.is_plain,
             has_graph: plan.has_graph,
+            told: BTreeMap::new(),
         };
         self.keep(set, &staged, &plan).await;
         if stale.is_some() {
@@ -273,8 +274,15 @@ impl Walk {
         let Some(plan) = self.planner.replacing(&view, &self.model.sets[&old]) else { return };
         let revisions = self.revisions(session).await;
         // Where a change goes on from: where the replaced one went on from, else what is there.
-        let bases: BTreeMap<String, Option<Object>> =
+        let mut bases: BTreeMap<String, Option<Object>> =
             self.model.drafts(session, None, &plan.wishes).unwrap().into_iter().map(|d| (d.object, d.base)).collect();
+        // Of what it was told that somebody else has changed it, too, the author knows both texts.
+        let replaced = &self.model.sets[&old];
+        for (object, then) in &replaced.told {
+            let draft = replaced.wishes().find(|draft| draft.object == *object);
+            let base = draft.map_or(then.clone(), |d| with_told(d.base.as_ref(), then.as_ref(), d.wanted.as_ref()));
+            bases.insert(object.clone(), base);
+        }
         let staged = self.call(Some(session), "builder.change.stage", plan.sent(&revisions, Some(old))).await;
         assert!(staged.ok, "{staged:?}");
         self.model.reject(&[old].into());
@@ -286,7 +294,14 @@ impl Walk {
             draft.wanted = draft.wanted.as_ref().map(|wanted| as_named(wanted, present.get(&draft.object), wish.part));
         }
         assert_eq!(numbers(&staged.data["superseded"]), [old].into(), "{staged:?}");
-        let set = Set { session: session.to_owned(), status: Status::Open, drafts, is_plain: true, has_graph: false };
+        let set = Set {
+            session: session.to_owned(),
+            status: Status::Open,
+            drafts,
+            is_plain: true,
+            has_graph: false,
+            told: BTreeMap::new(),
+        };
         self.keep(set, &staged, &plan).await;
         self.tally.add("superseded");
     }
@@ -377,6 +392,7 @@ impl Walk {
         let said: Vec<&str> =
             told.data["errors"].as_array().unwrap().iter().map(|error| text(&error["code"])).collect();
         let is_conflict = said.contains(&MISMATCH);
+        self.keep_told(number, &told);
         let has_graph = based_on.iter().chain([&number]).any(|number| self.model.sets[number].has_graph);
         assert!(is_conflict || after.is_some(), "cs-{number} changes what somebody else has changed since: {told:?}");
         assert!(
@@ -407,6 +423,13 @@ impl Walk {
         self.model.settle(number, chain, after.unwrap());
         self.tally.add("applied");
         self.expect_model(&applied).await;
+    }
+
+    fn keep_told(&mut self, number: i64, validated: &Outcome) {
+        let errors = validated.data["errors"].as_array().unwrap();
+        let conflicts = errors.iter().filter(|error| error["code"] == MISMATCH).map(|error| text(&error["path"]));
+        let then = conflicts.map(|object| (object.to_owned(), self.model.now.get(object).cloned())).collect();
+        self.model.sets.get_mut(&number).unwrap().told = then;
     }
 
     /// Applies some operations of a set whose effect is known.

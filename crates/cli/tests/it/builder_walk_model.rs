@@ -33,6 +33,25 @@ fn unchanged<T: PartialEq>(base: T, now: T, ours: T) -> Option<T> {
     }
 }
 
+/// From where a change of an object goes on whose author was told that it is in conflict: somebody else's values at the places
+/// that both have changed.
+pub(crate) fn with_told(base: Option<&Object>, then: Option<&Object>, ours: Option<&Object>) -> Option<Object> {
+    if merge(base, then, ours).is_some() {
+        return base.cloned();
+    }
+    let (Some(base), Some(then), Some(ours)) = (base, then, ours) else { return then.cloned() };
+    let mut told = base.clone();
+    for place in base.keys().chain(then.keys()).chain(ours.keys()) {
+        if unchanged(base.get(place), then.get(place), ours.get(place)).is_none() {
+            match then.get(place) {
+                Some(value) => drop(told.insert(place.clone(), value.clone())),
+                None => drop(told.remove(place)),
+            }
+        }
+    }
+    Some(told)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     Open,
@@ -63,6 +82,8 @@ pub(crate) struct Set {
     pub(crate) is_plain: bool,
     /// Whether it changes the graph.
     pub(crate) has_graph: bool,
+    /// Objects that a validation said are in conflict, as they then were.
+    pub(crate) told: BTreeMap<String, Option<Object>>,
 }
 
 impl Set {

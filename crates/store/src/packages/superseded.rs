@@ -129,9 +129,10 @@ fn replaced(set: &ChangeSet, object: &Object, former: &Part) -> Option<Option<Sn
 /// What a draft was begun on, with what is there `now` at the places where both differ.
 fn with_told(draft: &Draft, now: Option<&Snapshot>) -> Option<Snapshot> {
     match change::merge(draft.base.as_ref(), now, draft.wanted.as_ref()) {
-        change::Merged::Conflict(clashes) => match draft.base.as_ref() {
-            Some(base) => Some(change::with_current(base, now, &clashes)),
-            None => now.cloned(),
+        change::Merged::Conflict(clashes) => match (draft.base.as_ref(), now) {
+            (Some(base), Some(_)) => Some(change::with_current(base, now, &clashes)),
+            // What somebody else has taken out is made anew.
+            _ => now.cloned(),
         },
         change::Merged::Clean(_) => draft.base.clone(),
     }
