@@ -40,6 +40,12 @@ pub(crate) fn piece(text: &str) {
     let _ = at_once(std::io::stdout(), AutoStream::choice(&std::io::stdout()), text);
 }
 
+/// A line of JSON for a file or a program, whose bytes the last line of an export has the hash of. Whoever looks at it in a
+/// terminal sees what stands there.
+pub(crate) fn exported(line: String) -> String {
+    if std::io::stdout().is_terminal() { visible_json(&line) } else { line }
+}
+
 /// Writes a text with one system call, without its colours where none are shown. Another program may print at the same
 /// terminal (`| tee log`), and its words must not come between a line and its end.
 fn at_once(mut stream: impl Write, colours: ColorChoice, text: &str) -> std::io::Result<()> {

@@ -313,7 +313,7 @@ async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyho
         for row in &rows {
             let line = whole(row).to_string();
             end.add(&line);
-            writeln!(sink, "{line}")?;
+            writeln!(sink, "{}", if output.is_none() { print::exported(line) } else { line })?;
         }
     }
     let count = end.rows;

@@ -68,7 +68,7 @@ async fn write(desk: &Desk, output: Option<&Path>) -> anyhow::Result<u64> {
     let lines = match output {
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout());
-            let lines = desk.export(&mut |line| Ok(writeln!(out, "{line}")?)).await?;
+            let lines = desk.export(&mut |line| Ok(writeln!(out, "{}", print::exported(line))?)).await?;
             out.flush()?;
             lines
         }

@@ -138,3 +138,20 @@ fn a_line_break_in_a_name_begins_no_line() {
         assert!(!text.lines().any(|line| line.starts_with("secrets")), "{tool}: {text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_is_looked_at_shows_what_stands_there() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
+    let written = host.call("memory_save_learning", json!({ "content": "a\u{202e}b\u{9b}2Jc" })).await;
+    assert_eq!(written["isError"], false, "{written}");
+    assert!(host.close().await.success());
+    for arguments in [&["export"][..], &["audit", "export"]] {
+        let shown = shown(&program, arguments).join("\n");
+        assert!(shown.contains(r"a\u202eb\u009b2Jc"), "{arguments:?}: {shown}");
+        assert!(!shown.contains(['\u{202e}', '\u{9b}']), "{arguments:?}: {shown}");
+        let plain = program.run(arguments).stdout;
+        assert!(plain.contains('\u{202e}'), "a program is given the bytes: {plain}");
+    }
+}
