@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
@@ -27,6 +28,10 @@ use crate::error::Error;
 const AMONG_ALL: &str = "all.turn";
 /// The mark of a workspace that is held alone.
 const ALONE: &str = "alone";
+/// How often, and after which pause, a lock is tried again that is held: who only looks whether somebody has it holds it for a
+/// moment, and so does a process of this host's that is being started.
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The guard of one workspace.
 #[derive(Clone)]
@@ -94,7 +99,7 @@ pub(crate) enum Begun {
 pub(crate) struct Turn {
     guard: Guard,
     in_use: File,
-    _turn: File,
+    _turn: Locked,
     reach: Reach,
 }
 
@@ -127,16 +132,38 @@ impl Turn {
 
 /// No command is under way in the workspace, around it or inside it, and none begins there meanwhile.
 pub(crate) struct Alone {
-    _workspace: File,
-    _turn: File,
-    _in_use: File,
-    _mark: File,
+    _workspace: Locked,
+    _turn: Locked,
+    _in_use: Locked,
+    _mark: Locked,
+}
+
+/// A lock that is given back at once. Closing its file alone would not do: a process that is being started just then has a
+/// handle of it, too, until it has become another program.
+pub(crate) struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing it is all that is left then.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Takes a lock that nobody holds for longer than a moment.
+fn lock_soon(file: &File, how: FlockOperation) -> rustix::io::Result<()> {
+    for _ in 1..LOCK_TRIES {
+        match flock(file, how) {
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
+            other => return other,
+        }
+    }
+    flock(file, how)
 }
 
 /// One command's share in the guard.
 pub(crate) struct Lease {
     guard: Guard,
-    _workspace: File,
+    _workspace: Locked,
     /// Held until the last process of the command has ended.
     in_use: File,
     ended: bool,
@@ -173,7 +200,7 @@ impl Guard {
         }
         let _turn = self.turn().map_err(failed)?;
         let in_use = self.lock_file("use").map_err(failed)?;
-        if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if lock_soon(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Error::CommandUnderWay);
         }
         self.forget("kept").and_then(|()| self.forget("before")).map_err(failed)
@@ -203,7 +230,7 @@ impl Guard {
         make().map_err(failed)?;
         let turn = self.turn().map_err(failed)?;
         let in_use = self.lock_file("use").map_err(failed)?;
-        if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if lock_soon(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Error::CommandUnderWay);
         }
         let workspace = self.workspace_lock(FlockOperation::NonBlockingLockExclusive)?;
@@ -215,22 +242,22 @@ impl Guard {
         if self.others().map_err(failed)?.iter().any(|(other, _)| other.is_in_use()) {
             return Err(Error::Overlap);
         }
-        Ok(Alone { _workspace: workspace, _turn: turn, _in_use: in_use, _mark: mark })
+        Ok(Alone { _workspace: workspace, _turn: turn, _in_use: Locked(in_use), _mark: Locked(mark) })
     }
 
     /// A lock on the workspace's folder itself: hosts whose guards are kept elsewhere, for another `HOME`, see this one.
-    fn workspace_lock(&self, how: FlockOperation) -> crate::error::Result<File> {
+    fn workspace_lock(&self, how: FlockOperation) -> crate::error::Result<Locked> {
         let folder = File::open(&self.root).map_err(failed)?;
-        match flock(&folder, how) {
+        match lock_soon(&folder, how) {
             Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::CommandUnderWay),
             // A file system without locks of folders: the guard's own file remains.
-            _ => Ok(folder),
+            _ => Ok(Locked(folder)),
         }
     }
 
     /// Waits until no [`alone`](Self::alone) of a workspace around this one or inside it is held. None begins while the answer
     /// is held.
-    fn beside_no_change(&self) -> crate::error::Result<File> {
+    fn beside_no_change(&self) -> crate::error::Result<Locked> {
         loop {
             let among_all = self.turn_among_all().map_err(failed)?;
             let Some(mark) = self.held_alone().map_err(failed)? else { return Ok(among_all) };
@@ -264,7 +291,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`Error::CommandUnderWay`]: a host that keeps its guard elsewhere holds it alone.
-    pub(crate) fn while_nobody_is_alone(&self) -> crate::error::Result<Vec<File>> {
+    pub(crate) fn while_nobody_is_alone(&self) -> crate::error::Result<Vec<Locked>> {
         let mut held = Vec::new();
         if self.folder.exists() {
             held.push(self.turn().map_err(failed)?);
@@ -276,8 +303,12 @@ impl Guard {
 
     /// Whether a command is under way whose end will put something back.
     pub(crate) fn is_in_use(&self) -> bool {
-        self.folder.exists()
-            && self.lock_file("use").is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
+        let is_held = |file: File| {
+            let look = flock(&file, FlockOperation::NonBlockingLockExclusive);
+            drop(Locked(file));
+            look.is_err()
+        };
+        self.folder.exists() && self.lock_file("use").is_ok_and(is_held)
     }
 
     /// Takes part. What a host that was killed has left is put back first.
@@ -352,7 +383,7 @@ impl Guard {
 
     /// Refuses while a command under way in another workspace can change these places: what it has planted would be kept here
     /// as the person's, and put back after that other one has taken it away. None begins there while the answer is held.
-    fn alone_with(&self, places: &[&Place]) -> crate::error::Result<File> {
+    fn alone_with(&self, places: &[&Place]) -> crate::error::Result<Locked> {
         let among_all = self.beside_no_change()?;
         for (other, kept) in self.others().map_err(failed)? {
             let reaches = |place: &&Place| match &kept.held {
@@ -450,17 +481,17 @@ impl Guard {
     }
 
     /// One at a time, in all hosts. Held for as long as the file is open.
-    fn turn(&self) -> Result<File> {
+    fn turn(&self) -> Result<Locked> {
         let file = self.lock_file("turn")?;
         flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
+        Ok(Locked(file))
     }
 
     /// One at a time, in all hosts of all workspaces. Whoever holds it waits for nobody else's turn.
-    fn turn_among_all(&self) -> Result<File> {
+    fn turn_among_all(&self) -> Result<Locked> {
         let file = File::options().create(true).truncate(false).write(true).open(self.folder.join(AMONG_ALL))?;
         flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
+        Ok(Locked(file))
     }
 
     fn lock_file(&self, what: &str) -> Result<File> {
@@ -508,4 +539,45 @@ fn is_over(one: &Path, other: &Path) -> bool {
 
 fn failed(source: std::io::Error) -> Error {
     Error::Io { path: "what git obeys".to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_lock_is_given_back_though_a_process_that_is_being_started_has_a_handle_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let open =
+            || File::options().create(true).truncate(false).write(true).open(folder.path().join("lock")).unwrap();
+        let (file, other) = (open(), open());
+        flock(&file, FlockOperation::LockExclusive).unwrap();
+        let _inherited = file.try_clone().unwrap();
+        assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_err(), "it is held");
+        drop(Locked(file));
+        flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+    }
+
+    /// What only looks whether a command is under way is none.
+    #[test]
+    fn nobody_who_looks_keeps_git_from_changing_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("workspace");
+        std::fs::create_dir(&root).unwrap();
+        let guard = Guard::new(&root, &folder.path().join("guards"));
+        drop(guard.alone().unwrap());
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let _ = guard.is_in_use();
+                }
+            });
+            let refused = (0..500).filter(|_| guard.alone().is_err()).count();
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(refused, 0);
+        });
+    }
 }
