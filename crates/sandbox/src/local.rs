@@ -333,7 +333,7 @@ impl LocalExecutor {
     /// What git says of its places. Where it must not read one of its files in its fence it says nothing, so it is given those.
     async fn ask_git(&self, method: &Method) -> Result<String> {
         let room = Arc::clone(&self.room);
-        let waits = self.on_files(move |_| Ok(git::waited_for(&room.root, Path::new(".git")))).await?;
+        let waits = self.on_files(move |_| Ok(git::strange(&room.root, Path::new(".git")).waited_for)).await?;
         if !waits.is_empty() {
             let names = waits.iter().take(WAITS_NAMED_MAX).map(|name| name.to_string_lossy());
             return Err(Error::GitWaits { names: names.collect::<Vec<_>>().join(", ") });

@@ -11,23 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::{State, names, open};
 
-/// Most files looked at below one repository's folder.
-const FILES_MAX: usize = 20_000;
-/// Folders with files that git opens by itself. Loose objects are left out: git opens one only when it is asked for it.
-const READ: [&str; 11] = [
-    "refs",
-    "logs",
-    "objects/info",
-    "objects/pack",
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-    "reftable",
-    "info",
-    "modules",
-    "worktrees",
-];
-
+/// Most files looked at below one repository's folder, without those that hold its objects.
+const FILES_MAX: usize = 200_000;
 /// What git needs in a repository's folder, whose contents commands may otherwise change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Need {
@@ -51,7 +36,7 @@ fn is_folder(state: &State) -> bool {
 }
 
 /// As git's `validate_headref`, and no name that leads out of `refs`.
-fn is_head(state: &State) -> bool {
+pub(super) fn is_head(state: &State) -> bool {
     let is_ref = |name: &str| name.starts_with("refs/") && !name.contains("..");
     match state {
         State::Link(target) => target.to_str().is_some_and(is_ref),
@@ -65,27 +50,53 @@ fn is_head(state: &State) -> bool {
     }
 }
 
-/// The names below the repository's folder `git` that git would wait for: FIFOs, and links to them and to devices. Relative to
-/// `top`.
-pub(crate) fn waited_for(top: &Path, git: &Path) -> Vec<PathBuf> {
-    let (mut found, mut left) = (Vec::new(), FILES_MAX);
+/// What is in a repository's folder that commands may change, and must not leave there.
+#[derive(Debug, Default)]
+pub(crate) struct Strange {
+    /// What git would wait for: FIFOs, and links to them and to devices. Relative to `top`, as the links are.
+    pub(crate) waited_for: Vec<PathBuf>,
+    /// Links: git writes through one in the place of a file of its own, such as `COMMIT_EDITMSG` or `logs/HEAD`, into the file
+    /// that it leads to.
+    pub(super) links: Vec<PathBuf>,
+    /// Folders that could not be looked into.
+    pub(super) closed: Vec<PathBuf>,
+    /// Whether there is more than [`FILES_MAX`].
+    pub(super) too_many: bool,
+}
+
+/// Looks through the repository's folder `git`, relative to `top`.
+pub(crate) fn strange(top: &Path, git: &Path) -> Strange {
+    let (mut found, mut left) = (Strange::default(), FILES_MAX);
     let mut todo = VecDeque::from([git.to_owned()]);
     while let Some(path) = todo.pop_front() {
-        let Ok(folder) = open(top, &path) else { continue };
-        for name in names(&folder).unwrap_or_default() {
-            let Some(fewer) = left.checked_sub(1) else { return found };
+        let listed = open(top, &path).and_then(|folder| Ok((names(&folder)?, folder)));
+        let (names, folder) = match listed {
+            Ok(listed) => listed,
+            // One that is gone meanwhile, or too deep for git as well, holds nothing.
+            Err(error) => {
+                let is_closed = error.kind() == std::io::ErrorKind::PermissionDenied;
+                found.closed.extend(is_closed.then_some(path));
+                continue;
+            }
+        };
+        for name in names {
+            let Some(fewer) = left.checked_sub(1) else {
+                found.too_many = true;
+                return found;
+            };
             left = fewer;
             let at = path.join(&name);
             let Ok(stat) = statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Fifo => found.push(at),
-                FileType::Directory if is_read(&at, git) => todo.push_back(at),
+                FileType::Fifo => found.waited_for.push(at),
+                FileType::Directory if !is_fanout(&at) => todo.push_back(at),
                 FileType::Symlink => {
                     let target = statat(&folder, &*name, AtFlags::empty());
                     let target = target.map(|stat| FileType::from_raw_mode(stat.st_mode));
                     if matches!(target, Ok(FileType::Fifo | FileType::CharacterDevice)) {
-                        found.push(at);
+                        found.waited_for.push(at.clone());
                     }
+                    found.links.push(at);
                 }
                 _ => {}
             }
@@ -94,10 +105,9 @@ pub(crate) fn waited_for(top: &Path, git: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Repositories of submodules have the same folders; there all are looked at.
-fn is_read(path: &Path, git: &Path) -> bool {
-    let inner = path.strip_prefix(git).unwrap_or(path);
-    let in_objects = inner.parent().is_some_and(|above| above.ends_with("objects"));
-    let fanout = in_objects && inner.file_name().is_some_and(|name| name.len() == 2);
-    !fanout && (inner == Path::new("objects") || READ.iter().any(|read| inner.starts_with(read)))
+/// A folder of loose objects, as large repositories have them in their hundreds: git opens one only when it is asked for it, and
+/// writes none over.
+fn is_fanout(path: &Path) -> bool {
+    let in_objects = path.parent().is_some_and(|above| above.ends_with("objects"));
+    in_objects && path.file_name().is_some_and(|name| name.len() == 2)
 }

@@ -25,7 +25,7 @@ mod refs;
 mod shared;
 mod snapshot;
 
-pub(crate) use accepted::waited_for;
+pub(crate) use accepted::strange;
 pub(crate) use around::{Around, around, repository_around};
 pub(crate) use guard::{Begun, Guard, Reach, Turn};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};

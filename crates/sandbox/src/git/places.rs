@@ -119,9 +119,20 @@ impl Seen {
         let gits = std::iter::once(inner.as_path()).chain(outer);
         let named = gits.flat_map(|git| NAMES.map(|name| git.join(name)));
         let read = places.indexes.iter().chain(&places.settings).cloned();
+        let read = read.chain(places.indexes.iter().flat_map(|index| shared_parts(index)));
         let found = places.all.iter().chain(&places.within).map(Place::full).chain(read);
         Self(named.chain(found).map(|path| stamp(&path)).collect())
     }
+}
+
+/// The files beside an index that have a part of it (`core.splitIndex`): git reads one without comparing it with its hash.
+fn shared_parts(index: &Path) -> Vec<PathBuf> {
+    let entries = index.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let is_part = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(b"sharedindex.");
+    let mut parts: Vec<PathBuf> =
+        entries.filter(|entry| is_part(&entry.file_name())).map(|entry| entry.path()).collect();
+    parts.sort();
+    parts
 }
 
 fn stamp(path: &Path) -> Option<[i64; 6]> {

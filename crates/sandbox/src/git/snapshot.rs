@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Re
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::accepted::{Need, waited_for};
+use super::accepted::{Need, Strange, is_head, strange};
 use super::places::{Place, Rule};
 use crate::remover::remove_some;
 
@@ -162,7 +162,37 @@ impl Snapshot {
             taking.todo.extend(above.into_iter().map(|path| (place.top.clone(), path, Depth::Name)));
             taking.todo.push_back((place.top.clone(), place.path.clone(), depth));
         }
-        taking.run()
+        let mut snapshot = taking.run()?;
+        snapshot.keep_links()?;
+        Ok(snapshot)
+    }
+
+    /// Keeps the links that are in repositories of the workspace already: others may not come.
+    fn keep_links(&mut self) -> Result<()> {
+        let known: BTreeSet<PathBuf> = self.nodes.iter().map(|node| node.path.clone()).collect();
+        for (top, git) in self.outermost() {
+            let Strange { links, too_many, .. } = strange(&top, &git);
+            if too_many {
+                return Err(Error::other(format!("`{}` has more files than can be looked at", git.display())));
+            }
+            for path in links.into_iter().filter(|path| !known.contains(path)) {
+                let (was, owner) = look(&top, &path)?;
+                let top = top.clone();
+                self.nodes.push(Node { top, path, was, owner, entries: None, repository: false, need: None });
+            }
+        }
+        Ok(())
+    }
+
+    /// The folders of repositories in the workspace that are in no other one's.
+    fn outermost(&self) -> Vec<(PathBuf, PathBuf)> {
+        let Some(root) = self.nodes.first().map(|node| &node.top) else { return Vec::new() };
+        let is_outermost = |node: &&Node| {
+            let outer =
+                |other: &Node| other.repository && node.path != other.path && node.path.starts_with(&other.path);
+            node.repository && node.top == *root && !self.nodes.iter().any(outer)
+        };
+        self.nodes.iter().filter(is_outermost).map(|node| (node.top.clone(), node.path.clone())).collect()
     }
 
     /// Adds the nodes of another snapshot whose paths this one does not have.
@@ -192,7 +222,7 @@ impl Snapshot {
                     tracing::debug!(%error, path = node.name(), "not put back yet");
                 }
             }
-            for name in self.remove_waited_for() {
+            for name in self.remove_strange() {
                 differs = true;
                 changed.insert(name);
             }
@@ -202,7 +232,7 @@ impl Snapshot {
         }
         // Of what is in a folder that is not there nothing more need be said.
         let mut left: Vec<String> = Vec::new();
-        for name in self.nodes.iter().flat_map(Node::differences).chain(self.remove_waited_for()) {
+        for name in self.nodes.iter().flat_map(Node::differences).chain(self.remove_strange()) {
             if !left.iter().any(|above| Path::new(&name).starts_with(above)) {
                 left.push(name);
             }
@@ -212,26 +242,34 @@ impl Snapshot {
 }
 
 impl Snapshot {
-    /// Moves aside what would stop git for ever, in repositories of the workspace, and answers its names.
-    fn remove_waited_for(&self) -> Vec<String> {
-        let Some(root) = self.nodes.first().map(|node| &node.top) else { return Vec::new() };
-        let outermost = |node: &&Node| {
-            let outer =
-                |other: &Node| other.repository && node.path != other.path && node.path.starts_with(&other.path);
-            node.repository && node.top == *root && !self.nodes.iter().any(outer)
-        };
+    /// Moves aside what would stop git for ever, and links that were not there, in repositories of the workspace; answers its
+    /// names.
+    fn remove_strange(&self) -> Vec<String> {
+        let known: BTreeSet<&Path> = self.nodes.iter().map(|node| node.path.as_path()).collect();
         let mut removed = Vec::new();
-        for node in self.nodes.iter().filter(outermost) {
-            for path in waited_for(&node.top, &node.path) {
+        for (top, git) in self.outermost() {
+            let mut found = strange(&top, &git);
+            while !found.closed.is_empty() {
+                let opened = |path: &PathBuf| open(&top, path).and_then(opened_up).is_ok();
+                if !found.closed.iter().all(opened) {
+                    break;
+                }
+                found = strange(&top, &git);
+            }
+            let Strange { waited_for, links, closed, too_many } = found;
+            let is_new = |path: &PathBuf| !known.contains(path.as_path()) && !is_head_of(&top, path);
+            for path in waited_for.into_iter().chain(links.into_iter().filter(is_new)) {
                 let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
-                let moved = open(&node.top, above).and_then(opened_up).and_then(|above| node.move_aside(&above, name));
+                let moved = open(&top, above).and_then(opened_up).and_then(|above| move_aside(&top, &above, name));
                 if let Err(error) = moved {
                     tracing::debug!(%error, path = %path.display(), "not removed yet");
                 }
-                removed.push(path.to_string_lossy().into_owned());
+                removed.push(path);
             }
+            removed.extend(closed);
+            removed.extend(too_many.then_some(git));
         }
-        removed
+        removed.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
     }
 }
 
@@ -416,30 +454,41 @@ impl Node {
         Ok(())
     }
 
-    /// Out of git's sight, into the workspace's root under a name that says what it is; then away, as far as that is quick.
     fn move_aside(&self, parent: &OwnedFd, name: &OsStr) -> Result<()> {
-        let top = opened_up(open(&self.top, Path::new(""))?)?;
-        for n in 1.. {
-            let fresh = format!("{ASIDE}{n}");
-            match rustix::fs::renameat_with(parent, name, &top, &*fresh, RenameFlags::NOREPLACE) {
-                Ok(()) => {
-                    if let Err(error) = remove_some(&top, &fresh, REMOVED_MAX) {
-                        tracing::warn!(%error, fresh, "what a command planted was moved aside and is not removed");
-                    }
-                    return Ok(());
-                }
-                Err(Errno::EXIST) => {}
-                Err(Errno::NOENT) => return Ok(()),
-                // A folder that is closed to its owner cannot be moved to another one.
-                Err(Errno::ACCESS) => drop(opened_up(open_name(parent, name)?)?),
-                Err(error) => return Err(error.into()),
-            }
-            if n > NODES_MAX {
-                break;
-            }
-        }
-        Err(Error::other("it cannot be moved aside"))
+        move_aside(&self.top, parent, name)
     }
+}
+
+/// Whether it is a link that says, as old repositories have it, which branch is the present one.
+fn is_head_of(top: &Path, path: &Path) -> bool {
+    path.ends_with("HEAD")
+        && !path.components().any(|part| part.as_os_str() == "logs")
+        && look(top, path).is_ok_and(|(state, _)| is_head(&state))
+}
+
+/// Out of git's sight, into the workspace's root under a name that says what it is; then away, as far as that is quick.
+fn move_aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<()> {
+    let top = opened_up(open(top, Path::new(""))?)?;
+    for n in 1.. {
+        let fresh = format!("{ASIDE}{n}");
+        match rustix::fs::renameat_with(parent, name, &top, &*fresh, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                if let Err(error) = remove_some(&top, &fresh, REMOVED_MAX) {
+                    tracing::warn!(%error, fresh, "what a command planted was moved aside and is not removed");
+                }
+                return Ok(());
+            }
+            Err(Errno::EXIST) => {}
+            Err(Errno::NOENT) => return Ok(()),
+            // A folder that is closed to its owner cannot be moved to another one.
+            Err(Errno::ACCESS) => drop(opened_up(open_name(parent, name)?)?),
+            Err(error) => return Err(error.into()),
+        }
+        if n > NODES_MAX {
+            break;
+        }
+    }
+    Err(Error::other("it cannot be moved aside"))
 }
 
 /// Looks for a folder by its identity below `top`; answers the folder it is in and its name there.

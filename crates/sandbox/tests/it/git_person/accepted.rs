@@ -107,6 +107,81 @@ async fn a_fifo_in_the_place_of_a_file_of_gits_is_removed() {
     }
 }
 
+/// Links in the place of files that git writes without asking, in a repository of the workspace's.
+const LINKS: &[&str] = &[
+    "ln -sf config .git/COMMIT_EDITMSG",
+    "ln -sf ../config .git/logs/HEAD",
+    "mv .git/logs l2; ln -s ../l2 .git/logs; ln -sf ../.git/config l2/HEAD",
+    "ln -sf ../../config .git/worktrees/tree/COMMIT_EDITMSG",
+    "ln -sf ../../../config .git/modules/libs/outer/COMMIT_EDITMSG",
+    "mkdir -p .git/rr-cache/x; ln -s ../../config .git/rr-cache/x/preimage",
+    "mkdir -p .git/sequencer; ln -s ../config .git/sequencer/todo",
+    "ln -s config .git/MERGE_MSG; ln -s config .git/FETCH_HEAD",
+    "mkdir -p .git/rr-cache/x/y; ln -s ../../config .git/rr-cache/x/postimage; chmod 300 .git/rr-cache .git/rr-cache/x",
+    "ln .git/config .git/COMMIT_EDITMSG -f",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_link_of_a_command_s_stays_where_git_writes() {
+    let template = Template::new();
+    for attack in LINKS {
+        let room = Room::with(FenceChoice::Landlock, |ws| template.fill(ws), |_| {});
+        let settings = |room: &Room| std::fs::read_to_string(room.ws().join(".git/config")).unwrap();
+        let (before, there) = (settings(&room), links(&room));
+        let result = room.bash(attack, Access::Write).await;
+        assert!(result.exit_code == 0 && !result.restored.is_empty(), "{attack}: {result:?}");
+        for place in ["", "tree", "libs/outer"] {
+            let message = "[core]\n\tfsmonitor = ./evil.sh\n";
+            sure(
+                &room.ws().join(place),
+                &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", message],
+            );
+        }
+        assert_eq!(settings(&room), before, "{attack}");
+        assert_eq!(links(&room), there, "{attack}");
+        use_git(&room.ws(), attack);
+    }
+}
+
+fn links(room: &Room) -> String {
+    let find = std::process::Command::new("find").args([".git", "-type", "l"]).current_dir(room.ws()).output().unwrap();
+    String::from_utf8(find.stdout).unwrap()
+}
+
+/// As some people have several working trees of one repository.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_of_the_person_s_stays_and_leads_where_it_led() {
+    let room = Room::with(
+        FenceChoice::Landlock,
+        |ws| prepare(ws, "mkdir .git/l2; mkdir -p .git/rr-cache/x; ln -s ../../l2 .git/rr-cache/x/y"),
+        |_| {},
+    );
+    let target = || std::fs::read_link(room.ws().join(".git/rr-cache/x/y")).unwrap();
+    assert!(room.bash("true", Access::Write).await.restored.is_empty());
+    let result = room.bash("ln -sfn ../../../elsewhere .git/rr-cache/x/y", Access::Write).await;
+    assert_eq!(
+        (result.restored.as_slice(), target().as_path()),
+        (&[".git/rr-cache/x/y".to_owned()][..], std::path::Path::new("../../l2"))
+    );
+}
+
+/// Git reads the shared part of a split index without comparing it with its hash.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_part_of_a_split_index_names_no_repository() {
+    const FORGE: &str = "old=$(echo .git/sharedindex.*); git init -q nested; git -C nested -c user.name=a -c user.email=a@b commit -q --allow-empty -m x
+        mkdir aside; cp .git/index aside/; export GIT_INDEX_FILE=$PWD/aside/index
+        cp .git/sharedindex.* aside/; git update-index --no-split-index
+        git update-index --add --cacheinfo 160000,$(git -C nested rev-parse HEAD),nested
+        unset GIT_INDEX_FILE; (head -c -20 aside/index; tail -c 20 $old) > forged; cat forged > $old; git ls-files --stage";
+    let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "git update-index --split-index"), |_| {});
+    room.bash("true", Access::Write).await;
+    let result = room.bash(FORGE, Access::Write).await;
+    let seen = &result.stdout.text;
+    assert!(seen.contains("\tnested"), "the forgery works: {result:?}");
+    let now = git(&room.ws(), &["ls-files", "--stage"]);
+    assert!(!String::from_utf8_lossy(&now.stdout).contains("\tnested"), "{now:?} {result:?}");
+}
+
 /// Put there by something else than a command.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fifo_that_was_there_is_named_at_once_and_cannot_be_accepted() {
@@ -154,9 +229,8 @@ async fn a_rebase_that_a_command_leaves_is_named_with_what_it_would_run() {
     for (script, value) in [
         (plant.as_str(), Some("runs 2 programs")),
         (&format!("printf 'exec ./other\nexec x\n' > {TODO}"), Some("runs 2 programs")),
-        (&format!("rm {TODO}; ln -s ../../todo {TODO}"), Some("cannot be read")),
-        ("rm -r .git/rebase-merge", None),
-        ("mkdir r; ln -s ../r .git/rebase-merge; echo 'x ./evil.sh' > r/git-rebase-todo", Some("cannot be read")),
+        // No link stays there.
+        (&format!("rm {TODO}; ln -s ../../todo {TODO}"), None),
     ] {
         let result = room.bash(script, Access::Write).await;
         let change = result.refs_changed.iter().find(|change| change.name == "rebase-merge/git-rebase-todo");
