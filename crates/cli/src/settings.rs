@@ -297,7 +297,7 @@ struct File {
 
 /// Whether a configuration file could be read, as far as its text tells.
 pub(crate) fn check_file(table: toml::Table) -> anyhow::Result<()> {
-    let _: File = table.try_into()?;
+    let _: File = table.try_into().map_err(|error: toml::de::Error| anyhow::anyhow!(without_value(error.message())))?;
     Ok(())
 }
 
@@ -568,10 +568,15 @@ fn choice(sandbox: Option<Sandbox>) -> FenceChoice {
 
 fn read_config(path: &Path, required: bool) -> anyhow::Result<File> {
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| not_valid(path, &text, &error)),
+        Ok(text) => parse(path, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => Ok(File::default()),
         Err(error) => Err(error).with_context(|| format!("the configuration {} cannot be read", path.display())),
     }
+}
+
+/// Reads a file of settings, whose errors quote no value.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> anyhow::Result<T> {
+    toml::from_str(text).map_err(|error| not_valid(path, text, &error))
 }
 
 /// Not the error itself, which quotes the line: a database's address may have a password in it. The line's key has none.

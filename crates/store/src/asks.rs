@@ -452,6 +452,11 @@ impl AskChange {
                 let text = "UPDATE permit SET revoked_at_ms = $3, revoked_by = $4 WHERE project_id = $1 AND number = $2
                      AND revoked_at_ms IS NULL AND expires_at_ms > $3";
                 let done = sql(text).bind(project).bind(*number).bind(now).bind(by).run(tx).await? == 1;
+                // The yes that it came with ends with it, if nothing has used it: the rule ran the call.
+                let text =
+                    "UPDATE ask SET state = 'withdrawn' WHERE project_id = $1 AND state = 'answered' AND number =
+                     (SELECT ask_number FROM permit WHERE project_id = $1 AND number = $2)";
+                sql(text).bind(project).bind(*number).run(tx).await?;
                 return if done { Ok(()) } else { Err(Error::NoPermit { number: *number }) };
             }
         };

@@ -153,19 +153,26 @@ impl Tool for Bash {
         };
         let hosts: Vec<String> = fence.network.iter().map(ToString::to_string).collect();
         let network = if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") };
+        let cwd = WsPath::parse(&input.cwd)?;
+        // A link may lead elsewhere by the time a person has said yes.
+        let folder = ctx.workspace.spot(&cwd, true).await.map(|spot| spot.path).ok();
+        let place = match folder.as_ref().filter(|folder| **folder != cwd) {
+            Some(folder) => format!("{}, which leads to {}", visible_line(&input.cwd), visible_line(folder.as_str())),
+            None => visible_line(&input.cwd),
+        };
         // Marked, no line of theirs looks like one of ours.
         let marked = |text: &str| visible(text).replace('\n', "\n> ");
         let stdin = input.stdin.map(|text| format!("input:\n> {}\n", marked(&text))).unwrap_or_default();
         let detail = format!(
-            "$ {}\n\n{programs}in {}, the workspace {access}, network: {network}\n{stdin}",
-            marked(&input.command),
-            visible_line(&input.cwd)
+            "$ {}\n\n{programs}in {place}, the workspace {access}, network: {network}\n{stdin}",
+            marked(&input.command)
         );
         let mut lines = input.command.lines();
         let first = visible_line(lines.next().unwrap_or_default());
         let more = if lines.next().is_some() { " …" } else { "" };
         let summary = format!("run {first}{more}");
-        let rests_on = json!({ "workspace": access, "network": network });
+        let folder = folder.as_ref().map(WsPath::as_str);
+        let rests_on = json!({ "workspace": access, "network": network, "folder": folder });
         Ok(Some(Preview { summary, detail, left_out: 0, rests_on }))
     }
 
@@ -182,7 +189,9 @@ impl Tool for Bash {
         }
         interactive::check(ctx.command, input.stdin.is_some())?;
         let mut command = Command::new(["bash", "-c", &input.command], Duration::from_millis(timeout_ms));
-        command.cwd = WsPath::parse(&input.cwd)?;
+        // What a person has allowed runs where it was then said to run.
+        let allowed = ctx.approved.as_ref().and_then(|seen| seen.get("folder")?.as_str());
+        command.cwd = WsPath::parse(allowed.unwrap_or(&input.cwd))?;
         command.stdin = input.stdin.unwrap_or_default().into_bytes();
         let result = ctx.workspace.run(command, ctx.watch()).await?;
         if result.output_limit_reached {

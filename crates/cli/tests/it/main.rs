@@ -69,6 +69,7 @@ mod people_commands;
 mod people_crash;
 mod people_mcp;
 mod people_reviews;
+mod people_rules;
 mod people_sight;
 mod profiles;
 mod readme;

@@ -28,7 +28,7 @@ pub(crate) const SHELL_ARGUMENT: &str = "command";
 const DRY_RUN_ARGUMENT: &str = "dryRun";
 
 /// Arguments that are paths: a rule sees them as the tools do, `./a//b` as `a/b`.
-pub(crate) const PATH_ARGUMENTS: &[&str] = &["path", "from", "to", "cwd", "files"];
+pub(crate) const PATH_ARGUMENTS: &[&str] = &["path", "paths", "from", "to", "cwd", "files"];
 
 /// In order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,6 +70,10 @@ pub struct Rule {
     /// By their own names.
     tools: BTreeSet<String>,
     when: Vec<(String, Pattern)>,
+    /// What an argument is that is left out, by tool and name; text, as a rule sees it. Others may then be anything.
+    defaults: BTreeMap<(String, String), String>,
+    /// Those of the tools that change files: of a folder, all that is in it.
+    changing: BTreeSet<String>,
     pub decide: Decide,
     pub why: Option<String>,
     /// As written, for people: `bash when command = cargo test*`.
@@ -144,7 +148,10 @@ impl Rule {
             raw.when.iter().map(|(name, pattern)| Ok((name.clone(), glob(pattern)?))).collect::<Result<_, String>>()?;
         let conditions: Vec<String> = raw.when.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
         let text = if conditions.is_empty() { name.clone() } else { format!("{name} when {}", conditions.join(", ")) };
-        let rule = Self { tools, when, decide: raw.decide, why: raw.why.clone(), text };
+        let defaults = defaults(&tools, raw, registry);
+        let changes = |tool: &&String| registry.get(tool).is_some_and(|tool| tool.facts.effect == Effect::Writes);
+        let changing = tools.iter().filter(changes).cloned().collect();
+        let rule = Self { tools, when, defaults, changing, decide: raw.decide, why: raw.why.clone(), text };
         for (examples, expected) in [(&raw.matches, true), (&raw.not_match, false)] {
             for example in examples {
                 let arguments = rule.example(example)?;
@@ -193,19 +200,42 @@ impl Rule {
         {
             return self.matches_command(glob, command);
         }
+        let is_moved_by_path = name == "path" && call.arguments.get("from").is_some();
+        if self.decide != Decide::Allow && !is_moved_by_path && is_left_out(call, name) {
+            return self.may_mean(name, glob, call);
+        }
         if !PATH_ARGUMENTS.contains(&name) {
-            return self.matches_value(glob, call.arguments.get(name), |text| glob.is_match(text));
+            return self.matches_value(glob, call.arguments.get(name), |text| self.matches_text(glob, text));
         }
         // What a move names it names twice.
         let is_of_a_move = name == "path" && call.arguments.get(name).is_none() && self.decide != Decide::Allow;
         let names: &[&str] = if is_of_a_move { &["from", "to"] } else { &[name] };
+        let is_whole = is_of_a_move || self.changing.contains(call.tool);
         let sides = std::iter::once(call.arguments).chain(call.places);
         let mut found = names
             .iter()
             .flat_map(|name| sides.clone().map(move |arguments| arguments.get(*name)))
-            .map(|value| self.matches_value(glob, value, |text| self.matches_path(glob, text, is_of_a_move)));
+            .map(|value| self.matches_value(glob, value, |text| self.matches_path(glob, text, is_whole)));
         // A path as it is written, and the place that it leads to: allowing needs both, asking and denying needs one.
         if self.decide == Decide::Allow { found.all(|matches| matches) } else { found.any(|matches| matches) }
+    }
+
+    /// Whether an argument that is left out may be what the rule names: the branch that is checked out, all files.
+    fn may_mean(&self, name: &str, glob: &Pattern, call: &Looked<'_>) -> bool {
+        match self.defaults.get(&(call.tool.to_owned(), name.to_owned())) {
+            Some(text) if PATH_ARGUMENTS.contains(&name) => self.matches_path(glob, text, false),
+            Some(text) => glob.is_match(text),
+            None => !MEANS_NOTHING.contains(&name) || glob.is_match(""),
+        }
+    }
+
+    /// The argument that is left out, where the rule applies because of that alone.
+    fn left_out(&self, call: &Looked<'_>) -> Option<&str> {
+        let mut names = self.when.iter().map(|(name, _)| name.as_str());
+        names.find(|name| {
+            let is_known = self.defaults.contains_key(&(call.tool.to_owned(), (*name).to_owned()));
+            self.decide != Decide::Allow && is_left_out(call, name) && !is_known && !MEANS_NOTHING.contains(name)
+        })
     }
 
     fn matches_value(&self, glob: &Pattern, value: Option<&Value>, is_match: impl Fn(&str) -> bool) -> bool {
@@ -225,7 +255,12 @@ impl Rule {
         }
     }
 
-    fn matches_path(&self, glob: &Pattern, text: &str, is_moved: bool) -> bool {
+    /// A text as it is written, and as the id of a record that it may be: tools take `tkt-3` for `TKT-003`.
+    fn matches_text(&self, glob: &Pattern, text: &str) -> bool {
+        glob.is_match(text) || (self.decide != Decide::Allow && id_forms(text).iter().any(|form| glob.is_match(form)))
+    }
+
+    fn matches_path(&self, glob: &Pattern, text: &str, is_whole: bool) -> bool {
         let Ok(path) = WsPath::parse(text) else {
             // No path at all: the tool will say so; until then it is not allowed by a rule, and denied by one.
             return self.decide != Decide::Allow;
@@ -234,9 +269,9 @@ impl Rule {
         if self.decide == Decide::Allow || glob.is_match(path) {
             return glob.is_match(path);
         }
-        // A folder is what is in it: `secret` as `secret/**`, and what is moved takes all below it along.
-        let folder = format!("{path}/");
-        glob.is_match(&folder) || (is_moved && glob.start().starts_with(&folder))
+        // A folder is what is in it: `secret` as `secret/**`, and what is moved or put back takes all below it along.
+        let folder = if path == "." { String::new() } else { format!("{path}/") };
+        (!folder.is_empty() && glob.is_match(&folder)) || (is_whole && glob.start().starts_with(&folder))
     }
 
     fn matches_command(&self, glob: &Pattern, command: &Analyzed) -> bool {
@@ -251,6 +286,43 @@ impl Rule {
             }
         }
     }
+}
+
+/// Arguments whose absence means that there is no such thing, and not that the tool chooses one.
+const MEANS_NOTHING: &[&str] = &["stdin", "reason", "comment", "note", "message", "expectedSha256"];
+
+fn is_left_out(call: &Looked<'_>, name: &str) -> bool {
+    call.arguments.get(name).is_none_or(Value::is_null)
+}
+
+/// The ways in which the id of a record may be written, such as `TKT-003`, `TKT-3` and `tkt-3`.
+fn id_forms(text: &str) -> Vec<String> {
+    let Some((prefix, number)) = text.split_once('-') else { return Vec::new() };
+    let is_id = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_alphabetic());
+    match number.parse::<u64>() {
+        Ok(number) if is_id => {
+            let (upper, lower) = (prefix.to_ascii_uppercase(), prefix.to_ascii_lowercase());
+            vec![format!("{upper}-{number:03}"), format!("{upper}-{number}"), format!("{lower}-{number}")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What the arguments of a rule are where they are left out, as the schemas of its tools say it.
+fn defaults(tools: &BTreeSet<String>, raw: &RawRule, registry: &Registry) -> BTreeMap<(String, String), String> {
+    let mut found = BTreeMap::new();
+    for tool in tools.iter().filter_map(|tool| registry.get(tool)) {
+        for name in raw.when.keys() {
+            let default = tool.facts.input_schema.pointer(&format!("/properties/{name}/default"));
+            let text = match default {
+                Some(Value::String(text)) => text.clone(),
+                Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
+                _ => continue,
+            };
+            found.insert((tool.facts.name.to_string(), name.clone()), text);
+        }
+    }
+    found
 }
 
 /// How the rule's tools are called for people, and their own names. A name or argument that does not exist is a rule that
@@ -292,6 +364,9 @@ fn by_rules(rules: &[Rule], facts: &Facts, call: &Looked<'_>) -> Verdict {
                 call.not_analyzable().filter(|_| rule.when.iter().any(|(name, _)| name == SHELL_ARGUMENT))
             {
                 why = format!("{why}; it applies as what the command runs cannot be told: {unclear}");
+            }
+            if let Some(name) = rule.left_out(call) {
+                why = format!("{why}; it applies as `{name}` is left out, and may be what the rule names: name it");
             }
             Verdict { decide: rule.decide, why, rule: Some(rule.text.clone()) }
         }

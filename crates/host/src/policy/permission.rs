@@ -1,6 +1,6 @@
 //! Permissions by rule: what a person allows for a while, as a generalisation of the call before them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use toolhost_contract::{Effect, Facts};
@@ -28,7 +28,15 @@ impl Rule {
             conditions.iter().map(|(name, text)| Ok((name.clone(), glob(text)?))).collect::<Result<_, String>>()?;
         let shown: Vec<String> = conditions.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
         let text = if shown.is_empty() { tool.to_owned() } else { format!("{tool} when {}", shown.join(", ")) };
-        Ok(Self { tools: [tool.to_owned()].into(), when, decide: Decide::Allow, why: None, text })
+        Ok(Self {
+            tools: [tool.to_owned()].into(),
+            when,
+            defaults: BTreeMap::new(),
+            changing: BTreeSet::new(),
+            decide: Decide::Allow,
+            why: None,
+            text,
+        })
     }
 }
 
@@ -104,8 +112,22 @@ fn is_runner(program: &Word) -> bool {
     RUNNERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-')))
 }
 
+/// Subcommands of git that run no program that their options name.
+const GIT_PLAIN: &[&str] = &["add", "blame", "branch", "ls-files", "mv", "rev-parse", "rm", "status"];
+/// First arguments after which the name of a program comes: of npm, uv, poetry, bundle, nix, docker, go and their like.
+const LAUNCHES: &[&str] =
+    &["dlx", "eval", "exec", "explore", "generate", "run", "runner", "shell", "develop", "with", "x"];
+
 /// Whether a program and its first argument say what is done: `cargo test`, and neither `python3 x.py` nor `git -c`.
 fn is_told_by_first_words(words: &[&Word]) -> bool {
     let [program, first, ..] = words else { return false };
-    !first.text.starts_with('-') && !is_runner(program)
+    let name = program.text.rsplit('/').next().unwrap_or_default();
+    // `cargo +nightly` names another cargo, and what comes next is not told.
+    let is_option = first.text.starts_with(['-', '+']);
+    let is_launch = match name {
+        // Many a subcommand has an option that names a program: `git grep -O`, `git bisect run`.
+        "git" => !GIT_PLAIN.contains(&first.text.as_str()),
+        _ => LAUNCHES.contains(&first.text.as_str()),
+    };
+    !is_option && !is_launch && !is_runner(program)
 }
