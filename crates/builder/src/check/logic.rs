@@ -48,13 +48,26 @@ const OPERATORS: [(&str, usize, usize); 34] = [
 /// Operators whose second argument is asked of each item, so that its variables are parts of the item.
 const OF_EACH: [&str; 6] = ["map", "reduce", "filter", "all", "none", "some"];
 
-/// The conditions of all edges. `known` are the variables that there are; none if they cannot be told.
-pub(super) fn check(workflow: &Workflow, known: Option<&BTreeSet<&str>>, findings: &mut Findings) {
+/// A variable that the condition of an edge reads.
+pub(super) struct Read {
+    /// The node that the edge leads from.
+    pub(super) from: String,
+    pub(super) name: String,
+    pub(super) pointer: String,
+}
+
+/// The conditions of all edges, and the variables that they read and that must have a value. `known` are the variables that
+/// there are; none if they cannot be told.
+pub(super) fn check(workflow: &Workflow, known: Option<&BTreeSet<&str>>, findings: &mut Findings) -> Vec<Read> {
+    let mut read = Vec::new();
     for edge in &workflow.edges {
         let Some(rule) = edge.value.get("conditionExpr") else { continue };
-        let mut rules = Rules { file: &workflow.graph_path, known, findings };
+        let mut rules = Rules { file: &workflow.graph_path, known, read: Vec::new(), findings };
         rules.check(format!("/edges/{}/conditionExpr", edge.index), rule);
+        let of_edge = rules.read.into_iter();
+        read.extend(of_edge.map(|(name, pointer)| Read { from: edge.from.clone(), name, pointer }));
     }
+    read
 }
 
 /// A part of a rule that is still to be looked at.
@@ -68,6 +81,8 @@ struct Open<'a> {
 struct Rules<'a> {
     file: &'a str,
     known: Option<&'a BTreeSet<&'a str>>,
+    /// Names and places of known variables that are read.
+    read: Vec<(String, String)>,
     findings: &'a mut Findings,
 }
 
@@ -159,6 +174,11 @@ impl Rules<'_> {
         for (pointer, name) in names {
             let Some(full) = name.as_str() else { continue };
             let root = full.split('.').next().unwrap_or_default();
+            if known.contains(root) {
+                // What asks whether it is missing, or says what it is then, may well find nothing.
+                let is_needed = operator == "var" && arguments.as_array().is_none_or(|list| list.len() < 2);
+                self.read.extend(is_needed.then(|| (root.to_owned(), pointer.clone())));
+            }
             if root.is_empty() || known.contains(root) {
                 continue;
             }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use toolhost_contract::nearest;
 
+use super::logic::Read;
 use super::shape::Shape;
 use crate::finding::{Finding, Findings, Severity};
 use crate::graph::Links;
@@ -61,10 +62,10 @@ impl<'a> Variables<'a> {
         self.given.iter().chain(self.sets.iter().flatten()).copied().collect()
     }
 
-    pub(super) fn check(&self, package: &Package, workflow: &Workflow, findings: &mut Findings) {
+    pub(super) fn check(&self, package: &Package, workflow: &Workflow, conditions: &[Read], findings: &mut Findings) {
         let known = self.known();
         self.check_unset(package, workflow, &known, findings);
-        self.check_order(workflow, &known, findings);
+        self.check_order(workflow, &known, conditions, findings);
     }
 
     /// What nobody sets: told once for each variable, where it is read first.
@@ -94,8 +95,9 @@ impl<'a> Variables<'a> {
     }
 
     /// What is set on no way to its reader, or not on all of them.
-    fn check_order(&self, workflow: &Workflow, known: &BTreeSet<&str>, findings: &mut Findings) {
-        let read: BTreeSet<&str> = self.reads.iter().flat_map(BTreeMap::keys).copied().collect();
+    fn check_order(&self, workflow: &Workflow, known: &BTreeSet<&str>, conditions: &[Read], findings: &mut Findings) {
+        let of_steps = self.reads.iter().flat_map(BTreeMap::keys).copied();
+        let read: BTreeSet<&str> = of_steps.chain(conditions.iter().map(|read| read.name.as_str())).collect();
         let followed: Vec<&str> =
             read.into_iter().filter(|name| known.contains(name) && !self.given.contains(name)).collect();
         let Some(shape) = Shape::of(workflow).filter(|shape| shape.mistaken_entry().is_none()) else { return };
@@ -116,21 +118,41 @@ impl<'a> Variables<'a> {
                 if all || (some && is_merge[number]) {
                     continue;
                 }
-                let reader = &workflow.nodes[number].id;
-                let setters = workflow.nodes.iter().zip(&self.sets).filter(|(_, sets)| sets.contains(name));
-                let setter = setters.map(|(node, _)| node.id.as_str()).next().unwrap_or_default();
-                let finding = if some {
-                    let message = format!("not each way to `{reader}` sets `{name}`, which it reads");
-                    Finding::warning("VARIABLE_MAYBE_UNSET", file, pointer.clone(), message).expected("set on each way")
-                } else {
-                    let message = format!("`{reader}` reads `{name}` before it is set: `{setter}` sets it later");
-                    Finding::error("VARIABLE_READ_BEFORE_SET", file, pointer.clone(), message)
-                        .expected("set by a step on the way here")
-                };
-                let hint = format!("set `{name}` in an earlier step, or give it a value in `variables` of workflow.md");
-                findings.add(finding.actual(name).hint(hint));
+                let reader = format!("`{}`", workflow.nodes[number].id);
+                findings.add(self.unset(workflow, (&reader, name), (file, pointer), some));
             }
         }
+        let numbers: HashMap<&str, usize> =
+            workflow.nodes.iter().enumerate().map(|(number, node)| (node.id.as_str(), number)).collect();
+        for Read { from, name, pointer } in conditions {
+            let (Some(&bit), Some(&number)) = (index.get(name.as_str()), numbers.get(from.as_str())) else { continue };
+            // The node itself comes before what leads on from it.
+            let is_set = ways.all[number].has(bit) || made[number].contains(&bit);
+            let some = ways.some[number].has(bit);
+            // What the step reads itself has its own finding.
+            let is_told = self.reads[number].contains_key(name.as_str());
+            if !ways.reached[number] || is_set || is_told || (some && is_merge[number]) {
+                continue;
+            }
+            let reader = format!("the condition of a way that leads on from `{from}`");
+            findings.add(self.unset(workflow, (&reader, name), (&workflow.graph_path, pointer), some));
+        }
+    }
+
+    /// A variable that is set on no way to its reader, or on `some` of them.
+    fn unset(&self, workflow: &Workflow, (reader, name): (&str, &str), at: (&str, &str), some: bool) -> Finding {
+        let (file, pointer) = at;
+        let setters = workflow.nodes.iter().zip(&self.sets).filter(|(_, sets)| sets.contains(name));
+        let setter = setters.map(|(node, _)| node.id.as_str()).next().unwrap_or_default();
+        let finding = if some {
+            let message = format!("not each way to {reader} sets `{name}`, which it reads");
+            Finding::warning("VARIABLE_MAYBE_UNSET", file, pointer, message).expected("set on each way")
+        } else {
+            let message = format!("{reader} reads `{name}` before it is set: `{setter}` sets it later");
+            Finding::error("VARIABLE_READ_BEFORE_SET", file, pointer, message).expected("set by a step on the way here")
+        };
+        let hint = format!("set `{name}` in an earlier step, or give it a value in `variables` of workflow.md");
+        finding.actual(name).hint(hint)
     }
 }
 

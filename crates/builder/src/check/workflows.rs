@@ -46,9 +46,9 @@ pub(super) fn check_variables(package: &Package, workflow: &Workflow, findings: 
     }
     let variables = Variables::of(workflow);
     let known = variables.as_ref().map(Variables::known);
-    logic::check(workflow, known.as_ref(), findings);
+    let conditions = logic::check(workflow, known.as_ref(), findings);
     if let Some(variables) = variables {
-        variables.check(package, workflow, findings);
+        variables.check(package, workflow, &conditions, findings);
     }
 }
 

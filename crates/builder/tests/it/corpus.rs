@@ -239,6 +239,11 @@ fn cases() -> Vec<Case> {
     case("a variable that nobody sets, read by all", vec![Set(GRAPH, "/nodes/0/inputs", json!(["x"])), Swap(BEGIN, "inputs: [topic]\n", ""), Set(GRAPH, "/nodes/1/inputs", json!(["x"])), Swap(WORK, "inputs: [text]\n", ""), Set(GRAPH, "/nodes/2/inputs", json!(["x"])), Set(GRAPH, "/nodes/3/inputs", json!(["x"]))], &["error VARIABLE_NEVER_SET workflow.graph.json:14:9"]);
     case("a variable that nobody sets, read in the graph", vec![Set(GRAPH, "/nodes/3/inputs", json!(["verdict"]))], &["error VARIABLE_NEVER_SET workflow.graph.json:29:9"]);
     case("a variable that is set later", vec![Swap(BEGIN, "inputs: [topic]", "inputs: [topic, later]"), Set(GRAPH, "/nodes/3/outputs", json!(["later"]))], &["error VARIABLE_READ_BEFORE_SET steps/begin.md:6:17"]);
+    let later = |rule: Value| [when(rule), vec![Set(GRAPH, "/nodes/3/outputs", json!(["later"]))]].into_iter().flatten().collect();
+    case("a condition on what is set later", later(json!({"==": [{"var": "later"}, 1]})), &["error VARIABLE_READ_BEFORE_SET workflow.graph.json:61:13"]);
+    case("a condition that says what it is then", later(json!({"==": [{"var": ["later", 0]}, 1]})), &[]);
+    case("a condition on whether it is set", later(json!({"missing": ["later"]})), &[]);
+    case("a condition on what its own step sets", [when(json!({"==": [{"var": "verdict2"}, 1]})), vec![Set(GRAPH, "/nodes/2/outputs", json!(["verdict2"]))]].into_iter().flatten().collect(), &[]);
     case("a variable that the same step sets", vec![Swap(BEGIN, "inputs: [topic]", "inputs: [topic, text]")], &["error VARIABLE_READ_BEFORE_SET steps/begin.md:6:17"]);
     case("a variable that is set on one of two ways", vec![Set(GRAPH, "/nodes/-", node("lost", "step")), Set(GRAPH, "/edges/-", edge("choose", "lost")), Set(GRAPH, "/edges/-", edge("lost", "end")), Set(GRAPH, "/nodes/4/outputs", json!(["more"])), Set(GRAPH, "/nodes/3/inputs", json!(["more"])), File("steps/lost.md", LOST_FILE)], &["warning VARIABLE_MAYBE_UNSET workflow.graph.json:29:9"]);
     case("a variable that a loop sets", vec![Set(GRAPH, "/nodes/2/outputs", json!(["remarks"])), Swap(WORK, "inputs: [text]", "inputs: [text, remarks]")], &["warning VARIABLE_MAYBE_UNSET steps/work.md:5:16"]);
