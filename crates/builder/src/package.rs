@@ -199,6 +199,28 @@ pub struct Package {
     elsewhere: Elsewhere,
 }
 
+impl Agent {
+    /// The workflows that its menu leads to, as they are named there (by an id or by the path of a file), each with its place
+    /// below the agent.
+    #[must_use]
+    pub fn menu_workflows(&self) -> Vec<(String, &str)> {
+        let menu = self.value.get("menu").and_then(Value::as_array).into_iter().flatten();
+        let mut choices: Vec<(String, &Value)> = Vec::new();
+        for (index, choice) in menu.enumerate() {
+            choices.push((format!("/menu/{index}"), choice));
+            let several = choice.get("multi").and_then(Value::as_array).into_iter().flatten().enumerate();
+            choices.extend(several.map(|(n, choice)| (format!("/menu/{index}/multi/{n}"), choice)));
+        }
+        choices
+            .into_iter()
+            .flat_map(|(at, choice)| {
+                ["workflow", "validate-workflow"].map(|name| (format!("{at}/{name}"), choice.get(name)))
+            })
+            .filter_map(|(at, named)| Some((at, named?.as_str()?)))
+            .collect()
+    }
+}
+
 /// What belongs to a package without being at hand: a store reads only the part that a question is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Elsewhere {
@@ -206,6 +228,8 @@ pub struct Elsewhere {
     pub workflows: BTreeSet<String>,
     /// The paths of the assets, those at hand too, with the SHA-256 of their bytes.
     pub assets: BTreeMap<String, String>,
+    /// The paths of all other files, those at hand too; none where they were not asked for.
+    pub files: Option<BTreeSet<String>>,
 }
 
 /// Changes of files: new bytes, or none for a file that goes.
@@ -239,6 +263,12 @@ impl Package {
             match bytes {
                 Some(bytes) => drop(files.insert(path.clone(), bytes.clone())),
                 None => drop(files.remove(path)),
+            }
+            if let Some(known) = elsewhere.files.as_mut().filter(|_| !path.starts_with(assets::FOLDER)) {
+                match bytes {
+                    Some(_) => known.insert(path.clone()),
+                    None => known.remove(path),
+                };
             }
             if path.starts_with(assets::FOLDER) {
                 match bytes {
@@ -393,6 +423,13 @@ impl Package {
     #[must_use]
     pub fn has_workflow(&self, id: &str) -> bool {
         self.elsewhere.workflows.contains(id) || self.workflow(id).is_some()
+    }
+
+    /// Whether there is a file at this path, other than an asset; where that is not known here, it is taken to be.
+    #[must_use]
+    pub fn may_have_file(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+            || (self.is_part && self.elsewhere.files.as_ref().is_none_or(|known| known.contains(path)))
     }
 
     /// The paths of all assets with the SHA-256 of their bytes, also of those that are not at hand.

@@ -217,10 +217,9 @@ fn check_choice(package: &Package, file: &str, at: &str, choice: &Value, finding
     }
     for name in ["exec", "tmpl", "data", "checklist"] {
         let named = choice.get(name).and_then(Value::as_str).unwrap_or_default();
-        // An asset has a finding of its own. What a variable leads to, or what is outside or in a part that is not at hand,
-        // nobody can tell here.
+        // An asset has a finding of its own. What a variable leads to, or what is outside, nobody can tell here.
         let is_ours = named.contains('/') && problem(named).is_none() && assets::mentions(named).is_empty();
-        if !is_ours || named.contains('{') || package.is_part() || package.files().contains_key(named) {
+        if !is_ours || named.contains('{') || package.may_have_file(named) {
             continue;
         }
         let message = format!("there is no file `{named}`");
@@ -235,8 +234,8 @@ fn check_choice(package: &Package, file: &str, at: &str, choice: &Value, finding
 fn names_workflow(package: &Package, named: &str) -> bool {
     let is_path = named.contains('/') || [".md", ".json", ".yaml", ".yml"].iter().any(|ending| named.ends_with(ending));
     match is_path {
-        // What a variable leads to, or what is in a part that is not at hand, nobody can tell here.
-        true => package.is_part() || named.contains('{') || package.files().contains_key(named),
+        // What a variable leads to, nobody can tell here.
+        true => named.contains('{') || package.may_have_file(named),
         false => package.has_workflow(named) || !workflows_are_told(package),
     }
 }

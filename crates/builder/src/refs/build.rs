@@ -203,12 +203,10 @@ impl Builder<'_> {
         for (pointer, path) in assets::mentions_in(&agent.value) {
             self.add(&from, Object::Asset(path), Kind::Asset, (file, format!("{at}{pointer}"), None));
         }
-        let menu = agent.value.get("menu").and_then(Value::as_array);
-        for (index, choice) in menu.into_iter().flatten().enumerate() {
-            let named = choice.get("workflow").and_then(Value::as_str).unwrap_or_default();
+        for (inside, named) in agent.menu_workflows() {
             // A menu may also name workflows of the runtime; only ours are references.
             if let Some(to) = self.workflow_named(named) {
-                self.add(&from, to, Kind::Subworkflow, (file, format!("{at}/menu/{index}/workflow"), None));
+                self.add(&from, to, Kind::Subworkflow, (file, format!("{at}{inside}"), None));
             }
         }
     }

@@ -354,6 +354,7 @@ fn part() -> Package {
     let elsewhere = Elsewhere {
         workflows: ["main".to_owned(), "other".to_owned()].into(),
         assets: [("assets/guide.md".to_owned(), "0".repeat(64))].into(),
+        files: None,
     };
     Package::part(small::manifest(), files, vec![whole.workflows()[0].place()], elsewhere)
 }

@@ -15,6 +15,7 @@ fn without_second_workflow(whole: &Package) -> Package {
     let elsewhere = Elsewhere {
         workflows: whole.workflows().iter().map(|w| w.id.clone()).collect::<BTreeSet<_>>(),
         assets: whole.asset_hashes().into_iter().map(|(p, h)| (p.to_owned(), h)).collect::<BTreeMap<_, _>>(),
+        files: None,
     };
     Package::part(manifest, files, vec![first.place()], elsewhere)
 }

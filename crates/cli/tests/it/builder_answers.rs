@@ -124,7 +124,7 @@ async fn a_set_with_several_mistakes_is_told_all_of_them_at_once() {
         let outcome = stage(&house, "s1", small(operations, json!({}))).await;
         let message = &error(&outcome).message;
         for place in ["operations[0].target.path", "operations[1].op", "operations[2].target.nodeId"] {
-            assert!(message.contains(&format!("\n- {place}")), "{place}: {message}");
+            assert!(message.contains(&format!("\n- `{place}`")), "{place}: {message}");
         }
         assert!(message.starts_with("the change set is not as its contract says, in "), "{message}");
     }

@@ -7,7 +7,7 @@ use toolhost_contract::Outcome;
 use toolhost_testkit::House;
 
 use crate::builder::{FLOW, house_with_sample, sample, shelf_of};
-use crate::builder_changes::{STEP, apply, data, files, in_session, person, refused, set, step_operation};
+use crate::builder_changes::{STEP, apply, data, files, in_session, person, refused, set, step_operation, tea};
 use crate::engines::engines;
 
 const PATH: &str = "steps/check-claims.md";
@@ -458,4 +458,57 @@ async fn read_step(house: &House) -> (String, Value) {
 
 async fn stage_at(house: &House, operations: Value, revisions: Value) -> Outcome {
     in_session(house, "s1", "builder.change.stage", set(operations, revisions)).await
+}
+
+/// As any other reference: by an id or by a file, made or taken out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_menu_that_leads_to_a_workflow_is_based_on_the_set_that_makes_it() {
+    for engine in engines() {
+        for named in ["tea", "workflows/tea/workflow.md"] {
+            let house = house_with_sample(&engine).await;
+            let menu = |named: &str| json!([{"trigger": "tea", "description": "Tea", "workflow": named}]);
+            let alone = stage(&house, json!([with_menu(&house, menu(named)).await])).await;
+            let id = alone["changeSetId"].as_str().unwrap();
+            let report = validate(&house, id).await;
+            assert_eq!(report["errors"][0]["code"], "WORKFLOW_NOT_FOUND", "{named}: {report}");
+            in_session(&house, "s1", "builder.change.discard", json!({"changeSetId": id})).await;
+
+            stage(&house, tea()).await;
+            let staged = stage(&house, json!([with_menu(&house, menu(named)).await])).await;
+            assert_eq!(staged["basedOn"], names(&["cs-2"]), "{named}: {staged}");
+            assert_eq!(validate(&house, "cs-3").await["valid"], json!(true), "{named}");
+            data(&apply(&house, "cs-3").await);
+            assert!(is_valid(&house).await, "{named}");
+
+            // And out again, in another order.
+            let gone = without_tea(&house).await;
+            let id = gone["changeSetId"].as_str().unwrap();
+            assert_eq!(validate(&house, id).await["valid"], json!(false), "{named}: the menu still leads there");
+            in_session(&house, "s1", "builder.change.discard", json!({"changeSetId": id})).await;
+            stage(&house, json!([with_menu(&house, json!([])).await])).await;
+            let gone = without_tea(&house).await;
+            assert_eq!(gone["basedOn"], names(&["cs-5"]), "{named}: {gone}");
+            let report = validate(&house, "cs-6").await;
+            assert_eq!(report["valid"], json!(true), "{named}: {report}");
+        }
+    }
+}
+
+async fn is_valid(house: &House) -> bool {
+    let found = toolhost_builder::validate(&Package::read(files(house).await));
+    found.iter().all(|finding| finding.severity != toolhost_builder::Severity::Error)
+}
+
+/// An agent of the sample's with this menu.
+async fn with_menu(house: &House, menu: Value) -> Value {
+    let read = in_session(house, "s1", "builder.agent.read", json!({"agentId": "writer"})).await;
+    let mut definition = data(&read)["agent_definition"].clone();
+    definition["menu"] = menu;
+    json!({"op": "upsert", "targetType": "agent", "target": {"agentId": "writer"}, "payload": {"agent_definition": definition}})
+}
+
+async fn without_tea(house: &House) -> Value {
+    let read = in_session(house, "s1", "builder.workflow.read", json!({"workflowId": "tea"})).await;
+    let gone = json!([{"op": "delete", "targetType": "workflow", "target": {"workflowId": "tea"}}]);
+    data(&stage_at(house, gone, data(&read)["revisions"].clone()).await).clone()
 }

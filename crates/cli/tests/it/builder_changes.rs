@@ -525,29 +525,34 @@ async fn passages_of_one_line_are_replaced_in_several_turns_on_one_revision() {
     }
 }
 
+/// A workflow `tea` of two steps.
+pub(crate) fn tea() -> Value {
+    let front = |more: &str| format!("---\nschemaVersion: \"1.1\"\n{more}---\n");
+    let body = "\n## Goal\n\nG.\n\n## Instructions\n\nI.\n\n## Completion (Document-as-State)\n\nC.\n";
+    let step = |node: &str, kind: &str| {
+        json!({
+            "op": "upsert", "targetType": "step", "target": {"workflowId": "tea", "nodeId": node},
+            "payload": {"step_markdown": format!("{}{body}", front(&format!("nodeId: {node}\ntype: {kind}\n")))},
+        })
+    };
+    json!([
+        step("boil", "step"),
+        step("pour", "end"),
+        {"op": "upsert", "targetType": "workflow", "target": {"workflowId": "tea"}, "payload": {
+            "workflow_md": format!("{}\n# Tea\n", front("workflowType: tea\nstepsCompleted: []\ncurrentNodeId: \"\"\n")),
+            "graph_json": {"schemaVersion": "1.1", "entryNodeId": "boil", "nodes": [
+                {"id": "boil", "type": "step", "file": "steps/boil.md", "agentId": "lead"},
+                {"id": "pour", "type": "end", "file": "steps/pour.md"},
+            ], "edges": [{"from": "boil", "to": "pour", "label": "hot"}]},
+        }},
+    ])
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_is_made_with_its_steps_in_one_set_and_goes_with_them() {
     for engine in engines() {
         let house = house_with_sample(&engine).await;
-        let front = |more: &str| format!("---\nschemaVersion: \"1.1\"\n{more}---\n");
-        let body = "\n## Goal\n\nG.\n\n## Instructions\n\nI.\n\n## Completion (Document-as-State)\n\nC.\n";
-        let step = |node: &str, kind: &str| {
-            json!({
-                "op": "upsert", "targetType": "step", "target": {"workflowId": "tea", "nodeId": node},
-                "payload": {"step_markdown": format!("{}{body}", front(&format!("nodeId: {node}\ntype: {kind}\n")))},
-            })
-        };
-        let operations = json!([
-            step("boil", "step"),
-            step("pour", "end"),
-            {"op": "upsert", "targetType": "workflow", "target": {"workflowId": "tea"}, "payload": {
-                "workflow_md": format!("{}\n# Tea\n", front("workflowType: tea\nstepsCompleted: []\ncurrentNodeId: \"\"\n")),
-                "graph_json": {"schemaVersion": "1.1", "entryNodeId": "boil", "nodes": [
-                    {"id": "boil", "type": "step", "file": "steps/boil.md", "agentId": "lead"},
-                    {"id": "pour", "type": "end", "file": "steps/pour.md"},
-                ], "edges": [{"from": "boil", "to": "pour", "label": "hot"}]},
-            }},
-        ]);
+        let operations = tea();
         data(&in_session(&house, "s1", "builder.change.stage", set(operations, json!({}))).await);
         let drafted =
             in_session(&house, "s1", "builder.step.read", json!({"workflowId": "tea", "nodeId": "pour"})).await;

@@ -89,14 +89,16 @@ impl Shelf {
         // All that may be taken is at hand from the beginning.
         let all: Vec<Draft> = links.chosen.iter().chain(links.others).cloned().collect();
         let part = self.part_for(tx, &last_of_each(all)).await?;
-        let known = missing(&part.base);
-        let seen = Seen { index: Index::of(part.package()), missing: missing(part.package()) };
+        let all = part.package();
+        let both = [&part.base, all];
+        let known = missing(&part.base, both);
+        let seen = Seen { index: Index::of(all), missing: missing(all, both) };
         loop {
             let Ok((drafts, _)) = merged(&part.base, &links.drafts()) else { return Ok(()) };
             let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
             let (after, _) = overlay(&part.base, &over);
             let before = links.taken.len();
-            for (from, to) in missing(&after).difference(&known) {
+            for (from, to) in missing(&after, both).difference(&known) {
                 links.take_supplier(from, to, &seen);
             }
             for (object, _) in over.iter().filter(|(_, wanted)| wanted.is_some()) {
@@ -246,13 +248,26 @@ impl Seen {
     }
 }
 
-/// What is referred to and is not there, with what refers to it; and nodes without a file.
-fn missing(package: &Package) -> BTreeSet<(Object, Object)> {
+/// What is referred to and is not there, with what refers to it; and nodes without a file. `both` are the package without drafts
+/// and the session's view: a menu may name a workflow of theirs, also by one of its files.
+fn missing(package: &Package, both: [&Package; 2]) -> BTreeSet<(Object, Object)> {
     let index = Index::of(package);
     let unresolved = index.all().iter().filter(|reference| !reference.resolved);
     let mut found: BTreeSet<_> = unresolved.map(|reference| (reference.from.clone(), reference.to.clone())).collect();
     for workflow in package.workflows() {
         found.extend(without_file(package, workflow));
+    }
+    for agent in package.agents() {
+        for (_, named) in agent.menu_workflows() {
+            let is_named =
+                |workflow: &&Workflow| workflow.id == named || workflow.path == named || workflow.graph_path == named;
+            let of_ours = both.iter().flat_map(|package| package.workflows()).find(is_named);
+            let id = of_ours.map_or(named, |workflow| workflow.id.as_str());
+            let is_ours = both.iter().any(|package| package.has_workflow(id));
+            if is_ours && !package.has_workflow(id) {
+                found.insert((Object::Agent(agent.id.clone()), Object::Workflow(id.to_owned())));
+            }
+        }
     }
     found
 }

@@ -194,6 +194,7 @@ impl Shelf {
             for row in sql(text).bind(self.who.project_id).all(tx).await? {
                 names.workflows.insert(row.get("id")?);
             }
+            names.files = Some(self.other_files(tx).await?);
         }
         let graphs = places_at_hand.iter().map(|place| &place.graph_path);
         let steps: BTreeSet<String> =
@@ -262,6 +263,14 @@ impl Shelf {
             }
         }
         Ok(files)
+    }
+
+    /// The paths of all files that are no assets.
+    async fn other_files(&self, tx: &mut Tx) -> Result<BTreeSet<String>> {
+        let text = "SELECT path FROM package_file WHERE project_id = $1 AND (path < $2 OR path >= $3)";
+        let end = ASSETS_FOLDER.replace('/', "0");
+        let rows = sql(text).bind(self.who.project_id).bind(ASSETS_FOLDER).bind(end).all(tx).await?;
+        rows.iter().map(|row| Ok(row.get("path")?)).collect()
     }
 
     pub(super) async fn asset_hashes(&self, tx: &mut Tx) -> Result<BTreeMap<String, String>> {
