@@ -446,7 +446,7 @@ impl LocalExecutor {
             // A command of another host may be fenced, and gain by it.
             let (guard, changes_files) = (self.guard.clone(), command.changes_files);
             let alone = self.on_files(move |_| changes_files.then(|| guard.alone()).transpose()).await?;
-            return Ok((Held::default().with(alone), None));
+            return Ok((Held::default().with(alone)?, None));
         }
         if command.is_git {
             let (room, guard, changes_files) = (Arc::clone(&self.room), self.guard.clone(), command.changes_files);
@@ -458,7 +458,7 @@ impl LocalExecutor {
                     if git.is_err() && in_use {
                         return Err(Error::CommandUnderWay);
                     }
-                    Ok((git::of_git_itself(&room.root, room.outer_git.as_deref()).with(alone), None))
+                    Ok((git::of_git_itself(&room.root, room.outer_git.as_deref()).with(alone)?, None))
                 })
                 .await;
         }

@@ -122,6 +122,52 @@ async fn what_a_killed_host_has_begun_is_finished() {
     }
 }
 
+/// Until then a command of the next host could lead its writes elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_host_s_git_still_changes_no_command_runs_beside() {
+    for tier in TIERS {
+        let workspace = TempWorkspace::repository(&[("sub/a.txt", "1\n"), ("b.txt", "1\n")]);
+        workspace.write("sub/a.txt", "2\n");
+        // Git waits for somebody who writes it.
+        let shell = |script: &str| {
+            let status = std::process::Command::new("sh").args(["-c", script]).current_dir(workspace.root()).status();
+            status.unwrap().success()
+        };
+        assert!(shell("mkfifo -m 666 sub/.gitattributes"));
+        let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
+        let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+        let _ = host.begin_call("git_restore", json!({ "paths": ["sub/a.txt"] })).await;
+        let write = || shell("timeout 0.2 sh -c ': > sub/.gitattributes'");
+        // The gits that only look come first.
+        until("git is at work", || !locks(&workspace).is_empty() || (write() && false)).await;
+        host.kill().await;
+        for home in ["same", "another"] {
+            let mut program = crate::room::program(&workspace).variable("TOOLHOST_SANDBOX", tier);
+            if home == "another" {
+                std::fs::create_dir_all(workspace.beside(home)).unwrap();
+                program =
+                    program.variable("HOME", workspace.beside(home)).variable("XDG_STATE_HOME", workspace.beside(home));
+            }
+            let mut next = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+            let refused = next.call("bash", json!({ "command": "mv sub aside; ln -s .git sub" })).await;
+            assert_eq!(refused["isError"], true, "{tier}, {home}: {refused}");
+            assert!(refused["content"][0]["text"].as_str().unwrap().contains("under way"), "{tier}, {home}: {refused}");
+            assert!(!workspace.path("sub").is_symlink(), "{tier}, {home}");
+            next.kill().await;
+        }
+        until("git has ended", || {
+            let _ = write();
+            locks(&workspace).is_empty()
+        })
+        .await;
+        workspace.remove("sub/.gitattributes");
+        let mut next = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+        let ran = next.call("bash", json!({ "command": "cat sub/a.txt" })).await;
+        assert_eq!(ran["isError"], false, "{tier}: {ran}");
+        assert!(next.close().await.success());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lock_of_a_person_s_git_stays() {
     for tier in TIERS {

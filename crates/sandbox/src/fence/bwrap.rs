@@ -167,12 +167,18 @@ fn full(
         cwd: PathBuf::from("/"),
         id_map: method.id_map.clone(),
         ends_in_order: command.ends_in_order,
-        lock: None,
+        lock: lock_of(held)?,
         cgroup: None,
         stdin: None,
         in_memory: private_folders(config).chain([PathBuf::from(SHM)]).collect(),
         _temp: None,
     })
+}
+
+/// The lock that a supervisor holds while anything of its command runs.
+fn lock_of(held: &Held) -> Result<Option<OwnedFd>> {
+    let io = |source| Error::Io { path: "the guard's lock".to_owned(), source };
+    held.lock.as_ref().map(OwnedFd::try_clone).transpose().map_err(io)
 }
 
 /// The Landlock tier, and no fence at all where the operator said so: nothing but the helper ends the tree.
@@ -202,8 +208,6 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders(command));
     }
-    let io = |source| Error::Io { path: "the guard's lock".to_owned(), source };
-    let lock = held.lock.as_ref().map(OwnedFd::try_clone).transpose().map_err(io)?;
     let policy = Policy {
         become_user: method.identity.become_user(),
         drop_capabilities: method.identity == Identity::BareRoot,
@@ -227,7 +231,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, h
         cwd: room.path_of(&command.cwd),
         id_map: method.id_map.clone(),
         ends_in_order: command.ends_in_order,
-        lock,
+        lock: lock_of(held)?,
         cgroup: None,
         stdin: None,
         in_memory: Vec::new(),

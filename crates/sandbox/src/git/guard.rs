@@ -132,10 +132,23 @@ impl Turn {
 
 /// No command is under way in the workspace, around it or inside it, and none begins there meanwhile.
 pub(crate) struct Alone {
-    _workspace: Locked,
+    /// Held until the last process of the git command has ended, also if the host is killed.
+    workspace: File,
     _turn: Locked,
     _in_use: Locked,
     _mark: Locked,
+}
+
+impl Alone {
+    /// A handle of the lock, for a supervisor that outlives this host.
+    pub(crate) fn lock(&self) -> Result<OwnedFd> {
+        Ok(self.workspace.try_clone()?.into())
+    }
+
+    /// The command has ended.
+    pub(crate) fn end(self) {
+        drop(Locked(self.workspace));
+    }
 }
 
 /// A lock that is given back at once. Closing its file alone would not do: a process that is being started just then has a
@@ -233,7 +246,7 @@ impl Guard {
         if lock_soon(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Error::CommandUnderWay);
         }
-        let workspace = self.workspace_lock(FlockOperation::NonBlockingLockExclusive)?;
+        let workspace = self.workspace_file(FlockOperation::NonBlockingLockExclusive)?;
         self.restore_kept(true)?;
         let _among_all = self.turn_among_all().map_err(failed)?;
         let mut mark = self.lock_file(ALONE).map_err(failed)?;
@@ -242,16 +255,20 @@ impl Guard {
         if self.others().map_err(failed)?.iter().any(|(other, _)| other.is_in_use()) {
             return Err(Error::Overlap);
         }
-        Ok(Alone { _workspace: workspace, _turn: turn, _in_use: Locked(in_use), _mark: Locked(mark) })
+        Ok(Alone { workspace, _turn: turn, _in_use: Locked(in_use), _mark: Locked(mark) })
     }
 
     /// A lock on the workspace's folder itself: hosts whose guards are kept elsewhere, for another `HOME`, see this one.
     fn workspace_lock(&self, how: FlockOperation) -> crate::error::Result<Locked> {
+        self.workspace_file(how).map(Locked)
+    }
+
+    fn workspace_file(&self, how: FlockOperation) -> crate::error::Result<File> {
         let folder = File::open(&self.root).map_err(failed)?;
         match lock_soon(&folder, how) {
             Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::CommandUnderWay),
             // A file system without locks of folders: the guard's own file remains.
-            _ => Ok(Locked(folder)),
+            _ => Ok(folder),
         }
     }
 

@@ -30,19 +30,24 @@ pub(crate) struct Held {
     pub(crate) lock: Option<OwnedFd>,
     lease: Option<Lease>,
     /// While git changes files.
-    _alone: Option<Alone>,
+    alone: Option<Alone>,
     _placeholders: Vec<Placeholder>,
 }
 
 impl Held {
     /// The same, with the workspace held alone.
-    pub(crate) fn with(self, alone: Option<Alone>) -> Self {
-        Self { _alone: alone, ..self }
+    pub(crate) fn with(self, alone: Option<Alone>) -> Result<Self> {
+        let lock = alone.as_ref().map(Alone::lock).transpose();
+        let lock = lock.map_err(|source| Error::Io { path: "the workspace's lock".to_owned(), source })?;
+        Ok(Self { alone, lock: lock.or(self.lock), ..self })
     }
 
     /// Ends the hold: puts back what could not be mounted, and names it.
     pub(crate) fn end(mut self) -> Result<Vec<String>> {
         self.lock = None;
+        if let Some(alone) = self.alone.take() {
+            alone.end();
+        }
         self.lease.take().map_or(Ok(Vec::new()), Lease::restore)
     }
 }
