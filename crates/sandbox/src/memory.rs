@@ -7,7 +7,7 @@
 //! waits in pipes, by the number of open files, and files in the fence's private folders. So does what the kernel takes for a process's
 //! page tables and mappings, and for names in those folders. A part of those may also be mapped, so the larger of the two sums is taken.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata, metadata, read_to_string};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -94,13 +94,24 @@ pub(crate) struct Watch {
     left_before: u64,
     /// What the kernel had taken for itself when the command began.
     kernel_before: u64,
+    /// What files in memory used on the machine then.
+    shared_before: u64,
     looks: u32,
 }
 
 impl Watch {
     pub(crate) fn new(root: u32, limit: u64, private: Vec<PathBuf>) -> Self {
         let (total, left_before) = (machine_memory_bytes(), machine_memory_left());
-        Self { root, limit, private, total, left_before, kernel_before: kernel_memory(), looks: 0 }
+        Self {
+            root,
+            limit,
+            private,
+            total,
+            left_before,
+            kernel_before: kernel_memory(),
+            shared_before: shared_by_all(),
+            looks: 0,
+        }
     }
 
     /// Whether the tree uses more than it may, or so much that the machine runs out.
@@ -130,6 +141,9 @@ impl Watch {
             return false;
         }
         let files = nameless_files(&tree).saturating_add(private.files);
+        // Of shared memory that is only mapped nobody tells how much is there: at most what the machine has gained of it.
+        let gained = shared_by_all().saturating_sub(self.shared_before).saturating_sub(files);
+        let files = files.saturating_add(if gained > 0 { shared_mappings(&tree).min(gained) } else { 0 });
         if low && rough.with(files) > self.total / LARGE_PART {
             return true;
         }
@@ -197,6 +211,28 @@ fn nameless_files(tree: &[u32]) -> u64 {
         seen.insert((file.dev(), file.ino())).then_some(file.blocks() * BLOCK_BYTES)
     });
     sizes.sum()
+}
+
+/// The sizes of memory that processes share and that is no file (`MAP_SHARED | MAP_ANONYMOUS`), whether it is touched or not.
+/// Each is counted once. What was touched stays, also where it is in nobody's tables any more (`MADV_DONTNEED`).
+fn shared_mappings(tree: &[u32]) -> u64 {
+    let mut sizes: HashMap<String, u64> = HashMap::new();
+    for pid in tree {
+        let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { continue };
+        for line in BufReader::new(maps).lines().map_while(std::result::Result::ok) {
+            let mut parts = line.split_whitespace();
+            let (Some(range), Some(how), Some(inode)) = (parts.next(), parts.next(), parts.nth(2)) else { continue };
+            if !how.ends_with('s') || parts.next() != Some("/dev/zero") {
+                continue;
+            }
+            let ends =
+                range.split_once('-').map(|(from, to)| (u64::from_str_radix(from, 16), u64::from_str_radix(to, 16)));
+            let Some((Ok(from), Ok(to))) = ends else { continue };
+            let size = sizes.entry(inode.to_owned()).or_default();
+            *size = (*size).max(to.saturating_sub(from));
+        }
+    }
+    sizes.values().sum()
 }
 
 /// Bytes in folders that are kept in memory.

@@ -239,6 +239,23 @@ async fn a_file_without_a_name_that_is_mapped_is_counted_once() {
     }
 }
 
+/// No process shows it once it was taken out of all tables, and it stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn shared_memory_without_a_name_counts_though_nobody_has_it_in_his_tables() {
+    let hog = "import mmap, time\nshared = mmap.mmap(-1, 1 << 30)\nfor at in range(0, 1 << 30, 1 << 20):\n    shared[at:at + (1 << 20)] = b'x' * (1 << 20)\n    shared.madvise(mmap.MADV_DONTNEED, at, 1 << 20)\ntime.sleep(1000)";
+    // What is not touched is not there.
+    let sparse = "import mmap, time\nshared = mmap.mmap(-1, 8 << 30)\nshared[0:10 << 20] = b'x' * (10 << 20)\ntime.sleep(2)\nprint('fine')";
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 256 << 20);
+        let script = format!("python3 -c \"{hog}\"");
+        let result = room.try_bash(&script, Access::Read, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(result.memory_limit_reached, Some(256 << 20), "{choice:?}: {result:?}");
+        let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 2 << 30);
+        let result = room.bash(&format!("python3 -c \"{sparse}\""), Access::Read).await;
+        assert_eq!(result.stdout.text, "fine\n", "{choice:?}: {result:?}");
+    }
+}
+
 /// What the kernel keeps for a command is the command's, though no process shows it among its memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn page_tables_and_mappings_count_as_memory() {
