@@ -512,3 +512,28 @@ async fn without_tea(house: &House) -> Value {
     let gone = json!([{"op": "delete", "targetType": "workflow", "target": {"workflowId": "tea"}}]);
     data(&stage_at(house, gone, data(&read)["revisions"].clone()).await).clone()
 }
+
+/// A set that is sent again with what it was first made on, after another one of the session.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_the_place_of_a_set_may_be_made_on_an_earlier_read() {
+    for engine in engines() {
+        for by in ["supersede", "discard"] {
+            let house = house_with_sample(&engine).await;
+            stage(&house, json!([asset("assets/new.md", "first\n")])).await;
+            let (text, revisions) = read_step(&house).await;
+            stage(&house, json!([asset("assets/other.md", "other\n")])).await;
+            let step = step_operation(STEP, &text.replace("Copy each claim", "Write each claim"));
+            stage(&house, json!([step])).await;
+            let mut again = set(json!([asset("assets/new.md", "second\n")]), revisions);
+            match by {
+                "supersede" => again["changeSet"]["extensions"] = json!({"supersedes": "cs-1"}),
+                _ => drop(in_session(&house, "s1", "builder.change.discard", json!({"changeSetId": "cs-1"})).await),
+            }
+            let staged = in_session(&house, "s1", "builder.change.stage", again).await;
+            let id = data(&staged)["changeSetId"].as_str().unwrap().to_owned();
+            assert_eq!(validate(&house, &id).await["valid"], json!(true), "{by}");
+            data(&apply(&house, &id).await);
+            assert_eq!(files(&house).await["assets/new.md"], b"second\n", "{by}");
+        }
+    }
+}

@@ -77,6 +77,8 @@ struct Read {
     by: Option<&'static str>,
     revisions: Value,
     state: State,
+    /// The package as it then was for everybody.
+    there: State,
 }
 
 impl Drop for Walk {
@@ -165,7 +167,7 @@ impl Walk {
         let by = if self.seed.below(2) == 0 { Some(self.session()) } else { None };
         let revisions = self.revisions(by.unwrap_or("reader")).await;
         let state = by.map_or_else(|| self.model.now.clone(), |session| self.model.view(session));
-        self.reads.push(Read { by, revisions, state });
+        self.reads.push(Read { by, revisions, state, there: self.model.now.clone() });
     }
 
     async fn stage(&mut self) {
@@ -180,7 +182,7 @@ impl Walk {
             Some(read) => read.revisions.clone(),
             None => self.revisions(session).await,
         };
-        let read = stale.as_ref().map(|read| &read.state);
+        let read = stale.as_ref().map(|read| (&read.state, &read.there));
         let own = stale.as_ref().is_some_and(|read| read.by.is_some());
         let expected = self.model.drafts(session, read, &plan.wishes);
         let staged = self.call(Some(session), "builder.change.stage", plan.sent(&revisions, None)).await;

@@ -265,15 +265,25 @@ impl Model {
         blocked
     }
 
-    /// Stages wishes that were made on `read`, or on what the session sees. `Err`: an earlier set of the session is in the way.
-    pub(crate) fn drafts(&self, session: &str, read: Option<&State>, wishes: &[Wish]) -> Result<Vec<Draft>, ()> {
+    /// Stages wishes that were made on `read` (what was seen, and what of it was there for everybody), or on what the session
+    /// sees. `Err`: an earlier set of the session is in the way.
+    pub(crate) fn drafts(
+        &self,
+        session: &str,
+        read: Option<(&State, &State)>,
+        wishes: &[Wish],
+    ) -> Result<Vec<Draft>, ()> {
         let mut drafts = Vec::new();
         for wish in wishes {
             let current = self.now.get(&wish.object);
             let earlier = self.last_draft(session, &wish.object);
             let (mut base, mut wanted) = (current.cloned(), wish.wanted.clone());
-            if let Some(read) = read.filter(|_| !wish.is_made_on_all) {
+            if let Some((read, there)) = read.filter(|_| !wish.is_made_on_all) {
                 base = read.get(&wish.object).map(|then| as_named(then, current, wish.part));
+                // Only a draft had made it, which was given up since.
+                if earlier.is_none() && !there.contains_key(&wish.object) {
+                    base = None;
+                }
                 if let Some(earlier) = &earlier {
                     wanted = merge(base.as_ref(), earlier.wanted.as_ref(), wanted.as_ref()).ok_or(())?;
                 }

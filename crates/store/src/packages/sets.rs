@@ -549,7 +549,15 @@ impl Shelf {
             };
             moments.insert(key.clone(), then);
         }
-        match moments.get(&key).and_then(Option::as_ref) {
+        let then = moments.get(&key).and_then(Option::as_ref);
+        // What it was made on had a draft that was given up since. A set that takes its place goes on from where that one began, and so
+        // does one that makes anew what only that one had made.
+        let given_up = then.and_then(|then| then.draft(object)).filter(|_| draft.is_none());
+        let supersedes = set.supersedes().is_ok_and(|superseded| !superseded.is_empty());
+        if let Some(given_up) = given_up.filter(|given_up| supersedes || given_up.base.is_none()) {
+            return at(given_up.base.clone());
+        }
+        match then {
             Some(then) => Ok(over(as_named(set, object, change::snapshot(then.package(), object), current.as_ref()))),
             // Nothing of an object that is not there can be lost.
             None if current.is_none() && draft.is_none() => at(None),
