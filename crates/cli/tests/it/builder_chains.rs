@@ -537,3 +537,18 @@ async fn what_takes_the_place_of_a_set_may_be_made_on_an_earlier_read() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_that_is_only_staged_is_among_those_that_there_are() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage(&house, tea()).await;
+        let context = json!({"targetType": "workflow", "targetId": FLOW, "mode": "optimize"});
+        let ours = in_session(&house, "s1", "builder.context.get", context.clone()).await;
+        assert!(data(&ours).to_string().contains("\"tea\""), "{ours:?}");
+        let theirs = in_session(&house, "s2", "builder.context.get", context).await;
+        assert!(!data(&theirs).to_string().contains("\"tea\""), "{theirs:?}");
+        let near = in_session(&house, "s1", "builder.workflow.read", json!({"workflowId": "tee"})).await;
+        assert!(near.text.contains("`tea`"), "{near:?}");
+    }
+}

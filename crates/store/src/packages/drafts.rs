@@ -83,6 +83,12 @@ impl Shelf {
     }
 }
 
+/// The workflows that drafts make: the package does not list them yet.
+pub(super) fn made_workflows(drafts: &[Draft]) -> impl Iterator<Item = String> {
+    let makes = |draft: &&Draft| matches!(draft.object, Object::Workflow(_)) && draft.base.is_none();
+    drafts.iter().filter(makes).filter_map(|draft| draft.object.workflow().map(str::to_owned))
+}
+
 /// Of each object the last wish, which has the first one's base or a later one.
 pub(super) fn last_of_each(drafts: Vec<Draft>) -> Vec<Draft> {
     let mut last: BTreeMap<Object, Draft> = BTreeMap::new();

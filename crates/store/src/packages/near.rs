@@ -3,6 +3,7 @@
 use toolhost_builder::envelope::EnvelopeError;
 use toolhost_contract::nearest_names;
 
+use super::drafts::made_workflows;
 use super::error::{NAMES_SHOWN_MAX, PackageError};
 use super::part::Want;
 use super::{Shelf, WorkflowName};
@@ -67,7 +68,8 @@ impl Shelf {
             }));
             return Ok(names);
         }
-        let want = Want { asset_names: what == "asset", workflow_names: what == "workflow", ..Want::default() };
+        let mut want = Want { asset_names: what == "asset", workflow_names: what == "workflow", ..Want::default() };
+        want.workflows.extend(made_workflows(&drafts));
         let part = self.part(tx, &want, &drafts).await?;
         let package = part.package();
         Ok(match what {

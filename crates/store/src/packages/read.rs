@@ -13,7 +13,7 @@ use toolhost_builder::{Edits, Files, Finding, Package, Severity, revision, seal,
 
 use super::change::{Cause, derive_agents, derive_asset};
 use super::derive::{Derived, head_of};
-use super::drafts::Draft;
+use super::drafts::{Draft, made_workflows};
 use super::error::{PackageError, Result};
 use super::part::{Head, Part, Want};
 use super::{REFS_MAX, Shelf, WORKFLOWS_LOOKED_AT_MAX};
@@ -354,6 +354,8 @@ impl Shelf {
             // It says whom the package is for.
             want.workflows.extend(self.entry_workflow(tx).await?);
             want.workflows.extend(self.profiled_workflow(tx).await?);
+            // It lists the workflows.
+            want.workflows.extend(made_workflows(&drafts));
         }
         want.workflows.extend(named.clone());
         match kind {
