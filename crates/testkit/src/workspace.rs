@@ -118,6 +118,11 @@ impl TempWorkspace {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Whether a shell's script succeeds here.
+    pub fn shell(&self, script: &str) -> bool {
+        Command::new("sh").args(["-c", script]).current_dir(self.root()).status().unwrap().success()
+    }
+
     /// Whether git succeeds here.
     pub fn git_succeeds(&self, arguments: &[&str]) -> bool {
         git_in(&self.root(), arguments).status.success()

@@ -129,17 +129,20 @@ async fn what_a_killed_host_s_git_still_changes_no_command_runs_beside() {
         let workspace = TempWorkspace::repository(&[("sub/a.txt", "1\n"), ("b.txt", "1\n")]);
         workspace.write("sub/a.txt", "2\n");
         // Git waits for somebody who writes it.
-        let shell = |script: &str| {
-            let status = std::process::Command::new("sh").args(["-c", script]).current_dir(workspace.root()).status();
-            status.unwrap().success()
-        };
-        assert!(shell("mkfifo -m 666 sub/.gitattributes"));
+        assert!(workspace.shell("mkfifo -m 666 sub/.gitattributes"));
         let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
         let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
         let _ = host.begin_call("git_restore", json!({ "paths": ["sub/a.txt"] })).await;
-        let write = || shell("timeout 0.2 sh -c ': > sub/.gitattributes'");
+        let write = || workspace.shell("timeout 0.2 sh -c ': > sub/.gitattributes'");
         // The gits that only look come first.
-        until("git is at work", || !locks(&workspace).is_empty() || (write() && false)).await;
+        until("git is at work", || {
+            let is_at_work = !locks(&workspace).is_empty();
+            if !is_at_work {
+                write();
+            }
+            is_at_work
+        })
+        .await;
         host.kill().await;
         for home in ["same", "another"] {
             let mut program = crate::room::program(&workspace).variable("TOOLHOST_SANDBOX", tier);
@@ -156,7 +159,7 @@ async fn what_a_killed_host_s_git_still_changes_no_command_runs_beside() {
             next.kill().await;
         }
         until("git has ended", || {
-            let _ = write();
+            write();
             locks(&workspace).is_empty()
         })
         .await;

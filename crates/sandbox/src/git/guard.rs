@@ -559,6 +559,7 @@ fn failed(source: std::io::Error) -> Error {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
