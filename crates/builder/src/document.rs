@@ -102,6 +102,22 @@ impl Document {
     }
 }
 
+impl Document {
+    /// The line of the body, from 0, that was probably meant to end the front matter: fields stand between it and the line that
+    /// did.
+    pub(crate) fn cut_at(&self) -> Option<usize> {
+        let lines: Vec<&str> = self.body().lines().collect();
+        let end = lines.iter().position(|line| line.trim_end() == "---")?;
+        let is_field = |line: &str| {
+            let name = line.split_once(':').map_or("", |(name, _)| name);
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+        };
+        let fields: Vec<&&str> = lines[..end].iter().filter(|line| !line.trim().is_empty()).collect();
+        let are_fields = fields.iter().all(|line| is_field(line) || line.starts_with([' ', '-']));
+        (fields.first().is_some_and(|line| is_field(line)) && are_fields).then_some(end)
+    }
+}
+
 /// Whether a line is this heading: with up to three blanks before it and a row of `#` behind it, as Markdown has them
 /// (CommonMark, ATX headings).
 fn is_heading(line: &str, heading: &str) -> bool {

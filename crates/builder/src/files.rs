@@ -56,6 +56,11 @@ pub(crate) fn folder_of(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])
 }
 
+/// What is behind the last `/` of a path.
+pub(crate) fn file_name_of(path: &str) -> &str {
+    &path[folder_of(path).len()..]
+}
+
 /// Paths that differ only in case, or in how accents are encoded: on some systems, one of them would overwrite the other.
 pub(crate) fn case_twins<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, &'a str)> {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();

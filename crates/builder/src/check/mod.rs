@@ -1,6 +1,7 @@
 //! Whether a package is right: first each file for itself, then what they say of each other.
 
 mod contents;
+mod fold;
 mod locate;
 mod logic;
 mod manifest;
@@ -88,6 +89,10 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
         check_unused(package, &mut findings);
     }
     fold_ids(findings.listed());
+    // What a set is told is compared with what was so before it, one by one.
+    if matches!(scope, Scope::All) {
+        fold::fold(package, findings.listed());
+    }
     locate(package, findings.listed());
     findings.finish()
 }
@@ -167,10 +172,12 @@ fn check_files(package: &Package, scope: Scope<'_>, findings: &mut Findings) {
 
 pub(crate) fn too_large(path: &str, bytes: usize) -> Finding {
     let message = format!("`{path}` has more than {FILE_BYTES_MAX} bytes");
+    let is_binary = path.starts_with(assets::FOLDER) && !assets::is_text(path);
+    let hint = if is_binary { "make it smaller, or keep it outside the package" } else { "split the file" };
     Finding::error("FILE_TOO_LARGE", path, "", message)
         .expected(format!("at most {FILE_BYTES_MAX} bytes"))
         .actual(format!("{bytes} bytes or more"))
-        .hint("split the file")
+        .hint(hint)
 }
 
 pub(crate) fn unsafe_path(path: &str, problem: &str) -> Finding {

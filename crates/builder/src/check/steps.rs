@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use toolhost_contract::nearest;
 
 use super::Scope;
 use super::manifest::{agent_missing, check_mentions, workflow_missing, workflows_are_told};
@@ -36,6 +37,7 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
         if !seen.insert(&step.path) || twice.contains(step.node_id.as_str()) {
             continue;
         }
+        check_front(&step.path, document, findings);
         check_node(&step.path, document, node, findings);
         check_agent(package, &step.path, document, node, &agents, findings);
         check_sections(&step.path, document, node, findings);
@@ -47,6 +49,34 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
         check_mentions(package, &step.path, document, findings);
     }
 }
+
+/// The front matter ends where it was meant to, and its fields have the names that are read.
+pub(super) fn check_front(file: &str, document: &Document, findings: &mut Findings) {
+    if let Some(at) = document.cut_at() {
+        let message = format!("the front matter of `{file}` ends at its second `---`, and fields stand below that");
+        let finding = Finding::warning("FRONT_MATTER_CUT", file, "", message).at(document.body_line() + at, 1);
+        findings
+            .add(finding.expected("one `---` behind all fields").actual("another one").hint("take the first one out"));
+    }
+    let fields = document.front().as_object().into_iter().flat_map(|fields| fields.keys());
+    for name in fields.filter(|name| !FIELDS.contains(&name.as_str())) {
+        // Fields of one's own are fine; one letter more or less than one that is read is none of those.
+        let meant = nearest(name, FIELDS.into_iter()).into_iter().next();
+        let is_slip = |meant: &&str| {
+            meant.len().abs_diff(name.len()) <= 1
+                && meant.as_bytes().first() == name.to_ascii_lowercase().as_bytes().first()
+        };
+        if let Some(meant) = meant.filter(is_slip).filter(|meant| document.front().get(meant).is_none()) {
+            let message = format!("nobody reads the field `{name}`");
+            let finding = Finding::warning("FIELD_MISSPELT", file, format!("/{name}"), message).actual(name);
+            findings.add(finding.expected(meant).hint(format!("write `{meant}` if that is meant")));
+        }
+    }
+}
+
+/// The fields of a step's front matter that are read.
+const FIELDS: [&str; 9] =
+    ["nodeId", "type", "title", "agentId", "workflowId", "inputs", "outputs", "setsVariables", "transitions"];
 
 fn check_node(file: &str, document: &Document, node: &Node, findings: &mut Findings) {
     // A type that is none has its own finding, in the graph or in the step.

@@ -84,7 +84,8 @@ impl<'a> Variables<'a> {
                 shown = format!("{shown} and {} more", readers.len() - READERS_SHOWN);
             }
             let verb = if readers.len() == 1 { "reads" } else { "read" };
-            let message = format!("{shown} {verb} `{name}`, and nothing sets it");
+            let other = if is_entry { "" } else { " here, unless a workflow that starts this one does" };
+            let message = format!("{shown} {verb} `{name}`, and nothing sets it{other}");
             let (file, pointer) = &self.reads[readers[0]][name];
             // A workflow that another one starts may get its variables from that one.
             let severity = if is_entry { Severity::Error } else { Severity::Warning };

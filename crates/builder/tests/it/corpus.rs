@@ -283,6 +283,10 @@ fn cases() -> Vec<Case> {
     case("a goal with a heading and a text below it", vec![Swap(WORK, "Say it.\n\n", "### In short\n\nSay it.\n\n")], &[]);
     case("a section twice", vec![Swap(WORK, "## Instructions", "## Goal\n\n## Instructions")], &["warning SECTION_DUPLICATE steps/work.md:13:1"]);
     case("no completion", vec![Swap(WORK, "## Completion (Document-as-State)", "## Done")], &["warning SECTION_RECOMMENDED steps/work.md:8:1"]);
+    case("front matter with a line too early", vec![Swap(WORK, "inputs: [text]\n", "---\ninputs: [text]\n")], &["warning FRONT_MATTER_CUT steps/work.md:8:1"]);
+    case("a field that is misspelt", vec![Swap(BEGIN, "inputs: [topic]", "input: [topic]")], &["warning FIELD_MISSPELT steps/begin.md:6:1"]);
+    case("a field that is spelt in another case", vec![Swap(BEGIN, "agentId: ada", "agentID: ada")], &["warning FIELD_MISSPELT steps/begin.md:5:1"]);
+    case("a field of one's own", vec![Swap(BEGIN, "inputs: [topic]", "inputs: [topic]\nowner: me")], &[]);
     case("no front matter", vec![File(WORK, b"## Goal\n\n## Instructions\n")], &["error FRONT_MATTER_MISSING steps/work.md:1:1"]);
     case("front matter without an end", vec![File(WORK, b"---\nnodeId: work\n## Goal\n")], &["error FRONT_MATTER_UNCLOSED steps/work.md:1:1"]);
     case("front matter that is a list", vec![File(WORK, b"---\n- a\n---\n## Goal\n")], &["error FRONT_MATTER_NOT_OBJECT steps/work.md:1:1"]);

@@ -390,3 +390,46 @@ fn workflows_that_start_each_other_are_told_once() {
     replace(&mut all, "workflows/three/steps/work.md", "workflowId: one", "workflowId: main");
     assert_eq!(findings(all), [], "they end");
 }
+
+/// Codes and files of what is found after a change of the small package.
+fn told_after(change: impl FnOnce(&mut Files)) -> Vec<(String, String)> {
+    let mut all = files();
+    change(&mut all);
+    findings(all).into_iter().map(|finding| (finding.code, finding.message)).collect()
+}
+
+#[test]
+fn a_folder_that_was_renamed_is_one_mistake() {
+    let told = told_after(|all| {
+        for (path, bytes) in files().iter().filter(|(path, _)| path.starts_with("steps/")) {
+            all.remove(path);
+            all.insert(path.replace("steps/", "Steps/"), bytes.clone());
+        }
+    });
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].0 == "FILE_MISSING" && told[0].1.contains("3 other files of this folder"), "{told:#?}");
+}
+
+#[test]
+fn assets_that_are_all_gone_are_one_mistake() {
+    let without = |all: &mut Files| {
+        all.remove("assets/guide.md");
+        replace(all, "steps/work.md", "See assets/guide.md.", "See assets/more.md.");
+    };
+    let told = told_after(without);
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].0 == "ASSET_NOT_FOUND" && told[0].1.contains("5 other mentions"), "{told:#?}");
+    // Where others are there, each place is told.
+    let told = told_after(|all| {
+        without(all);
+        all.insert("assets/other.md".to_owned(), b"# Other\n".to_vec());
+    });
+    assert_eq!(told.len(), 6, "{told:#?}");
+}
+
+#[test]
+fn an_id_that_was_changed_in_one_place_is_one_mistake() {
+    let told = told_after(|all| edit(all, GRAPH, |graph| graph["nodes"][1]["id"] = json!("word")));
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].0 == "STEP_NODE_MISMATCH" && told[0].1.contains("other places name `work`"), "{told:#?}");
+}
