@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolhost_contract::ToolError;
 use toolhost_sandbox::{Analyzed, Executor, WsPath};
 
-use crate::policy::{Looked, PATH_ARGUMENTS, command_of};
+use crate::policy::{Looked, PATH_ARGUMENTS, analyzed, command_of};
 
 /// Analyzes shell commands. It is handed to the gate, which calls it once for each call that has a command.
 pub type Analyzer = Arc<dyn Fn(&str) -> Analyzed + Send + Sync>;
@@ -29,6 +29,15 @@ impl Arguments {
         let analyzer = Arc::clone(analyzer);
         let command = tokio::task::spawn_blocking(move || analyzer(&text)).await.map_err(ToolError::internal)?;
         Ok(Self { json, command: Some(command), places: None })
+    }
+
+    /// Of a call that is explained and not made, with where its paths lead in a workspace.
+    pub(crate) async fn explained(tool: &str, json: Value, workspace: Option<&dyn Executor>) -> Self {
+        let mut arguments = Self { command: analyzed(tool, &json), json, places: None };
+        if let Some(workspace) = workspace {
+            arguments.follow(workspace).await;
+        }
+        arguments
     }
 
     /// What its shell command runs.

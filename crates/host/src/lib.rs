@@ -30,7 +30,7 @@ pub use limits::{CallLimits, Limits};
 pub use members::{Members, Membership};
 pub use names::Names;
 pub use policy::{Decide, Rule, Verdict};
-pub use profile::{Profile, Profiles};
+pub use profile::{Explained, Profile, Profiles};
 pub use queue::{
     ASK_LIVES_MS_DEFAULT, Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Presented, Presenter, Queue,
     Standing, Unattended, ask_id, ask_number, rule_id, rule_number,

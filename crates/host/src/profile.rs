@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
-use toolhost_sandbox::{Access, Fence, HostRule};
+use toolhost_sandbox::{Access, Executor, Fence, HostRule};
 
+use crate::arguments::Arguments;
 use crate::error::{Error, Result};
 use crate::limits::CallLimits;
 use crate::policy::{Decide, Looked, RawRule, Rule, Verdict, analyzed, decide};
@@ -16,6 +18,12 @@ const BUILT_IN: &str = include_str!("profiles.toml");
 /// Longest chain of `extends`.
 const EXTENDS_DEPTH_MAX: usize = 8;
 const COMMAND_TIMEOUT_MS_DEFAULT: u64 = 120_000;
+
+/// A call that is explained and not made.
+pub struct Explained {
+    pub verdict: Verdict,
+    pub(crate) arguments: Arguments,
+}
 
 /// What one role may do.
 #[derive(Debug, Clone)]
@@ -144,8 +152,14 @@ impl Profile {
         self.tools.iter().any(|name| name == tool)
     }
 
-    /// What this profile's rules say of a call, without making it.
-    pub fn verdict(&self, tool: &Registered, arguments: &serde_json::Value) -> Verdict {
+    /// What this profile's rules say of a call in a workspace, without making it.
+    pub async fn explain(&self, tool: &Registered, arguments: Value, workspace: Option<&dyn Executor>) -> Explained {
+        let arguments = Arguments::explained(&tool.facts.name, arguments, workspace).await;
+        Explained { verdict: self.decide(tool, &arguments.looked(&tool.facts.name)), arguments }
+    }
+
+    /// The same of arguments as they are written: where paths lead is not looked at.
+    pub fn verdict(&self, tool: &Registered, arguments: &Value) -> Verdict {
         let command = analyzed(&tool.facts.name, arguments);
         self.decide(tool, &Looked::new(&tool.facts.name, arguments, command.as_ref()))
     }

@@ -18,7 +18,8 @@ use toolhost_sandbox::{Analyzed, BoxFuture};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
 
 use crate::arguments::{Analyzer, Arguments};
-use crate::policy::{Looked, Rule, analyzed};
+use crate::policy::{Looked, Rule};
+use crate::profile::Explained;
 use crate::registry::Registered;
 use crate::shown::Shown;
 
@@ -336,7 +337,7 @@ impl Queue {
         self.permit_in(call.scope.project_id, &call.caller.profile, looked).await
     }
 
-    /// The permission by rule that would allow a call with these arguments. Where its paths lead is not looked at.
+    /// The permission by rule that would allow a call that is explained.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -345,11 +346,9 @@ impl Queue {
         project: i64,
         profile: &str,
         tool: &Registered,
-        arguments: &Value,
+        call: &Explained,
     ) -> Result<Option<Permit>, ToolError> {
-        let name = &tool.facts.name;
-        let command = analyzed(name, arguments);
-        let looked = Looked::new(name, arguments, command.as_ref());
+        let looked = call.arguments.looked(&tool.facts.name);
         if tool.facts.by_rule { self.permit_in(project, profile, &looked).await } else { Ok(None) }
     }
 

@@ -147,14 +147,16 @@ async fn explain(tool: &str, arguments: &str, profile: &str, settings: &Settings
     let profile = kit.profiles.get(profile)?;
     let Some(tool) = kit.registry.get(tool) else { bail!("unknown tool `{tool}`: `toolhost tools` lists all tools") };
     let arguments: Value = serde_json::from_str(arguments).context("the arguments are not JSON")?;
-    let verdict = profile.verdict(tool, &arguments);
+    let workspace = kit.local.as_deref().map(|local| local as &dyn toolhost_sandbox::Executor);
+    let explained = profile.explain(tool, arguments, workspace).await;
+    let verdict = &explained.verdict;
     let has = profile.has(&tool.facts.name);
     // Before a project is there nobody has granted anything.
     let answers = if has && verdict.decide == Decide::Ask { wire::open_answers(settings).await.ok() } else { None };
     let permit = match &answers {
         Some(answers) => {
             let project = answers.person.project_id;
-            answers.queue.explain_permit(project, &profile.name, tool, &arguments).await?
+            answers.queue.explain_permit(project, &profile.name, tool, &explained).await?
         }
         None => None,
     };

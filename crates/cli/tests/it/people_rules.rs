@@ -143,3 +143,15 @@ fn a_broken_policy_tells_no_value() {
         assert!(ran.code != Some(0) && !ran.stderr.contains("hunter2"), "{ran:?}");
     }
 }
+
+#[test]
+fn what_is_explained_follows_links_as_a_call_does() {
+    let workspace = TempWorkspace::new();
+    workspace.write("secret/x", "1\n");
+    workspace.link("secret", "sl");
+    let program = ruled(&workspace, &[("file.*", "path = 'secret/**'", "deny")]);
+    let arguments = json!({ "path": "sl/x" });
+    refused(&program, "file.read", &arguments);
+    let explained = program.run(&["policy", "explain", "file.read", &arguments.to_string(), "--profile", "all"]);
+    assert!(explained.stdout.starts_with("deny: "), "{explained:?}");
+}
