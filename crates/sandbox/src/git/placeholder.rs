@@ -9,14 +9,16 @@ use std::io::Result;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, FlockOperation, Mode, OFlags, ResolveFlags, flock, fstat, mkdirat, openat, openat2, unlinkat,
 };
 use rustix::io::Errno;
 
-/// How often making and locking is tried anew where somebody removes it meanwhile.
+/// How often, and after which pause, making and locking is tried anew where somebody removes it meanwhile.
 const TRIES_MAX: usize = 100;
+const TRIES_PAUSE: Duration = Duration::from_millis(2);
 /// Nobody writes into it; that also tells ours from an empty folder of the person's. The rest of a mode does not: a umask
 /// takes bits away, and a folder around it with the set-group-id bit adds that one.
 const MODE: Mode = Mode::from_raw_mode(0o555);
@@ -97,7 +99,7 @@ impl Placeholder {
                 Err(error) => return Err(error.into()),
             };
             if flock(&folder, FlockOperation::NonBlockingLockShared).is_err() {
-                std::thread::yield_now();
+                std::thread::sleep(TRIES_PAUSE);
                 continue;
             }
             // Who held it alone may have removed it before we got it.
@@ -120,11 +122,18 @@ impl Placeholder {
 
 impl Drop for Placeholder {
     fn drop(&mut self) {
-        if flock(&self.folder, FlockOperation::NonBlockingLockExclusive).is_err() {
-            // Another command still needs it, and removes it.
-            return;
+        // Where another command still needs it, that one removes it.
+        if flock(&self.folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            self.remove();
         }
-        // Ours and still empty, or it stays: `rmdir` takes nothing else.
+        // Closing it alone would not do: a process that is being started just then has a handle of it, too.
+        let _ = flock(&self.folder, FlockOperation::Unlock);
+    }
+}
+
+impl Placeholder {
+    /// Ours and still empty, or it stays: `rmdir` takes nothing else.
+    fn remove(&self) {
         let flags = if self.what == Empty::Folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let ours = fstat(&self.folder)
             .is_ok_and(|stat| stat.st_mode & WRITABLE == 0 && (self.what == Empty::Folder || stat.st_size == 0));
@@ -157,5 +166,23 @@ fn open(parent: &OwnedFd, name: &str, what: Empty) -> rustix::io::Result<OwnedFd
     match openat2(parent, name, flags, Mode::empty(), resolve) {
         Err(Errno::NOSYS) => openat(parent, name, flags, Mode::empty()),
         opened => opened,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_held_again_though_a_process_that_is_being_started_has_a_handle_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        // One of the person's, which is not taken away.
+        std::fs::create_dir(folder.path().join("empty")).unwrap();
+        let top = openat(rustix::fs::CWD, folder.path(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let held = Placeholder::hold(&top, Path::new("empty"), Empty::Folder).unwrap().unwrap();
+        let _inherited = held.folder.try_clone().unwrap();
+        drop(held);
+        assert!(Placeholder::hold(&top, Path::new("empty"), Empty::Folder).unwrap().is_some());
     }
 }
