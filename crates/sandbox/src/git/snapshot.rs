@@ -249,14 +249,16 @@ impl Snapshot {
         let mut removed = Vec::new();
         for (top, git) in self.outermost() {
             let mut found = strange(&top, &git);
-            while !found.closed.is_empty() {
-                let opened = |path: &PathBuf| open(&top, path).and_then(opened_up).is_ok();
-                if !found.closed.iter().all(opened) {
-                    break;
+            let mut tried = Vec::new();
+            // Each round may show closed folders inside the opened ones. What stays closed to the host is closed to commands, too.
+            while found.closed != tried {
+                tried = std::mem::take(&mut found.closed);
+                for path in &tried {
+                    let _ = open(&top, path).and_then(opened_up);
                 }
                 found = strange(&top, &git);
             }
-            let Strange { waited_for, links, closed, too_many } = found;
+            let Strange { waited_for, links, too_many, .. } = found;
             let is_new = |path: &PathBuf| !known.contains(path.as_path()) && !is_head_of(&top, path);
             for path in waited_for.into_iter().chain(links.into_iter().filter(is_new)) {
                 let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
@@ -266,7 +268,6 @@ impl Snapshot {
                 }
                 removed.push(path);
             }
-            removed.extend(closed);
             removed.extend(too_many.then_some(git));
         }
         removed.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
