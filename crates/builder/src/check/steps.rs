@@ -55,8 +55,12 @@ pub(super) fn check_front(file: &str, document: &Document, findings: &mut Findin
     if let Some(at) = document.cut_at() {
         let message = format!("the front matter of `{file}` ends at its second `---`, and fields stand below that");
         let finding = Finding::warning("FRONT_MATTER_CUT", file, "", message).at(document.body_line() + at, 1);
-        findings
-            .add(finding.expected("one `---` behind all fields").actual("another one").hint("take the first one out"));
+        findings.add(
+            finding
+                .expected("one `---` after all fields")
+                .actual("a `---` before some fields")
+                .hint("remove the first one"),
+        );
     }
     let fields = document.front().as_object().into_iter().flat_map(|fields| fields.keys());
     for name in fields.filter(|name| !FIELDS.contains(&name.as_str())) {

@@ -387,7 +387,7 @@ async fn what_is_doubtful_in_an_earlier_set_is_told_of_those_on_top_of_it() {
     }
 }
 
-/// What an apply would make of a draft is what its session reads and changes further, also after somebody else's change.
+/// A session reads its draft merged with what somebody else has applied since, as an apply would merge it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_apply_is_in_what_a_session_reads_of_its_draft() {
     for engine in engines() {
@@ -513,7 +513,7 @@ async fn without_tea(house: &House) -> Value {
     data(&stage_at(house, gone, data(&read)["revisions"].clone()).await).clone()
 }
 
-/// A set that is sent again with what it was first made on, after another one of the session.
+/// The session stages a set, then another one, and then sends the first again with its old revisions.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_takes_the_place_of_a_set_may_be_made_on_an_earlier_read() {
     for engine in engines() {

@@ -278,7 +278,7 @@ impl Walk {
         // Where a change goes on from: where the replaced one went on from, else what is there.
         let mut bases: BTreeMap<String, Option<Object>> =
             self.model.drafts(session, None, &plan.wishes).unwrap().into_iter().map(|d| (d.object, d.base)).collect();
-        // Of what it was told that somebody else has changed it, too, the author knows both texts.
+        // A validation has shown the author both texts of these objects.
         let replaced = &self.model.sets[&old];
         for (object, then) in &replaced.told {
             let draft = replaced.wishes().find(|draft| draft.object == *object);

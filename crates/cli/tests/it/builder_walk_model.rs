@@ -33,8 +33,8 @@ fn unchanged<T: PartialEq>(base: T, now: T, ours: T) -> Option<T> {
     }
 }
 
-/// From where a change of an object goes on whose author was told that it is in conflict: somebody else's values at the places
-/// that both have changed.
+/// The base of a change whose author was told of a conflict: the former base, with somebody else's values at the places that
+/// both have changed.
 pub(crate) fn with_told(base: Option<&Object>, then: Option<&Object>, ours: Option<&Object>) -> Option<Object> {
     if merge(base, then, ours).is_some() {
         return base.cloned();

@@ -288,7 +288,7 @@ impl Rule {
     }
 }
 
-/// Arguments whose absence means that there is no such thing, and not that the tool chooses one.
+/// Arguments that the tool does not choose itself: a call without `stdin` has no input.
 const MEANS_NOTHING: &[&str] = &["stdin", "reason", "comment", "note", "message", "expectedSha256"];
 
 fn is_left_out(call: &Looked<'_>, name: &str) -> bool {
