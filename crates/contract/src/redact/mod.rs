@@ -1,0 +1,348 @@
+//! Secrets, taken out of what leaves the host and of what is written down.
+//!
+//! Two sources: shapes that are secrets wherever they stand (tokens of well-known issuers, private keys, `SECRET_…=`),
+//! and the values of the host's own variables whose names look secret. What is taken out is replaced by [`REDACTED`].
+
+mod keys;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use self::keys::key_lines;
+use self::shapes::{
+    ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, LONG_NAMED, NAMED, NAMES, SHAPES, WITH_DIGITS,
+    is_named, is_random,
+};
+use crate::outcome::REDACTED;
+use aho_corasick::{AhoCorasick, MatchKind};
+use regex::Regex;
+use serde_json::Value;
+
+/// Shorter values are not redacted: they would turn up everywhere.
+const VALUE_CHARS_MIN: usize = 8;
+
+struct Shapes {
+    /// The first group is kept.
+    behind: Vec<Regex>,
+    /// The first group is kept, and the rest is a secret if it has digits.
+    with_digits: Vec<Regex>,
+    long_named: Regex,
+    key_begins: Regex,
+}
+
+/// Takes secrets out of text.
+pub struct Redactor {
+    marks: AhoCorasick,
+    names: AhoCorasick,
+    /// Compiled when first needed: most texts have no mark, and a host that only lists its tools need not pay for them.
+    shapes: OnceLock<Shapes>,
+    named: OnceLock<Regex>,
+    values: Option<AhoCorasick>,
+    /// The values themselves, for what a cut has left of one.
+    plain: Vec<String>,
+}
+
+impl Default for Redactor {
+    /// Knows shapes only, and no values.
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
+impl Redactor {
+    /// `environment`: the host's own variables; those whose names look secret lend their values.
+    pub fn new(environment: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut values: Vec<String> = environment
+            .into_iter()
+            .filter(|(name, value)| looks_secret(name) && value.len() >= VALUE_CHARS_MIN && !is_word(value))
+            .map(|(_, value)| value)
+            .collect();
+        values.sort();
+        values.dedup();
+        let plain = values.clone();
+        let values = (!values.is_empty()).then(|| {
+            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values).expect("plain strings compile")
+        });
+        let marks = [SHAPES, BEHIND, WITH_DIGITS].concat();
+        Self {
+            marks: AhoCorasick::new(marks.iter().map(|(mark, _)| mark)).expect("plain strings compile"),
+            names: AhoCorasick::builder().ascii_case_insensitive(true).build(NAMES).expect("plain strings compile"),
+            shapes: OnceLock::new(),
+            named: OnceLock::new(),
+            values,
+            plain,
+        }
+    }
+
+    /// What is left of a value where a text was cut: its beginning at the text's end, or its end at the text's beginning.
+    fn cut_values(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        let first = text.get(..VALUE_CHARS_MIN);
+        let last = text.len().checked_sub(VALUE_CHARS_MIN).and_then(|at| text.get(at..));
+        self.plain.iter().flat_map(move |value| {
+            let begins = last.and_then(|last| value.rfind(last)).map(|at| &value[..at + VALUE_CHARS_MIN]);
+            let ends = first.and_then(|first| value.find(first)).map(|at| &value[at..]);
+            let begins = begins.filter(|part| text.ends_with(*part)).map(|part| text.len() - part.len()..text.len());
+            let ends = ends.filter(|part| text.starts_with(*part)).map(|part| 0..part.len());
+            begins.into_iter().chain(ends)
+        })
+    }
+
+    /// Where secrets stand in a text: ranges of bytes in their order, none of which overlap.
+    pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        if let Some(values) = &self.values {
+            found.extend(values.find_iter(text).map(|value| value.range()));
+        }
+        if self.is_marked(text) {
+            let shapes = self.shapes();
+            let behind = |secret: regex::Captures<'_>| {
+                let (whole, kept) = (secret.get(0)?, secret.get(1)?);
+                Some(kept.end()..whole.end())
+            };
+            for shape in &shapes.behind {
+                found.extend(shape.captures_iter(text).filter_map(behind));
+            }
+            for shape in &shapes.with_digits {
+                let tokens = shape.captures_iter(text).filter_map(behind);
+                found.extend(tokens.filter(|token| text[token.clone()].bytes().any(|byte| byte.is_ascii_digit())));
+            }
+            for value in shapes.long_named.captures_iter(text) {
+                let (Some(name), Some(value)) = (value.get(1), value.get(2)) else { continue };
+                if is_named(name.as_str()) && is_random(value.as_str()) {
+                    found.push(value.range());
+                }
+            }
+            for begin in shapes.key_begins.find_iter(text) {
+                found.extend(key_lines(text, begin.range()));
+            }
+        }
+        found.extend(passwords_in_addresses(text));
+        found.extend(self.cut_values(text));
+        found.sort_by_key(|span| (span.start, span.end));
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        for span in found {
+            match spans.last_mut() {
+                Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+                _ => spans.push(span),
+            }
+        }
+        spans
+    }
+
+    /// Redacts in place; most text is left as it is, without a copy.
+    pub fn redact(&self, text: &mut String) {
+        if self.is_clean(text) {
+            return;
+        }
+        let spans = self.spans(text);
+        if spans.is_empty() {
+            return;
+        }
+        let (mut clean, mut from) = (String::with_capacity(text.len()), 0);
+        for span in spans {
+            clean.push_str(&text[from..span.start]);
+            clean.push_str(REDACTED);
+            from = span.end;
+        }
+        clean.push_str(&text[from..]);
+        *text = clean;
+    }
+
+    /// Whether every secret of a text is still one, letter for letter, after a change beside it: none goes, none becomes a
+    /// part of another word, and none stands where its shape is not recognized any more.
+    pub fn keeps(&self, before: &str, after: &str) -> bool {
+        self.keeps_but(before, after, &[])
+    }
+
+    /// The same, where these secrets may go, each once.
+    pub fn keeps_but(&self, before: &str, after: &str, gone: &[&str]) -> bool {
+        let is = self.spans(after);
+        let bare = |text: &str, spans: &[Range<usize>], secret: &str| {
+            let inside = |at: usize| spans.iter().any(|span| span.start <= at && at + secret.len() <= span.end);
+            text.match_indices(secret).filter(|(at, _)| !inside(*at)).count()
+        };
+        let was = self.spans(before);
+        let count = |text: &str, spans: &[Range<usize>], secret: &str| {
+            spans.iter().filter(|span| &text[(*span).clone()] == secret).count()
+        };
+        let secrets: BTreeSet<&str> = was.iter().map(|span| &before[span.clone()]).collect();
+        secrets.into_iter().all(|secret| {
+            let goes = gone.iter().filter(|gone| **gone == secret).count();
+            count(after, &is, secret) + goes >= count(before, &was, secret)
+                && bare(after, &is, secret) <= bare(before, &was, secret)
+        })
+    }
+
+    /// What looks like a secret, with the values beside telling names, which [`Redactor::redact`] leaves in the text.
+    pub fn suspects(&self, text: &str) -> BTreeSet<String> {
+        let mut found: BTreeSet<String> = self.spans(text).into_iter().map(|span| text[span].to_owned()).collect();
+        let named = self.named.get_or_init(|| Regex::new(NAMED).expect("the shape is valid"));
+        let values = named.captures_iter(text).filter_map(|secret| Some(secret.get(2)?.as_str()));
+        let is_made = |value: &&str| {
+            let has = |kind: fn(&char) -> bool| value.chars().any(|c| kind(&c));
+            has(char::is_ascii_digit) && has(char::is_ascii_alphabetic) && !value.contains("://")
+        };
+        let is_new = |value: &&str| !found.iter().any(|known| known.contains(*value) || value.contains(known.as_str()));
+        let values: Vec<String> = values.filter(is_made).filter(is_new).map(str::to_owned).collect();
+        found.extend(values);
+        found
+    }
+
+    fn shapes(&self) -> &Shapes {
+        let compiled = |shape: &str| Regex::new(shape).expect("the shapes are valid");
+        self.shapes.get_or_init(|| {
+            let tokens: Vec<&str> = SHAPES.iter().map(|(_, shape)| *shape).collect();
+            let tokens = format!("({BEFORE})(?:{})", tokens.join("|"));
+            let behind = BEHIND.iter().map(|(_, shape)| *shape).chain([tokens.as_str(), ASSIGNED, BASIC]);
+            Shapes {
+                behind: behind.map(compiled).collect(),
+                with_digits: WITH_DIGITS.iter().map(|(_, shape)| *shape).chain([AUTHORIZATION]).map(compiled).collect(),
+                long_named: compiled(LONG_NAMED),
+                key_begins: compiled(KEY_BEGINS),
+            }
+        })
+    }
+
+    fn is_marked(&self, text: &str) -> bool {
+        self.marks.is_match(text) || self.names.is_match(text)
+    }
+
+    /// Redacts every string of a JSON value, keys included, and what stands under a key that tells of a secret as it would be
+    /// in the value's text.
+    pub fn redact_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(fields) => {
+                let leaky: Vec<String> = fields.keys().filter(|key| !self.is_clean(key)).cloned().collect();
+                for key in leaky {
+                    let mut clean = key.clone();
+                    self.redact(&mut clean);
+                    if let Some(value) = fields.remove(&key) {
+                        fields.insert(clean, value);
+                    }
+                }
+                for (key, field) in fields {
+                    match field {
+                        Value::String(text) if self.names.is_match(key) && is_named(key) && is_random(text) => {
+                            REDACTED.clone_into(text);
+                        }
+                        _ => self.redact_json(field),
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Whether there is nothing to look closer at: true for nearly all text.
+    fn is_clean(&self, text: &str) -> bool {
+        !text.contains("://")
+            && self.cut_values(text).next().is_none()
+            && !self.is_marked(text)
+            && self.values.as_ref().is_none_or(|values| !values.is_match(text))
+    }
+}
+
+/// Longest part of an address before its path that is looked at.
+const AUTHORITY_BYTES_MAX: usize = 512;
+/// What people write in the place of a password, in examples.
+const NO_PASSWORDS: &[&str] = &["password", "passwd", "pass", "pwd", "pw", "secret", "token", "changeme"];
+
+/// The passwords of addresses such as `postgres://ada:hunter2@host/db` (RFC 3986, section 3.2.1). None that is a variable, a
+/// word that stands for one, or the name again, as in settings for tests.
+fn passwords_in_addresses(text: &str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices("://").filter_map(|(at, mark)| {
+        let start = at + mark.len();
+        let rest = &text[start..text.floor_char_boundary(start + AUTHORITY_BYTES_MAX)];
+        // The password ends where a shell would end a word or a command, so redaction hides no command from a person.
+        let ends = |c: char| c.is_whitespace() || "/?#\\\"'`<>{}[]()$;&|".contains(c);
+        let (user, _) = rest[..rest.find(ends).unwrap_or(rest.len())].rsplit_once('@')?;
+        let (name, password) = user.split_once(':')?;
+        let word = password.to_ascii_lowercase();
+        let is_none = password.is_empty()
+            || password == name
+            || NO_PASSWORDS.contains(&word.as_str())
+            || password.bytes().all(|byte| byte == b'*' || byte == b'x' || byte == b'.');
+        let from = start + name.len() + 1;
+        (!is_none).then(|| from..from + password.len())
+    })
+}
+
+/// How often the mark stands in a text.
+fn masks(text: &str) -> usize {
+    text.matches(REDACTED).count()
+}
+
+/// What people and models write in the place of a secret that they do not have. The name of a variable is none of it: that
+/// is how a secret is taken out.
+const LIKE_A_MASK: &str = concat!(
+    r"(?i)\*{3,}|•{3,}|x{6,}|[-_][a-z0-9]*(?:\.{3}|…)|\bredacted\b",
+    r"|[\[<(][ a-z-]{0,24}(?:masked|hidden|secret|removed|omitted)[ a-z-]{0,24}[\])>]",
+);
+
+/// Whether a text writes the mark, or something like it, over a secret that its author was not shown. It does if it holds
+/// the mark more often than the text it replaces; or if it has fewer secrets, and the mark or one like it in a line that is
+/// new.
+#[must_use]
+pub fn masks_secret(before: &str, after: &str) -> bool {
+    if masks(after) > masks(before) {
+        return true;
+    }
+    let shapes = Redactor::new([]);
+    if shapes.spans(after).len() >= shapes.spans(before).len() {
+        return false;
+    }
+    let like = Regex::new(LIKE_A_MASK).expect("the shape is valid");
+    let known: HashSet<&str> = before.lines().map(str::trim).collect();
+    after.lines().any(|line| like.is_match(line) && !known.contains(line.trim()))
+}
+
+/// Words of a name that tell of a secret, wherever they stand in it.
+const TELLING: &[&str] = &["SECRET", "TOKEN", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY"];
+/// Parts of a name that tell of a secret by themselves.
+const TELLING_PARTS: &[&str] = &["KEY", "KEYS", "PASS", "PAT"];
+/// What a name ends in that is about a secret, and not one.
+const ABOUT: &[&str] = &[
+    "FILE",
+    "PATH",
+    "DIR",
+    "HEADER",
+    "NAME",
+    "ENDPOINT",
+    "URL",
+    "URI",
+    "TYPE",
+    "ALGORITHM",
+    "TTL",
+    "LENGTH",
+    "COUNT",
+    "LIMIT",
+    "MAX",
+];
+/// A word of that many small letters is a word, such as `development`.
+const WORD_CHARS_MAX: usize = 11;
+
+/// Whether a variable of this name holds a secret, by the way such names are made.
+fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    if name.contains("DATABASE_URL") {
+        return true;
+    }
+    let parts: Vec<&str> = name.split('_').collect();
+    if parts.last().is_some_and(|last| ABOUT.contains(last)) {
+        return false;
+    }
+    TELLING.iter().any(|mark| name.contains(mark))
+        || parts.iter().any(|part| TELLING_PARTS.contains(part))
+        || name.ends_with("AUTH")
+}
+
+/// Whether a value is so plain that it stands in texts which have nothing to do with it.
+fn is_word(value: &str) -> bool {
+    value.len() <= WORD_CHARS_MAX && value.bytes().all(|byte| byte.is_ascii_lowercase())
+}

@@ -1,0 +1,160 @@
+//! The shapes that secrets have.
+
+/// What stands before a secret: the start, no part of a word, or what JSON writes for a line end or a tab, for texts of tools
+/// are JSON, in which `n` and `t` are letters like others.
+pub(super) const BEFORE: &str = r"(?:^|[^A-Za-z0-9_]|\\[nrtbf])";
+
+/// Shapes that are secrets wherever they stand, each with a part that every secret of the shape has, so that most text is
+/// passed over in one quick look. Source: what the issuers document of their formats.
+pub(super) const SHAPES: &[(&str, &str)] = &[
+    // GitHub, GitLab, Bitbucket and Atlassian.
+    ("ghp_", r"ghp_[A-Za-z0-9]{20,}"),
+    ("gho_", r"gho_[A-Za-z0-9]{20,}"),
+    ("ghs_", r"ghs_[A-Za-z0-9]{20,}"),
+    ("ghu_", r"ghu_[A-Za-z0-9]{20,}"),
+    ("ghr_", r"ghr_[A-Za-z0-9]{20,}"),
+    ("github_pat_", r"github_pat_[A-Za-z0-9_]{20,}"),
+    ("gl", r"gl(?:pat|dt|rt|cbt|ptt|ft|soat|oas|agent|imt)-[A-Za-z0-9_.-]{16,}"),
+    ("ATATT3", r"ATATT3[A-Za-z0-9_=-]{20,}"),
+    ("ATBB", r"ATBB[A-Za-z0-9]{24,}"),
+    // Clouds.
+    ("AKIA", r"AKIA[0-9A-Z]{16}\b"),
+    ("ASIA", r"ASIA[0-9A-Z]{16}\b"),
+    ("AIza", r"AIza[0-9A-Za-z_-]{35}"),
+    ("ya29.", r"ya29\.[A-Za-z0-9_-]{20,}"),
+    ("GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+    ("_v1_", r"do[opr]_v1_[a-f0-9]{40,}"),
+    ("dapi", r"dapi[a-f0-9]{32}(?:-[0-9])?\b"),
+    (".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
+    ("pul-", r"pul-[a-f0-9]{40}\b"),
+    ("hvs.", r"hvs\.[A-Za-z0-9_-]{20,}"),
+    ("hvb.", r"hvb\.[A-Za-z0-9_-]{20,}"),
+    ("hvr.", r"hvr\.[A-Za-z0-9_-]{20,}"),
+    ("FlyV1 ", r"FlyV1 fm[0-9]_[A-Za-z0-9+/=_,-]{20,}"),
+    ("HRKU-", r"HRKU-[A-Za-z0-9_-]{20,}"),
+    // Registries of packages and of images.
+    ("npm_", r"npm_[A-Za-z0-9]{30,}"),
+    ("pypi-", r"pypi-[A-Za-z0-9_-]{40,}"),
+    ("rubygems_", r"rubygems_[a-f0-9]{40,}"),
+    ("dckr_", r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    // Models.
+    ("hf_", r"hf_[A-Za-z0-9]{30,}"),
+    ("gsk_", r"gsk_[A-Za-z0-9]{40,}"),
+    ("r8_", r"r8_[A-Za-z0-9]{30,}"),
+    ("xai-", r"xai-[A-Za-z0-9]{40,}"),
+    ("pplx-", r"pplx-[A-Za-z0-9]{40,}"),
+    ("nvapi-", r"nvapi-[A-Za-z0-9_-]{40,}"),
+    // Payments, mail, chat and other services.
+    ("k_live_", r"[sr]k_live_[A-Za-z0-9]{16,}"),
+    ("k_test_", r"[sr]k_test_[A-Za-z0-9]{16,}"),
+    ("whsec_", r"whsec_[A-Za-z0-9+/=]{24,}"),
+    ("sq0", r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}"),
+    ("shp", r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32,}"),
+    ("SG.", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("key-", r"key-[0-9a-f]{32}\b"),
+    ("xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}"),
+    ("xapp-", r"xapp-[0-9]-[A-Za-z0-9-]{20,}"),
+    (":AA", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}"),
+    ("lin_api_", r"lin_api_[A-Za-z0-9]{30,}"),
+    ("ntn_", r"ntn_[A-Za-z0-9]{40,}"),
+    ("figd_", r"figd_[A-Za-z0-9_-]{30,}"),
+    ("PMAK-", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
+    ("glsa_", r"glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}"),
+    ("glc_", r"glc_[A-Za-z0-9+/=]{32,}"),
+    ("sntry", r"sntry[su]_[A-Za-z0-9+/=_]{32,}"),
+    ("NRAK-", r"NRAK-[A-Z0-9]{27}"),
+    ("ops_eyJ", r"ops_eyJ[A-Za-z0-9+/=_-]{40,}"),
+    ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),
+    ("eyJ", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+];
+
+/// Shapes with something before the secret that is kept, which is the first group.
+pub(super) const BEHIND: &[(&str, &str)] = &[
+    (
+        "hooks.slack.com/",
+        r"(hooks\.slack\.com/(?:services|workflows|triggers)/(?:[TABE][A-Z0-9]+/)*)[A-Za-z0-9+/_-]{16,}",
+    ),
+    ("/api/webhooks/", r"(discord(?:app)?\.com/api/webhooks/[0-9]+/)[A-Za-z0-9_-]{30,}"),
+    (".webhook.office.com/", r"(\.webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,}"),
+    ("AccountKey=", r"(AccountKey=)[A-Za-z0-9+/]{40,}={0,2}"),
+    ("SharedAccessKey=", r"(SharedAccessKey=)[A-Za-z0-9+/]{40,}={0,2}"),
+];
+
+/// Shapes that words with hyphens have, too, such as names of classes: what issuers make has digits. The first group is kept.
+pub(super) const WITH_DIGITS: &[(&str, &str)] = &[
+    ("sk-", r"((?:^|[^A-Za-z0-9_]|\\[nrtbf]))sk-[A-Za-z0-9_-]{16,}"),
+    ("earer", r"([Bb]earer\s+)[A-Za-z0-9._~+/=-]{16,}"),
+];
+
+/// A variable whose name tells that its value is a secret. The first group is kept. The value ends where a shell would end a
+/// word or a command, so redaction hides no command from a person.
+pub(super) const ASSIGNED: &str = r#"((?:^|[^A-Za-z0-9_]|\\[nrtbf])[A-Z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|PRIVATE_KEY)[A-Z0-9_]*=(?:\\*["'])?)[^\s"'`$(){}<>\[\];&|]{8,}"#;
+
+/// A name and a password as they are sent with a request (RFC 7617). The first group is kept.
+pub(super) const BASIC: &str = r#"(?i)(authorization(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?basic\s+)[a-z0-9+/=_-]{8,}"#;
+/// What else is sent with a request to say who asks (RFC 9110, section 11.6.2). The first group is kept, and the rest is a
+/// secret if it has digits.
+pub(super) const AUTHORIZATION: &str =
+    r#"(?i)(authorization(?:\\*["'])?\s*[:=]\s*(?:\\*["'])?(?:(?:bearer|token|apikey)\s+)?)[a-z0-9._~+/=:-]{12,}"#;
+
+/// A value beside a name that tells of a secret, where the value is long. The first group is kept, and the second is a secret
+/// if it [is random](is_random).
+pub(super) const LONG_NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|auth[_-]?key|credential|token)[a-z0-9_-]*(?:\\*["'`])?(?:\s*(?::=|=>|[:=])\s*|\s)(?:\\*["'`])?)([a-z0-9+/=_~.-]{16,})"#;
+/// Words of a name that tell of no secret although another word of it does: where to go on in a list is not one.
+pub(super) const NAMED_OTHERWISE: &[&str] =
+    &["page", "next", "continu", "cursor", "sync", "hash", "digest", "tokenizer", "public", "count"];
+/// A shorter word may be one that people write.
+pub(super) const RANDOM_CHARS_MIN: usize = 16;
+/// So often a letter and a digit stand side by side in what was made by chance, and hardly ever in what people write.
+pub(super) const TURNS_MIN: usize = 4;
+
+/// What the other shapes have at least one of, whatever its case.
+pub(super) const NAMES: &[&str] = &[
+    "private key",
+    "private_key",
+    "privatekey",
+    "private-key",
+    "key=",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_key",
+    "accesskey",
+    "access-key",
+    "account_key",
+    "accountkey",
+    "auth_key",
+    "authkey",
+    "secret",
+    "token",
+    "passw",
+    "passphrase",
+    "credential",
+    "authorization",
+];
+
+/// A name that tells of a secret, and in the second group the value beside it. Many such values are no secrets, so they are
+/// reported and not taken out.
+pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|token)[a-z0-9_-]*["'`]?\s*[:=]\s*["'`]?)([^\s"'`$(){}<>\[\],;]{8,})"#;
+
+/// Where the text of a private key begins (RFC 7468, and RFC 9580 for PGP).
+pub(super) const KEY_BEGINS: &str = "-----BEGIN (?:[A-Z ]*PRIVATE KEY|PGP PRIVATE KEY BLOCK)-----";
+/// Whether a name that tells of a secret has no word that tells of something else.
+pub(super) fn is_named(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    NAMED_OTHERWISE.iter().all(|word| !name.contains(word))
+}
+
+/// Whether a word was made by chance, as keys and tokens are: it has no place of a file, and letters and digits take turns.
+pub(super) fn is_random(word: &str) -> bool {
+    let is_text = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_~.-".contains(byte);
+    let kinds = |byte: &u8| (byte.is_ascii_alphabetic(), byte.is_ascii_digit());
+    let is_turn = |pair: &[u8]| {
+        let ((letter, digit), (next_letter, next_digit)) = (kinds(&pair[0]), kinds(&pair[1]));
+        (letter && next_digit) || (digit && next_letter)
+    };
+    word.len() >= RANDOM_CHARS_MIN
+        && !word.starts_with(['/', '.', '~'])
+        && word.as_bytes().iter().all(is_text)
+        && word.as_bytes().windows(2).filter(|pair| is_turn(pair)).count() >= TURNS_MIN
+}

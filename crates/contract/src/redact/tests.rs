@@ -1,0 +1,370 @@
+//! What is a secret, and what is none.
+
+use super::*;
+
+fn check(text: &str, expected: &str) {
+    let redactor = Redactor::new([
+        ("MY_API_KEY".to_owned(), "hunter2hunter2".to_owned()),
+        ("HOME".to_owned(), "/home/somebody".to_owned()),
+        ("SHORT_TOKEN".to_owned(), "abc".to_owned()),
+    ]);
+    let mut redacted = text.to_owned();
+    redactor.redact(&mut redacted);
+    assert_eq!(redacted, expected);
+}
+
+#[test]
+fn a_password_in_an_address_is_taken_out_and_what_stands_for_one_is_not() {
+    check("postgres://ada:hunter2!@db:5432/x", "postgres://ada:[redacted]@db:5432/x");
+    check("git clone https://x:tok%40en1@h/a https://h/b", "git clone https://x:[redacted]@h/a https://h/b");
+    check("(redis://:s3cr3t@h)", "(redis://:[redacted]@h)");
+    check("\"amqp://a:b:c@d@h\"", "\"amqp://a:[redacted]@h\"");
+    for kept in [
+        "https://ada@h/x",
+        "https://h:8080/a@b:c",
+        "postgres://postgres:postgres@localhost/x",
+        "postgres://user:password@localhost/x",
+        "https://$USER:$PASSWORD@h",
+        "https://user:<token>@h",
+        "https://user:${TOKEN}@h",
+        "https://user:****@h",
+        "https://h?next=http://a:b and c@d",
+        "see ://",
+    ] {
+        check(kept, kept);
+    }
+    // Bytes beyond the part that is looked at may begin inside a character.
+    let long = format!("https://{}@h", "ä".repeat(600));
+    check(&long, &long);
+}
+
+#[test]
+fn secrets_are_taken_out_and_the_rest_is_left() {
+    check("key sk_live_abcdefgh12345678ijkl.", "key [redacted].");
+    check("rk_test_abcdefgh12345678ijkl", "[redacted]");
+    check("task_live_abcdefgh12345678ijkl", "task_live_abcdefgh12345678ijkl");
+    check("hf_abcdefghijklmnopqrstuvwxyz01234567", "[redacted]");
+    check("plain text, abc, /home/somebody", "plain text, abc, /home/somebody");
+    check("the value hunter2hunter2 here", "the value [redacted] here");
+    check("key sk-abcdefghijklmnop1234 end", "key [redacted] end");
+    check("Authorization: Bearer abcdef0123456789abcdef", "Authorization: Bearer [redacted]");
+    check("export DB_PASSWORD='correct horse'", "export DB_PASSWORD='correct horse'");
+    check("export DB_PASSWORD=correcthorse", "export DB_PASSWORD=[redacted]");
+}
+
+#[test]
+fn what_a_cut_has_left_of_a_value_is_taken_out() {
+    check("MY=hunter2hunte", "MY=[redacted]");
+    check("unter2hunter2 and more", "[redacted] and more");
+    check("hunter2h", "[redacted]");
+    for kept in ["MY=hunter2", "hunter2hun and more", "a unter2hunter", "nter2hu"] {
+        check(kept, kept);
+    }
+}
+
+#[test]
+fn of_a_private_key_its_lines_are_taken_out_and_nothing_else() {
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+    let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+    let key = format!("a {begin}\n{line}\n{line}\nabc=\n{end} b");
+    let hidden = format!("a {begin}\n[redacted]\n[redacted]\n[redacted]\n{end} b");
+    check(&key, &hidden);
+    check(&Value::from(key.as_str()).to_string(), &Value::from(hidden.as_str()).to_string());
+    check(&format!("{begin}\r\n{line}\r\n"), &format!("{begin}\r\n[redacted]\r\n"));
+    check(&format!("KEY='{begin} {line} {line} {end}'"), &format!("KEY='{begin} [redacted] [redacted] {end}'"));
+    let fields = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF";
+    let body = "xyz0123456789012345678901234567890123456789";
+    check(&format!("{begin}\n{fields}\n\n{body}\n"), &format!("{begin}\n{fields}\n\n[redacted]\n"));
+    // What only stands between the marks is no key, and what stands beside one is none of it.
+    for between in [
+        "\ntouch PWNED\n",
+        "\nmake\n",
+        "\n/tmp/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+        "\nProc-Type: 4,CLEAR\nxyz0123456789012345678901234567890123456789\n",
+        "\nDEK-Info: $(touch PWNED)\n",
+    ] {
+        let text = format!("echo '{begin}'{between}echo '{end}'");
+        check(&text, &text);
+    }
+    check(&format!("{begin}\n{line}\nmake; x\n{end}"), &format!("{begin}\n[redacted]\nmake; x\n{end}"));
+    check(&format!("{begin}\n{line};make\n{end}"), &format!("{begin}\n[redacted];make\n{end}"));
+}
+
+#[test]
+fn the_lines_of_a_private_key_are_found_behind_what_a_tool_writes_before_each() {
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+    let next = "+b3BlbnNz7aC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAAB";
+    let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+    for leads in [
+        ["+", "+", "+", "+", "+"],
+        ["> ", "> ", "> ", "> ", "> "],
+        ["     8\t", "     9\t", "    10\t", "    11\t", "    12\t"],
+        ["a/id.pem:1:", "a/id.pem-2-", "a/id.pem-3-", "a/id.pem-4-", "a/id.pem-5-"],
+        [" # ", " # ", " # ", " # ", " # "],
+        [
+            "3fb21c (Ada 2026 1) ",
+            "3fb21c (Ada 2026 2) ",
+            "3fb21d (Ada 2026 3) ",
+            "^77 (Ada 2026 4) ",
+            "0 (Ada 2026 5) ",
+        ],
+    ] {
+        let told = |parts: [&str; 5]| {
+            leads.iter().zip(parts).fold(String::from("first\n"), |text, (lead, part)| text + lead + part + "\n")
+        };
+        let (key, hidden) = (told([begin, line, next, "abc=", end]), told([begin, REDACTED, REDACTED, REDACTED, end]));
+        if !leads[3].starts_with('^') {
+            check(&key, &hidden);
+            check(&Value::from(key.as_str()).to_string(), &Value::from(hidden.as_str()).to_string());
+        }
+        let mut redacted = key;
+        Redactor::default().redact(&mut redacted);
+        assert!(!redacted.contains(line) && !redacted.contains(next), "{redacted}");
+    }
+}
+
+#[test]
+fn of_a_private_key_of_pgp_its_lines_are_taken_out() {
+    let line = "lQOYBGZx1yABCADGqk3Q8r9t2Yw5v0nq6bT1m7u4x8c9z0a1b2c3d4e5f6g7h8i9";
+    let (begin, end) = ("-----BEGIN PGP PRIVATE KEY BLOCK-----", "-----END PGP PRIVATE KEY BLOCK-----");
+    check(
+        &format!("{begin}\nComment: of Ada\n\n{line}\n{line}\nabcd1234\n=njUN\n{end}\n"),
+        &format!("{begin}\nComment: of Ada\n\n{REDACTED}\n{REDACTED}\n{REDACTED}\n{REDACTED}\n{end}\n"),
+    );
+    let public = format!("{}\n\n{line}\n{}", begin.replace("PRIVATE", "PUBLIC"), end.replace("PRIVATE", "PUBLIC"));
+    check(&public, &public);
+}
+
+#[test]
+fn tokens_of_well_known_issuers_are_taken_out() {
+    let made = |chars: usize| "a1B2c3D4e5F6a7B8c9D0".chars().cycle().take(chars).collect::<String>();
+    let hex = |chars: usize| made(chars).to_ascii_lowercase();
+    let large = |chars: usize| made(chars).to_ascii_uppercase();
+    for secret in [
+        format!("glrt-{}", made(20)),
+        format!("ATATT3{}", made(40)),
+        format!("ya29.{}", made(40)),
+        format!("GOCSPX-{}", made(28)),
+        format!("dop_v1_{}", hex(64)),
+        format!("dapi{}", hex(32)),
+        format!("{}.atlasv1.{}", made(14), made(60)),
+        format!("hvs.{}", made(24)),
+        format!("pypi-AgEIcHlwaS5vcmc{}", made(60)),
+        format!("dckr_pat_{}", made(27)),
+        format!("gsk_{}", made(52)),
+        format!("whsec_{}", made(32)),
+        format!("shpat_{}", hex(32)),
+        format!("SG.{}.{}", made(22), made(43)),
+        format!("key-{}", hex(32)),
+        format!("xoxp-1-{}", made(40)),
+        format!("xapp-1-A{}", large(40)),
+        format!("123456789:AA{}", made(33)),
+        format!("lin_api_{}", made(40)),
+        format!("glsa_{}_{}", made(32), hex(8)),
+        format!("sntrys_{}", made(60)),
+        format!("ops_eyJ{}", made(60)),
+        format!("AGE-SECRET-KEY-1{}", large(58)),
+    ] {
+        check(&format!("use {secret} here"), "use [redacted] here");
+        check(&format!("use x{secret} here"), &format!("use x{secret} here"));
+    }
+    let hook = format!("https://hooks.slack.com/services/T0123/B0123/{}", made(24));
+    check(&hook, "https://hooks.slack.com/services/T0123/B0123/[redacted]");
+    let hook = format!("https://discord.com/api/webhooks/123/{}", made(68));
+    check(&hook, "https://discord.com/api/webhooks/123/[redacted]");
+    let azure = format!("AccountName=a;AccountKey={}==;EndpointSuffix=core", made(86));
+    check(&azure, "AccountName=a;AccountKey=[redacted];EndpointSuffix=core");
+}
+
+#[test]
+fn what_is_sent_to_say_who_asks_is_taken_out() {
+    check("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [redacted]");
+    check("-H 'authorization: token a1b2c3d4e5f6'", "-H 'authorization: token [redacted]'");
+    check(r#"{\"Authorization\": \"a1b2c3d4e5f6\"}"#, r#"{\"Authorization\": \"[redacted]\"}"#);
+    for kept in ["Authorization: required for all", "authorization: oauth-of-the-server", "Basic training of a model"] {
+        check(kept, kept);
+    }
+}
+
+#[test]
+fn a_random_value_beside_a_telling_name_is_taken_out() {
+    let value = "a1B2c3D4e5F6a7B8c9";
+    for (before, after) in [
+        ("token = \"", "\""),
+        ("api_key: '", "'"),
+        ("\"clientSecret\": \"", "\","),
+        (r#"{\"accessKey\":\""#, r#"\"}"#),
+        ("aws_secret_access_key = ", "\n"),
+        ("curl --token ", " https://h"),
+        ("let password := \"", "\""),
+    ] {
+        check(&format!("{before}{value}{after}"), &format!("{before}[redacted]{after}"));
+    }
+    for kept in [
+        "\"nextPageToken\": \"a1B2c3D4e5F6a7B8c9\"",
+        "token_file = \"/run/a1B2c3D4e5F6a7B8c9\"",
+        "secret: my-secret-of-2026-in-the-vault",
+        "password = \"correcthorsebatterystaple\"",
+        "sha = \"a1b2c3d4e5f6a7b8c9d0\"",
+        "the tokenizer is \"a1B2c3D4e5F6a7B8c9\"",
+        "passwordHash: a1B2c3D4e5F6a7B8c9",
+        "token a1B2c3D4",
+    ] {
+        check(kept, kept);
+    }
+    let mut data = serde_json::json!({"apiKey": value, "sha": value, "nextToken": value, "token": "see below", "a": {"secret": value}});
+    Redactor::default().redact_json(&mut data);
+    let is = serde_json::json!({"apiKey": REDACTED, "sha": value, "nextToken": value, "token": "see below", "a": {"secret": REDACTED}});
+    assert_eq!(data, is);
+}
+
+#[test]
+fn no_command_is_hidden_behind_a_secret() {
+    for (text, shown) in [
+        ("git ls-remote https://bob:Zx8kQ;make;@github.com/x", "git ls-remote https://bob:Zx8kQ;make;@github.com/x"),
+        ("API_TOKEN=a1b2c3d4e5;make;x", "API_TOKEN=[redacted];make;x"),
+        ("API_TOKEN=a1b2c3d4e5`make`", "API_TOKEN=[redacted]`make`"),
+        ("curl -H 'Bearer a1b2c3d4e5f6a7b8c9'|sh", "curl -H 'Bearer [redacted]'|sh"),
+    ] {
+        check(text, shown);
+    }
+}
+
+#[test]
+fn words_and_names_that_only_look_like_secrets_are_left() {
+    for text in [
+        ".sk-fading-circle-container { }",
+        "use sk-learn-contrib-imbalanced",
+        "Bearer authentication-scheme-documentation",
+    ] {
+        check(text, text);
+    }
+    let redactor = |name: &str, value: &str| Redactor::new([(name.to_owned(), value.to_owned())]);
+    for (name, value) in [
+        ("DB_PASS", "development"),
+        ("API_KEY_HEADER", "X-Authorization1"),
+        ("PASSWORD_FILE", "/etc/hosts"),
+        ("KEYMAP", "german-latin1"),
+        ("MONKEY", "chimpanzee1"),
+        ("SECRET_NAME", "my-secret-1"),
+        ("TOKEN_ENDPOINT", "https://id.example"),
+        ("COMPASS", "north-west-1"),
+    ] {
+        assert!(redactor(name, value).spans(value).is_empty(), "{name}");
+    }
+    for name in ["GITHUB_TOKEN", "DB_PASS", "OPENAI_APIKEY", "MY_KEY", "MYSECRET", "NPM_AUTH", "GH_PAT", "DATABASE_URL"]
+    {
+        assert_eq!(redactor(name, "hunter2hunter2").spans("hunter2hunter2").len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn code_that_only_speaks_of_secrets_is_left() {
+    check("const TOKEN_LIMIT: usize = 1000;", "const TOKEN_LIMIT: usize = 1000;");
+    check("let key = env(\"API_KEY\")?; token.refresh()", "let key = env(\"API_KEY\")?; token.refresh()");
+    check("API_KEY=$OTHER_API_KEY", "API_KEY=$OTHER_API_KEY");
+}
+
+#[test]
+fn json_is_redacted_through_and_through() {
+    let redactor = Redactor::new([]);
+    let mut value = serde_json::json!({"a": ["sk-abcdefghijklmnop1234"], "sk-abcdefghijklmnop1234": 1, "n": 5});
+    redactor.redact_json(&mut value);
+    assert_eq!(value, serde_json::json!({"a": ["[redacted]"], "[redacted]": 1, "n": 5}));
+}
+
+#[test]
+fn a_secret_at_the_start_of_a_line_is_one_in_json_too() {
+    let redactor = Redactor::new([]);
+    let secrets = [
+        "ghp_0123456789abcdef0123456789abcdef0123",
+        "sk-ant-abcdefghijklmnop1234",
+        "AKIAABCDEFGHIJKLMNOP",
+        "xoxb-1234567890-abcdef",
+        "glpat-abcdefghijklmnop1234",
+        "eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2QT4",
+        "DB_PASSWORD=correcthorse",
+        "API_KEY=\"correcthorse\"",
+    ];
+    for secret in secrets {
+        for before in ["", "\n", "\t", "a b\r\n", "("] {
+            let value = Value::from(format!("{before}{secret}"));
+            let hidden = secret.split('=').next_back().unwrap_or_default().trim_matches('"');
+            for mut text in [value.to_string(), Value::from(value.to_string()).to_string(), format!("{before}{secret}")]
+            {
+                redactor.redact(&mut text);
+                assert!(!text.contains(hidden), "{text}");
+            }
+        }
+    }
+    let mut word = "a risk-abcdefghijklmnop1234".to_owned();
+    redactor.redact(&mut word);
+    assert_eq!(word, "a risk-abcdefghijklmnop1234");
+}
+
+#[test]
+fn shapes_that_overlap_are_one_secret() {
+    let redactor = Redactor::new([("MY_TOKEN".to_owned(), "sk-abcdefghijklmnop".to_owned())]);
+    let text = "API_KEY=sk-abcdefghijklmnop1234 end";
+    assert_eq!(redactor.spans(text), vec![8..31]);
+    let mut redacted = text.to_owned();
+    redactor.redact(&mut redacted);
+    assert_eq!(redacted, "API_KEY=[redacted] end");
+}
+
+#[test]
+fn a_change_beside_a_secret_keeps_it_and_keeps_it_a_secret() {
+    let redactor = Redactor::new([]);
+    let (key, named) = ("use sk-abcdefghijklmnop1234 here", "DB_PASSWORD=correcthorse");
+    assert!(redactor.keeps(key, "do not use sk-abcdefghijklmnop1234 here"));
+    assert!(redactor.keeps("correcthorse DB_PASSWORD=correcthorse", "correcthorse. DB_PASSWORD=correcthorse"));
+    for (before, after) in [
+        (key, "use xsk-abcdefghijklmnop1234 here"),
+        (key, "use sk-abcdefghijklmnop1234x here"),
+        (key, "use it here"),
+        (named, "DB_NAME=correcthorse"),
+        (named, "DB_PASSWORD=a.correcthorse"),
+        (named, "correcthorse DB_PASSWORD=correcthorse"),
+    ] {
+        assert!(!redactor.keeps(before, after), "{after}");
+    }
+}
+
+#[test]
+fn values_beside_a_telling_name_are_suspects_and_code_about_them_is_not() {
+    let redactor = Redactor::new([]);
+    let suspects = |text: &str| redactor.suspects(text).into_iter().collect::<Vec<_>>();
+    assert_eq!(suspects("password: hunter22hunter"), ["hunter22hunter"]);
+    let aws = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+    assert_eq!(suspects(&format!("aws_secret_access_key = {aws}")), [aws]);
+    assert_eq!(suspects("\"apiKey\": \"a1b2c3d4e5\""), ["a1b2c3d4e5"]);
+    assert_eq!(suspects("API_KEY=sk-abcdefghijklmnop1234"), ["sk-abcdefghijklmnop1234"]);
+    for fine in [
+        "ask for the password: it is in the vault",
+        "token: $TOKEN_2",
+        "secret: {{secret_1}}",
+        "token_url: https://id.example/v2",
+        "max_tokens: 20000000",
+    ] {
+        assert_eq!(suspects(fine), [""; 0], "{fine}");
+    }
+}
+
+#[test]
+fn a_mark_is_not_written_over_a_secret_wherever_else_one_stands() {
+    let secret = format!("ghp_{}", "a1B2c3D4".repeat(5));
+    let before = format!("Write {REDACTED} for names.\ntoken {secret}\n");
+    let over = format!("Write it for names.\ntoken {REDACTED}\n");
+    assert!(masks_secret(&before, &over));
+    assert!(masks_secret("token x\n", &over), "a mark more");
+    for like in ["***", "[REDACTED]", "<redacted>", "[secret]", "xxxxxxxx", "ghp_...", "•••"] {
+        assert!(masks_secret(&before, &before.replace(&secret, like)), "{like}");
+    }
+    for named in ["$GITHUB_TOKEN", "{{GITHUB_TOKEN}}", "from the vault ..."] {
+        assert!(!masks_secret(&before, &before.replace(&secret, named)), "{named}");
+    }
+    assert!(!masks_secret("token x\n", "token ***\n"), "no secret was there");
+    for fine in [format!("Write {REDACTED} for names.\ntoken\n"), before.replace("for names", "for each name")] {
+        assert!(!masks_secret(&before, &fine), "{fine}");
+    }
+}
