@@ -251,6 +251,9 @@ impl From<toolhost_sandbox::Error> for ToolError {
             ),
             E::Remote { .. } => Some("ask the person to look at the remote in Toolhost's config.toml"),
             E::CommandUnderWay | E::Overlap => Some("wait until it has ended, then try again"),
+            E::OtherTier => Some(
+                "wait until it has ended, then try again; to run both at once, start both hosts with the same `--sandbox`",
+            ),
             E::ReadOnly => Some("a profile that may write, such as `developer`, is needed for this"),
             E::NoWorkspace => Some("use the tools for records and workflow packages"),
             E::NotFound { .. } => Some("`file.list` shows what is there"),

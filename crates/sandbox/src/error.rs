@@ -45,6 +45,11 @@ pub enum Error {
     NotRestored { names: String },
     #[error("a command is under way in the workspace")]
     CommandUnderWay,
+    /// Two hosts of one workspace differ in their tier.
+    #[error(
+        "a command is under way in the workspace, in another tier of the fence, and the two cannot be held beside each other"
+    )]
+    OtherTier,
     #[error(
         "a command is under way in a workspace around or inside this one, and without the full fence the git repository that \
          they share cannot be guarded for both"
@@ -146,6 +151,7 @@ impl Error {
             | Self::PlanStale { .. }
             | Self::UndoBlocked { .. }
             | Self::CommandUnderWay
+            | Self::OtherTier
             | Self::Overlap
             | Self::Remote { .. }
             | Self::DeployBusy => ErrorKind::Conflict,

@@ -19,7 +19,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::hold::heads;
 use super::places::{GIT_DIR, Place, Places};
 use super::snapshot::{Identity, Snapshot};
 use crate::error::Error;
@@ -58,6 +57,9 @@ struct Kept {
     /// The places that are in the snapshot; all, in a file of an older version.
     #[serde(default)]
     held: Option<Vec<Place>>,
+    /// What the commands under way reach; unknown in a file of an older version.
+    #[serde(default)]
+    reach: Option<Reach>,
 }
 
 /// The same, to be written.
@@ -68,6 +70,7 @@ struct Keeping<'a> {
     places: &'a Places,
     root: &'a Path,
     held: &'a [Place],
+    reach: Reach,
 }
 
 /// What git obeyed before commands that could write the index, until what they added to it is taken out again.
@@ -79,7 +82,8 @@ struct Before {
 }
 
 /// What a command's tier keeps from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Reach {
     /// Nearly all that git obeys: it is mounted read-only.
     Mounted,
@@ -123,7 +127,7 @@ impl Turn {
         };
         let snapshot = Snapshot::take(&self.guard.root, alone, kept).map_err(failed)?;
         let held: Vec<Place> = kept.iter().map(|place| (*place).clone()).collect();
-        self.guard.keep(&snapshot, places, &held).map_err(failed)?;
+        self.guard.keep(&snapshot, places, &held, self.reach).map_err(failed)?;
         flock(&self.in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
         let workspace = self.guard.workspace_lock(FlockOperation::NonBlockingLockShared)?;
         Ok(Lease { guard: self.guard, _workspace: workspace, in_use: self.in_use, ended: false })
@@ -331,7 +335,8 @@ impl Guard {
     /// Takes part. What a host that was killed has left is put back first.
     ///
     /// # Errors
-    /// [`Error::Overlap`]: a command under way elsewhere reaches what would be kept here.
+    /// [`Error::Overlap`]: a command under way elsewhere reaches what would be kept here; [`Error::OtherTier`]: one under way here
+    /// is in another tier.
     pub(crate) fn begin(&self, reach: Reach) -> crate::error::Result<Begun> {
         let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         make().map_err(failed)?;
@@ -342,9 +347,10 @@ impl Guard {
         let in_use = self.lock_file("use").map_err(failed)?;
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_ok() {
             self.restore_kept(true)?;
-        } else if let Some(mut kept) = self.kept().map_err(failed)? {
-            if reach == Reach::All {
-                self.keep_the_rest(&mut kept)?;
+        } else if let Some(kept) = self.kept().map_err(failed)? {
+            // What one holds by a mount, the other could take away under it.
+            if kept.reach.is_some_and(|other| other != reach) {
+                return Err(Error::OtherTier);
             }
             flock(&in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
             let workspace = self.workspace_lock(FlockOperation::NonBlockingLockShared)?;
@@ -352,21 +358,6 @@ impl Guard {
             return Ok(Begun::Beside(lease, kept.places));
         }
         Ok(Begun::Alone(Turn { guard: self.clone(), in_use, _turn: turn, reach }))
-    }
-
-    /// Adds to a snapshot what the commands under way cannot reach, and one that begins can. Until now it is the person's.
-    fn keep_the_rest(&self, kept: &mut Kept) -> crate::error::Result<()> {
-        let Some(held) = &mut kept.held else { return Ok(()) };
-        let heads = heads(&self.root, &kept.places);
-        let all = kept.places.all.iter().chain(&kept.places.within).chain(&heads);
-        let rest: Vec<&Place> = all.filter(|place| !held.contains(place)).collect();
-        if rest.is_empty() {
-            return Ok(());
-        }
-        let _among_all = self.alone_with(&rest)?;
-        kept.snapshot.add(Snapshot::take(&self.root, &[], &rest).map_err(failed)?);
-        held.extend(rest.into_iter().cloned());
-        self.keep(&kept.snapshot, &kept.places, held).map_err(failed)
     }
 
     /// The guards of workspaces around this one and inside it, each with what is kept there.
@@ -462,8 +453,8 @@ impl Guard {
         Ok(Some(found))
     }
 
-    fn keep(&self, snapshot: &Snapshot, places: &Places, held: &[Place]) -> Result<()> {
-        self.write("kept", &Keeping { workspace: self.workspace()?, snapshot, places, root: &self.root, held })
+    fn keep(&self, snapshot: &Snapshot, places: &Places, held: &[Place], reach: Reach) -> Result<()> {
+        self.write("kept", &Keeping { workspace: self.workspace()?, snapshot, places, root: &self.root, held, reach })
     }
 
     /// Notes what there was before commands that could write the index. An older note goes on: its commands came first.

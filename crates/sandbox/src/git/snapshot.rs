@@ -195,14 +195,6 @@ impl Snapshot {
         self.nodes.iter().filter(is_outermost).map(|node| (node.top.clone(), node.path.clone())).collect()
     }
 
-    /// Adds the nodes of another snapshot whose paths this one does not have.
-    pub(crate) fn add(&mut self, other: Self) {
-        let known: BTreeSet<(PathBuf, PathBuf)> =
-            self.nodes.iter().map(|node| (node.top.clone(), node.path.clone())).collect();
-        self.nodes
-            .extend(other.nodes.into_iter().filter(|node| !known.contains(&(node.top.clone(), node.path.clone()))));
-    }
-
     /// Puts everything back and answers what had been changed, by its name in the workspace.
     ///
     /// # Errors

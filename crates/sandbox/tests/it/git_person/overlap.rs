@@ -89,20 +89,29 @@ async fn a_person_accepts_nothing_while_a_command_could_still_change_it() {
     }
 }
 
-/// A full-tier command mounts git's files read-only and keeps no copy of them. A Landlock command beside it can write them, so
-/// its host takes the copy when it begins.
+/// A command without the full fence could take away what holds the mounts of one in it, so they do not run at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_beside_one_in_the_full_fence_is_held_by_what_its_own_tier_keeps() {
-    for attack in [
-        "HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/*",
-        "CONFIG >> .git/config",
-        "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes; CONFIG >> .git/config; CONFIG > toolhost.toml",
-    ] {
-        let room = Room::with(FenceChoice::Full, repository("true"), |_| {});
-        let second = LocalExecutor::open(config(room.ws(), FenceChoice::Landlock)).unwrap();
-        overlap(&room, &second, attack).await;
-        use_git(&room.ws(), &format!("{attack}, beside one in the full fence"));
-        assert!(!room.ws().join("toolhost.toml").exists());
+async fn commands_in_two_tiers_do_not_run_at_once() {
+    for (choice, other) in [(FenceChoice::Full, FenceChoice::Landlock), (FenceChoice::Landlock, FenceChoice::Full)] {
+        let room = Room::with(choice, repository("rm -rf .git/hooks"), |_| {});
+        let second = LocalExecutor::open(config(room.ws(), other)).unwrap();
+        let run = async || {
+            let script = fill("mkdir -p .git/hooks; HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/*", &room.ws());
+            let command = Command::new(["bash", "-c", &script], Duration::from_secs(60));
+            second.run(command, &Fence { workspace: Access::Write, network: Vec::new() }, Watch::unattended()).await
+        };
+        let script = wait("begun", "go");
+        let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
+        let beginning = async {
+            until("it runs", || room.ws().join("begun").exists()).await;
+            let refused = run().await;
+            assert!(matches!(refused, Err(Error::OtherTier)), "{choice:?}, {other:?}: {refused:?}");
+            std::fs::write(room.ws().join("go"), "").unwrap();
+        };
+        let (ended, ()) = tokio::join!(running, beginning);
+        ended.unwrap();
+        run().await.unwrap();
+        use_git(&room.ws(), &format!("{other:?} after {choice:?}"));
     }
 }
 
