@@ -234,7 +234,19 @@ impl<T: Tool> AnyTool for T {
     }
 }
 
-fn input_of<T: Tool>(arguments: Value) -> Result<T::Input, ToolError> {
+/// The largest number up to which every whole one has a float of its own.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+fn input_of<T: Tool>(mut arguments: Value) -> Result<T::Input, ToolError> {
+    // JSON Schema takes 1.0 for an integer, and some clients write all numbers so.
+    for value in arguments.as_object_mut().into_iter().flat_map(|fields| fields.values_mut()) {
+        let Some(whole) = value.as_f64().filter(|number| value.is_f64() && number.fract() == 0.0) else { continue };
+        if whole.abs() <= WHOLE_MAX {
+            #[expect(clippy::cast_possible_truncation, reason = "it is whole and in the range")]
+            let number = whole as i64;
+            *value = number.into();
+        }
+    }
     serde_json::from_value(arguments)
         .map_err(|error| ToolError::new(ErrorKind::Validation, format!("the arguments do not fit: {error}")))
 }

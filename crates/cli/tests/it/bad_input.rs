@@ -215,3 +215,14 @@ async fn what_lies_beyond_a_bound_is_told_the_bound() {
     let view = house.call("file.read", json!({"path": "a.txt", "view": "headtail"})).await;
     assert_eq!(violations(&view, "/view")[0]["nearest"], "`headTail`", "{view:?}");
 }
+
+/// JSON Schema takes 1.0 for an integer, and some clients write every number so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_number_that_is_written_as_a_float_is_taken() {
+    let house = furnished().await;
+    let read = |limit: Value| house.call("file.read", json!({ "path": "a.txt", "limit": limit }));
+    let (float, whole) = (read(json!(1.0)).await, read(json!(1)).await);
+    assert!(float.ok, "{float:?}");
+    assert_eq!(float.data, whole.data);
+    assert_refused(&read(json!(1.5)).await, "/limit", "half a line");
+}

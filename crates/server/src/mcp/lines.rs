@@ -465,7 +465,9 @@ fn id_in_head(line: &[u8]) -> Option<Value> {
         Some(text) => text.find('"')? + 2,
         None => after.find(|c: char| !c.is_ascii_digit() && c != '-')?,
     };
-    serde_json::from_str(after.get(..end)?).ok()
+    // What is left may be the rest of a number that is none of ours, such as `1e400`.
+    let is_whole = after[end..].starts_with(|c: char| c.is_ascii_whitespace() || matches!(c, ',' | '}'));
+    serde_json::from_str(after.get(..end).filter(|_| is_whole)?).ok()
 }
 
 #[cfg(test)]
@@ -488,6 +490,7 @@ mod tests {
         check(r#"{"jsonrpc":"2.0", "id" : "a-1", "method"#, Some(json!("a-1")));
         check(r#"{"jsonrpc":"2.0","method":"x","params":{"id":9"#, None);
         check(r#"{"id":"#, None);
+        check(r#"{"jsonrpc":"2.0","id":1e400,"method":"x"}"#, None);
         check("", None);
     }
 }
