@@ -39,8 +39,15 @@ pub(super) fn doubts((base, after): (&Package, &Package), set: &ChangeSet, secre
 const STILL_NAMED_MAX: usize = 5;
 const STILL_NAMING_MAX: usize = 20;
 
-/// A file, and the number and text of a line in it.
-type Line<'a> = (&'a str, usize, &'a str);
+/// A line of a text that has a name in it.
+struct Line<'a> {
+    file: &'a str,
+    /// From 1.
+    number: usize,
+    /// The character at which the name begins, from 1.
+    column: usize,
+    text: &'a str,
+}
 
 /// The former name of a node or its file in the texts of its workflow. A rename follows what refers to it; a sentence that
 /// speaks of it is the author's to change.
@@ -56,7 +63,7 @@ fn node_kept<'a>((base, after): (&Package, &'a Package), id: &str, node: &str) -
         let relative = path.strip_prefix(folder_of(&workflow.path)).unwrap_or(path);
         names.extend([path, relative].iter().flat_map(|path| [format!("({path})"), format!("`{path}`")]));
     }
-    lines_with(after, texts_of(workflow), |line| names.iter().any(|name| line.contains(name.as_str())))
+    lines_with(after, texts_of(workflow), &names)
 }
 
 /// The former name of an agent in the texts of the workflows, and in the assets.
@@ -64,7 +71,7 @@ fn agent_kept<'a>(after: &'a Package, id: &str) -> Vec<Line<'a>> {
     let names = in_quotes(id);
     let texts = after.workflows().iter().flat_map(texts_of);
     let assets = after.assets().map(|asset| asset.path).filter(|path| path.ends_with(".md"));
-    lines_with(after, texts.chain(assets), |line| names.iter().any(|name| line.contains(name.as_str())))
+    lines_with(after, texts.chain(assets), &names)
 }
 
 fn in_quotes(name: &str) -> Vec<String> {
@@ -75,18 +82,17 @@ fn texts_of(workflow: &Workflow) -> impl Iterator<Item = &str> {
     std::iter::once(workflow.path.as_str()).chain(workflow.steps.iter().map(|step| step.path.as_str()))
 }
 
-fn lines_with<'a>(
-    package: &'a Package,
-    files: impl Iterator<Item = &'a str>,
-    has: impl Fn(&str) -> bool,
-) -> Vec<Line<'a>> {
+fn lines_with<'a>(package: &'a Package, files: impl Iterator<Item = &'a str>, names: &[String]) -> Vec<Line<'a>> {
     let mut found: Vec<Line<'a>> = Vec::new();
     let mut naming = 0;
     for file in files {
         let text = package.files().get(file).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default();
         let before = found.len();
-        let lines = text.lines().enumerate().filter(|(_, line)| has(line));
-        found.extend(lines.take(STILL_NAMED_MAX).map(|(index, line)| (file, index + 1, line)));
+        let lines = text.lines().enumerate().filter_map(|(index, text)| {
+            let at = names.iter().filter_map(|name| text.find(name.as_str())).min()?;
+            Some(Line { file, number: index + 1, column: text[..at].chars().count() + 1, text })
+        });
+        found.extend(lines.take(STILL_NAMED_MAX));
         naming += usize::from(found.len() > before);
         if naming == STILL_NAMING_MAX {
             break;
@@ -101,11 +107,12 @@ fn tell_kept(kept: Vec<Line<'_>>, (from, to): (&Object, &Object), secrets: &Reda
         Object::Agent(id) => ("agent", id),
         Object::Asset(_) | Object::Workflow(_) | Object::Package | Object::Variable { .. } => return,
     };
-    for (file, number, line) in kept {
-        let mut line = line.trim().to_owned();
+    for Line { file, number, column, text } in kept {
+        let mut line = text.trim().to_owned();
         secrets.redact(&mut line);
         let message = format!("`{file}` still names `{former}`, which is `{to}` now: `{}`", quoted(&line));
-        let finding = Finding::warning("FORMER_NAME_KEPT", file, "", message).line(number);
+        let mut finding = Finding::warning("FORMER_NAME_KEPT", file, "", message).line(number);
+        finding.column = Some(column);
         let hint = format!("if it means the {what}, change it with `textEdits`");
         findings.push(finding.expected("the new name").actual(former).hint(hint));
     }

@@ -51,6 +51,14 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], sec
 /// with the same set, and no asset that is no text, which no set changes.
 fn add_nearest(package: &Package, set: &ChangeSet, finding: &mut Finding) {
     let Some(object) = Object::parse(&finding.actual) else { return };
+    if let Object::Asset(path) = &object
+        && !assets::is_text(path)
+        && package.has_asset(path)
+    {
+        finding.message = format!("the asset `{}` is no text, and a set changes texts only", quoted(path));
+        finding.hint = "tell the person who owns the package what should become of it".to_owned();
+        return;
+    }
     let stays = |name: &&str| !deletes(set, &named_as(&object, name));
     let (name, there): (&str, Vec<&str>) = match &object {
         Object::Workflow(id) => (id, package.workflow_ids().into_iter().collect()),
@@ -159,6 +167,7 @@ fn plain(chars: impl Iterator<Item = char>) -> Vec<(char, usize)> {
 pub(super) fn in_operations(base: &Package, after: &Package, set: &ChangeSet, finding: &mut Finding) {
     let hint = match finding.code.as_str() {
         "FILE_MISSING" => file_missing(after, set, finding),
+        "ENTRY_NODE_MISSING" => entry_missing(base, after, finding),
         "DEFAULT_EDGE_MISSING" => default_missing(base, after, finding),
         "DEFAULT_EDGE_DUPLICATE" => Some("set `isDefault: false` on the one that was the default".to_owned()),
         "ASSET_NOT_FOUND" => else_upsert(set, finding, "add the asset", &Object::Asset(finding.actual.clone())),
@@ -191,6 +200,14 @@ fn node_of<'a>(package: &'a Package, finding: &Finding) -> Option<(&'a Workflow,
     let workflow = package.workflows().iter().find(|workflow| workflow.graph_path == finding.file)?;
     let index: usize = finding.pointer.strip_prefix("/nodes/")?.split('/').next()?.parse().ok()?;
     Some((workflow, workflow.nodes.iter().find(|node| node.index == index)?))
+}
+
+/// The graph still begins with a node that the set takes out.
+fn entry_missing(base: &Package, after: &Package, finding: &Finding) -> Option<String> {
+    let workflow = after.workflows().iter().find(|workflow| workflow.graph_path == finding.file)?;
+    let was_there = base.workflow(&workflow.id)?.node(&finding.actual).is_some();
+    was_there
+        .then(|| "the set deletes it: name the node that comes first now as `entryNodeId` in the same set".to_owned())
 }
 
 /// A node without its step: the step was not made, or it goes and the node does not.

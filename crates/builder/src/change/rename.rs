@@ -247,6 +247,12 @@ fn renamed_state(document: &Document, (from, to): (&str, &str)) -> Option<String
     places.extend(document.field("currentNodeId").filter(|id| *id == from).map(|_| "/currentNodeId".to_owned()));
     let done = document.front().get("stepsCompleted").and_then(Value::as_array).into_iter().flatten().enumerate();
     places.extend(done.filter(|(_, id)| id.as_str() == Some(from)).map(|(at, _)| format!("/stepsCompleted/{at}")));
+    let log = document.front().get("decisionLog").and_then(Value::as_array).into_iter().flatten().enumerate();
+    places.extend(log.flat_map(|(at, decision)| {
+        let named =
+            ["from", "to"].into_iter().filter(move |side| decision.get(side).and_then(Value::as_str) == Some(from));
+        named.map(move |side| format!("/decisionLog/{at}/{side}"))
+    }));
     with_front(document, &places, to)
 }
 

@@ -73,6 +73,9 @@ pub struct Found {
     /// `true`: it was so before the set, and is a warning. Left out where the set makes it so.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub before: bool,
+    /// The set that brings it, if that is one on which this set is based, such as `cs-1`. Left out where this set does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub change_set_id: Option<String>,
 }
 
 /// Codes of findings that are about references, whatever rule found them.
@@ -151,6 +154,7 @@ impl Report {
                 message: error.message,
                 hint: "write the set as its schema says".to_owned(),
                 before: false,
+                change_set_id: None,
             });
         }
     }
@@ -179,8 +183,41 @@ impl Report {
 impl Found {
     fn of(stage: Stage, finding: Finding, before: bool) -> Self {
         let Finding { file, pointer, line, column, code, expected, actual, message, hint, .. } = finding;
-        Self { stage, code, path: pointer, file, line, column, expected, actual, message, hint, before }
+        Self {
+            stage,
+            code,
+            path: pointer,
+            file,
+            line,
+            column,
+            expected,
+            actual,
+            message,
+            hint,
+            before,
+            change_set_id: None,
+        }
     }
+
+    /// Whether another set was told the same: the place in the file, or in a set, may be another one.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.code == other.code
+            && self.file == other.file
+            && self.actual == other.actual
+            && unnumbered(&self.message) == unnumbered(&other.message)
+    }
+}
+
+/// A message without the numbers of operations.
+fn unnumbered(message: &str) -> String {
+    let mut parts = message.split("operations[");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str("operations[");
+        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    text
 }
 
 /// The stage, the place and the message.
@@ -190,6 +227,10 @@ impl fmt::Display for Found {
         match self.file.is_empty() {
             true => f.write_str(&self.message),
             false => write!(f, "{}: {}", place(&self.file, &self.path, self.line, self.column), self.message),
+        }?;
+        match &self.change_set_id {
+            Some(set) => write!(f, " ({set} brings it)"),
+            None => Ok(()),
         }
     }
 }

@@ -224,8 +224,12 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
         return;
     }
     let (before, after) = (Index::of(check.base), Index::of(check.after));
+    // A place in data has a pointer, one in a text has a line.
+    let place = |file: &str, pointer: &str, line: Option<usize>| {
+        (file.to_owned(), pointer.to_owned(), line.filter(|_| pointer.is_empty()))
+    };
     let mut told: BTreeSet<(String, String, Option<usize>)> =
-        report.errors.iter().map(|found| (found.file.clone(), found.path.clone(), found.line)).collect();
+        report.errors.iter().map(|found| place(&found.file, &found.path, found.line)).collect();
     for operation in deletes {
         for object in affected(check.base, operation) {
             let locator = Locator::Object(object.clone());
@@ -234,7 +238,7 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
             let lost = before.find(&locator).inbound.into_iter().filter(|r| is_lost_choice(check, &object, r));
             for reference in broken.chain(lost) {
                 let Ref { from, file, pointer, line, .. } = reference;
-                if !told.insert((file.clone(), pointer.clone(), line)) {
+                if !told.insert(place(&file, &pointer, line)) {
                     continue;
                 }
                 // What follows from an operation is one that who wrote the set has not numbered.
@@ -250,6 +254,7 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
                 let mut found = [finding];
                 locate(check.after, &mut found);
                 let [mut finding] = found;
+                finding.column = finding.column.or_else(|| column_of(check.after, &finding, &object));
                 if let Some(text) = line_of(check.after, &finding, check.secrets) {
                     finding.message.push_str(&format!("; the line is `{text}`"));
                 }
@@ -267,6 +272,19 @@ fn line_of(package: &Package, finding: &Finding, secrets: &Redactor) -> Option<S
     let mut line = line.to_owned();
     secrets.redact(&mut line);
     (!line.is_empty()).then(|| quoted(&line))
+}
+
+/// Where in its line a text names an object, from 1.
+fn column_of(package: &Package, finding: &Finding, object: &Object) -> Option<usize> {
+    let text = std::str::from_utf8(package.files().get(&finding.file)?).ok()?;
+    let line = text.lines().nth(finding.line?.checked_sub(1)?)?;
+    let name = match object {
+        Object::Workflow(id) | Object::Agent(id) | Object::Asset(id) => id,
+        Object::Step { node, .. } => node,
+        Object::Variable { name, .. } => name,
+        Object::Package => return None,
+    };
+    Some(line[..line.find(name.as_str())?].chars().count() + 1)
 }
 
 fn is_lost_choice(check: &Check<'_>, deleted: &Object, reference: &Ref) -> bool {

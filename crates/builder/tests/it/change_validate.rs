@@ -130,6 +130,61 @@ fn references_that_break_are_told_where_they_stand() {
     assert_eq!(errors(&found), [(Stage::Reference, "NODE_NOT_FOUND")]);
 }
 
+/// The place may be told by the rule of the file already, or by a choice of a menu.
+#[test]
+fn a_reference_that_breaks_is_told_once() {
+    let mut files = small::files();
+    let moved = |path: &str| format!("other/{path}");
+    for path in
+        ["workflow.md", "workflow.graph.json", "steps/begin.md", "steps/choose.md", "steps/work.md", "steps/end.md"]
+    {
+        let bytes = files[path].clone();
+        files.insert(moved(path), bytes);
+    }
+    small::edit(&mut files, "bmad.json", |manifest| {
+        manifest["workflows"] = json!([
+            { "id": "main", "workflow": "workflow.md", "graph": "workflow.graph.json" },
+            { "id": "other", "workflow": "other/workflow.md", "graph": "other/workflow.graph.json" },
+        ]);
+    });
+    small::edit(&mut files, "agents.json", |agents| {
+        agents["agents"][0]["menu"] = json!([{ "description": "Go", "workflow": "other" }, { "description": "Look", "workflow": "other/workflow.md" }]);
+    });
+    let base = Package::read(files);
+    let is_error = |found: &toolhost_builder::Finding| found.severity == toolhost_builder::Severity::Error;
+    assert_eq!(toolhost_builder::validate(&base).into_iter().filter(is_error).collect::<Vec<_>>(), []);
+    let report = report_on(&base, &set(json!([delete("workflow", json!({ "workflowId": "other" }))])));
+    let mut places: Vec<_> = report.errors.iter().map(|found| (found.file.as_str(), found.path.as_str())).collect();
+    places.sort_unstable();
+    assert_eq!(
+        places,
+        [("agents.json", "/agents/0/menu/0/workflow"), ("agents.json", "/agents/0/menu/1/workflow")],
+        "{report:#?}"
+    );
+}
+
+#[test]
+fn an_asset_that_is_no_text_is_told_to_be_one_and_a_broken_line_has_its_column() {
+    let mut files = small::files();
+    files.insert("assets/logo.png".to_owned(), vec![0x89, b'P', b'N', b'G', 0]);
+    files.insert("assets/page.html".to_owned(), b"<p>\n<a href=\"assets/guide.md\">\n".to_vec());
+    let base = Package::read(files);
+    let found = report_on(&base, &set(json!([delete("asset", json!({ "path": "assets/guide.md" }))])));
+    let page = found.warnings.iter().find(|found| found.file == "assets/page.html").unwrap();
+    assert_eq!((page.line, page.column), (Some(2), Some(10)), "{page:#?}");
+    let mut value = set(json!([{
+        "op": "upsert", "targetType": "asset", "target": { "path": "assets/logo.png" },
+        "payload": { "textEdits": [{ "find": "PNG", "replace": "GIF" }] },
+    }]));
+    value["schemaVersion"] = json!("1.1");
+    let parsed = toolhost_builder::change::parse(&value).unwrap().set;
+    let secrets = toolhost_contract::Redactor::default();
+    let mut findings = toolhost_builder::change::complete(&base, &mut parsed.clone(), &secrets).unwrap_err();
+    toolhost_builder::change::explain(&base, &parsed, &mut findings, &secrets);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].message.contains("`assets/logo.png` is no text"), "{findings:#?}");
+}
+
 #[test]
 fn what_was_not_written_is_not_valid() {
     let base = Package::read(small::files());

@@ -247,7 +247,7 @@ fn a_sentence_that_still_speaks_of_a_renamed_node_is_told_with_its_line() {
     let report = report_on(&package, &whole.to_value());
     let kept: Vec<_> = report.warnings.iter().filter(|found| found.code == "FORMER_NAME_KEPT").collect();
     assert_eq!(kept.len(), 1, "{:#?}", report.warnings);
-    assert!(kept[0].file == "steps/begin.md" && kept[0].line.is_some(), "{kept:#?}");
+    assert!(kept[0].file == "steps/begin.md" && kept[0].line.is_some() && kept[0].column == Some(12), "{kept:#?}");
     assert!(kept[0].message.contains("Then go to `work` (steps/work.md)"), "{kept:#?}");
 }
 

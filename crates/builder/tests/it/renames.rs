@@ -35,6 +35,8 @@ fn busy() -> Files {
         "inputs: [text]\n",
         "inputs: [text] # kept\ntransitions:\n  - to: work # itself\n    label: once more\n    conditionText: not done\n  - to: choose\n    label: done\n",
     );
+    let log = "currentNodeId: work\ndecisionLog:\n  - {from: begin, to: work, label: \"work\"}\n  - from: work # the same\n    to: work\n    label: again\n";
+    small::replace(&mut files, "workflow.md", "currentNodeId: work\n", log);
     files
 }
 
@@ -74,7 +76,8 @@ fn a_node_is_renamed_in_place_however_the_set_says_it() {
         assert_eq!(codes(&made.package), codes(&before));
         let begin = text(&before, "steps/begin.md").replace("to: work", "to: labour");
         assert_eq!(text(&made.package, "steps/begin.md"), begin);
-        assert!(text(&made.package, "workflow.md").contains("currentNodeId: labour\n"));
+        let state = "currentNodeId: labour\ndecisionLog:\n  - {from: begin, to: labour, label: \"work\"}\n  - from: labour # the same\n    to: labour\n    label: again\n";
+        assert!(text(&made.package, "workflow.md").contains(state), "{}", text(&made.package, "workflow.md"));
         for said in [
             "workflow:main: names `step:main/labour` where it named `step:main/work`",
             "workflow:main: the file of `labour` is `steps/labour.md`",

@@ -176,6 +176,10 @@ fn only_a_change_of_the_ways_is_a_change_of_the_graph() {
 #[test]
 fn what_a_deleted_node_leaves_behind_is_told_without_a_number_that_nobody_wrote() {
     let report = report(small::files(), json!({ "deleteNodes": ["begin"] }));
-    let said: Vec<&str> = report.errors.iter().map(|found| found.message.as_str()).collect();
-    assert!(said.iter().any(|said| said.contains("refers to `step:main/begin`, which the set deletes")), "{said:#?}");
+    let said: Vec<(&str, &str)> =
+        report.errors.iter().map(|found| (found.message.as_str(), found.hint.as_str())).collect();
+    let entry = "the set deletes it: name the node that comes first now as `entryNodeId` in the same set";
+    assert!(said.contains(&("there is no node `begin`", entry)), "{said:#?}");
+    assert!(said.iter().all(|(message, _)| !message.contains("operations[")), "{said:#?}");
+    assert_eq!(said.iter().filter(|(message, _)| message.contains("`begin`")).count(), 1, "{said:#?}");
 }

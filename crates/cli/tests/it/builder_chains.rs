@@ -552,3 +552,75 @@ async fn a_workflow_that_is_only_staged_is_among_those_that_there_are() {
         assert!(near.text.contains("`tea`"), "{near:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_earlier_set_of_a_chain_brings_is_told_with_its_id() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage_text(&house, "Copy each claim", "See assets/never.md. Copy each claim").await;
+        stage_text(&house, "See assets/never.md.", "First see assets/never.md.").await;
+        stage_text(&house, "Copy each claim", "See assets/neither.md. Copy each claim").await;
+        let of_sets = |report: &Value| {
+            let errors = report["errors"].as_array().unwrap();
+            let said: Vec<(String, String)> = errors
+                .iter()
+                .map(|found| {
+                    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+                    assert_eq!(
+                        text("hint").contains("a set that supersedes cs-1"),
+                        found["changeSetId"] == "cs-1",
+                        "{found}"
+                    );
+                    (text("actual"), text("changeSetId"))
+                })
+                .collect();
+            said
+        };
+        let (first, last) = (validate(&house, "cs-1").await, validate(&house, "cs-3").await);
+        let said = |name: &str, set: &str| (name.to_owned(), set.to_owned());
+        assert_eq!(of_sets(&first), [said("assets/never.md", "")], "{first}");
+        assert_eq!(of_sets(&last), [said("assets/neither.md", ""), said("assets/never.md", "cs-1")], "{last}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_context_names_open_sets_first_and_counts_those_that_it_leaves_out() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        for number in 1..=13 {
+            stage(&house, json!([asset(&format!("assets/n{number}.md"), "new\n")])).await;
+            if number > 2 {
+                data(&apply(&house, &format!("cs-{number}")).await);
+            }
+        }
+        let read = in_session(
+            &house,
+            "s1",
+            "builder.context.get",
+            json!({"targetType": "workflow", "targetId": FLOW, "mode": "optimize"}),
+        )
+        .await;
+        let meta = &data(&read)["session_meta"];
+        let named: Vec<&str> =
+            meta["change_sets"].as_array().unwrap().iter().map(|set| set["changeSetId"].as_str().unwrap()).collect();
+        let expected = ["cs-1", "cs-2", "cs-6", "cs-7", "cs-8", "cs-9", "cs-10", "cs-11", "cs-12", "cs-13"];
+        assert_eq!((named, &meta["change_sets_left_out"]), (expected.to_vec(), &json!(3)), "{meta}");
+        assert_eq!((meta["changes_since"].as_array().unwrap().len(), &meta["changes_left_out"]), (10, &json!(1)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_shows_no_secret() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let secret = format!("ghp_{}", "a1B2c3D4".repeat(5));
+        stage_text(&house, "Copy each claim", &format!("Use {secret}. Copy each claim")).await;
+        let preview = shelf_of(&house, house.project.id).preview(1).await.unwrap();
+        let shown = serde_json::to_string(&(&preview.body, &preview.diff)).unwrap();
+        assert!(shown.contains("Use [redacted]. Copy each claim") && !shown.contains(&secret), "{shown}");
+        data(&apply(&house, "cs-1").await);
+        let preview = shelf_of(&house, house.project.id).preview(1).await.unwrap();
+        let shown = serde_json::to_string(&(&preview.body, &preview.diff)).unwrap();
+        assert!(shown.contains("Use [redacted]. Copy each claim") && !shown.contains(&secret), "{shown}");
+    }
+}

@@ -10,7 +10,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolhost_builder::change::{self, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Report, Snapshot, merge};
+use toolhost_builder::change::{
+    self, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Report, Snapshot, Stage, merge,
+};
 use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
 use toolhost_builder::{Edits, Files, Finding, MANIFEST, Package, Severity, places_of, validate};
@@ -23,6 +25,9 @@ use super::part::{Head, Part, Want};
 use super::sets::{Kept, expect_open, set_id};
 use super::{Revisions, Shelf};
 use crate::db::{Tx, sql};
+
+/// Sets of a chain that are looked at alone, to say which of them brings what is wrong.
+const LOOKED_AT_ALONE_MAX: usize = 16;
 
 /// What a person wants applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -160,6 +165,44 @@ impl Shelf {
     /// # Errors
     /// [`PackageError::Conflict`] where somebody else has changed the same places.
     pub(super) async fn examine(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Examined> {
+        let mut examined = self.examine_whole(tx, kept, chosen).await?;
+        self.say_whose(tx, &mut examined).await?;
+        Ok(examined)
+    }
+
+    /// Names for each finding the set that brings it, where that is one on which the set is based: it is mended there.
+    async fn say_whose(&self, tx: &mut Tx, examined: &mut Examined) -> Result<()> {
+        let Examined { chain, report, .. } = examined;
+        let mut open: Vec<&mut Found> = report.errors.iter_mut().chain(&mut report.warnings).collect();
+        open.retain(|found| found.stage != Stage::Impact && !found.before);
+        if open.is_empty() {
+            return Ok(());
+        }
+        let mut alone = Vec::new();
+        for number in chain.based_on.iter().copied().take(LOOKED_AT_ALONE_MAX) {
+            let kept = self.kept(tx, number).await?;
+            let drafts = last_of_each(self.wishes(tx, number).await?);
+            // What cannot be laid over the package by itself brings nothing that can be named.
+            if let Ok(Examined { chain, report, .. }) = self.examine_whole(tx, &kept, &drafts).await {
+                alone.push((chain.based_on.len(), number, report));
+            }
+        }
+        // What a set is based on comes before it.
+        alone.sort_by_key(|(below, number, _)| (*below, *number));
+        for found in open {
+            let brings = |report: &Report| {
+                report.errors.iter().chain(&report.warnings).any(|other| !other.before && other.is_same(found))
+            };
+            if let Some((_, number, _)) = alone.iter().find(|(_, _, report)| brings(report)) {
+                let set = set_id(*number);
+                found.hint = format!("{}; mend it in a set that supersedes {set}, or in this one", found.hint);
+                found.change_set_id = Some(set);
+            }
+        }
+        Ok(())
+    }
+
+    async fn examine_whole(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Examined> {
         let chain = self.chain(tx, kept, chosen).await?;
         let Part { head, base, .. } = self.part_for(tx, &chain.drafts).await?;
         let (drafts, merged) = merged(&base, &chain.drafts)?;

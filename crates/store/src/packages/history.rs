@@ -13,7 +13,7 @@ use crate::db::{Row, Tx, sql};
 const DEEDS_MAX: i64 = 200;
 /// Files of one change that a list names.
 const FILES_SHOWN: i64 = 20;
-/// Change sets of a session, and changes of the package since, that its context names: the last ones.
+/// Change sets of a session, and changes of the package since, that its context names: the open ones and the last ones.
 const STANDING_MAX: i64 = 10;
 
 /// One change of the package.
@@ -64,14 +64,19 @@ impl Shelf {
     }
 
     /// What a session has staged, what has become of it, and what was changed of the package since it began to; none where
-    /// it has staged nothing.
-    pub(super) async fn standing(&self, tx: &mut Tx, session: &str) -> Result<Option<[(&'static str, Value); 2]>> {
+    /// it has staged nothing. Of more than are named, the number.
+    pub(super) async fn standing(&self, tx: &mut Tx, session: &str) -> Result<Option<Vec<(&'static str, Value)>>> {
+        let (project, overlay) = (self.who.project_id, self.overlay(session));
         let text = "SELECT number, state, blocked_by, applied_with FROM change_set
-             WHERE project_id = $1 AND overlay = $2 ORDER BY number DESC LIMIT $3";
-        let query = sql(text).bind(self.who.project_id).bind(self.overlay(session)).bind(STANDING_MAX);
+             WHERE project_id = $1 AND overlay = $2
+             ORDER BY CASE WHEN state IN ('staged', 'validated', 'blocked') THEN 0 ELSE 1 END, number DESC LIMIT $3";
+        let mut rows = Vec::new();
+        for row in sql(text).bind(project).bind(&overlay).bind(STANDING_MAX).all(tx).await? {
+            rows.push((row.get::<i64>("number")?, row));
+        }
+        rows.sort_by_key(|(number, _)| *number);
         let mut sets = Vec::new();
-        for row in query.all(tx).await?.iter().rev() {
-            let number: i64 = row.get("number")?;
+        for (number, row) in rows {
             let mut set = json!({ "changeSetId": set_id(number), "status": row.get::<String>("state")? });
             let (on, with): (Option<i64>, Option<i64>) = (row.get("blocked_by")?, row.get("applied_with")?);
             for (field, other) in [("madeOnRejected", on), ("appliedWith", with.filter(|with| *with != number))] {
@@ -84,11 +89,10 @@ impl Shelf {
         if sets.is_empty() {
             return Ok(None);
         }
-        let text = format!(
-            "{SELECT} WHERE project_id = $1 AND created_at_ms >= (SELECT MIN(created_at_ms) FROM change_set
-                 WHERE project_id = $1 AND overlay = $2) ORDER BY moment DESC LIMIT {STANDING_MAX}"
-        );
-        let rows = crate::db::sql_of(text).bind(self.who.project_id).bind(self.overlay(session)).all(tx).await?;
+        const SINCE: &str = "project_id = $1 AND created_at_ms >= (SELECT MIN(created_at_ms) FROM change_set
+                 WHERE project_id = $1 AND overlay = $2)";
+        let text = format!("{SELECT} WHERE {SINCE} ORDER BY moment DESC LIMIT {STANDING_MAX}");
+        let rows = crate::db::sql_of(text).bind(project).bind(&overlay).all(tx).await?;
         let mut changes = Vec::new();
         for row in rows.iter().rev() {
             let deed = deed(row)?;
@@ -102,7 +106,18 @@ impl Shelf {
             }
             changes.push(change);
         }
-        Ok(Some([("change_sets", json!(sets)), ("changes_since", json!(changes))]))
+        let text = "SELECT COUNT(*) AS count FROM change_set WHERE project_id = $1 AND overlay = $2";
+        let all_sets: i64 = sql(text).bind(project).bind(&overlay).one(tx).await?.get("count")?;
+        let text = format!("SELECT COUNT(*) AS count FROM package_change WHERE {SINCE}");
+        let all_changes: i64 = crate::db::sql_of(text).bind(project).bind(&overlay).one(tx).await?.get("count")?;
+        let left_out = |all: i64, named: usize| all - i64::try_from(named).unwrap_or(i64::MAX);
+        let more = [
+            ("change_sets_left_out", left_out(all_sets, sets.len())),
+            ("changes_left_out", left_out(all_changes, changes.len())),
+        ];
+        let mut standing = vec![("change_sets", json!(sets)), ("changes_since", json!(changes))];
+        standing.extend(more.into_iter().filter(|(_, count)| *count > 0).map(|(field, count)| (field, json!(count))));
+        Ok(Some(standing))
     }
 
     pub(super) async fn deed_at(&self, tx: &mut Tx, moment: i64) -> Result<Option<Deed>> {

@@ -111,6 +111,22 @@ pub struct Preview {
     pub diff: Vec<ObjectDiff>,
 }
 
+impl Preview {
+    /// Without what looks like a secret: a preview is shown, and no part of it is written back.
+    fn redacted(mut self, secrets: &Redactor) -> Self {
+        secrets.redact_json(&mut self.body);
+        for object in &mut self.diff {
+            object.files.iter_mut().for_each(|file| secrets.redact(&mut file.unified));
+            let Some(graph) = &mut object.graph else { continue };
+            let items = graph.nodes.iter_mut().chain(&mut graph.edges).flat_map(|item| &mut item.fields);
+            for field in items.chain(&mut graph.fields) {
+                field.before.iter_mut().chain(&mut field.after).for_each(|value| secrets.redact_json(value));
+            }
+        }
+        self
+    }
+}
+
 impl Shelf {
     /// Keeps a change set in the session's overlay; nobody else sees it. The very set that is open there, and that no later
     /// one has changed, is not kept twice.
@@ -324,7 +340,7 @@ impl Shelf {
             let report = report.map(|text| serde_json::from_str(&text)).transpose()?;
             let with: Option<i64> = row.get("applied_with")?;
             let diff = self.applied_diff(&mut tx, with.unwrap_or(number), &line).await?;
-            return Ok(Preview { line, body: kept.body, report, diff });
+            return Ok(Preview { line, body: kept.body, report, diff }.redacted(&self.secrets));
         }
         let staged = self.wishes(&mut tx, number).await?;
         let (report, drafts) = if matches!(line.status.as_str(), "staged" | "validated") {
@@ -351,8 +367,7 @@ impl Shelf {
                 change::diff(&seen, &with(wanted, drafts), &objects)
             }
         };
-        let body = kept.body;
-        Ok(Preview { line, body, report, diff })
+        Ok(Preview { line, body: kept.body, report, diff }.redacted(&self.secrets))
     }
 
     /// What would be applied with a set.

@@ -217,5 +217,6 @@ fn changed_since(object: String, message: String, hint: &str) -> Found {
         message,
         hint: hint.to_owned(),
         before: false,
+        change_set_id: None,
     }
 }
