@@ -18,26 +18,30 @@ use self::shapes::{
     is_named, is_random,
 };
 use crate::outcome::REDACTED;
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
 use regex::Regex;
 use serde_json::Value;
 
 /// Shorter values are not redacted: they would turn up everywhere.
 const VALUE_CHARS_MIN: usize = 8;
 
+/// Of each shape the first group is kept.
 struct Shapes {
-    /// The first group is kept.
-    behind: Vec<Regex>,
-    /// The first group is kept, and the rest is a secret if it has digits.
+    tokens: Vec<Regex>,
+    /// The rest is a secret if it has digits.
     with_digits: Vec<Regex>,
+    named: Vec<Regex>,
+    /// The rest is a secret if it has digits.
+    authorization: Regex,
+    /// The second group is a secret if it is random.
     long_named: Regex,
     key_begins: Regex,
 }
 
 /// Takes secrets out of text.
 pub struct Redactor {
+    /// The marks of the shapes of tokens, then the names of the others.
     marks: AhoCorasick,
-    names: AhoCorasick,
     /// Compiled when first needed: most texts have no mark, and a host that only lists its tools need not pay for them.
     shapes: OnceLock<Shapes>,
     named: OnceLock<Regex>,
@@ -67,10 +71,10 @@ impl Redactor {
         let values = (!values.is_empty()).then(|| {
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values).expect("plain strings compile")
         });
-        let marks = [SHAPES, BEHIND, WITH_DIGITS].concat();
+        let marks = [SHAPES, BEHIND, WITH_DIGITS].into_iter().flatten().map(|(mark, _)| *mark);
+        let builder = AhoCorasickBuilder::new().kind(Some(AhoCorasickKind::DFA)).clone();
         Self {
-            marks: AhoCorasick::new(marks.iter().map(|(mark, _)| mark)).expect("plain strings compile"),
-            names: AhoCorasick::builder().ascii_case_insensitive(true).build(NAMES).expect("plain strings compile"),
+            marks: builder.build(marks.chain(NAMES.iter().copied())).expect("plain strings compile"),
             shapes: OnceLock::new(),
             named: OnceLock::new(),
             values,
@@ -97,19 +101,29 @@ impl Redactor {
         if let Some(values) = &self.values {
             found.extend(values.find_iter(text).map(|value| value.range()));
         }
-        if self.is_marked(text) {
+        let (has_mark, has_name) = self.marked(text);
+        let behind = |secret: regex::Captures<'_>| {
+            let (whole, kept) = (secret.get(0)?, secret.get(1)?);
+            Some(kept.end()..whole.end())
+        };
+        if has_mark {
             let shapes = self.shapes();
-            let behind = |secret: regex::Captures<'_>| {
-                let (whole, kept) = (secret.get(0)?, secret.get(1)?);
-                Some(kept.end()..whole.end())
-            };
-            for shape in &shapes.behind {
+            for shape in &shapes.tokens {
                 found.extend(shape.captures_iter(text).filter_map(behind));
             }
             for shape in &shapes.with_digits {
-                let tokens = shape.captures_iter(text).filter_map(behind);
-                found.extend(tokens.filter(|token| text[token.clone()].bytes().any(|byte| byte.is_ascii_digit())));
+                found.extend(
+                    shape.captures_iter(text).filter_map(behind).filter(|token| has_digit(&text[token.clone()])),
+                );
             }
+        }
+        if has_name {
+            let shapes = self.shapes();
+            for shape in &shapes.named {
+                found.extend(shape.captures_iter(text).filter_map(behind));
+            }
+            let sent = shapes.authorization.captures_iter(text).filter_map(behind);
+            found.extend(sent.filter(|token| has_digit(&text[token.clone()])));
             for value in shapes.long_named.captures_iter(text) {
                 let (Some(name), Some(value)) = (value.get(1), value.get(2)) else { continue };
                 if is_named(name.as_str()) && is_random(value.as_str()) {
@@ -197,18 +211,33 @@ impl Redactor {
         self.shapes.get_or_init(|| {
             let tokens: Vec<&str> = SHAPES.iter().map(|(_, shape)| *shape).collect();
             let tokens = format!("({BEFORE})(?:{})", tokens.join("|"));
-            let behind = BEHIND.iter().map(|(_, shape)| *shape).chain([tokens.as_str(), ASSIGNED, BASIC]);
+            let behind = BEHIND.iter().map(|(_, shape)| *shape);
             Shapes {
-                behind: behind.map(compiled).collect(),
-                with_digits: WITH_DIGITS.iter().map(|(_, shape)| *shape).chain([AUTHORIZATION]).map(compiled).collect(),
+                tokens: behind.chain([tokens.as_str()]).map(compiled).collect(),
+                with_digits: WITH_DIGITS.iter().map(|(_, shape)| compiled(shape)).collect(),
+                named: [ASSIGNED, BASIC].into_iter().map(compiled).collect(),
+                authorization: compiled(AUTHORIZATION),
                 long_named: compiled(LONG_NAMED),
                 key_begins: compiled(KEY_BEGINS),
             }
         })
     }
 
-    fn is_marked(&self, text: &str) -> bool {
-        self.marks.is_match(text) || self.names.is_match(text)
+    /// Whether a text has a mark of a token, and whether it has a name that tells of a secret.
+    fn marked(&self, text: &str) -> (bool, bool) {
+        let names_from = SHAPES.len() + BEHIND.len() + WITH_DIGITS.len();
+        let (mut has_mark, mut has_name) = (false, false);
+        // A name may stand inside a mark: `AGE-SECRET-KEY-1`.
+        for found in self.marks.find_overlapping_iter(text) {
+            match found.pattern().as_usize() < names_from {
+                true => has_mark = true,
+                false => has_name = true,
+            }
+            if has_mark && has_name {
+                break;
+            }
+        }
+        (has_mark, has_name)
     }
 
     /// Redacts every string of a JSON value, keys included, and what stands under a key that tells of a secret as it would be
@@ -228,7 +257,7 @@ impl Redactor {
                 }
                 for (key, field) in fields {
                     match field {
-                        Value::String(text) if self.names.is_match(key) && is_named(key) && is_random(text) => {
+                        Value::String(text) if self.marked(key).1 && is_named(key) && is_random(text) => {
                             REDACTED.clone_into(text);
                         }
                         _ => self.redact_json(field),
@@ -243,7 +272,7 @@ impl Redactor {
     fn is_clean(&self, text: &str) -> bool {
         !text.contains("://")
             && self.cut_values(text).next().is_none()
-            && !self.is_marked(text)
+            && !self.marks.is_match(text)
             && self.values.as_ref().is_none_or(|values| !values.is_match(text))
     }
 }
@@ -271,6 +300,10 @@ fn passwords_in_addresses(text: &str) -> impl Iterator<Item = Range<usize>> {
         let from = start + name.len() + 1;
         (!is_none).then(|| from..from + password.len())
     })
+}
+
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// How often the mark stands in a text.
