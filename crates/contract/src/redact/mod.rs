@@ -18,12 +18,30 @@ use self::shapes::{
     is_named, is_random,
 };
 use crate::outcome::REDACTED;
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
+use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
 use serde_json::Value;
 
 /// Shorter values are not redacted: they would turn up everywhere.
 const VALUE_CHARS_MIN: usize = 8;
+
+/// Most patterns of one search: so many are looked for at once with instructions for vectors, at ten times the speed of more.
+const PATTERNS_TOGETHER_MAX: usize = 32;
+
+/// Looks for any of some plain strings.
+struct Quick(Vec<AhoCorasick>);
+
+impl Quick {
+    fn new(patterns: &[&str]) -> Self {
+        let builder = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).clone();
+        let searches = patterns.chunks(PATTERNS_TOGETHER_MAX);
+        Self(searches.map(|some| builder.build(some).expect("plain strings compile")).collect())
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        self.0.iter().any(|search| search.is_match(text))
+    }
+}
 
 /// Of each shape the first group is kept.
 struct Shapes {
@@ -40,8 +58,10 @@ struct Shapes {
 
 /// Takes secrets out of text.
 pub struct Redactor {
-    /// The marks of the shapes of tokens, then the names of the others.
-    marks: AhoCorasick,
+    /// The marks of the shapes of tokens.
+    marks: Quick,
+    /// The names that the other shapes have.
+    names: Quick,
     /// Compiled when first needed: most texts have no mark, and a host that only lists its tools need not pay for them.
     shapes: OnceLock<Shapes>,
     named: OnceLock<Regex>,
@@ -72,9 +92,9 @@ impl Redactor {
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values).expect("plain strings compile")
         });
         let marks = [SHAPES, BEHIND, WITH_DIGITS].into_iter().flatten().map(|(mark, _)| *mark);
-        let builder = AhoCorasickBuilder::new().kind(Some(AhoCorasickKind::DFA)).clone();
         Self {
-            marks: builder.build(marks.chain(NAMES.iter().copied())).expect("plain strings compile"),
+            marks: Quick::new(&marks.collect::<Vec<_>>()),
+            names: Quick::new(NAMES),
             shapes: OnceLock::new(),
             named: OnceLock::new(),
             values,
@@ -101,12 +121,11 @@ impl Redactor {
         if let Some(values) = &self.values {
             found.extend(values.find_iter(text).map(|value| value.range()));
         }
-        let (has_mark, has_name) = self.marked(text);
         let behind = |secret: regex::Captures<'_>| {
             let (whole, kept) = (secret.get(0)?, secret.get(1)?);
             Some(kept.end()..whole.end())
         };
-        if has_mark {
+        if self.marks.is_in(text) {
             let shapes = self.shapes();
             for shape in &shapes.tokens {
                 found.extend(shape.captures_iter(text).filter_map(behind));
@@ -117,7 +136,7 @@ impl Redactor {
                 );
             }
         }
-        if has_name {
+        if self.names.is_in(text) {
             let shapes = self.shapes();
             for shape in &shapes.named {
                 found.extend(shape.captures_iter(text).filter_map(behind));
@@ -223,23 +242,6 @@ impl Redactor {
         })
     }
 
-    /// Whether a text has a mark of a token, and whether it has a name that tells of a secret.
-    fn marked(&self, text: &str) -> (bool, bool) {
-        let names_from = SHAPES.len() + BEHIND.len() + WITH_DIGITS.len();
-        let (mut has_mark, mut has_name) = (false, false);
-        // A name may stand inside a mark: `AGE-SECRET-KEY-1`.
-        for found in self.marks.find_overlapping_iter(text) {
-            match found.pattern().as_usize() < names_from {
-                true => has_mark = true,
-                false => has_name = true,
-            }
-            if has_mark && has_name {
-                break;
-            }
-        }
-        (has_mark, has_name)
-    }
-
     /// Redacts every string of a JSON value, keys included, and what stands under a key that tells of a secret as it would be
     /// in the value's text.
     pub fn redact_json(&self, value: &mut Value) {
@@ -257,7 +259,7 @@ impl Redactor {
                 }
                 for (key, field) in fields {
                     match field {
-                        Value::String(text) if self.marked(key).1 && is_named(key) && is_random(text) => {
+                        Value::String(text) if self.names.is_in(key) && is_named(key) && is_random(text) => {
                             REDACTED.clone_into(text);
                         }
                         _ => self.redact_json(field),
@@ -272,7 +274,8 @@ impl Redactor {
     fn is_clean(&self, text: &str) -> bool {
         !text.contains("://")
             && self.cut_values(text).next().is_none()
-            && !self.marks.is_match(text)
+            && !self.marks.is_in(text)
+            && !self.names.is_in(text)
             && self.values.as_ref().is_none_or(|values| !values.is_match(text))
     }
 }
