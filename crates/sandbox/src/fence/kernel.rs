@@ -336,6 +336,9 @@ const ALWAYS_REFUSED: &[i64] = &[
     libc::SYS_quotactl,
     libc::SYS_syslog,
     libc::SYS_vhangup,
+    // Memory that no process has and no file system counts: of pages that a pipe holds, and of pages without a file.
+    libc::SYS_vmsplice,
+    libc::SYS_memfd_secret,
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,

@@ -269,8 +269,8 @@ settings() { # of the repository at hand
         fi
         case "$item" in
             include.path$'\n'*|includeif.*.path$'\n'*)
-                value=${item##*$'\n'}
-                case "$value" in '~'*) say home "$value"; continue ;; /*) ;; *) value=${file%/*}/$value ;; esac
+                value=${item#*$'\n'}
+                case "$value" in '~'*|'%('*) say home "$value"; continue ;; /*) ;; *) value=${file%/*}/$value ;; esac
                 if [ "$with" = --includes ]; then say setting "$value"; else say include "$value"; fi ;;
         esac
     done < <(GIT_DIR=$git_dir git config --list --show-origin $with -z 2>/dev/null || printf 'failed\0\0')
@@ -401,7 +401,7 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
         // Without a repository of its own the workspace itself could be made one, for which git looks at this name.
         found.insert(place(root, Path::new("HEAD"), Rule::Hooks));
     }
-    pairs.extend(of_settings(home, root, &pairs));
+    pairs.extend(of_settings(home, root, &pairs)?);
     for (kind, path) in pairs {
         let (links, end) = way(&path);
         let inside = |path: &Path| {
@@ -510,36 +510,118 @@ const SETTINGS_MAX: usize = 512;
 /// Git says what it obeys where it stands, and the person's may stand elsewhere, or on another branch: so the conditions of
 /// included files hold there that do not hold here, and what those files name is obeyed. Some files git does not see at all
 /// in its fence. All are read for these two keys whatever section or condition they stand in: who holds too much holds enough.
-fn of_settings(home: &Path, root: &Path, printed: &[(String, PathBuf)]) -> Vec<(String, PathBuf)> {
+///
+/// # Errors
+/// An included file is named in a way that only git understands: it could be one that a command can write.
+fn of_settings(home: &Path, root: &Path, printed: &[(String, PathBuf)]) -> Result<Vec<(String, PathBuf)>> {
     let said = |kind: &'static str| printed.iter().filter(move |(one, _)| one == kind).map(|(_, path)| path);
     let trees: Vec<&Path> = said("tree").map(PathBuf::as_path).chain([root]).collect();
     let mut todo = vec![home.join(".gitconfig"), home.join(".config/git/config")];
     todo.extend(said("setting").chain(said("include")).cloned());
     let of_repository = |git: &PathBuf| ["config", "config.worktree"].map(|name| git.join(name));
     todo.extend(said("git").filter(|git| git.is_dir()).flat_map(of_repository).filter(|file| file.is_file()));
-    // As it was written, after the folder in which git stood.
-    let tilde = |path: &PathBuf| Some(home.join(path.to_str()?.split_once("/~/")?.1));
-    todo.extend(said("home").filter_map(tilde));
+    for named in said("home").filter_map(|path| path.to_str()) {
+        // As it was written, after the folder in which git stood.
+        let at = named.find("/~").or_else(|| named.find("/%("));
+        todo.extend(at.map(|at| expanded(home, &named[at + 1..])).transpose()?);
+    }
     let (mut found, mut read) = (Vec::new(), BTreeSet::new());
     while let Some(named) = todo.pop() {
         let (_, file) = way(&named);
+        // What a file includes is relative to the folder of the name by which git opened it, and that name may be a link.
+        let folder = named.parent().map(|folder| way(folder).1).unwrap_or_default();
         found.push(("setting".to_owned(), named));
-        if read.len() >= SETTINGS_MAX || !read.insert(file.clone()) {
+        if read.len() >= SETTINGS_MAX || !read.insert((folder.clone(), file.clone())) {
             continue;
         }
         let Some(text) = small_text(&file) else { continue };
-        for line in text.lines() {
+        for line in logical_lines(&text) {
             let Some((name, value)) = line.split_once('=') else { continue };
             let name = name.rsplit(']').next().unwrap_or_default().trim().to_ascii_lowercase();
-            let value = value.split(['#', ';']).next().unwrap_or_default().trim().trim_matches('"');
-            let path = value.strip_prefix("~/").map_or_else(|| PathBuf::from(value), |inside| home.join(inside));
+            let value = unquoted(value);
             match name.as_str() {
                 _ if value.is_empty() => {}
-                "hookspath" => found.extend(trees.iter().map(|tree| ("hooks".to_owned(), tree.join(&path)))),
-                "path" => todo.extend(file.parent().map(|folder| folder.join(&path))),
+                "hookspath" => {
+                    // Git tells its own folder of hooks. Of another condition's, what is not understood is not followed.
+                    let path = expanded(home, &value).unwrap_or_else(|_| PathBuf::from(&value));
+                    found.extend(trees.iter().map(|tree| ("hooks".to_owned(), tree.join(&path))));
+                }
+                "path" => {
+                    let path = expanded(home, &value)?;
+                    todo.push(folder.join(&path));
+                    todo.extend(file.parent().map(|folder| folder.join(&path)));
+                }
                 _ => {}
             }
         }
     }
-    found
+    Ok(found)
+}
+
+/// The lines of a file of settings; one that ends in a backslash goes on in the next.
+fn logical_lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
+        let is_open = (line.len() - line.trim_end_matches('\\').len()) % 2 == 1;
+        let line = if is_open { &line[..line.len() - 1] } else { line };
+        match lines.last_mut().filter(|_| goes_on) {
+            Some(last) => last.push_str(line),
+            None => lines.push(line.to_owned()),
+        }
+        goes_on = is_open;
+    }
+    lines
+}
+
+/// The value of a setting as git reads it (git-config, "Syntax"): without quotes, a comment and the blanks around it.
+fn unquoted(raw: &str) -> String {
+    let (mut value, mut in_quotes, mut kept) = (String::new(), false, 0);
+    let mut chars = raw.trim_start().chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => in_quotes = !in_quotes,
+            '#' | ';' if !in_quotes => break,
+            '\\' => value.extend(match chars.next() {
+                Some('n') => Some('\n'),
+                Some('t') => Some('\t'),
+                Some('b') => Some('\u{8}'),
+                other => other,
+            }),
+            c => value.push(c),
+        }
+        if in_quotes || !c.is_whitespace() {
+            kept = value.len();
+        }
+    }
+    value.truncate(kept);
+    value
+}
+
+/// A path of settings as git expands it (git-config, "pathname").
+///
+/// # Errors
+/// It begins with a user that is not in `/etc/passwd`, or with git's own prefix.
+fn expanded(home: &Path, value: &str) -> Result<PathBuf> {
+    let unclear = || Error::Pattern {
+        what: "an included file of git's settings",
+        message: format!(
+            "`{}` is named in a way that only git understands: name it by its whole path",
+            value.escape_debug()
+        ),
+    };
+    if value.starts_with("%(") {
+        return Err(unclear());
+    }
+    let Some(rest) = value.strip_prefix('~') else { return Ok(PathBuf::from(value)) };
+    let (user, inside) = rest.split_once('/').unwrap_or((rest, ""));
+    if user.is_empty() {
+        return Ok(home.join(inside));
+    }
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let of_user = users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.first() == Some(&user)).then(|| fields.get(5).map(PathBuf::from)).flatten()
+    });
+    Ok(of_user.ok_or_else(unclear)?.join(inside))
 }

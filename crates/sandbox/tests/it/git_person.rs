@@ -294,6 +294,60 @@ async fn a_configuration_of_the_persons_own_that_leads_into_the_workspace_is_hel
     }
 }
 
+/// Git looks for what a file includes beside the name by which it opened the file, which may be a link from elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_linked_configuration_includes_is_held_where_git_finds_it() {
+    for choice in TIERS {
+        let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
+        let at = home.path().to_owned();
+        let furnish = |ws: &Path| {
+            sure(ws, &["init", "-q"]);
+            std::fs::create_dir(ws.join("dot")).unwrap();
+            let from_home = format!("../../..{}", ws.display());
+            std::fs::write(ws.join("dot/gc"), format!("[include]\n\tpath = {from_home}/first\n")).unwrap();
+            symlink(ws.join("dot/gc"), at.join(".gitconfig")).unwrap();
+            // Through a link that lies outside, which includes one more.
+            std::fs::write(ws.join("dot/linked"), format!("[include]\n\tpath = {from_home}/second\n")).unwrap();
+            symlink(ws.join("dot/linked"), at.join("link")).unwrap();
+            sure(ws, &["config", "include.path", at.join("link").to_str().unwrap()]);
+        };
+        let room = Room::with(choice, furnish, |config| config.home = at.clone());
+        for name in ["first", "second"] {
+            let attack = fill(&format!("CONFIG > {name}"), &room.ws());
+            let result = room.try_bash(&attack, Access::Write, Duration::from_secs(60)).await;
+            let text = std::fs::read_to_string(room.ws().join(name)).unwrap_or_default();
+            assert_eq!(text, "", "`{name}` in {choice:?}: {result:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_included_file_is_found_in_each_way_in_which_git_writes_paths_or_commands_stop() {
+    for choice in TIERS {
+        let furnish = |ws: &Path| {
+            sure(ws, &["init", "-q"]);
+            let config = ws.join(".git/config");
+            let mut text = std::fs::read_to_string(&config).unwrap();
+            text += &format!("[include]\n\tpath = ~root/..{}/of-root ; a comment\n", ws.display());
+            text += "[include]\n\tpath = \"../two\\nlines\"\n[include]\n\tpath = ../goes\\\n-on # a comment\n";
+            std::fs::write(&config, text).unwrap();
+        };
+        let room = Room::with(choice, furnish, |_| {});
+        for name in ["of-root", "two\nlines", "goes-on"] {
+            let attack = fill(&format!("CONFIG > $'{}'", name.escape_default()), &room.ws());
+            let result = room.try_bash(&attack, Access::Write, Duration::from_secs(60)).await;
+            let text = std::fs::read_to_string(room.ws().join(name)).unwrap_or_default();
+            assert_eq!(text, "", "{name:?} in {choice:?}: {result:?}");
+        }
+        for form in ["%(prefix)/../x", "%(prefix)/x"] {
+            let room = Room::with(choice, |ws| sure(ws, &["init", "-q"]), |_| {});
+            sure(&room.ws(), &["config", "include.path", form]);
+            let refused = room.try_bash("true", Access::Write, Duration::from_secs(60)).await;
+            assert!(matches!(&refused, Err(error) if error.to_string().contains(form)), "{form}, {choice:?}: {refused:?}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_at_once_leave_neither_a_repository_nor_what_held_its_place() {
     let room = Room::with(FenceChoice::Full, |_| {}, |_| {});

@@ -165,6 +165,21 @@ async fn no_command_takes_memory_that_outlives_it() {
     }
 }
 
+/// Pages that only a pipe holds, or that have no file: no process and no file system has them.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_command_takes_memory_that_nobody_counts() {
+    for (tier, room) in rooms().await {
+        for call in ["c.vmsplice(os.pipe()[1], None, 0, 0)", "c.syscall(447, 0)"] {
+            let script = format!(
+                "python3 -c 'import ctypes, errno, os, sys; c = ctypes.CDLL(None, use_errno=True); \
+                 sys.exit({call} != -1 or ctypes.get_errno() != errno.EPERM)'"
+            );
+            let result = room.bash(&script, Access::Read).await;
+            assert_eq!(result.exit_code, 0, "{tier:?}: {call}: {result:?}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn shared_memory_has_its_limit() {
     let room = Room::with(FenceChoice::Full, |_| {}, |config| config.limits.shm_bytes = 8 << 20);
