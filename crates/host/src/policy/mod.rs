@@ -6,6 +6,7 @@
 
 mod pattern;
 mod permission;
+mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -257,7 +258,8 @@ impl Rule {
 
     /// A text as it is written, and as the id of a record that it may be: tools take `tkt-3` for `TKT-003`.
     fn matches_text(&self, glob: &Pattern, text: &str) -> bool {
-        glob.is_match(text) || (self.decide != Decide::Allow && id_forms(text).iter().any(|form| glob.is_match(form)))
+        let is_other = || glob.is_match(text.trim()) || id_forms(text).iter().any(|form| glob.is_match(form));
+        glob.is_match(text) || (self.decide != Decide::Allow && is_other())
     }
 
     fn matches_path(&self, glob: &Pattern, text: &str, is_whole: bool) -> bool {
@@ -282,7 +284,7 @@ impl Rule {
                     && commands.iter().all(|c| c.literal && !runs_its_input(c) && glob.is_match(&c.told_apart()))
             }
             (Analyzed::Commands(commands), Decide::Ask | Decide::Deny) => {
-                commands.iter().any(|c| c.may_match(|text| glob.is_match(text), glob.start()))
+                commands.iter().any(|command| runs::may_run(command, glob))
             }
         }
     }
@@ -297,7 +299,8 @@ fn is_left_out(call: &Looked<'_>, name: &str) -> bool {
 
 /// The ways in which the id of a record may be written, such as `TKT-003`, `TKT-3` and `tkt-3`.
 fn id_forms(text: &str) -> Vec<String> {
-    let Some((prefix, number)) = text.split_once('-') else { return Vec::new() };
+    // Tools take white space around it.
+    let Some((prefix, number)) = text.trim().split_once('-') else { return Vec::new() };
     let is_id = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_alphabetic());
     match number.parse::<u64>() {
         Ok(number) if is_id => {

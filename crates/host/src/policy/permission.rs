@@ -106,7 +106,7 @@ pub(super) fn runs_its_input(command: &SimpleCommand) -> bool {
     command.redirected || (command.fed && command.words.first().is_some_and(is_runner))
 }
 
-fn is_runner(program: &Word) -> bool {
+pub(super) fn is_runner(program: &Word) -> bool {
     let name = program.text.rsplit('/').next().unwrap_or_default();
     // `python3.11` is `python`.
     RUNNERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-')))

@@ -136,10 +136,9 @@ fn a_denying_rule_needs_one_simple_command() {
     }
 }
 
-/// The program is what stands first. Programs that run others are programs like any other: a rule does not see through
-/// them, which is no way past one that allows, and a known way past one that denies.
+/// A rule that allows does not see through programs that run others, and one that denies does.
 #[test]
-fn a_rule_does_not_see_through_programs_that_run_others() {
+fn programs_that_run_others_are_no_way_past_a_rule() {
     let rule_of = |pattern: &str, decide: &str| {
         rule(&format!("tool = 'bash'\nwhen = {{ command = '{pattern}' }}\ndecide = '{decide}'")).expect("a rule")
     };
@@ -157,8 +156,7 @@ fn a_rule_does_not_see_through_programs_that_run_others() {
         "/usr/bin/cargo test",
     ] {
         assert!(!matches(&allow, inside), "allowed: {inside}");
-        // Known, and said in the decision on rules: what must not run is held by the fence.
-        assert!(!matches(&deny, inside), "denied: {inside}");
+        assert!(matches(&deny, inside), "not denied: {inside}");
     }
     // What the shell runs itself is not analyzable.
     for inside in ["command cargo test", "exec cargo test", "builtin cargo test", ". ./cargo", "source cargo", "eval x"]
@@ -262,4 +260,63 @@ fn the_offer_for_a_command_whose_first_words_do_not_say_what_it_does_is_that_com
         let rule = rule.expect("a rule");
         assert!(matches(&rule, command) && !matches(&rule, &format!("{command} more")), "{command}");
     }
+}
+
+#[test]
+fn a_rule_that_denies_looks_at_what_a_command_runs_in_its_turn() {
+    let deny = rule("tool = 'bash'\nwhen = { command = 'touch*' }\ndecide = 'deny'").expect("a rule");
+    for command in [
+        "/usr/bin/touch x",
+        "env touch x",
+        "env -i A=1 /bin/touch x",
+        "timeout 5 touch x",
+        "nice -n 5 nohup setsid touch x",
+        "stdbuf -o0 touch x",
+        "flock f touch x",
+        "setpriv --nnp touch x",
+        "echo x | xargs touch",
+        "find . -maxdepth 0 -exec touch x ';'",
+        "find . -execdir /bin/touch x +",
+        "sh -c 'touch x'",
+        "bash -lc 'cd /; touch x'",
+        "sh -c \"$TEXT\"",
+        "bash <<< 'touch x'",
+        "echo touch x | bash",
+        "echo touch x | sh -s",
+        "git -c alias.x='!touch x' x",
+        "git -C a -c core.fsmonitor='touch x' status",
+        "git --config-env=core.pager=P log",
+        "git --exec-path=. x",
+        "sudo -u a touch x",
+    ] {
+        assert!(matches(&deny, command), "{command}");
+    }
+    for command in [
+        "ls touch",
+        "echo touch x",
+        "git -c color.ui=never status",
+        "git -c user.name=touch commit -m touch",
+        "git commit -m touch",
+        "timeout 5 cargo test",
+        "bash script.sh",
+        "cat x | bash script.sh",
+        "sh -c 'ls'",
+        "find . -name '*.rs'",
+        "git diff | grep touch",
+        "env | grep touch",
+    ] {
+        assert!(!matches(&deny, command), "{command}");
+    }
+    let allow = rule("tool = 'bash'\nwhen = { command = 'touch*' }\ndecide = 'allow'").expect("a rule");
+    assert!(!matches(&allow, "env touch x") && !matches(&allow, "/usr/bin/touch x"));
+}
+
+#[test]
+fn white_space_around_an_id_hides_it_from_no_rule() {
+    let deny = rule("tool = 'bash'\nwhen = { command = 'x' }\ndecide = 'deny'").expect("a rule");
+    let glob = glob("TKT-001").expect("a glob");
+    for text in ["TKT-001", " TKT-001", "TKT-001\t", "\ntkt-1", "TKT-1\u{a0}", "\u{3000}TKT-001"] {
+        assert!(deny.matches_text(&glob, text), "{text:?}");
+    }
+    assert!(!deny.matches_text(&glob, "TKT-002 "));
 }

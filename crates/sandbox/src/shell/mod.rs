@@ -54,7 +54,7 @@ pub struct SimpleCommand {
     /// That input is a file or a here-document, of which the text of the command says nothing.
     pub redirected: bool,
     /// The commands that it runs in its turn, as far as that is certain: `vim x` of `env vim x` and of `bash -c 'vim x'`.
-    /// Rules do not look at them.
+    /// Rules that ask or deny look at them, and none that allows.
     pub handed: Vec<SimpleCommand>,
 }
 

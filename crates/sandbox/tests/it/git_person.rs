@@ -343,7 +343,10 @@ async fn an_included_file_is_found_in_each_way_in_which_git_writes_paths_or_comm
             let room = Room::with(choice, |ws| sure(ws, &["init", "-q"]), |_| {});
             sure(&room.ws(), &["config", "include.path", form]);
             let refused = room.try_bash("true", Access::Write, Duration::from_secs(60)).await;
-            assert!(matches!(&refused, Err(error) if error.to_string().contains(form)), "{form}, {choice:?}: {refused:?}");
+            assert!(
+                matches!(&refused, Err(error) if error.to_string().contains(form)),
+                "{form}, {choice:?}: {refused:?}"
+            );
         }
     }
 }
