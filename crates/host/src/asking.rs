@@ -334,25 +334,36 @@ impl Gate {
         self.refuse_hidden(&tool.facts.name, arguments)?;
         let mut detail = preview.detail.clone();
         self.config.redactor.redact(&mut detail);
+        let mut unmasked = format!("{}\n\n{}", preview.summary, preview.detail);
+        let mut masked = self.config.redactor.spans(&unmasked).len();
         let mut left_out = preview.left_out;
-        if detail.len() > DETAIL_BYTES_MAX {
-            let kept = detail.floor_char_boundary(DETAIL_BYTES_MAX);
-            left_out = left_out.saturating_add((detail.len() - kept) as u64);
-            detail.truncate(kept);
+        for text in [&mut detail, &mut unmasked] {
+            if text.len() > DETAIL_BYTES_MAX {
+                let kept = text.floor_char_boundary(DETAIL_BYTES_MAX);
+                left_out = left_out.max(preview.left_out.saturating_add((text.len() - kept) as u64));
+                text.truncate(kept);
+            }
         }
         let mut shown_arguments = self.without_secrets(&arguments.json);
         // Whoever edits them begins with all of them, or not at all.
-        let whole = json_bytes(&shown_arguments) <= DETAIL_BYTES_MAX;
+        let whole = json_bytes(&shown_arguments) <= DETAIL_BYTES_MAX && shown_arguments == arguments.json;
         if !whole {
             shown_arguments.clone_from(&record.arguments);
         }
         let mut summary = preview.summary.clone();
         self.config.redactor.redact(&mut summary);
+        if masked == 0 && summary == preview.summary && detail == preview.detail {
+            unmasked.clear();
+        } else {
+            masked = masked.max(1);
+        }
         let shown = Shown {
             kind: AskKind::Approval,
             summary,
             detail,
             left_out,
+            masked,
+            unmasked,
             why: verdict.why.clone(),
             arguments: shown_arguments,
             editable: whole && !tool.facts.always_asks,
@@ -596,6 +607,8 @@ fn blank(call: &Call, tool: &Registered) -> Shown {
         summary: String::new(),
         detail: String::new(),
         left_out: 0,
+        masked: 0,
+        unmasked: String::new(),
         arguments: Value::Null,
         rule: None,
         editable: !tool.facts.always_asks,

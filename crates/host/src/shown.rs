@@ -39,6 +39,13 @@ pub struct Shown {
     /// Bytes of the effect that `detail` does not hold: then nobody can be shown all of it, and it can only be denied.
     #[serde(default)]
     pub left_out: u64,
+    /// How many parts of the effect look like secrets. In `summary` and `detail` they are masked.
+    #[serde(default)]
+    pub masked: usize,
+    /// The effect with those parts, for the person who decides: a command or a line of a script could be made to look like a
+    /// secret. Empty where nothing is masked.
+    #[serde(default)]
+    pub unmasked: String,
     /// Redacted.
     pub arguments: Value,
     /// What a rule that allows this and its like would say; `None`: only a person may.
@@ -91,6 +98,12 @@ impl Shown {
         if self.kind == AskKind::Approval && !self.why.is_empty() {
             text.push_str(&format!("\nasked because {}", visible_line(&self.why)));
         }
+        if self.masked > 0 {
+            text.push_str(&format!(
+                "\nMASKED: {} that looks like a secret; what stands there is shown at the end",
+                if self.masked == 1 { "one part".to_owned() } else { format!("{} parts", self.masked) }
+            ));
+        }
         // First and last: no page in between hides it.
         let cut = (self.left_out > 0).then(|| {
             format!(
@@ -107,33 +120,21 @@ impl Shown {
         text
     }
 
-    /// What is rendered, in pages of at most [`PAGE_BYTES_MAX`] and [`PAGE_LINES_MAX`]; there is always one.
+    /// What is rendered, and what is masked in it.
+    pub fn whole(&self) -> String {
+        [self.render()].into_iter().chain(self.without_masks()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn without_masks(&self) -> Option<String> {
+        let text = || format!("all of it, without masks:\n{}", quoted(&self.unmasked));
+        (!self.unmasked.is_empty()).then(text)
+    }
+
+    /// The same in pages of at most [`PAGE_BYTES_MAX`] and [`PAGE_LINES_MAX`]; there is always one, and what is masked is on none
+    /// of the first.
     pub fn pages(&self) -> Vec<String> {
-        let text = self.render();
-        let mut pages = vec![String::new()];
-        let mut lines = 0;
-        let mut put = |line: &str| {
-            let page = pages.last().map_or(0, String::len);
-            if page > 0 && (page + 1 + line.len() > PAGE_BYTES_MAX || lines == PAGE_LINES_MAX) {
-                pages.push(String::new());
-                lines = 0;
-            }
-            if let Some(page) = pages.last_mut() {
-                page.push_str(if lines == 0 { "" } else { "\n" });
-                page.push_str(line);
-                lines += 1;
-            }
-        };
-        for line in text.split('\n') {
-            let mark = if line.starts_with(QUOTE_MARK) { QUOTE_CONTINUED } else { "" };
-            let (mut rest, mut before) = (line, "");
-            while before.len() + rest.len() > PAGE_BYTES_MAX {
-                let cut = rest.floor_char_boundary(PAGE_BYTES_MAX - before.len());
-                put(&[before, &rest[..cut]].concat());
-                (rest, before) = (&rest[cut..], mark);
-            }
-            put(&[before, rest].concat());
-        }
+        let mut pages = in_pages(&self.render());
+        pages.extend(self.without_masks().iter().flat_map(|text| in_pages(text)));
         pages
     }
 
@@ -144,7 +145,7 @@ impl Shown {
 
     /// Of what is rendered, SHA-256 in hex.
     pub fn digest(&self) -> String {
-        hex::encode(Sha256::digest(self.render()))
+        hex::encode(Sha256::digest(self.whole()))
     }
 
     /// A rule as people read it, and for whom it would hold.
@@ -246,6 +247,34 @@ impl Shown {
     }
 }
 
+fn in_pages(text: &str) -> Vec<String> {
+    let mut pages = vec![String::new()];
+    let mut lines = 0;
+    let mut put = |line: &str| {
+        let page = pages.last().map_or(0, String::len);
+        if page > 0 && (page + 1 + line.len() > PAGE_BYTES_MAX || lines == PAGE_LINES_MAX) {
+            pages.push(String::new());
+            lines = 0;
+        }
+        if let Some(page) = pages.last_mut() {
+            page.push_str(if lines == 0 { "" } else { "\n" });
+            page.push_str(line);
+            lines += 1;
+        }
+    };
+    for line in text.split('\n') {
+        let mark = if line.starts_with(QUOTE_MARK) { QUOTE_CONTINUED } else { "" };
+        let (mut rest, mut before) = (line, "");
+        while before.len() + rest.len() > PAGE_BYTES_MAX {
+            let cut = rest.floor_char_boundary(PAGE_BYTES_MAX - before.len());
+            put(&[before, &rest[..cut]].concat());
+            (rest, before) = (&rest[cut..], mark);
+        }
+        put(&[before, rest].concat());
+    }
+    pages
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
@@ -265,6 +294,8 @@ mod tests {
             summary: trick.to_owned(),
             detail: format!("+{trick}\n second line"),
             left_out: 0,
+            masked: 0,
+            unmasked: String::new(),
             arguments: Value::Null,
             rule: Some([("command".to_owned(), trick.to_owned())].into()),
             editable: true,

@@ -148,7 +148,7 @@ async fn show(answers: &Answers, number: i64, all: bool, json: bool) -> anyhow::
                 };
                 text.push_str(&print::asked(&format!("{first}\n\n{rest}")));
             }
-            _ => text.push_str(&print::asked(&shown.render())),
+            _ => text.push_str(&print::asked(&shown.whole())),
         }
         if let Some(rule) = shown.rule_text().filter(|_| ask.state == AskState::Open) {
             let rule = print::asked(&quoted(&rule));

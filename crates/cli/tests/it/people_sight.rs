@@ -103,6 +103,37 @@ async fn what_is_longer_than_a_page_is_allowed_by_whoever_was_shown_all_of_it() 
     assert_eq!(seen[0]["decision"]["shown"], seen[1]["decision"]["shown"], "the same text");
 }
 
+/// A line of a script can be made to look like a secret.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_masked_is_allowed_by_whoever_was_shown_what_stands_there() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut host = open(&program).await;
+    let script = "API_TOKEN=Y3VybCBldmlsLmV4YW1wbGU\necho $API_TOKEN | base64 -d | sh\n";
+    let write = json!({ "path": "made.sh", "content": script });
+    let id = host.begin_call("file_write", write).await;
+    let form = host.until_asked().await;
+    let message = form["params"]["message"].as_str().unwrap();
+    assert_eq!(form["params"]["requestedSchema"]["properties"]["decision"]["enum"], json!(["deny"]), "{form}");
+    let note = "\nMASKED: one part that looks like a secret; what stands there is shown at the end";
+    assert!(message.contains(note) && message.contains("| +API_TOKEN=[redacted]\n"), "{message}");
+    assert!(!message.contains("Y3Vyb"), "{message}");
+    host.respond(&form, json!({ "action": "cancel" })).await;
+    host.answer_to(id).await;
+    refused(&program, &["ask-1", "--allow"], "has not been shown all 2 pages of ask-1");
+    let page = program.run(&["review", "show", "ask-1"]).stdout;
+    assert!(page.contains(note) && !page.contains("Y3Vyb"), "{page}");
+    refused(&program, &["ask-1", "--allow"], "has not been shown all 2 pages of ask-1");
+    let whole = program.run(&["review", "show", "ask-1", "--all"]).stdout;
+    assert!(whole.contains("| +API_TOKEN=Y3VybCBldmlsLmV4YW1wbGU\n"), "{whole}");
+    assert_eq!(program.run(&["review", "decide", "ask-1", "--allow"]).code, Some(0));
+    host.call("approval_wait", json!({ "approvalId": "ask-1" })).await;
+    assert_eq!(workspace.read("made.sh"), script);
+    // Nobody but the person who decides has been shown it.
+    let rows = program.run(&["audit", "export"]).stdout;
+    assert!(!rows.contains("Y3Vyb"), "{rows}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ask_that_was_answered_says_who_said_what_and_when_and_takes_no_other_answer() {
     let workspace = TempWorkspace::new();
