@@ -405,7 +405,19 @@ impl Node {
         }
     }
 
+    /// Where the disk is full what stands there goes first: git obeys no file that is not there.
     fn write(&self, parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> Result<()> {
+        match self.write_beside(parent, name, bytes, mode) {
+            Err(error) if is_full(&error) => {
+                let _ = rustix::fs::unlinkat(parent, BACK, AtFlags::empty());
+                let _ = rustix::fs::unlinkat(parent, name, AtFlags::empty());
+                self.write_beside(parent, name, bytes, mode)
+            }
+            written => written,
+        }
+    }
+
+    fn write_beside(&self, parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> Result<()> {
         // All hosts use this one name. If a host is killed here, the next host writes the file again and first removes the
         // temporary file that the killed host left. A command may have put a folder there.
         let temp = BACK;
@@ -459,6 +471,10 @@ fn is_head_of(top: &Path, path: &Path) -> bool {
         && look(top, path).is_ok_and(|(state, _)| is_head(&state))
 }
 
+fn is_full(error: &Error) -> bool {
+    [Errno::NOSPC, Errno::DQUOT].iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+}
+
 /// Out of git's sight, into the workspace's root under a name that says what it is; then away, as far as that is quick.
 fn move_aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<()> {
     let top = opened_up(open(top, Path::new(""))?)?;
@@ -473,6 +489,11 @@ fn move_aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<()> {
             }
             Err(Errno::EXIST) => {}
             Err(Errno::NOENT) => return Ok(()),
+            // Its new name would take space that is not there.
+            Err(Errno::NOSPC | Errno::DQUOT) => {
+                let name = name.to_str().ok_or(Errno::NOSPC)?;
+                return Ok(remove_some(parent, name, REMOVED_MAX)?);
+            }
             // A folder that is closed to its owner cannot be moved to another one.
             Err(Errno::ACCESS) => drop(opened_up(open_name(parent, name)?)?),
             Err(error) => return Err(error.into()),

@@ -22,7 +22,7 @@ use self::plant::{
     AROUND, ATTACKS, CLEAN, LATER, LINKED, Template, commit, fill, git, has_text, mark, planting, prepare, sure,
     use_all_of_git, use_git,
 };
-use crate::room::{Room, config, rerun_alone, runs_alone, until};
+use crate::room::{Room, config, is_root, rerun_alone, runs_alone, until};
 
 const TIERS: [FenceChoice; 2] = [FenceChoice::Full, FenceChoice::Landlock];
 /// How the host that is killed is told its workspace and tier.
@@ -290,6 +290,37 @@ async fn a_configuration_of_the_persons_own_that_leads_into_the_workspace_is_hel
             assert_eq!(text, "[core]\n\thooksPath = .ghooks\n", "`{attack}` in {choice:?}: {result:?}");
             assert!(!room.ws().join(".ghooks/pre-commit").exists(), "`{attack}` in {choice:?}: {result:?}");
             room.bash("rm -rf e d2 toolhost-planted-*", Access::Write).await;
+        }
+    }
+}
+
+/// Nothing can be written then, but what was planted can be taken away.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_planted_does_not_stay_on_a_full_disk() {
+    if !is_root() {
+        // Nobody else mounts a small disk.
+        return;
+    }
+    for choice in TIERS {
+        for (option, fill_up) in
+            [("size=2m", "head -c 9M /dev/zero > big; head -c 9M /dev/zero > big2"), ("nr_inodes=80", "for n in {1..99}; do > f$n; done")]
+        {
+            let furnish = |ws: &Path| {
+                let mount = ["-t", "tmpfs", "-o", option, "none", ws.to_str().unwrap()];
+                assert!(std::process::Command::new("mount").args(mount).status().unwrap().success());
+                sure(ws, &["init", "-q"]);
+            };
+            let room = Room::with(choice, furnish, |_| {});
+            let ws = room.ws();
+            let attack = fill(&format!("CONFIG >> .git/config; {fill_up}; {fill_up} 2>/dev/null"), &ws);
+            let result = room.try_bash(&attack, Access::Write, Duration::from_secs(60)).await;
+            use_git(&ws, &format!("{option} in {choice:?}: {result:?}"));
+            std::process::Command::new("bash").args(["-c", "rm -f big* f*"]).current_dir(&ws).status().unwrap();
+            room.bash("true", Access::Write).await;
+            let config = std::fs::read_to_string(ws.join(".git/config")).unwrap();
+            assert!(config.contains("[core]"), "{option} in {choice:?}: {config:?} was not put back");
+            let unmount = std::process::Command::new("umount").args(["-l", ws.to_str().unwrap()]).status();
+            assert!(unmount.unwrap().success());
         }
     }
 }
