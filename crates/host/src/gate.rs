@@ -113,7 +113,7 @@ pub struct Hooks {
 
 /// Holds calls back before they run, so that a door can bound what answers its client has in hand.
 ///
-/// Calls that run commands or wait for a person are not held back: they take their time, and their answers are short.
+/// Calls that run commands, git's among them, or wait for a person are not held back: they take their time.
 pub trait Pace: Send + Sync {
     /// Whether the call may run at once; it then counts as running.
     fn is_ready(&self) -> bool;
@@ -137,10 +137,14 @@ impl Default for Hooks {
     }
 }
 
+/// Tools that run git, which may wait for what an agent put in its way until the call's time is over.
+const GIT_FAMILY: &str = "git.";
+
 impl Hooks {
     /// What holds this call back before it runs.
     fn pace_of(&self, tool: &Registered) -> Option<&dyn Pace> {
-        self.pace.as_deref().filter(|_| tool.facts.effect != Effect::Executes && !waits(tool))
+        let runs_program = tool.facts.effect == Effect::Executes || tool.facts.name.starts_with(GIT_FAMILY);
+        self.pace.as_deref().filter(|_| !runs_program && !waits(tool))
     }
 }
 

@@ -291,3 +291,22 @@ fn how_many_calls_at_once_is_the_operator_s_to_say() {
     let ran = program.variable("TOOLHOST_CONFIG", workspace.beside("operator.toml")).run(&["mcp"]);
     assert!(ran.stderr.contains("mcp.calls_max is 0; it goes from 1 to 1024"), "{ran:?}");
 }
+
+/// Git waits for whoever writes into a FIFO that an agent made of an ignore file.
+#[tokio::test(flavor = "multi_thread")]
+async fn git_that_waits_keeps_no_other_call_from_its_answer() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);
+    assert!(workspace.shell("mkfifo .gitignore"));
+    let (mut child, mut stdin, mut stdout) = raw(&program(&workspace)).await;
+    for id in 1..=20 {
+        let call = json!({ "jsonrpc": "2.0", "id": format!("git-{id}"), "method": "tools/call",
+            "params": { "name": "git_status", "arguments": {} } });
+        stdin.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    }
+    stdin.write_all(format!("{}\n", read(1)).as_bytes()).await.unwrap();
+    let mut line = String::new();
+    stdout.read_line(&mut line).await.unwrap();
+    let first: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(first["id"], 1, "{first}");
+    child.kill().await.unwrap();
+}

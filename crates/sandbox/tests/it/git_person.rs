@@ -302,9 +302,10 @@ async fn what_was_planted_does_not_stay_on_a_full_disk() {
         return;
     }
     for choice in TIERS {
-        for (option, fill_up) in
-            [("size=2m", "head -c 9M /dev/zero > big; head -c 9M /dev/zero > big2"), ("nr_inodes=80", "for n in {1..99}; do > f$n; done")]
-        {
+        for (option, fill_up) in [
+            ("size=2m", "head -c 9M /dev/zero > big; head -c 9M /dev/zero > big2"),
+            ("nr_inodes=80", "for n in {1..99}; do > f$n; done"),
+        ] {
             let furnish = |ws: &Path| {
                 let mount = ["-t", "tmpfs", "-o", option, "none", ws.to_str().unwrap()];
                 assert!(std::process::Command::new("mount").args(mount).status().unwrap().success());
