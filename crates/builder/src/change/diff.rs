@@ -6,6 +6,7 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolhost_contract::Redactor;
 
 use super::graph::{FieldChange, GraphDiff, ItemChange, compare};
 use super::lines::unified;
@@ -83,12 +84,25 @@ pub struct FileDiff {
 /// What became of these objects, each once; those that are as they were are left out.
 #[must_use]
 pub fn diff(before: &Package, after: &Package, objects: &[Object]) -> Vec<ObjectDiff> {
-    let mut seen = BTreeSet::new();
-    let once = objects.iter().filter(|object| seen.insert(*object));
-    once.filter_map(|object| one(before, after, object)).collect()
+    each(before, after, objects, None)
 }
 
-fn one(before: &Package, after: &Package, object: &Object) -> Option<ObjectDiff> {
+/// The same, of texts in which secrets are masked: a part of a diff may hold lines of a key without its beginning.
+#[must_use]
+pub fn masked_diff(before: &Package, after: &Package, objects: &[Object], secrets: &Redactor) -> Vec<ObjectDiff> {
+    each(before, after, objects, Some(secrets))
+}
+
+fn each(before: &Package, after: &Package, objects: &[Object], secrets: Option<&Redactor>) -> Vec<ObjectDiff> {
+    let mut seen = BTreeSet::new();
+    let once = objects.iter().filter(|object| seen.insert(*object));
+    once.filter_map(|object| one((before, after), object, secrets)).collect()
+}
+
+/// What is said of a text where nothing but what is masked differs.
+const ONLY_MASKED: &str = " only what looks like a secret differs\n";
+
+fn one((before, after): (&Package, &Package), object: &Object, secrets: Option<&Redactor>) -> Option<ObjectDiff> {
     let (old, new) = (snapshot(before, object), snapshot(after, object));
     if old == new && bytes(before, object) == bytes(after, object) {
         return None;
@@ -101,15 +115,23 @@ fn one(before: &Package, after: &Package, object: &Object) -> Option<ObjectDiff>
     for part in parts.into_iter().filter(|part| from.get(*part) != to.get(*part)) {
         let path = path_of(after, object, part).or_else(|| path_of(before, object, part)).unwrap_or_default();
         let shown = |text: Option<&str>| {
-            text.map(|text| if part == Part::Definition { dedented(text) } else { text.to_owned() })
+            text.map(|text| {
+                let mut text = if part == Part::Definition { dedented(text) } else { text.to_owned() };
+                if let Some(secrets) = secrets {
+                    secrets.redact(&mut text);
+                }
+                text
+            })
         };
         let (was, is) = (shown(from.get(part)), shown(to.get(part)));
         let found = unified(was.as_deref().unwrap_or_default(), is.as_deref().unwrap_or_default());
         // A file that was no text was there all the same.
         let was_there = was.is_some() || before.files().contains_key(&path) && is_own(part);
+        let is_masked = is.clone();
         let change = Change::of(was_there.then_some(()), is.map(drop));
         let (added, removed, is_cut) = (found.added, found.removed, found.is_cut);
-        files.push(FileDiff { path, part, change, added, removed, unified: found.text, is_cut });
+        let unified = if was == is_masked && was_there { ONLY_MASKED.to_owned() } else { found.text };
+        files.push(FileDiff { path, part, change, added, removed, unified, is_cut });
     }
     let value = |side: &Snapshot| {
         let text = side.get(Part::Graph).unwrap_or_default();

@@ -26,7 +26,7 @@ mod splice;
 mod validate;
 mod write;
 
-pub use diff::{Change, FileDiff, ObjectDiff, diff, render};
+pub use diff::{Change, FileDiff, ObjectDiff, diff, masked_diff, render};
 pub use explain::explain;
 pub use graph::{FieldChange, GraphDiff, ItemChange};
 pub use impact::{Counts, Impact, impact, impact_on};

@@ -622,5 +622,20 @@ async fn a_preview_shows_no_secret() {
         let preview = shelf_of(&house, house.project.id).preview(1).await.unwrap();
         let shown = serde_json::to_string(&(&preview.body, &preview.diff)).unwrap();
         assert!(shown.contains("Use [redacted]. Copy each claim") && !shown.contains(&secret), "{shown}");
+        // A change beside a key shows lines of it, and not the one by which a key is known.
+        let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+        let key = |end: &str| {
+            format!("# K\n\n-----BEGIN PRIVATE KEY-----\n{line}\n{line}\nshort=\n-----END PRIVATE KEY-----\n\n{end}\n")
+        };
+        stage(&house, json!([asset("assets/key.md", &key("End."))])).await;
+        data(&apply(&house, "cs-2").await);
+        stage(&house, json!([asset("assets/key.md", &key("The end."))])).await;
+        for number in [2, 3] {
+            let preview = shelf_of(&house, house.project.id).preview(number).await.unwrap();
+            let shown = serde_json::to_string(&(&preview.body, &preview.diff)).unwrap();
+            assert!(!shown.contains(line) && !shown.contains("short="), "cs-{number}: {shown}");
+        }
+        let preview = shelf_of(&house, house.project.id).preview(3).await.unwrap();
+        assert!(preview.diff[0].files[0].unified.contains("+The end."), "{:?}", preview.diff);
     }
 }

@@ -10,57 +10,89 @@ const KEY_LINE_CHARS_MIN: usize = 40;
 const OPENSSH_KEY: &str = "b3BlbnNzaC1rZXk";
 /// The fields of a key of PGP (RFC 9580, section 6.2.2).
 const PGP_FIELDS: [&str; 5] = ["Version", "Comment", "MessageID", "Hash", "Charset"];
-/// The checksum of a key of PGP, with its sign (RFC 9580, section 6.1).
-const PGP_SUM_CHARS: usize = 5;
+/// Lines after the mark that are looked at: the longest keys have a few hundred.
+const KEY_LINES_MAX: usize = 2000;
 /// Longer beginnings of a line, before the text of a key, are not looked for in the lines that follow.
 const LEAD_BYTES_MAX: usize = 256;
 
 /// The lines of a private key's text that begins here, each by itself: whatever else stands between them stays to be seen.
 /// Their breaks may be those of JSON, in which a text may stand several times over. What stands before the mark in its line,
-/// such as the sign of a patch or a number, may stand before each line.
+/// such as a number, may stand before each line, and so may the signs of a patch, which may take out one key and bring another.
 pub(super) fn key_lines(text: &str, begin: Range<usize>) -> Vec<Range<usize>> {
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     let lead = lead(&text[..begin.start]);
-    // The bytes up to the text of the next line.
-    let skipped = |rest: &str| {
-        let space = breaks(rest);
-        let lead = lead.as_ref().and_then(|lead| lead.find(&rest[space..])).map_or(0, |lead| lead.end());
-        space + lead + breaks(&rest[space + lead..])
-    };
-    let ends = |behind: &str| behind[skipped(behind)..].starts_with("-----END ");
     let is_pgp = text[begin.clone()].contains("PGP");
     let fields: &[&str] = if is_pgp { &PGP_FIELDS } else { &["Proc-Type", "DEK-Info"] };
     let mut lines: Vec<Range<usize>> = Vec::new();
-    let (mut at, mut is_encrypted) = (begin.end, false);
-    loop {
-        at += skipped(&text[at..]);
+    let (mut at, mut is_encrypted, mut follows) = (begin.end, false, false);
+    for _ in 0..KEY_LINES_MAX {
+        at += skipped(&text[at..], lead.as_ref());
         let rest = &text[at..];
+        if rest.is_empty() || is_mark(rest) {
+            return lines;
+        }
         // Fields of the older form, RFC 1421: `Proc-Type: 4,ENCRYPTED`.
         let name = &rest[..rest.find(|c: char| !c.is_ascii_alphabetic() && c != '-').unwrap_or(rest.len())];
         if lines.is_empty() && fields.contains(&name) && rest[name.len()..].starts_with(':') {
             let field = &rest[..rest.find(['\n', '\r', '\\']).unwrap_or(rest.len())];
-            is_encrypted |= field.ends_with("ENCRYPTED");
+            is_encrypted |= field.contains("ENCRYPTED");
             at += field.len();
             continue;
         }
         let line = &rest[..rest.find(|c| !is_base64(c)).unwrap_or(rest.len())];
         let behind = &rest[line.len()..];
-        // A checksum of PGP stands before the end: `=njUN`.
-        let sum = &behind[skipped(behind)..];
-        let is_sum = sum.starts_with('=') && sum.get(PGP_SUM_CHARS..).is_some_and(&ends);
-        let is_last = !lines.is_empty() && (ends(behind) || (is_pgp && is_sum));
+        let (gap, next) = behind.split_at(breaks(behind));
+        let is_whole = behind.is_empty() || ends_line(gap) || (!gap.is_empty() && is_mark(next));
+        if line.is_empty() && is_whole {
+            // What stands before each line stands before an empty one, too.
+            continue;
+        }
         // A sequence of ASN.1 and a packet of PGP, by their first byte.
         let is_key = is_encrypted
             || line.starts_with(OPENSSH_KEY)
             || (is_pgp && line.starts_with(['l', 'x']))
             || (line.starts_with('M') && line[1..].starts_with(|c: char| ('A'..='P').contains(&c)));
-        let is_line = !lines.is_empty() || is_key;
-        if line.is_empty() || !is_line || (line.len() < KEY_LINE_CHARS_MIN && !is_last) {
+        let is_long = line.len() >= KEY_LINE_CHARS_MIN;
+        if lines.is_empty() && !(is_key && is_long) {
             return lines;
         }
-        lines.push(at..at + line.len());
-        at += line.len();
+        // The last line of a key is shorter than the others.
+        if is_long || (follows && is_whole && !line.is_empty()) {
+            lines.push(at..at + line.len());
+            follows = true;
+            at += line.len();
+        } else {
+            follows = false;
+            let Some(end) = [behind.find('\n'), behind.find("\\n")].into_iter().flatten().min() else { return lines };
+            at += line.len() + end;
+        }
     }
+    lines
+}
+
+/// Whether a gap between two words has a line end, which may be written as in JSON.
+fn ends_line(gap: &str) -> bool {
+    gap.contains(['\n', '\r', 'n', 'r'])
+}
+
+/// Whether a line is the first or the last one of a key, also behind the sign of a patch.
+fn is_mark(line: &str) -> bool {
+    let text = line.trim_start_matches('-');
+    line.len() - text.len() >= 5 && (text.starts_with("END ") || text.starts_with("BEGIN "))
+}
+
+/// The bytes up to the text of the next line: its break, and what stands before each line.
+fn skipped(rest: &str, lead: Option<&Regex>) -> usize {
+    let mut at = breaks(rest);
+    if ends_line(&rest[..at]) {
+        at += match lead.and_then(|lead| lead.find(&rest[at..])) {
+            Some(lead) => lead.end(),
+            None if is_mark(&rest[at..]) => 0,
+            None => usize::from(rest[at..].starts_with(['+', '-'])),
+        };
+        at += blanks(&rest[at..]);
+    }
+    at
 }
 
 /// What stands before a mark in its line, as a shape of what stands before the lines that follow: numbers may differ.
@@ -71,6 +103,10 @@ fn lead(before: &str) -> Option<Regex> {
     let ends = ["\n", "\r", "\\n", "\\r", "\"", "'"].iter().filter_map(|end| Some(near.rfind(end)? + end.len()));
     let start = ends.max().unwrap_or(if from == 0 { 0 } else { near.len() });
     let found = near[start..].trim_start();
+    if found.contains('\u{1b}') {
+        // Colors, which only a patch has: its signs are known.
+        return None;
+    }
     let lead = found.trim_end();
     let is_apart = lead.len() < found.len() || lead.ends_with("\\t");
     if lead.is_empty() || (!is_apart && lead.ends_with(|c: char| c.is_ascii_alphanumeric())) {
@@ -100,11 +136,11 @@ fn lead(before: &str) -> Option<Regex> {
     Regex::new(&shape).ok()
 }
 
-/// The bytes of white space at the start of a text, also as JSON writes it.
+/// The bytes of white space at the start of a text, also as JSON writes it, and of colors (ECMA-48).
 fn breaks(text: &str) -> usize {
     let mut rest = text;
     loop {
-        let next = rest.trim_start();
+        let next = &rest[blanks_and_ends(rest)..];
         let escape = next.trim_start_matches('\\');
         let is_escape = escape.len() < next.len() && escape.starts_with(['n', 'r', 't']);
         match is_escape {
@@ -112,4 +148,34 @@ fn breaks(text: &str) -> usize {
             false => return text.len() - next.len(),
         }
     }
+}
+
+fn blanks_and_ends(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        let next = uncolored(rest.trim_start());
+        if next.len() == rest.len() {
+            return text.len() - rest.len();
+        }
+        rest = next;
+    }
+}
+
+/// The same without line ends.
+fn blanks(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        let next = uncolored(rest.trim_start_matches([' ', '\t']));
+        if next.len() == rest.len() {
+            return text.len() - rest.len();
+        }
+        rest = next;
+    }
+}
+
+/// The text behind one sequence that sets a color, if it begins with one.
+fn uncolored(text: &str) -> &str {
+    let Some(inside) = text.strip_prefix("\u{1b}[") else { return text };
+    let parameters = inside.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+    parameters.strip_prefix(['m', 'K']).unwrap_or(text)
 }

@@ -1,8 +1,9 @@
 //! The shapes that secrets have.
 
-/// What stands before a secret: the start, no part of a word, or what JSON writes for a line end or a tab, for texts of tools
-/// are JSON, in which `n` and `t` are letters like others.
-pub(super) const BEFORE: &str = r"(?:^|[^A-Za-z0-9_]|\\[nrtbf])";
+/// What stands before a secret: the start, no part of a word, or what is a letter only as it is written: a line end or another
+/// character of JSON, a character of a URL (`%3D`), the end of a color.
+pub(super) const BEFORE: &str =
+    r"(?:^|[^A-Za-z0-9_]|\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)";
 
 /// Shapes that are secrets wherever they stand, each with a part that every secret of the shape has, so that most text is
 /// passed over in one quick look. Source: what the issuers document of their formats.
@@ -111,10 +112,18 @@ pub(super) const AUTHORIZATION: &str =
 
 /// A value beside a name that tells of a secret, where the value is long. The first group is kept, and the second is a secret
 /// if it [is random](is_random).
-pub(super) const LONG_NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|auth[_-]?key|credential|token)[a-z0-9_-]*(?:\\*["'`])?(?:\s*(?::=|=>|[:=])\s*|\s)(?:\\*["'`])?)([a-z0-9+/=_~.-]{16,})"#;
+pub(super) const LONG_NAMED: &str = concat!(
+    r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|auth[_-]?key"#,
+    r#"|encryption[_-]?key|signing[_-]?key|master[_-]?key|app[_-]?key|subscription-key|credential|token)[a-z0-9_-]*"#,
+    // What ends the name: `["name"]`, `'name',`; its type: `: &str`; and what leads to the value: `=`, `:`, `>`, `%3D`, `value="`.
+    r#"(?:\\*["'`])?[\])]?(?:\s*:\s*&?[a-z]+(?:\s+[a-z]+)?\s*=\s*|\s*(?:\?=|:=|=>|[:=,>]|%3d)\s*|\s+value\s*[:=]\s*|\s)"#,
+    r#"\[?(?:\\*["'`]|%22)?)([a-z0-9+/=_~.-]{16,})"#,
+);
 /// Words of a name that tell of no secret although another word of it does: where to go on in a list is not one.
 pub(super) const NAMED_OTHERWISE: &[&str] =
     &["page", "next", "continu", "cursor", "sync", "hash", "digest", "tokenizer", "public", "count"];
+/// What such a name ends in where it tells where a secret is, or of which kind.
+const NAMED_ABOUT: &[&str] = &["id", "name", "file", "path", "dir", "url", "uri", "type", "length", "ttl", "endpoint"];
 /// A shorter word may be one that people write.
 pub(super) const RANDOM_CHARS_MIN: usize = 16;
 /// So often a letter and a digit stand side by side in what was made by chance, and hardly ever in what people write.
@@ -153,6 +162,17 @@ pub(super) const NAMES: &[&str] = &[
     "authKey",
     "AuthKey",
     "authkey",
+    "ENCRYPTION",
+    "ncryption",
+    "SIGNING",
+    "igning",
+    "MASTER",
+    "aster_key",
+    "asterKey",
+    "APP_KEY",
+    "app_key",
+    "appKey",
+    "ubscription",
     "SECRET",
     "Secret",
     "secret",
@@ -179,10 +199,15 @@ pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|s
 
 /// Where the text of a private key begins (RFC 7468, and RFC 9580 for PGP).
 pub(super) const KEY_BEGINS: &str = "-----BEGIN (?:[A-Z ]*PRIVATE KEY|PGP PRIVATE KEY BLOCK)-----";
-/// Whether a name that tells of a secret has no word that tells of something else.
+/// Whether a name that tells of a secret has no word that tells of something else. Behind it may stand what leads to the value;
+/// where that is a blank alone, it must be an option: `--token x`.
 pub(super) fn is_named(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    NAMED_OTHERWISE.iter().all(|word| !name.contains(word))
+    let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))).unwrap_or(name.len());
+    let (word, behind) = name.split_at(end);
+    let is_about = NAMED_ABOUT.iter().any(|about| word.ends_with(about));
+    let is_said = behind.is_empty() || !behind.trim().is_empty() || word.starts_with('-');
+    is_said && !is_about && NAMED_OTHERWISE.iter().all(|other| !word.contains(other))
 }
 
 /// Whether a word was made by chance, as keys and tokens are: it has no place of a file, and letters and digits take turns.

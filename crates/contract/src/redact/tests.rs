@@ -136,6 +136,92 @@ fn of_a_private_key_of_pgp_its_lines_are_taken_out() {
 }
 
 #[test]
+fn a_patch_that_takes_one_key_out_and_brings_another_shows_neither() {
+    let line = |first: &str, c: &str| format!("{first}{}", c.repeat(60));
+    let (begin, end) = ("-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----");
+    let (old, new) = (
+        [line("MIIE", "a"), line("xyzt", "a"), "old=".to_owned()],
+        [line("MIIE", "b"), line("+yzt", "b"), "new".to_owned()],
+    );
+    for (color, end_of) in [("", ""), ("\u{1b}[31m", "\u{1b}[m")] {
+        let signed = |sign: &str, lines: &[String]| {
+            lines.iter().map(|line| format!("{color}{sign}{end_of}{color}{line}{end_of}\n")).collect::<String>()
+        };
+        let patch = format!(" {begin}\n{}{} {end}\n", signed("-", &old), signed("+", &new));
+        let mut redacted = patch;
+        Redactor::default().redact(&mut redacted);
+        for part in ["aaa", "bbb", "old", "new"] {
+            assert!(!redacted.contains(part), "{redacted}");
+        }
+        assert_eq!((redacted.matches(REDACTED).count(), redacted.lines().count()), (6, 8), "{redacted}");
+        assert!(redacted.contains(end), "{redacted}");
+    }
+}
+
+#[test]
+fn a_foreign_line_in_a_private_key_is_shown_and_the_rest_is_not() {
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+    let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+    check(
+        &format!("{begin}\n{line}\nreboot now\n{line}\nshort=\n{end}\n{line}"),
+        &format!("{begin}\n{REDACTED}\nreboot now\n{REDACTED}\n{REDACTED}\n{end}\n{line}"),
+    );
+    // Empty lines have what stands before each line, too.
+    let (pgp, body) =
+        ("-----BEGIN PGP PRIVATE KEY BLOCK-----", "lQOYBGZx1yABCADGqk3Q8r9t2Yw5v0nq6bT1m7u4x8c9z0a1b2c3d4e5f6g7h8i9");
+    let key = format!("{begin}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n\nxyz{line}\n{end}");
+    for text in [format!("{pgp}\n\n{body}\n{body}\n=njUN\n-----END PGP PRIVATE KEY BLOCK-----"), key] {
+        for lead in ["+", "-", "> ", "p.asc:@:", "@:", "    @\t", "  "] {
+            let lines = text
+                .lines()
+                .enumerate()
+                .map(|(n, line)| format!("{}{line}\n", lead.replace('@', &(n + 8).to_string())));
+            let mut shown: String = lines.collect();
+            Redactor::default().redact(&mut shown);
+            assert!(!shown.contains(body) && !shown.contains(line), "{lead:?}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_is_found_behind_what_only_looks_like_a_letter() {
+    let token = "ghp_0123456789abcdef0123456789abcdef0123";
+    for before in ["%3D", "%20", "\\u003d", "\\x20", "\u{1b}[31m"] {
+        check(&format!("{before}{token}"), &format!("{before}[redacted]"));
+    }
+}
+
+#[test]
+fn a_random_value_is_found_in_the_ways_in_which_names_and_values_are_written() {
+    let value = "a1B2c3D4e5F6a7B8c9D0e1";
+    for (before, after) in [
+        ("let api_key: &str = \"", "\";"),
+        ("const token: string = \"", "\";"),
+        ("let key: &'static str = env; API_TOKEN: str = \"", "\""),
+        ("os.environ[\"api_token\"] = \"", "\""),
+        ("define('api_token', '", "');"),
+        ("<password>", "</password>"),
+        ("<add key=\"ApiToken\" value=\"", "\"/>"),
+        ("- name: api_token\n  value: ", "\n"),
+        ("tokens: [\"", "\"]"),
+        ("GET /x?access_token%3D", " HTTP/1.1"),
+        ("api_key ?= ", "\n"),
+        ("encryption_key: ", "\n"),
+    ] {
+        check(&format!("{before}{value}{after}"), &format!("{before}[redacted]{after}"));
+    }
+    for kept in [
+        format!("secretName: my-app-secret-{value}"),
+        format!("token_id: {value}"),
+        format!("\"dataTokenId\": \"{value}\""),
+        format!("the token {value} was pushed"),
+        format!("private_key_file = \"{value}\""),
+    ] {
+        check(&kept, &kept);
+    }
+}
+
+#[test]
 fn tokens_of_well_known_issuers_are_taken_out() {
     let made = |chars: usize| "a1B2c3D4e5F6a7B8c9D0".chars().cycle().take(chars).collect::<String>();
     let hex = |chars: usize| made(chars).to_ascii_lowercase();

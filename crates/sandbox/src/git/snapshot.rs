@@ -492,7 +492,7 @@ fn move_aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<()> {
             // Its new name would take space that is not there.
             Err(Errno::NOSPC | Errno::DQUOT) => {
                 let name = name.to_str().ok_or(Errno::NOSPC)?;
-                return Ok(remove_some(parent, name, REMOVED_MAX)?);
+                return remove_some(parent, name, REMOVED_MAX);
             }
             // A folder that is closed to its owner cannot be moved to another one.
             Err(Errno::ACCESS) => drop(opened_up(open_name(parent, name)?)?),

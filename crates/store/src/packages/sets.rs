@@ -116,7 +116,6 @@ impl Preview {
     fn redacted(mut self, secrets: &Redactor) -> Self {
         secrets.redact_json(&mut self.body);
         for object in &mut self.diff {
-            object.files.iter_mut().for_each(|file| secrets.redact(&mut file.unified));
             let Some(graph) = &mut object.graph else { continue };
             let items = graph.nodes.iter_mut().chain(&mut graph.edges).flat_map(|item| &mut item.fields);
             for field in items.chain(&mut graph.fields) {
@@ -361,10 +360,10 @@ impl Shelf {
         // What an apply would make of the package; where it would refuse, what the set makes of what its author saw: beside the
         // package of now it would look as if it took the other change back.
         let diff = match merged(&part.base, &drafts) {
-            Ok((drafts, _)) => change::diff(&part.base, &with(wanted, drafts), &objects),
+            Ok((drafts, _)) => change::masked_diff(&part.base, &with(wanted, drafts), &objects, &self.secrets),
             Err(_) => {
                 let seen = with(|draft| (draft.object, draft.base), drafts.clone());
-                change::diff(&seen, &with(wanted, drafts), &objects)
+                change::masked_diff(&seen, &with(wanted, drafts), &objects, &self.secrets)
             }
         };
         Ok(Preview { line, body: kept.body, report, diff }.redacted(&self.secrets))
@@ -393,7 +392,7 @@ impl Shelf {
         let objects: Vec<Object> = line.objects.iter().filter_map(|name| Object::parse(name)).collect();
         let at = |moment| Want { at: Some(moment), ..Want::objects(&objects) };
         let (before, after) = (self.part(tx, &at(first - 1), &[]).await?, self.part(tx, &at(last), &[]).await?);
-        Ok(change::diff(&before.base, &after.base, &objects))
+        Ok(change::masked_diff(&before.base, &after.base, &objects, &self.secrets))
     }
 
     /// The set that is meant: the one named, which must be the session's, or the last one staged.
