@@ -79,6 +79,8 @@ impl Moved {
         }
         set.operations.retain(|operation| !(operation.op == Op::Delete && operation.object == *from));
         self.package = made(&self.package, &operations)?;
+        // What an earlier rename of the set made of it goes on under its new name.
+        self.operations.retain(|known| !(known.op == Op::Upsert && known.object == *from));
         operations.into_iter().for_each(|operation| put(&mut self.operations, operation));
         Ok(())
     }

@@ -213,6 +213,9 @@ fn extensions_that_would_silently_do_nothing_are_refused_and_others_are_kept() {
     let pair = json!({"from": "agent:a", "to": "agent:b"});
     for (extensions, code, told) in [
         (json!({"rename": [pair]}), "EXTENSION_UNKNOWN", "did you mean `renames`?"),
+        (json!({"renames": [pair], "rewriteReferences": false}), "RENAME_UNCLEAR", "so nothing would be renamed"),
+        (json!({"rewriteReferences": true}), "RENAME_UNCLEAR", "nothing is said to be renamed"),
+        (json!({"rewriteReferences": true, "renames": []}), "RENAME_UNCLEAR", "nothing is said to be renamed"),
         (json!({"supersede": "cs-1"}), "EXTENSION_UNKNOWN", "did you mean `supersedes`?"),
         (json!({"renames": pair}), "RENAME_UNCLEAR", "`extensions.renames` is no list"),
         (json!({"renames": [{"from": "a", "to": "b"}]}), "RENAME_UNCLEAR", "does not name two objects"),

@@ -43,6 +43,22 @@ fn busy() -> Files {
 const STEP: (&str, &str) = ("step:main/work", "step:main/labour");
 
 #[test]
+fn renames_of_neighbours_do_not_depend_on_their_order() {
+    let before = codes(&Package::read(busy()));
+    for order in [["work", "begin"], ["begin", "work"], ["choose", "work"], ["work", "choose"], ["end", "choose"]] {
+        let mut all = set(json!([]));
+        let renames = order.map(|id| json!({ "from": format!("step:main/{id}"), "to": format!("step:main/new-{id}") }));
+        all["extensions"] = json!({ "renames": renames });
+        let made = made_of_set(busy(), &all).unwrap();
+        assert_eq!(codes(&made.package), before, "{order:?}");
+        for id in order {
+            assert!(made.package.files().contains_key(&format!("steps/new-{id}.md")), "{order:?}");
+            assert!(!made.package.files().contains_key(&format!("steps/{id}.md")), "{order:?}");
+        }
+    }
+}
+
+#[test]
 fn a_node_is_renamed_in_place_however_the_set_says_it() {
     let text_of = |name: &str| {
         format!(

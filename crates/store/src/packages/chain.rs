@@ -286,6 +286,7 @@ fn add_renames<'a>(whole: &mut ChangeSet, sets: impl Iterator<Item = &'a ChangeS
     let holds = |rename: &Rename| has(Op::Delete, &rename.from) && has(Op::Upsert, &rename.to);
     let renames: Vec<Rename> = sets.flat_map(|set| change::wanted(set).0).filter(holds).collect();
     whole.extensions.remove("renames");
+    whole.extensions.remove("rewriteReferences");
     if !renames.is_empty() {
         let named = |Rename { from, to }: &Rename| json!({ "from": from.to_string(), "to": to.to_string() });
         whole.extensions.insert("rewriteReferences".to_owned(), json!(true));

@@ -1,7 +1,7 @@
 //! Renames of contract 1.1, spelled out before the set is checked: who names a rename need not write the delete and the
 //! upsert that it comes to.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use toolhost_contract::nearest;
 
@@ -39,7 +39,27 @@ pub(super) fn unclear(value: &Value) -> Vec<ContractError> {
             errors.push(error("RENAME_UNCLEAR", "extensions.renames", RENAMES, &other.to_string(), message));
         }
     }
+    errors.extend(unasked(extensions));
     errors
+}
+
+/// Renames that nothing would come of, and the wish for some without one.
+fn unasked(extensions: &Map<String, Value>) -> Option<ContractError> {
+    const AT: &str = "extensions.rewriteReferences";
+    let has_renames = extensions.get("renames").and_then(Value::as_array).is_some_and(|renames| !renames.is_empty());
+    match (extensions.get("rewriteReferences"), has_renames) {
+        (None, _) | (Some(Value::Bool(true)), true) | (Some(Value::Bool(false)), false) => None,
+        (Some(said), true) => {
+            let message =
+                format!("`{AT}` is {said}, so nothing would be renamed: leave it out, or leave the renames out");
+            Some(error("RENAME_UNCLEAR", AT, "true, or left out", &said.to_string(), message))
+        }
+        (Some(said), false) => {
+            let message =
+                format!("`{AT}` is {said}, but nothing is said to be renamed: write {RENAMES} as `extensions.renames`");
+            Some(error("RENAME_UNCLEAR", AT, "renames, or nothing", &said.to_string(), message))
+        }
+    }
 }
 
 /// How renames are written.
