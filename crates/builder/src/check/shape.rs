@@ -71,9 +71,12 @@ impl<'a> Shape<'a> {
         };
         if let Some(meant) = self.mistaken_entry() {
             let meant = self.id(meant);
-            let message = format!("nothing leads to `{meant}`, so it must be the entry");
+            let message = format!(
+                "nothing leads to `{meant}`: it is the entry, or the edge that should lead to it is missing or leads elsewhere"
+            );
             let finding = Finding::error("ENTRY_MISMATCH", graph, at, message).expected(meant).actual(entry);
-            findings.add(finding.hint(format!("write `{meant}`, or add an edge that leads to it")));
+            findings
+                .add(finding.hint(format!("add or mend the edge that leads to `{meant}`, or write it as the entry")));
             return false;
         }
         let roots = self.links.roots();

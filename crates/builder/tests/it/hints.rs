@@ -205,6 +205,27 @@ fn what_is_not_there_is_told_with_the_names_that_are() {
 }
 
 #[test]
+fn all_that_is_wrong_with_a_new_agent_is_told_at_once() {
+    let definition = json!({ "id": "chief", "model": "x", "metadata": { "name": "Chief" } });
+    let mut value = set(json!([{
+        "op": "upsert", "targetType": "agent", "target": { "agentId": "boss" }, "payload": { "agent_definition": definition },
+    }]));
+    value["targetType"] = json!("agent");
+    let errors = parse(&value).unwrap_err().errors;
+    let mut found: Vec<(&str, &str)> = errors.iter().map(|error| (error.code.as_str(), error.path.as_str())).collect();
+    found.sort_unstable();
+    let at = "operations[0].payload.agent_definition";
+    let expected = [
+        ("AGENT_ID_CHANGED", format!("{at}.id")),
+        ("SCHEMA_REQUIRED", format!("{at}.metadata.icon")),
+        ("SCHEMA_REQUIRED", format!("{at}.metadata.title")),
+        ("SCHEMA_REQUIRED", format!("{at}.persona")),
+        ("SCHEMA_UNKNOWN_FIELD", format!("{at}.model")),
+    ];
+    assert_eq!(found, expected.each_ref().map(|(code, path)| (*code, path.as_str())), "{errors:#?}");
+}
+
+#[test]
 fn extensions_that_would_silently_do_nothing_are_refused_and_others_are_kept() {
     let refused = |extensions: Value| {
         let errors = parse(&small_set(&json!([]), &extensions)).unwrap_err().errors;

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::spelled;
 use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, SmallEdits, VIOLATION, legacy};
 use crate::finding::{Finding, quoted};
 use crate::limits::{CHANGE_SET_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, FINDINGS_MAX};
 use crate::refs::Object;
-use crate::schema::{CHANGE_SET, Compiled};
+use crate::schema::{AGENTS, CHANGE_SET, Compiled};
 
 /// A set that keeps the contract.
 #[derive(Debug, Clone, PartialEq)]
@@ -339,7 +339,20 @@ fn check_operations(operations: &[Operation]) -> Vec<ContractError> {
             let path = format!("operations[{index}].payload.agent_definition.id");
             let message = format!("the agent `{id}` keeps its id");
             errors.push(error("AGENT_ID_CHANGED", path, id.as_str(), &other.to_string(), message));
+            errors.extend(check_definition(index, id, definition));
         }
     }
     errors
+}
+
+/// What else is wrong with the definition of an agent that has another id: it would be told only after that.
+fn check_definition(index: usize, id: &str, definition: &Value) -> impl Iterator<Item = ContractError> {
+    let mut named = definition.clone();
+    named["id"] = json!(id);
+    let agents = json!({ "schemaVersion": "1.1", "agents": [named] });
+    let at = format!("/operations/{index}/payload/agent_definition");
+    AGENTS.compiled().findings("", &agents).into_iter().map(move |mut finding| {
+        finding.pointer = finding.pointer.replacen("/agents/0", &at, 1);
+        from_finding(finding, &Value::Null)
+    })
 }
