@@ -639,3 +639,15 @@ async fn a_preview_shows_no_secret() {
         assert!(preview.diff[0].files[0].unified.contains("+The end."), "{:?}", preview.diff);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_delete_of_what_the_package_does_not_have_needs_no_confirmation() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        stage(&house, json!([asset("assets/new.md", "new\n")])).await;
+        let delete = |path: &str| json!([{ "op": "delete", "targetType": "asset", "target": { "path": path } }]);
+        assert_eq!(stage(&house, delete("assets/new.md")).await["basedOn"], names(&["cs-1"]));
+        data(&apply(&house, "cs-2").await);
+        assert_eq!(files(&house).await, sample());
+    }
+}

@@ -93,6 +93,20 @@ async fn a_request_before_initialize_is_told_what_comes_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_request_ends_no_host_before_the_first_one() {
+    let workspace = TempWorkspace::new();
+    let mut host = McpProcess::start(&program(&workspace), &[], Era::Session);
+    for early in [
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 4, "result": {} }),
+    ] {
+        host.send(&early).await;
+    }
+    assert!(host.initialize().await["result"].is_object());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn strange_parameters_are_answered_with_an_error() {
     let workspace = TempWorkspace::new();
     let mut host = open(&workspace).await;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientNotification, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
@@ -51,6 +51,8 @@ pub(crate) struct Lines<R, W> {
     slots: Slots,
     held: Held,
     refusals: Arc<Semaphore>,
+    /// Whether a session, or a client without one, has begun. rmcp ends at a notification or an answer that comes before.
+    is_open: bool,
     /// Set when the client has closed its side: until when an answer must have been taken.
     ended: Option<Instant>,
     /// Cancelled a moment after the client has closed its side.
@@ -79,6 +81,7 @@ where
             slots,
             held: Held::default(),
             refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
+            is_open: false,
             ended: None,
             left,
         }
@@ -289,6 +292,7 @@ where
                 return self.drain(until).await;
             }
             if let Some(message) = self.next_held() {
+                self.is_open |= opens(&message);
                 return Some(message);
             }
             let slots = self.slots.clone();
@@ -309,7 +313,13 @@ where
                 continue;
             }
             match self.take_line() {
-                Ok(Some(message)) => return Some(message),
+                Ok(Some(message)) => {
+                    self.is_open |= opens(&message);
+                    if self.is_open || matches!(message, JsonRpcMessage::Request(_)) {
+                        return Some(message);
+                    }
+                    tracing::debug!("a notification or an answer that came before the first request is passed over");
+                }
                 Ok(None) => {}
                 Err(answer) => self.refuse(answer),
             }
@@ -382,6 +392,18 @@ impl<W: AsyncWrite + Unpin> Output<W> {
             written = writing => written,
             () = self.closed.cancelled() => Err(closed()),
         }
+    }
+}
+
+/// Whether a message begins a session, or is a request of a client that keeps none.
+fn opens(message: &RxJsonRpcMessage<RoleServer>) -> bool {
+    match message {
+        JsonRpcMessage::Request(request) => match &request.request {
+            ClientRequest::InitializeRequest(_) => true,
+            ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+            other => other.get_meta().protocol_version().is_some(),
+        },
+        _ => false,
     }
 }
 

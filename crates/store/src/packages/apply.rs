@@ -132,7 +132,9 @@ impl Shelf {
         let unconfirmed: Vec<String> = chain
             .drafts
             .iter()
-            .filter(|draft| draft.wanted.is_none() && !goes_along(draft, &chain.drafts))
+            .filter(|draft| {
+                draft.wanted.is_none() && !goes_along(draft, &chain.drafts) && is_there(&base, &draft.object)
+            })
             .map(|draft| draft.object.to_string())
             .filter(|name| !wish.deletes.contains(name))
             .collect();
@@ -360,6 +362,15 @@ fn gone_from(head: &Head, edits: &Edits, present: &Files) -> BTreeSet<Object> {
         gone.extend(changed.map(if list == "agents" { Object::Agent } else { Object::Workflow }));
     }
     gone
+}
+
+/// Whether a package has it: what a set of a chain makes and a later one deletes is not missed by anybody.
+fn is_there(package: &Package, object: &Object) -> bool {
+    match object {
+        // Also one that is no text.
+        Object::Asset(path) => package.has_asset(path),
+        _ => change::snapshot(package, object).is_some(),
+    }
 }
 
 /// Whether it goes with its workflow.
