@@ -55,7 +55,7 @@ pub(crate) fn remove_some(parent: impl AsFd, name: &str, entries_max: u64) -> Re
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    Emptying { left: entries_max }.run(top)?;
+    Emptying { left: entries_max, most: entries_max }.run(top)?;
     match rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
@@ -66,6 +66,7 @@ pub(crate) fn remove_some(parent: impl AsFd, name: &str, entries_max: u64) -> Re
 struct Emptying {
     /// How many entries may still be removed.
     left: u64,
+    most: u64,
 }
 
 /// A folder on the way down.
@@ -115,7 +116,7 @@ impl Emptying {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
+            self.left = self.left.checked_sub(1).ok_or_else(|| too_many(self.most))?;
             // What the file system says of the kind may be nothing, so unlinking decides.
             match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -138,8 +139,8 @@ fn exchanged() -> Error {
     Error::other("it was moved while it was removed")
 }
 
-fn too_many() -> Error {
-    Error::other(format!("it holds more than {REMOVED_ENTRIES_MAX} files and folders"))
+fn too_many(most: u64) -> Error {
+    Error::other(format!("it holds more than {most} files and folders"))
 }
 
 /// Opens a folder by one name below a handle and through no link. One of ours that is closed to its owner is opened up first.

@@ -51,6 +51,16 @@ async fn branches_are_listed_made_and_deleted_when_merged() {
     assert!(unmerged.message.contains("not merged"), "{unmerged:?}");
     let current = error(&house, "git.branch", json!({ "delete": "main" })).await;
     assert!(current.message.contains("checked out"), "{current:?}");
+    for misleading in ["refs/heads/x", "\u{fc}\u{202e}live"] {
+        for (tool, arguments) in [
+            ("git.branch", json!({ "create": misleading })),
+            ("git.switch", json!({ "branch": misleading, "create": true })),
+        ] {
+            let refused = error(&house, tool, arguments).await;
+            assert!(refused.message.contains("is not the name of a new branch"), "{refused:?}");
+            assert!(!refused.message.contains('\u{202e}'), "{refused:?}");
+        }
+    }
     let nowhere = error(&house, "git.branch", json!({ "create": "x", "from": "nowhere" })).await;
     assert!(nowhere.message.contains("nowhere"), "{nowhere:?}");
     assert_eq!(house.workspace.git(&["rev-parse", "--verify", "ahead"]).len(), 41);

@@ -147,7 +147,7 @@ fn order(input: &Input) -> Result<Order, ToolError> {
         (None, None, None) => Ok(Order::List),
         (Some(create), from, None) => {
             let from = from.as_deref().map_or(Ok(String::new()), |from| super::name("revision", from))?;
-            Ok(Order::Create(super::name("branch", create)?, from))
+            Ok(Order::Create(super::name(super::NEW_BRANCH, create)?, from))
         }
         (None, None, Some(delete)) => Ok(Order::Delete(super::name("branch", delete)?)),
         _ => Err(ToolError::new(

@@ -72,7 +72,7 @@ impl Tool for Init {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let branch = super::name("branch", &input.branch)?;
+        let branch = super::name(super::NEW_BRANCH, &input.branch)?;
         let result = super::run(ctx, Mode::Write, INIT, &[&branch], "", &[]).await?;
         if result.exit_code != 0 {
             return Err(super::refused("no repository was created", &result));

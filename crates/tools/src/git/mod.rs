@@ -22,7 +22,7 @@ pub(crate) mod switch;
 
 use std::time::Duration;
 
-use toolhost_contract::{Ctx, ErrorKind, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, ToolError, is_deceptive, visible_line};
 use toolhost_sandbox::{Captured, Command, CommandResult, WsPath};
 
 /// How long git may take.
@@ -289,17 +289,21 @@ pub(crate) fn path(text: &str) -> Result<WsPath, ToolError> {
     Ok(WsPath::parse(text)?)
 }
 
+/// A branch that is not there yet: its name is not to mislead who reads the list.
+pub(crate) const NEW_BRANCH: &str = "new branch";
+
 /// A revision, branch or remote that git will not take for an option or a refspec.
 pub(crate) fn name(what: &str, text: &str) -> Result<String, ToolError> {
     let bad = text.is_empty()
         || text.starts_with(['-', '+'])
         || text.len() > 250
         || text.contains("..")
+        || (what == NEW_BRANCH && (text.starts_with("refs/") || text.chars().any(is_deceptive)))
         || text.chars().any(|c| c.is_control() || c.is_whitespace() || ":?*[\\\"'`$;|&<>(){}!".contains(c));
     if !bad {
         return Ok(text.to_owned());
     }
-    let shown: String = text.chars().take(60).collect();
+    let shown = visible_line(&text.chars().take(60).collect::<String>());
     Err(ToolError::new(ErrorKind::Validation, format!("`{shown}` is not the name of a {what}"))
         .hint("give a plain name, such as `main`, `origin` or a commit's hash"))
 }

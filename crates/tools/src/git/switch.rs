@@ -137,7 +137,7 @@ fn order(input: &Input) -> Result<(&'static str, String, String), ToolError> {
         (Some(branch), false, None, None) => Ok(("branch", super::name("branch", branch)?, String::new())),
         (Some(branch), true, from, None) => {
             let from = from.as_deref().map_or(Ok(String::new()), |from| super::name("revision", from))?;
-            Ok(("create", super::name("branch", branch)?, from))
+            Ok(("create", super::name(super::NEW_BRANCH, branch)?, from))
         }
         (None, false, None, Some(revision)) => Ok(("detach", super::name("revision", revision)?, String::new())),
         _ => Err(ToolError::new(ErrorKind::Validation, "give `branch`, with `create` for a new one, or `detach`")
