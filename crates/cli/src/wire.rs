@@ -126,6 +126,11 @@ pub(crate) async fn open_answers(settings: &Settings) -> anyhow::Result<Answers>
     Ok(Answers { queue, connection, person })
 }
 
+/// Whether a host could not be opened because its state cannot be written.
+pub(crate) fn is_only_readable(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<Error>(), Some(Error::Store(error)) if is_unwritable(error))
+}
+
 /// Says that something is done without its rows in the audit.
 pub(crate) fn unrecorded(why: &toolhost_store::Error) {
     print::note(format_args!("{} not recorded in the audit: {why}", print::paint(print::WARN, "note:")));

@@ -23,9 +23,8 @@ pub enum Error {
     )]
     Damaged { path: PathBuf, source: sqlx::Error },
     #[error(
-        "{path} cannot be written, and what serves agents must record what it does: {source}. Look whether its disk is \
-         full, its folder is read-only, or a limit on the size of files (`ulimit -f`) is in force; commands that only \
-         read still work",
+        "{path} cannot be written, so nothing can be recorded: {source}. Look whether its disk is full, its folder is \
+         read-only, or a limit on the size of files (`ulimit -f`) is in force; what only reads still works",
         path = .path.display()
     )]
     Unwritable { path: PathBuf, source: sqlx::Error },

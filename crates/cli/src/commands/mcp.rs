@@ -11,7 +11,7 @@ use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, serve_stdio};
 
 use crate::idle::GiveMemoryBack;
 use crate::personas;
-use crate::settings::{CALLS_MAX, Settings};
+use crate::settings::{CALLS_MAX, Resolved, Settings};
 use crate::wire;
 
 /// Serve an agent over MCP on standard input and output
@@ -46,9 +46,17 @@ pub(crate) struct Args {
 /// Longest name of a session.
 const SESSION_CHARS_MAX: usize = 64;
 
+/// Where the state can only be read an agent still reads: it is told that nothing it does is recorded, and nothing else is done.
+async fn open(resolved: &Resolved) -> anyhow::Result<Host> {
+    match wire::open_resolved(resolved, Need::Writing).await {
+        Err(error) if wire::is_only_readable(&error) => wire::open_resolved(resolved, Need::Reading).await,
+        opened => opened,
+    }
+}
+
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let resolved = settings.resolve()?;
-    let (mut host, client) = (wire::open_resolved(&resolved, Need::Writing).await?, resolved.client);
+    let (mut host, client) = (open(&resolved).await?, resolved.client);
     wire::about_ticket(&mut host, args.ticket).await?;
     let role = personas::role(&host, &args.persona, args.profile.as_deref(), "developer").await?;
     let profile = host.gate().profile(&role.profile)?;

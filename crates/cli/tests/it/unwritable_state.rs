@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::json;
 use toolhost_store::Store;
 use toolhost_store::records::{Edit, Ticket};
-use toolhost_testkit::{FakeClock, Postgres, Program, TempWorkspace};
+use toolhost_testkit::{Era, FakeClock, McpProcess, Postgres, Program, TempWorkspace};
 
 use crate::room::program;
 
@@ -97,6 +98,22 @@ fn a_read_only_state_folder_is_read_and_exported() {
     is_only_read(&program, &workspace, "read-only");
     drop(bound);
     assert_eq!(program.run(&["ticket", "create", "again"]).code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_reads_in_a_read_only_state_folder() {
+    let workspace = TempWorkspace::new();
+    let program = lived_in(&workspace);
+    let state = workspace.state();
+    let Some(_bound) = mount(&["--bind", state.to_str().unwrap()], &state) else { return };
+    let Some(_) = mount(&["-o", "remount,ro,bind"], &state).map(std::mem::forget) else { return };
+    let mut host = McpProcess::open_with(&program, &[], Era::Session, json!({})).await;
+    let read = host.call("file_read", json!({ "path": "a.txt" })).await;
+    assert_eq!(read["isError"], false, "{read}");
+    let refused = host.call("file_write", json!({ "path": "b.txt", "content": "b" })).await;
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(!workspace.has("b.txt"));
+    assert!(host.close().await.success(), "it ends well, too");
 }
 
 #[test]
@@ -216,7 +233,9 @@ fn a_limit_on_the_size_of_files_is_told_and_ends_nobody() {
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let mcp = limited(&["mcp"]);
     let said = String::from_utf8_lossy(&mcp.stderr);
-    assert!(mcp.status.code() == Some(1) && said.contains("ulimit -f"), "{mcp:?}");
+    // An agent still reads; whoever starts its host is told that nothing is recorded, and why.
+    let is_told = said.contains("not recorded in the audit") && said.contains("ulimit -f");
+    assert!(mcp.status.code() == Some(0) && is_told, "{mcp:?}");
     // What is started has the usual disposition: bit 25 is neither ignored nor caught.
     let inside = program.run(&["call", "bash", r#"{"command":"grep -E 'Sig(Ign|Cgt)' /proc/self/status"}"#]);
     let masks: Vec<u64> = inside
