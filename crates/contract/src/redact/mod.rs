@@ -132,7 +132,7 @@ impl Redactor {
             }
             for shape in &shapes.with_digits {
                 found.extend(
-                    shape.captures_iter(text).filter_map(behind).filter(|token| has_digit(&text[token.clone()])),
+                    shape.captures_iter(text).filter_map(behind).filter(|token| has_digits(&text[token.clone()])),
                 );
             }
         }
@@ -142,7 +142,7 @@ impl Redactor {
                 found.extend(shape.captures_iter(text).filter_map(behind));
             }
             let sent = shapes.authorization.captures_iter(text).filter_map(behind);
-            found.extend(sent.filter(|token| has_digit(&text[token.clone()])));
+            found.extend(sent.filter(|token| has_digits(&text[token.clone()])));
             for value in shapes.long_named.captures_iter(text) {
                 let (Some(name), Some(value)) = (value.get(1), value.get(2)) else { continue };
                 if is_named(name.as_str()) && is_random(value.as_str()) {
@@ -305,8 +305,11 @@ fn passwords_in_addresses(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-fn has_digit(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_digit())
+/// Fewer are in names with a version, such as `sk-learn-pipeline-v2`.
+const DIGITS_MIN: usize = 3;
+
+fn has_digits(text: &str) -> bool {
+    text.bytes().filter(u8::is_ascii_digit).count() >= DIGITS_MIN
 }
 
 /// How often the mark stands in a text.
@@ -317,7 +320,8 @@ fn masks(text: &str) -> usize {
 /// What people and models write in the place of a secret that they do not have. The name of a variable is none of it: that
 /// is how a secret is taken out.
 const LIKE_A_MASK: &str = concat!(
-    r"(?i)\*{3,}|•{3,}|x{6,}|[-_][a-z0-9]*(?:\.{3}|…)|\bredacted\b",
+    r"(?i)\*{3,}|•{3,}|x{4,}|[-_][a-z0-9]*(?:\.{3}|…)|\bredacted\b",
+    r"|<[a-z _-]{0,24}(?:token|key|password)[a-z _-]{0,24}>|\byour[-_][a-z0-9_-]{1,40}",
     r"|[\[<(][ a-z-]{0,24}(?:masked|hidden|secret|removed|omitted)[ a-z-]{0,24}[\])>]",
 );
 
