@@ -403,8 +403,8 @@ impl Walk {
         );
         let is_valid = told.data["valid"] == true;
         assert!(is_valid || is_conflict || !self.is_plain(number, &based_on), "cs-{number} is as it must be: {told:?}");
-        // What is not valid is told first.
-        if !deletes.is_empty() && is_valid {
+        // What is not valid is told first. What the package does not have nobody misses.
+        if deletes.iter().any(|object| self.model.now.contains_key(*object)) && is_valid {
             let unsure = json!({"changeSetId": id, "confirmSource": "ui_manual_apply"});
             let refused = self.call(None, "builder.change.apply", unsure).await;
             assert_eq!(code(&refused), "AI_APPLY_REQUIRES_CONFIRMATION", "{refused:?}");
