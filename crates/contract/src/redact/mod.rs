@@ -18,7 +18,7 @@ use self::shapes::{
     is_named, is_random,
 };
 use crate::outcome::REDACTED;
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, MatchKind, packed};
 use regex::Regex;
 use serde_json::Value;
 
@@ -29,17 +29,28 @@ const VALUE_CHARS_MIN: usize = 8;
 const PATTERNS_TOGETHER_MAX: usize = 32;
 
 /// Looks for any of some plain strings.
-struct Quick(Vec<AhoCorasick>);
+struct Quick(Vec<Search>);
+
+enum Search {
+    Vectors(packed::Searcher),
+    /// Where the machine has no such instructions.
+    Plain(AhoCorasick),
+}
 
 impl Quick {
     fn new(patterns: &[&str]) -> Self {
-        let builder = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).clone();
-        let searches = patterns.chunks(PATTERNS_TOGETHER_MAX);
-        Self(searches.map(|some| builder.build(some).expect("plain strings compile")).collect())
+        let search = |some: &[&str]| match packed::Searcher::new(some) {
+            Some(searcher) => Search::Vectors(searcher),
+            None => Search::Plain(AhoCorasick::new(some).expect("plain strings compile")),
+        };
+        Self(patterns.chunks(PATTERNS_TOGETHER_MAX).map(search).collect())
     }
 
     fn is_in(&self, text: &str) -> bool {
-        self.0.iter().any(|search| search.is_match(text))
+        self.0.iter().any(|search| match search {
+            Search::Vectors(search) => search.find(text).is_some(),
+            Search::Plain(search) => search.is_match(text),
+        })
     }
 }
 
