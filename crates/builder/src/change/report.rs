@@ -199,7 +199,7 @@ impl Found {
         }
     }
 
-    /// Whether another set was told the same: the place in the file, or in a set, may be another one.
+    /// Whether both say the same thing. The line, the column and the number of the operation may differ.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.code == other.code

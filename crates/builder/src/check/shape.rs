@@ -75,8 +75,7 @@ impl<'a> Shape<'a> {
                 "nothing leads to `{meant}`: it is the entry, or the edge that should lead to it is missing or leads elsewhere"
             );
             let finding = Finding::error("ENTRY_MISMATCH", graph, at, message).expected(meant).actual(entry);
-            findings
-                .add(finding.hint(format!("add or mend the edge that leads to `{meant}`, or write it as the entry")));
+            findings.add(finding.hint(format!("let an edge lead to `{meant}`, or write `{meant}` as the entry")));
             return false;
         }
         let roots = self.links.roots();

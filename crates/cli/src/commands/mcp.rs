@@ -46,7 +46,7 @@ pub(crate) struct Args {
 /// Longest name of a session.
 const SESSION_CHARS_MAX: usize = 64;
 
-/// Where the state can only be read an agent still reads: it is told that nothing it does is recorded, and nothing else is done.
+/// An agent can still read where the state cannot be written. A note on standard error says that nothing is recorded.
 async fn open(resolved: &Resolved) -> anyhow::Result<Host> {
     match wire::open_resolved(resolved, Need::Writing).await {
         Err(error) if wire::is_only_readable(&error) => wire::open_resolved(resolved, Need::Reading).await,

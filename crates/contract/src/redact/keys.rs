@@ -12,6 +12,8 @@ const OPENSSH_KEY: &str = "b3BlbnNzaC1rZXk";
 const PGP_FIELDS: [&str; 5] = ["Version", "Comment", "MessageID", "Hash", "Charset"];
 /// Lines after the mark that are looked at: the longest keys have a few hundred.
 const KEY_LINES_MAX: usize = 2000;
+/// After so many other lines in a row nothing more of the key is looked for: a text may have many marks.
+const OTHER_LINES_MAX: usize = 64;
 /// Longer beginnings of a line, before the text of a key, are not looked for in the lines that follow.
 const LEAD_BYTES_MAX: usize = 256;
 
@@ -24,7 +26,7 @@ pub(super) fn key_lines(text: &str, begin: Range<usize>) -> Vec<Range<usize>> {
     let is_pgp = text[begin.clone()].contains("PGP");
     let fields: &[&str] = if is_pgp { &PGP_FIELDS } else { &["Proc-Type", "DEK-Info"] };
     let mut lines: Vec<Range<usize>> = Vec::new();
-    let (mut at, mut is_encrypted, mut follows) = (begin.end, false, false);
+    let (mut at, mut is_encrypted, mut follows, mut others) = (begin.end, false, false, 0);
     for _ in 0..KEY_LINES_MAX {
         at += skipped(&text[at..], lead.as_ref());
         let rest = &text[at..];
@@ -59,10 +61,13 @@ pub(super) fn key_lines(text: &str, begin: Range<usize>) -> Vec<Range<usize>> {
         // The last line of a key is shorter than the others.
         if is_long || (follows && is_whole && !line.is_empty()) {
             lines.push(at..at + line.len());
-            follows = true;
+            (follows, others) = (true, 0);
             at += line.len();
         } else {
-            follows = false;
+            (follows, others) = (false, others + 1);
+            if others > OTHER_LINES_MAX {
+                return lines;
+            }
             let Some(end) = [behind.find('\n'), behind.find("\\n")].into_iter().flatten().min() else { return lines };
             at += line.len() + end;
         }
