@@ -166,6 +166,12 @@ fn a_foreign_line_in_a_private_key_is_shown_and_the_rest_is_not() {
         &format!("{begin}\n{line}\nreboot now\n{line}\nshort=\n{end}\n{line}"),
         &format!("{begin}\n{REDACTED}\nreboot now\n{REDACTED}\n{REDACTED}\n{end}\n{line}"),
     );
+    // A text may have many marks, so the search for more of a key ends.
+    for (others, is_found) in [(64, true), (65, false)] {
+        let mut text = format!("{begin}\n{line}\n{}{line}\n", "not of a key\n".repeat(others));
+        Redactor::default().redact(&mut text);
+        assert_eq!(!text.contains(line), is_found, "{others} other lines");
+    }
     // Empty lines have what stands before each line, too.
     let (pgp, body) =
         ("-----BEGIN PGP PRIVATE KEY BLOCK-----", "lQOYBGZx1yABCADGqk3Q8r9t2Yw5v0nq6bT1m7u4x8c9z0a1b2c3d4e5f6g7h8i9");
