@@ -141,8 +141,32 @@ fn lead(before: &str) -> Option<Regex> {
     Regex::new(&shape).ok()
 }
 
-/// The bytes of white space at the start of a text, also as JSON writes it, and of colors (ECMA-48).
+/// The bytes at the start of a text that stand between two lines of a key: white space, and what joins two texts in the source
+/// of a program.
 fn breaks(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        rest = &rest[line_ends(rest)..];
+        match joint(rest) {
+            Some(bytes) => rest = &rest[bytes..],
+            None => return text.len() - rest.len(),
+        }
+    }
+}
+
+/// The bytes from the end of a quoted text to the start of the next one: `" +`, a line end and `"`.
+fn joint(text: &str) -> Option<usize> {
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '`');
+    let signs = [' ', '\t', '+', ',', '.', '&', ';'];
+    let behind = text.trim_start_matches('\\').strip_prefix(is_quote)?.trim_start_matches(signs);
+    // A line of the shell or of C that goes on.
+    let behind = behind.strip_prefix("\\\n").unwrap_or(behind);
+    let next = behind[line_ends(behind)..].trim_start_matches(signs).trim_start_matches('\\');
+    Some(text.len() - next.strip_prefix(is_quote)?.len())
+}
+
+/// The bytes of white space at the start of a text, also as JSON writes it, and of colors (ECMA-48).
+fn line_ends(text: &str) -> usize {
     let mut rest = text;
     loop {
         let next = &rest[blanks_and_ends(rest)..];

@@ -41,11 +41,34 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
     ("hvr.", r"hvr\.[A-Za-z0-9_-]{20,}"),
     ("FlyV1 ", r"FlyV1 fm[0-9]_[A-Za-z0-9+/=_,-]{20,}"),
     ("HRKU-", r"HRKU-[A-Za-z0-9_-]{20,}"),
+    ("1//0", r"1//0[A-Za-z0-9_-]{40,}"),
+    ("Q~", r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
+    ("dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]+\.)?[A-Za-z0-9]{40,}"),
+    ("tskey-", r"tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{16,}"),
+    ("sbp_", r"sbp_[a-f0-9]{40,}"),
+    ("sb_secret_", r"sb_secret_[A-Za-z0-9_-]{20,}"),
+    ("pscale_", r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_=.-]{32,}"),
+    ("napi_", r"napi_[a-z0-9]{40,}"),
+    ("nfp_", r"nfp_[A-Za-z0-9]{36,}"),
+    ("rnd_", r"rnd_[A-Za-z0-9]{28,}"),
+    ("LTAI", r"LTAI[A-Za-z0-9]{20}(?-u:\b)"),
+    ("dt0", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     // Registries of packages and of images.
     ("npm_", r"npm_[A-Za-z0-9]{30,}"),
     ("pypi-", r"pypi-[A-Za-z0-9_-]{40,}"),
     ("rubygems_", r"rubygems_[a-f0-9]{40,}"),
     ("dckr_", r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    ("cio", r"cio[A-Za-z0-9]{32}(?-u:\b)"),
+    ("oy2", r"oy2[a-z0-9]{43}(?-u:\b)"),
+    ("CLOJARS_", r"CLOJARS_[a-z0-9]{60}"),
+    // Builds and what looks after code.
+    ("CCIPAT_", r"CCIPAT_[A-Za-z0-9]+_[a-f0-9]{40}"),
+    ("CCIPRJ_", r"CCIPRJ_[A-Za-z0-9]+_[a-f0-9]{40}"),
+    ("bkua_", r"bkua_[a-f0-9]{40}"),
+    ("sgp_", r"sgp_(?:[A-Fa-f0-9]{16}_|local_)?[A-Fa-f0-9]{40}"),
+    ("squ_", r"squ_[a-f0-9]{40}(?-u:\b)"),
+    ("sqp_", r"sqp_[a-f0-9]{40}(?-u:\b)"),
+    ("sqa_", r"sqa_[a-f0-9]{40}(?-u:\b)"),
     // Models.
     ("hf_", r"hf_[A-Za-z0-9]{30,}"),
     ("gsk_", r"gsk_[A-Za-z0-9]{40,}"),
@@ -53,6 +76,11 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
     ("xai-", r"xai-[A-Za-z0-9]{40,}"),
     ("pplx-", r"pplx-[A-Za-z0-9]{40,}"),
     ("nvapi-", r"nvapi-[A-Za-z0-9_-]{40,}"),
+    ("lsv2_", r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
+    ("tvly-", r"tvly-[A-Za-z0-9_-]{20,}"),
+    ("csk-", r"csk-[a-z0-9]{40,}"),
+    ("pcsk_", r"pcsk_[A-Za-z0-9_]{40,}"),
+    ("jina_", r"jina_[A-Za-z0-9_-]{40,}"),
     // Payments, mail, chat and other services.
     ("k_live_", r"[sr]k_live_[A-Za-z0-9]{16,}"),
     ("k_test_", r"[sr]k_test_[A-Za-z0-9]{16,}"),
@@ -76,6 +104,18 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
     ("glc_", r"glc_[A-Za-z0-9+/=]{32,}"),
     ("sntry", r"sntry[su]_[A-Za-z0-9+/=_]{32,}"),
     ("NRAK-", r"NRAK-[A-Z0-9]{27}"),
+    ("secret_", r"secret_[A-Za-z0-9]{43}(?-u:\b)"),
+    ("-us1", r"[a-f0-9]{32}-us1[0-9]?(?-u:\b)"),
+    ("-us2", r"[a-f0-9]{32}-us2[0-9]?(?-u:\b)"),
+    ("xkeysib-", r"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+    ("pat-na", r"pat-na[0-9]-[a-f0-9]{8}-[a-f0-9-]{27}"),
+    ("pat-eu", r"pat-eu[0-9]-[a-f0-9]{8}-[a-f0-9-]{27}"),
+    ("CFPAT-", r"CFPAT-[A-Za-z0-9_-]{40,}"),
+    ("sk.eyJ", r"sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{16,}"),
+    ("$production$", r"access_token\$production\$[a-z0-9]{16}\$[a-f0-9]{32}"),
+    ("FLWSECK", r"FLWSECK(?:_TEST)?-[A-Za-z0-9]{12,}-X"),
+    ("EZAK", r"EZAK[A-Za-z0-9]{54}"),
+    ("EZTK", r"EZTK[A-Za-z0-9]{54}"),
     ("ops_eyJ", r"ops_eyJ[A-Za-z0-9+/=_-]{40,}"),
     ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),
     ("eyJ", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
@@ -91,6 +131,14 @@ pub(super) const BEHIND: &[(&str, &str)] = &[
     (".webhook.office.com/", r"(\.webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,}"),
     ("AccountKey=", r"(AccountKey=)[A-Za-z0-9+/]{40,}={0,2}"),
     ("SharedAccessKey=", r"(SharedAccessKey=)[A-Za-z0-9+/]{40,}={0,2}"),
+    // The signature of an address of Azure, which opens what it leads to.
+    ("sig=", r"([?&;]sig=)[A-Za-z0-9%+/]{43,}={0,2}"),
+    ("SSWS ", r"(SSWS )00[A-Za-z0-9_-]{40}"),
+    // `.pgpass`: host, port, database, user and password.
+    (":5432:", r"(:5432:[^\s:]+:[^\s:]+:)[^\s:]{6,}"),
+    ("*:*:", r"(\*:\*:[^\s:]+:)[^\s:*]{6,}"),
+    // A name and a password on the command line of curl.
+    ("curl", r#"(curl[^\n]{0,200}?\s(?:-u|--user)[ =]?["']?[^\s"':$]+:)[^\s"'$]{6,}"#),
 ];
 
 /// Shapes that words with hyphens have, too, such as names of classes: what issuers make has digits. The first group is kept.
@@ -115,8 +163,9 @@ pub(super) const AUTHORIZATION: &str =
 pub(super) const LONG_NAMED: &str = concat!(
     r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|auth[_-]?key"#,
     r#"|encryption[_-]?key|signing[_-]?key|master[_-]?key|app[_-]?key|subscription-key|credential|token)[a-z0-9_-]*"#,
-    // What ends the name: `["name"]`, `'name',`; its type: `: &str`; and what leads to the value: `=`, `:`, `>`, `%3D`, `value="`.
-    r#"(?:\\*["'`])?[\])]?(?:\s*:\s*&?[a-z]+(?:\s+[a-z]+)?\s*=\s*|\s*(?:\?=|:=|=>|[:=,>]|%3d)\s*|\s+value\s*[:=]\s*|\s)"#,
+    // What ends the name: `["name"]`, `'name',`; its type: `: &str`; and what leads to the value: `=`, `:`, `>`, the `|` of a
+    // table, `%3D`, `value="`, a block of YAML.
+    r#"(?:\\*["'`])?[\])]?(?:\s*:\s*&?[a-z]+(?:\s+[a-z]+)?\s*=\s*|\s*(?:\?=|:=|=>|[:=,>|]|%3d)\s*(?:[|>][+-]?\s+)?|\s+value\s*[:=]\s*|\s)"#,
     r#"\[?(?:\\*["'`]|%22)?)([a-z0-9+/=_~.-]{16,})"#,
 );
 /// Words of a name that tell of no secret although another word of it does: where to go on in a list is not one.

@@ -269,6 +269,95 @@ fn tokens_of_well_known_issuers_are_taken_out() {
 }
 
 #[test]
+fn tokens_of_less_known_issuers_are_taken_out() {
+    let hex = "0123456789abcdef".repeat(4);
+    let mixed = "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3Ab4Cd5Ef6Gh7Ij8Kl9Mn0".to_owned();
+    let lower = mixed.to_ascii_lowercase();
+    for token in [
+        format!("1//0{}", &mixed[..45]),
+        format!("ab~8Q~{}", &mixed[..33]),
+        format!("dp.st.prd.{}", &mixed[..43]),
+        format!("tskey-auth-{}-{}", &mixed[..12], &mixed[..32]),
+        format!("sbp_{}", &hex[..40]),
+        format!("sb_secret_{}", &mixed[..31]),
+        format!("pscale_tkn_{}", &mixed[..43]),
+        format!("napi_{}", &lower[..60]),
+        format!("nfp_{}", &mixed[..36]),
+        format!("rnd_{}", &mixed[..28]),
+        format!("LTAI{}", &mixed[..20]),
+        format!("dt0c01.{}.{}", &hex[..24].to_ascii_uppercase(), hex.to_ascii_uppercase()),
+        format!("cio{}", &mixed[..32]),
+        format!("oy2{}", &lower[..43]),
+        format!("CLOJARS_{}", &lower[..60]),
+        format!("CCIPAT_{}_{}", &mixed[..22], &hex[..40]),
+        format!("CCIPRJ_{}_{}", &mixed[..22], &hex[..40]),
+        format!("bkua_{}", &hex[..40]),
+        format!("sgp_{}_{}", &hex[..16], &hex[..40]),
+        format!("squ_{}", &hex[..40]),
+        format!("lsv2_pt_{}_{}", &hex[..32], &hex[..10]),
+        format!("tvly-{}", &mixed[..32]),
+        format!("csk-{}", &lower[..48]),
+        format!("pcsk_{}", &mixed[..60]),
+        format!("jina_{}", &mixed[..60]),
+        format!("secret_{}", &mixed[..43]),
+        format!("{}-us12", &hex[..32]),
+        format!("xkeysib-{hex}-{}", &mixed[..16]),
+        format!("pat-na1-{}-0123-4567-89ab-{}", &hex[..8], &hex[..12]),
+        format!("CFPAT-{}", &mixed[..43]),
+        format!("sk.eyJ{}.{}", &mixed[..40], &mixed[..22]),
+        format!("access_token$production${}${}", &lower[..16], &hex[..32]),
+        format!("FLWSECK_TEST-{}-X", &hex[..32]),
+        format!("EZAK{}", &mixed[..54]),
+    ] {
+        check(&format!("use {token} now"), "use [redacted] now");
+    }
+    check(
+        &format!("https://a.blob.core.windows.net/c?sv=2&sig={}%3D", &mixed[..44]),
+        "https://a.blob.core.windows.net/c?sv=2&sig=[redacted]",
+    );
+    check(&format!("SSWS 00{}", &mixed[..40]), "SSWS [redacted]");
+}
+
+#[test]
+fn passwords_are_found_where_programs_take_them() {
+    check("db.example:5432:shop:ada:hunter2!", "db.example:5432:shop:ada:[redacted]");
+    check("*:*:*:ada:hunter2!", "*:*:*:ada:[redacted]");
+    check("curl -fsS -u ada:hunter2! https://h/x", "curl -fsS -u ada:[redacted] https://h/x");
+    check("curl --user 'ada:hunter2!' https://h/x", "curl --user 'ada:[redacted]' https://h/x");
+    check("curl -u $USER:$PASSWORD https://h/x", "curl -u $USER:$PASSWORD https://h/x");
+    check("curl -u ada https://h:8080/users", "curl -u ada https://h:8080/users");
+    check("password: |\n  a1b2c3d4e5f6g7h8i9\n", "password: |\n  [redacted]\n");
+    check("| token | a1b2c3d4e5f6g7h8i9 |", "| token | [redacted] |");
+    check("| token | what a parser reads first |", "| token | what a parser reads first |");
+}
+
+#[test]
+fn a_private_key_in_the_source_of_a_program_is_taken_out() {
+    let line = format!("MIIEv{}", "Qk1".repeat(20));
+    let last = "Zz9=";
+    for (joined, redacted) in [
+        (
+            format!(
+                "a = \"-----BEGIN PRIVATE KEY-----\\n\" +\n  \"{line}\\n\" +\n  \"{line}\\n\" +\n  \"{last}\\n\" +\n \"-----END"
+            ),
+            3,
+        ),
+        (format!("a = '-----BEGIN PRIVATE KEY-----'\n    '{line}'\n    '{line}'\n    '{last}'\n    '-----END"), 3),
+        (format!("[\"-----BEGIN PRIVATE KEY-----\", \"{line}\", \"{line}\", \"-----END"), 2),
+        (format!("a = \"-----BEGIN PRIVATE KEY-----\\n\" \\\n  \"{line}\\n\" \\\n  \"{line}\\n\" \\\n \"-----END"), 2),
+    ] {
+        let mut text = joined.clone();
+        Redactor::default().redact(&mut text);
+        assert!(!text.contains("Qk1") && !text.contains(last), "{text}");
+        assert_eq!(text.matches("[redacted]").count(), redacted, "{text}");
+        // The same text inside JSON.
+        let mut quoted = serde_json::to_string(&joined).unwrap_or_default();
+        Redactor::default().redact(&mut quoted);
+        assert!(!quoted.contains("Qk1") && !quoted.contains(last), "{quoted}");
+    }
+}
+
+#[test]
 fn what_is_sent_to_say_who_asks_is_taken_out() {
     check("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [redacted]");
     check("-H 'authorization: token a1b2c3d4e5f6'", "-H 'authorization: token [redacted]'");
