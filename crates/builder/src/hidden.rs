@@ -13,6 +13,8 @@ pub(crate) struct Hidden {
     pub(crate) pointer: String,
     /// The line within its text, from 1.
     pub(crate) line: usize,
+    /// The character in that line, from 1.
+    pub(crate) column: usize,
 }
 
 impl Hidden {
@@ -45,8 +47,15 @@ pub(crate) fn find(value: &Value) -> (Vec<Hidden>, usize) {
     (found, count)
 }
 
+/// The same in one text.
+pub(crate) fn find_in(text: &str) -> (Vec<Hidden>, usize) {
+    let (mut found, mut count) = (Vec::new(), 0);
+    scan(text, "", &mut found, &mut count);
+    (found, count)
+}
+
 fn scan(text: &str, pointer: &str, found: &mut Vec<Hidden>, count: &mut usize) {
-    let (mut line, mut before, mut is_first) = (1, ' ', true);
+    let (mut line, mut column, mut before, mut is_first) = (1, 1, ' ', true);
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         // A mark at the start of a file is a habit of some editors; signs are joined into one by a joiner.
@@ -56,10 +65,10 @@ fn scan(text: &str, pointer: &str, found: &mut Vec<Hidden>, count: &mut usize) {
         if kind(c).is_some() && !is_mark && !joins && !ends {
             *count += 1;
             if found.len() < HIDDEN_MAX {
-                found.push(Hidden { char: c, pointer: pointer.to_owned(), line });
+                found.push(Hidden { char: c, pointer: pointer.to_owned(), line, column });
             }
         }
-        line += usize::from(c == '\n');
+        (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
         (before, is_first) = (c, false);
     }
 }

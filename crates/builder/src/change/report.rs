@@ -93,7 +93,8 @@ const REFERENCE_CODES: [&str; 11] = [
     "STATE_NODE_MISSING",
 ];
 /// Codes of findings that are about paths and sizes.
-const SECURITY_CODES: [&str; 9] = [
+const SECURITY_CODES: [&str; 10] = [
+    "HIDDEN_CHARACTERS",
     "NUL_CHARACTER",
     "PATH_UNSAFE",
     "PATH_TAKEN",

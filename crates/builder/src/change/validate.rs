@@ -8,11 +8,11 @@ use toolhost_contract::{REDACTED, Redactor};
 use super::doubt::doubts;
 use super::explain::{below_assets, in_operations};
 use super::report::{Report, Stage};
-use super::set::{parse_with, path_of};
+use super::set::parse_with;
 use super::write::unwritable;
 use super::{ChangeSet, Op, Operation, affected, impact_on, snapshot};
 use crate::assets;
-use crate::check::{Scope, locate, within};
+use crate::check::{Scope, locate, position, within};
 use crate::files;
 use crate::finding::{Finding, Severity, quoted};
 use crate::hidden;
@@ -356,7 +356,7 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, known: &
             );
         }
     }
-    check_hidden(check, &at, operation, &payload, report);
+    check_hidden(&at, operation, report);
     check_secrets(check, &at, operation, known, report);
 }
 
@@ -367,16 +367,21 @@ fn check_secrets(check: &Check<'_>, at: &str, operation: &Operation, known: &BTr
     if operation.op == Op::Upsert && !added.is_subset(known) {
         let message = format!("`{}` gets what looks like a secret", operation.object);
         let finding = Finding::warning("SECRET_ADDED", "", format!("{at}.payload"), message);
+        let secret = added.difference(known).next().map_or("", String::as_str);
+        let finding = in_file(check.after, operation, secret, finding);
         let finding = finding.expected("the name of a variable that holds it").actual("a key, a token or a password");
         report.add(Stage::Security, finding.hint("take it out, and name where the people who run this find it"), false);
     }
     if operation.op == Op::Upsert {
         let left = hidden_in(check.after, &operation.object, check.secrets);
-        let lost = hidden_in(check.base, &operation.object, check.secrets).difference(&left).count();
-        if lost > 0 {
-            let secrets = if lost == 1 { "a secret".to_owned() } else { format!("{lost} secrets") };
+        let before = hidden_in(check.base, &operation.object, check.secrets);
+        let lost: Vec<&String> = before.difference(&left).collect();
+        if let Some(first) = lost.first() {
+            let secrets = if lost.len() == 1 { "a secret".to_owned() } else { format!("{} secrets", lost.len()) };
             let message = format!("`{}` loses {secrets} that a read shows as `{REDACTED}`", operation.object);
             let finding = Finding::warning("SECRET_REMOVED", "", format!("{at}.payload"), message);
+            // Where it stood: the line of before is another one now.
+            let finding = Finding { line: None, column: None, ..in_file(check.base, operation, first, finding) };
             let hint = "if it was to stay, change only the passages around it by `textEdits`; else say that it goes";
             report.add(Stage::Security, finding.hint(hint), false);
         }
@@ -394,32 +399,35 @@ fn suspects(package: &Package, object: &Object, secrets: &Redactor) -> BTreeSet<
     texts.values().flat_map(|text| secrets.suspects(text)).collect()
 }
 
-fn check_hidden(check: &Check<'_>, at: &str, operation: &Operation, payload: &Value, report: &mut Report) {
-    let reason = operation.reason.as_ref().map_or(Value::Null, |reason| Value::from(reason.as_str()));
-    for (name, value) in [("payload", payload), ("reason", &reason)] {
-        let (found, count) = hidden::find(value);
-        if found.is_empty() {
-            continue;
-        }
-        let base = snapshot(check.base, &operation.object).unwrap_or_default();
-        let left_out = count - found.len();
-        for one in found {
-            let inside = path_of(&one.pointer);
-            let inside = if inside.is_empty() || inside.starts_with('[') { inside } else { format!(".{inside}") };
-            let message = format!("`{at}.{name}{inside}` contains {} in line {}", one.name(), one.line);
-            let finding =
-                Finding::warning("HIDDEN_CHARACTERS", "", format!("{at}.{name}{inside}"), message).line(one.line);
-            let finding = finding.expected("text that shows all it says").actual(one.name()).hint("take it out");
-            let before = name == "payload" && base.0.values().any(|text| text.contains(one.char));
-            report.add(Stage::Security, finding, before);
-        }
-        if left_out > 0 {
-            let message = format!("`{at}.{name}` contains {left_out} more hidden characters");
-            report.add(
-                Stage::Security,
-                Finding::warning("HIDDEN_CHARACTERS", "", format!("{at}.{name}"), message),
-                false,
-            );
-        }
+/// The same finding with the place where a text stands in the files of an operation.
+fn in_file(package: &Package, operation: &Operation, text: &str, finding: Finding) -> Finding {
+    let mut touched = BTreeSet::new();
+    touch(package, operation, &mut touched);
+    let place = touched.into_iter().find_map(|path| {
+        let whole = std::str::from_utf8(package.files().get(&path)?).ok()?;
+        let (line, column) = position(whole, whole.find(text)?);
+        Some((path, line, column))
+    });
+    match place {
+        Some((file, line, column)) => Finding { file, ..finding }.at(line, column),
+        None => finding,
+    }
+}
+
+/// What a person does not see in the reason; what a set writes is looked at where it stands.
+fn check_hidden(at: &str, operation: &Operation, report: &mut Report) {
+    let Some(reason) = &operation.reason else { return };
+    let (found, count) = hidden::find_in(reason);
+    let left_out = count - found.len();
+    for one in found {
+        let message = format!("`{at}.reason` contains {} in line {}", one.name(), one.line);
+        let finding = Finding::warning("HIDDEN_CHARACTERS", "", format!("{at}.reason"), message);
+        let finding = finding.at(one.line, one.column).expected("text that shows all it says").actual(one.name());
+        report.add(Stage::Security, finding.hint("take it out"), false);
+    }
+    if left_out > 0 {
+        let message = format!("`{at}.reason` contains {left_out} more hidden characters");
+        let finding = Finding::warning("HIDDEN_CHARACTERS", "", format!("{at}.reason"), message);
+        report.add(Stage::Security, finding.hint("take them out"), false);
     }
 }

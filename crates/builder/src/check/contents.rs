@@ -9,6 +9,7 @@ use super::manifest::asset_missing;
 use crate::assets;
 use crate::files::Files;
 use crate::finding::{Finding, Findings, Severity};
+use crate::hidden;
 use crate::json;
 use crate::limits::FILE_BYTES_MAX;
 use crate::package::{MANIFEST, Package, sha256};
@@ -24,7 +25,10 @@ pub(super) fn check(package: &Package, scope: Scope<'_>, findings: &mut Findings
             let finding = Finding::error("NUL_CHARACTER", path, "", format!("`{path}` contains a NUL character"));
             let finding = finding.expected("text").actual("U+0000").hint("take the character out");
             findings.add(finding.at(line, column));
-        } else if path.starts_with(assets::FOLDER) {
+            continue;
+        }
+        check_hidden(path, text, findings);
+        if path.starts_with(assets::FOLDER) {
             if let Some(finding) = syntax(path, text) {
                 findings.add(finding);
             }
@@ -35,6 +39,24 @@ pub(super) fn check(package: &Package, scope: Scope<'_>, findings: &mut Findings
     }
     if matches!(scope, Scope::All) && !package.is_part() {
         check_integrity(package, findings);
+    }
+}
+
+/// What a person does not see, or sees otherwise for it.
+fn check_hidden(path: &str, text: &str, findings: &mut Findings) {
+    if !path.ends_with(".json") && !assets::is_text(path) {
+        return;
+    }
+    // JSON may write such a character with an escape.
+    let value = path.ends_with(".json").then(|| json::parse(path, text.as_bytes()).ok()).flatten();
+    let (found, count) = value.as_ref().map_or_else(|| hidden::find_in(text), hidden::find);
+    let more = count - found.len();
+    for (index, one) in found.into_iter().enumerate() {
+        let more = if index == 0 && more > 0 { format!("; {more} more are not listed") } else { String::new() };
+        let message = format!("`{path}` contains {}{more}", one.name());
+        let finding = Finding::warning("HIDDEN_CHARACTERS", path, one.pointer.clone(), message);
+        let finding = finding.expected("text that shows all it says").actual(one.name()).hint("take it out");
+        findings.add(if value.is_none() { finding.at(one.line, one.column) } else { finding });
     }
 }
 

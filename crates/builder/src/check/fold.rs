@@ -2,16 +2,191 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::document::Document;
 use crate::files::{file_name_of, folder_of};
-use crate::finding::Finding;
-use crate::package::Package;
+use crate::finding::{Finding, place};
+use crate::package::{Package, Workflow};
 
-/// Folds what follows from a folder that has another name, from assets that are all gone, and from a node whose id was changed
-/// in one place only.
+/// Places that a finding names besides its own.
+const PLACES_NAMED_MAX: usize = 3;
+
+/// Folds what follows from names that a program for Windows has written, from a folder that has another name, from assets that
+/// are all gone, from a workflow that is told in two ways, from a node or an edge that is gone, from a node whose id was
+/// changed in one place only, and from whatever is named in several places and is not there.
 pub(super) fn fold(package: &Package, findings: &mut Vec<Finding>) {
+    fold_backslashes(package, findings);
     fold_folders(package, findings);
     fold_assets(package, findings);
+    fold_entry(package, findings);
     fold_nodes(package, findings);
+    for workflow in package.workflows() {
+        fold_missing_nodes(package, workflow, findings);
+        fold_dead_ends(workflow, findings);
+        fold_order(workflow, findings);
+    }
+    fold_same(findings);
+}
+
+/// Names of files with a backslash where other systems have a slash.
+fn fold_backslashes(package: &Package, findings: &mut Vec<Finding>) {
+    let is_one = |finding: &Finding| {
+        ["PATH_UNSAFE", "ASSET_PATH"].contains(&&*finding.code)
+            && finding.file.contains('\\')
+            && package.files().contains_key(&finding.file)
+    };
+    let meant: BTreeSet<String> = package.files().keys().map(|path| path.replace('\\', "/")).collect();
+    let follows = |finding: &Finding| {
+        let codes = ["FILE_MISSING", "ASSET_NOT_FOUND", "VARIABLE_NEVER_SET", "VARIABLE_READ_BEFORE_SET"];
+        codes.contains(&&*finding.code) && (meant.contains(&finding.actual) || finding.code.starts_with("VARIABLE_"))
+    };
+    let hint =
+        "write `/` between folders in all of them: the program that made the archive wrote names as Windows has them";
+    keep_first(findings, &is_one, &follows, "names of files have one, too", hint);
+}
+
+/// The entry and the list of workflows have one of their two files in common, and the other one is not there in one of the two
+/// places: what the other place says was meant.
+fn fold_entry(package: &Package, findings: &mut Vec<Finding>) {
+    let Some(manifest) = package.manifest() else { return };
+    let places: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding.code == "WORKFLOW_FILE_SHARED")
+        .map(|finding| finding.pointer.clone())
+        .collect();
+    for place in places {
+        let Some((at, name)) = place.rsplit_once('/') else { continue };
+        let other = if name == "graph" { "workflow" } else { "graph" };
+        let said = |at: &str, name: &str| manifest.pointer(&format!("{at}/{name}")).and_then(|value| value.as_str());
+        if said(at, name) != said("/entry", name) {
+            continue;
+        }
+        for (wrong, right) in [("/entry", at), (at, "/entry")] {
+            let pointer = format!("{wrong}/{other}");
+            let is_missing = |finding: &Finding| finding.code == "FILE_MISSING" && finding.pointer == pointer;
+            let meant = said(right, other).filter(|path| package.files().contains_key(*path));
+            let (Some(meant), Some(finding)) = (meant, findings.iter_mut().find(|finding| is_missing(finding))) else {
+                continue;
+            };
+            finding.hint = format!("write `{meant}`, as `{right}` of the manifest says");
+            findings.retain(|finding| finding.code != "WORKFLOW_FILE_SHARED" || finding.pointer != place);
+            break;
+        }
+    }
+}
+
+/// A node that edges name and that is gone: its step file is left, and what its step sets.
+fn fold_missing_nodes(package: &Package, workflow: &Workflow, findings: &mut Vec<Finding>) {
+    let is_missing = |finding: &Finding| finding.code == "EDGE_NODE_MISSING" && finding.file == workflow.graph_path;
+    let gone: BTreeSet<String> =
+        findings.iter().filter(|f| is_missing(f)).map(|finding| finding.actual.clone()).collect();
+    if gone.is_empty() {
+        return;
+    }
+    let left: Vec<(String, Document)> = findings
+        .iter()
+        .filter(|finding| finding.code == "ORPHAN_STEP_FILE" && finding.file.starts_with(workflow.folder()))
+        .filter_map(|finding| {
+            let bytes = package.files().get(&finding.file)?;
+            Some((finding.file.clone(), Document::parse(&finding.file, bytes).ok()?))
+        })
+        .collect();
+    for (file, document) in left {
+        let Some(node) = document.field("nodeId").filter(|node| gone.contains(*node)) else { continue };
+        let sets: BTreeSet<&str> = ["outputs", "setsVariables"]
+            .iter()
+            .filter_map(|name| document.front().get(*name)?.as_array())
+            .flatten()
+            .filter_map(|name| name.as_str())
+            .collect();
+        let follows = |finding: &Finding| {
+            let is_left = finding.code == "ORPHAN_STEP_FILE" && finding.file == file;
+            let is_set = finding.code == "VARIABLE_NEVER_SET" && sets.contains(finding.actual.as_str());
+            is_left || is_set
+        };
+        findings.retain(|finding| !follows(finding));
+        for finding in findings.iter_mut().filter(|finding| is_missing(finding) && finding.actual == node) {
+            let file = file.strip_prefix(workflow.folder()).unwrap_or(&file);
+            finding.hint = format!("add the node `{node}` with its step `{file}`, which is there, or change the edges");
+        }
+    }
+}
+
+/// A node that no edge leads on from, though its step says where to.
+fn fold_dead_ends(workflow: &Workflow, findings: &mut Vec<Finding>) {
+    let is_dead = |finding: &Finding| finding.code == "DEAD_END" && finding.file == workflow.graph_path;
+    let pointers: Vec<String> = findings.iter().filter(|f| is_dead(f)).map(|finding| finding.pointer.clone()).collect();
+    for pointer in pointers {
+        let index = pointer.strip_prefix("/nodes/").and_then(|index| index.parse::<usize>().ok());
+        let node = workflow.nodes.iter().find(|node| Some(node.index) == index);
+        let Some(path) = node.and_then(|node| node.path.as_ref()) else { continue };
+        let follows = |finding: &Finding| finding.code == "TRANSITION_WITHOUT_EDGE" && finding.file == *path;
+        let said: Vec<String> = findings.iter().filter(|f| follows(f)).map(|finding| finding.actual.clone()).collect();
+        let Some(first) = said.first() else { continue };
+        findings.retain(|finding| !follows(finding));
+        if let Some(finding) = findings.iter_mut().find(|finding| is_dead(finding) && finding.pointer == pointer) {
+            finding.hint = format!("add the edge to `{first}`, where its step leads, or make it an `end`");
+        }
+    }
+}
+
+/// What is set before what can only be told where all nodes are reached and lead on.
+fn fold_order(workflow: &Workflow, findings: &mut Vec<Finding>) {
+    let codes = ["EDGE_NODE_MISSING", "DEAD_END", "NODE_UNREACHABLE", "ENTRY_NODE_MISSING"];
+    let is_cause = |finding: &Finding| codes.contains(&&*finding.code) && finding.file == workflow.graph_path;
+    let follows = |finding: &Finding| {
+        let is_own = finding.file == workflow.graph_path || workflow.steps.iter().any(|step| step.path == finding.file);
+        finding.code == "VARIABLE_READ_BEFORE_SET" && is_own
+    };
+    if !findings.iter().any(&follows) {
+        return;
+    }
+    if let Some(cause) = findings.iter_mut().find(|finding| is_cause(finding)) {
+        cause.message.push_str("; so steps read what is not set yet");
+        findings.retain(|finding| !follows(finding));
+    }
+}
+
+/// What is not there and named in several places.
+fn fold_same(findings: &mut Vec<Finding>) {
+    let codes = [
+        "AGENT_NOT_FOUND",
+        "WORKFLOW_NOT_FOUND",
+        "EDGE_NODE_MISSING",
+        "FILE_MISSING",
+        "ASSET_NOT_FOUND",
+        "STATE_NODE_MISSING",
+    ];
+    let is_one = |finding: &Finding| codes.contains(&&*finding.code) && !finding.actual.is_empty();
+    // Nodes of one name may be those of several workflows.
+    let key = |finding: &Finding| {
+        let is_node = finding.code.contains("_NODE_");
+        (finding.code.clone(), finding.actual.clone(), is_node.then(|| finding.file.clone()))
+    };
+    let mut same: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (index, finding) in findings.iter().enumerate().filter(|(_, finding)| is_one(finding)) {
+        same.entry(key(finding)).or_default().push(index);
+    }
+    let mut folded: BTreeSet<usize> = BTreeSet::new();
+    for mut places in same.into_values().filter(|places| places.len() > 1) {
+        // An error before warnings.
+        places.sort_by_key(|index| (!findings[*index].is_error(), *index));
+        let (first, others) = (places[0], &places[1..]);
+        let told = |index: &usize| {
+            let Finding { file, pointer, line, .. } = &findings[*index];
+            format!("`{}`", place(file, pointer, *line, None))
+        };
+        let named: Vec<String> = others.iter().take(PLACES_NAMED_MAX).map(told).collect();
+        let more = others.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let verb = if others.len() == 1 { "names" } else { "name" };
+        findings[first].message.push_str(&format!("; {}{more} {verb} it, too", named.join(", ")));
+        folded.extend(others);
+    }
+    let mut index = 0;
+    findings.retain(|_| {
+        index += 1;
+        !folded.contains(&(index - 1))
+    });
 }
 
 /// Step files that are missing in one folder, and that another folder has, all of them under the same names: that folder was
@@ -35,7 +210,7 @@ fn fold_folders(package: &Package, findings: &mut Vec<Finding>) {
             is_unused && folder_of(path) == other && names.contains(file_name_of(path))
         };
         let hint = format!("call the folder `{other}` `{folder}`, or name its files in the graph");
-        keep_first(findings, &is_of, &of_other, "files of this folder are", &hint);
+        keep_first(findings, &is_of, &of_other, "files of this folder are not there either", &hint);
     }
 }
 
@@ -61,7 +236,7 @@ fn fold_assets(package: &Package, findings: &mut Vec<Finding>) {
     let has_errors = findings.iter().any(|finding| is_asset(finding) && finding.is_error());
     let is_one = |finding: &Finding| is_asset(finding) && finding.is_error() == has_errors;
     let hint = "bring the folder `assets/` back, or take out what mentions it";
-    keep_first(findings, &is_one, &is_asset, "mentions of assets are", hint);
+    keep_first(findings, &is_one, &is_asset, "mentions of assets are not there either", hint);
 }
 
 /// A node whose step still has the id that edges, the entry and other steps name.
@@ -117,7 +292,7 @@ fn keep_first(
         let is_kept = is_first && is_one(finding);
         if is_kept {
             is_first = false;
-            finding.message.push_str(&format!("; {} other {what} not there either", count - 1));
+            finding.message.push_str(&format!("; {} other {what}", count - 1));
             hint.clone_into(&mut finding.hint);
         }
         is_kept || !(is_one(finding) || follows(finding))

@@ -29,7 +29,7 @@ pub(crate) fn locate(package: &Package, findings: &mut [Finding]) {
 }
 
 /// Line and column of a place in a text, both from 1.
-pub(super) fn position(text: &str, at: usize) -> (usize, usize) {
+pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..at];
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use toolhost_contract::nearest;
+use toolhost_contract::{nearest, nearest_names};
 
 use crate::assets;
 use crate::document::{Document, code_lines};
@@ -68,10 +68,16 @@ fn check_shared(package: &Package, findings: &mut Findings) {
 /// Whether each place of the manifest that names a workflow says its two files. Where one does not, any name may be its.
 pub(super) fn workflows_are_told(package: &Package) -> bool {
     let Some(manifest) = package.manifest() else { return false };
-    let listed = manifest.get("workflows").and_then(Value::as_array).into_iter().flatten();
+    // A list that is none has its own finding.
+    let (list, is_list) = match manifest.get("workflows") {
+        None => (None, true),
+        Some(list) => (list.as_array(), list.is_array()),
+    };
+    let listed = list.into_iter().flatten();
     let Some(entry) = manifest.get("entry") else { return false };
     let mut places = std::iter::once(entry).chain(listed);
-    places.all(|place| ["workflow", "graph"].iter().all(|name| place.get(*name).is_some_and(Value::is_string)))
+    is_list
+        && places.all(|place| ["workflow", "graph"].iter().all(|name| place.get(*name).is_some_and(Value::is_string)))
 }
 
 fn without_manifest(package: &Package) -> Finding {
@@ -112,9 +118,9 @@ pub(super) fn check_path(package: &Package, file: &str, pointer: String, path: &
     }
 }
 
-/// The file that was probably meant by a path in the manifest or in a graph, as it is written there: none that another node or
-/// workflow has, and not what stands there already.
-fn file_meant<'a>(package: &'a Package, file: &str, path: &str) -> Option<&'a str> {
+/// The file that was probably meant by a path in the manifest or in a graph, as it is written there: one of the same kind that
+/// no other node or workflow has, and not what stands there already.
+fn file_meant(package: &Package, file: &str, path: &str) -> Option<String> {
     let own = package.workflows().iter().find(|workflow| workflow.graph_path == file);
     let folder = own.map_or("", Workflow::folder);
     let is_taken = |known: &str| {
@@ -127,11 +133,14 @@ fn file_meant<'a>(package: &'a Package, file: &str, path: &str) -> Option<&'a st
     };
     // What a graph names is below the folder of the graph, and is not the manifest.
     let comparable = |known: &&str| known.starts_with(folder) && (own.is_none() || *known != MANIFEST);
-    let near = nearest(path, package.files().keys().map(String::as_str).filter(comparable).take(COMPARED_MAX));
+    let ending = |path: &str| path.rsplit_once('.').map(|(_, ending)| ending.to_owned());
+    let is_alike = |known: &&str| comparable(known) && ending(known) == ending(path);
+    let alike: Vec<&str> = package.files().keys().map(String::as_str).filter(is_alike).take(COMPARED_MAX).collect();
+    let near = nearest_names(path, &alike);
     let written = path.strip_prefix(folder).unwrap_or(path);
-    let as_written = |known: &'a str| known.strip_prefix(folder).unwrap_or(known);
-    let free = near.into_iter().filter(|known| own.is_none() || !is_taken(known));
-    free.map(as_written).find(|meant| *meant != written)
+    let free = near.into_iter().filter(|known| !is_taken(known));
+    let mut free = free.map(|known| known.strip_prefix(folder).unwrap_or(known));
+    free.find(|meant| *meant != written).map(str::to_owned)
 }
 
 fn too_long(file: &str, pointer: String, id: &str) -> Finding {
@@ -247,7 +256,8 @@ pub(super) fn workflow_missing(package: &Package, file: &str, pointer: String, i
 }
 
 pub(super) fn asset_missing(package: &Package, file: &str, pointer: String, asset: &str) -> Finding {
-    let meant = nearest(asset, package.asset_paths().take(COMPARED_MAX));
+    let paths: Vec<&str> = package.asset_paths().take(COMPARED_MAX).collect();
+    let meant = nearest_names(asset, &paths);
     Finding::error("ASSET_NOT_FOUND", file, pointer, format!("there is no asset `{asset}`"))
         .expected("an asset of the package")
         .actual(asset)
@@ -276,10 +286,19 @@ pub(super) fn check_mentions(package: &Package, file: &str, document: &Document,
 
 pub(super) fn agent_missing(package: &Package, file: &str, pointer: &str, id: &str) -> Finding {
     let meant = nearest(id, package.agents().iter().map(|agent| agent.id.as_str()).take(COMPARED_MAX));
+    // One that nothing names may be the same under another name.
+    let named: BTreeSet<&str> = package
+        .workflows()
+        .iter()
+        .flat_map(|workflow| workflow.nodes.iter().filter_map(|node| node.agent_id.as_deref()))
+        .take(COMPARED_MAX)
+        .collect();
+    let mut unnamed = package.agents().iter().map(|agent| agent.id.as_str()).filter(|id| !named.contains(id));
+    let only = unnamed.next().filter(|_| unnamed.next().is_none());
     Finding::error("AGENT_NOT_FOUND", file, pointer, format!("there is no agent `{id}`"))
         .expected("the id of an agent in the package")
         .actual(id)
-        .hint(or_add(meant.first(), "add the agent, or name another one"))
+        .hint(or_add(meant.first().or(only.as_ref()), "add the agent, or name another one"))
 }
 
 /// What to do, with the name that was probably meant.

@@ -22,7 +22,7 @@ use crate::package::{MANIFEST, Package, Workflow};
 use crate::schema::Schemas;
 
 pub use contents::seal;
-pub(crate) use locate::locate;
+pub(crate) use locate::{locate, position};
 
 /// All that is wrong with a package, in an order that depends on nothing but the package. Empty: it can be used.
 #[must_use]
@@ -89,11 +89,11 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
         check_unused(package, &mut findings);
     }
     fold_ids(findings.listed());
+    locate(package, findings.listed());
     // What a set is told is compared with what was so before it, one by one.
     if matches!(scope, Scope::All) {
         fold::fold(package, findings.listed());
     }
-    locate(package, findings.listed());
     findings.finish()
 }
 

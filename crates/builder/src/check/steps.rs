@@ -29,6 +29,9 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
     for edge in &workflow.edges {
         ways.entry(&edge.from).or_default().push(edge);
     }
+    // An edge that leads to no node, or from none, has its own finding; what a step says of that way would follow from it.
+    let begins_nowhere = |edge: &&Edge| !nodes.contains_key(edge.from.as_str());
+    let lost: BTreeSet<&str> = workflow.edges.iter().filter(begins_nowhere).map(|edge| edge.to.as_str()).collect();
     let agents: BTreeSet<&str> = package.agents().iter().map(|agent| agent.id.as_str()).collect();
     let mut seen = BTreeSet::new();
     for step in workflow.steps.iter().filter(is_meant) {
@@ -42,8 +45,8 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
         check_agent(package, &step.path, document, node, &agents, findings);
         check_sections(&step.path, document, node, findings);
         let ways = ways.get(node.id.as_str()).map(Vec::as_slice).unwrap_or_default();
-        if workflow.is_whole() {
-            check_transitions(&step.path, document, ways, findings);
+        if workflow.is_whole() && ways.iter().all(|edge| nodes.contains_key(edge.to.as_str())) {
+            check_transitions(&step.path, document, ways, &lost, findings);
         }
         check_subworkflow(package, (&workflow.id, &step.path), document, node, findings);
         check_mentions(package, &step.path, document, findings);
@@ -141,6 +144,10 @@ fn check_agent(
             findings.add(agent_missing(package, file, "/agentId", agent));
         }
     } else if let Some(expected) = node.agent_id.as_deref().filter(|expected| *expected != agent) {
+        // One that is none has its own finding.
+        if !agents.contains(expected) {
+            return;
+        }
         let message = format!("`agentId` is `{agent}`, but the graph says `{expected}`");
         let finding = Finding::warning("STEP_AGENT_MISMATCH", file, "/agentId", message);
         let hint = format!("write `{expected}` here, or change the graph");
@@ -200,14 +207,17 @@ fn nearly_section<'a>(document: &'a Document, section: &str) -> Option<(usize, &
 }
 
 /// The transitions that a step lists lead where the graph's edges lead, and the same of them is the default. A step that
-/// lists none leaves it to the graph.
-fn check_transitions(file: &str, document: &Document, ways: &[&Edge], findings: &mut Findings) {
+/// lists none leaves it to the graph. To the lost nodes leads an edge that begins nowhere.
+fn check_transitions(file: &str, document: &Document, ways: &[&Edge], lost: &BTreeSet<&str>, findings: &mut Findings) {
     let Some(transitions) = document.front().get("transitions").and_then(Value::as_array) else { return };
     let of = |name: &str, transition: &Value| transition.get(name).and_then(Value::as_str).map(str::to_owned);
     let told: BTreeSet<String> = transitions.iter().filter_map(|transition| of("to", transition)).collect();
     let unsaid: BTreeSet<&str> = ways.iter().map(|edge| edge.to.as_str()).filter(|to| !told.contains(*to)).collect();
     let lead_nowhere: Vec<usize> = (0..transitions.len())
-        .filter(|at| of("to", &transitions[*at]).is_some_and(|to| !ways.iter().any(|edge| edge.to == to)))
+        .filter(|at| {
+            let to = of("to", &transitions[*at]);
+            to.is_some_and(|to| !lost.contains(to.as_str()) && !ways.iter().any(|edge| edge.to == to))
+        })
         .collect();
     for &index in &lead_nowhere {
         let to = of("to", &transitions[index]).unwrap_or_default();
@@ -301,8 +311,11 @@ fn check_default(file: &str, transitions: &[Value], ways: &[&Edge], findings: &m
             edges.retain(|edge| text(&edge.value, "label") == label);
         }
         let is_default = transition.get("isDefault").and_then(Value::as_bool).unwrap_or(false);
+        // What is neither true nor false has its own finding.
+        let is_clear = |edge: &Edge| edge.value.get("isDefault").is_none_or(Value::is_boolean);
         if let [edge] = edges.as_slice()
             && is_default != edge.is_default
+            && is_clear(edge)
         {
             let (here, there) = if is_default { ("is", "is not") } else { ("is not", "is") };
             let message = format!("the way to `{to}` {here} the default here, and {there} in the graph");

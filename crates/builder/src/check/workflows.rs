@@ -10,7 +10,7 @@ use super::variables::Variables;
 use super::{logic, shape};
 use crate::finding::{Finding, Findings};
 use crate::limits::{EDGES_MAX, NODES_MAX};
-use crate::package::{Package, Workflow};
+use crate::package::{Edge, Package, Workflow};
 
 pub(super) fn check(package: &Package, workflow: &Workflow, findings: &mut Findings) {
     if super::is_too_large(workflow) {
@@ -70,6 +70,8 @@ fn check_nodes(package: &Package, workflow: &Workflow, findings: &mut Findings) 
         let Some(path) = node.path.as_deref() else { continue };
         check_path(package, graph, format!("{at}/file"), path, findings);
         match files.get(path) {
+            // Two nodes with one id have a finding for that.
+            Some(other) if *other == node.id => {}
             Some(other) => {
                 let message = format!("the nodes `{other}` and `{}` share the step file `{path}`", node.id);
                 let finding = Finding::error("STEP_FILE_SHARED", graph, format!("{at}/file"), message);
@@ -92,9 +94,11 @@ fn check_edges(workflow: &Workflow, findings: &mut Findings) {
                 let message = format!("the edge's `{name}` is `{node}`, and there is no such node");
                 let pointer = format!("/edges/{}/{name}", edge.index);
                 let finding = Finding::error("EDGE_NODE_MISSING", graph, pointer, message).actual(node);
-                let hint = match nearest(node, known.iter().copied().take(COMPARED_MAX)).first() {
-                    Some(near) => format!("write `{near}` if that is meant; else add the node"),
-                    None => "fix the edge, or add the node".to_owned(),
+                let near = nearest(node, known.iter().copied().take(COMPARED_MAX));
+                let hint = match (said_by_steps(workflow, edge, &known), near.first()) {
+                    (Some(said), _) => format!("write `{said}`, as the step says; else add the node"),
+                    (None, Some(near)) => format!("write `{near}` if that is meant; else add the node"),
+                    (None, None) => "fix the edge, or add the node".to_owned(),
                 };
                 findings.add(finding.expected("the id of a node").hint(hint));
             }
@@ -104,6 +108,27 @@ fn check_edges(workflow: &Workflow, findings: &mut Findings) {
         }
     }
     check_branches(workflow, findings);
+}
+
+/// The node that an edge with one end that is none was meant to have there: its step has a transition without an edge.
+fn said_by_steps<'a>(workflow: &'a Workflow, edge: &Edge, known: &BTreeSet<&str>) -> Option<&'a str> {
+    let has_edge = |from: &str, to: &str| workflow.edges.iter().any(|edge| edge.from == from && edge.to == to);
+    let steps = workflow.steps.iter().take(COMPARED_MAX);
+    let mut said = BTreeSet::new();
+    for step in steps.filter(|step| step.node_id == edge.from || !known.contains(edge.from.as_str())) {
+        let transitions = step.document.as_ref().and_then(|document| document.front().get("transitions")?.as_array());
+        for to in transitions.into_iter().flatten().filter_map(|transition| transition.get("to")?.as_str()) {
+            if has_edge(&step.node_id, to) {
+                continue;
+            }
+            if !known.contains(edge.from.as_str()) && to == edge.to {
+                said.insert(step.node_id.as_str());
+            } else if step.node_id == edge.from && known.contains(to) {
+                said.insert(to);
+            }
+        }
+    }
+    said.pop_first().filter(|_| said.is_empty())
 }
 
 /// Where several ways lead on, one of them is taken when no condition holds.

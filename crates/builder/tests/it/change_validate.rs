@@ -227,8 +227,10 @@ fn paths_and_hidden_characters_are_looked_at() {
     assert_eq!(errors(&found), [(Stage::Security, "ASSET_EXTENSION")]);
     let found = report(json!([asset("assets/x.md", "a\nb\u{202e}c\u{1b}[2J")]));
     assert!(found.valid);
-    let told: Vec<_> = found.warnings.iter().map(|w| (w.code.as_str(), w.path.as_str(), w.line)).collect();
-    assert_eq!(told, [("HIDDEN_CHARACTERS", "operations[0].payload.content", Some(2)); 2]);
+    let told: Vec<_> = found.warnings.iter().map(|w| (w.code.as_str(), w.file.as_str(), w.line, w.column)).collect();
+    let at = |column| ("HIDDEN_CHARACTERS", "assets/x.md", Some(2), Some(column));
+    assert_eq!(told, [at(2), at(4)]);
+    assert!(found.warnings.iter().all(|warning| warning.stage == Stage::Security));
 }
 
 #[test]

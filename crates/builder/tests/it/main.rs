@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod begun;
+mod cascades;
 mod change;
 mod change_merge;
 mod change_stages;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use contract::{ContractError, Parsed, Refused, parse};
-pub(crate) use contract::{check_size, parse_with, path_of};
+pub(crate) use contract::{check_size, parse_with};
 pub use small::{EdgeName, SmallEdits, TextEdit};
 
 use crate::envelope::{Mode, TargetType};
