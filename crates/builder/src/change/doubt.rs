@@ -9,7 +9,7 @@ use super::rename::wanted;
 use super::{ChangeSet, Rename};
 use crate::files::folder_of;
 use crate::finding::{Finding, quoted, token};
-use crate::package::{Edge, Package, Workflow};
+use crate::package::{Edge, MANIFEST, Package, Workflow};
 use crate::refs::{Index, Locator, Object};
 use crate::schema::WORKFLOW_FRONT_MATTER;
 
@@ -27,8 +27,9 @@ pub(super) fn doubts((base, after): (&Package, &Package), set: &ChangeSet, secre
         let kept = match &from {
             Object::Step { workflow, node } => node_kept((base, after), workflow, node),
             Object::Agent(id) => agent_kept(after, id),
-            // A path that leads nowhere is found as such.
-            Object::Asset(_) | Object::Workflow(_) | Object::Package | Object::Variable { .. } => Vec::new(),
+            // A path that leads nowhere is found as such, but in the manifest, which a set does not write.
+            Object::Asset(path) => lines_with(after, [MANIFEST].into_iter(), std::slice::from_ref(path)),
+            Object::Workflow(_) | Object::Package | Object::Variable { .. } => Vec::new(),
         };
         tell_kept(kept, (&from, &to), secrets, &mut findings);
     }
@@ -63,15 +64,29 @@ fn node_kept<'a>((base, after): (&Package, &'a Package), id: &str, node: &str) -
         let relative = path.strip_prefix(folder_of(&workflow.path)).unwrap_or(path);
         names.extend([path, relative].iter().flat_map(|path| [format!("({path})"), format!("`{path}`")]));
     }
-    lines_with(after, texts_of(workflow), &names)
+    let mut lines = lines_with(after, texts_of(workflow).chain(documents(after)), &names);
+    lines.extend(lines_with(after, after.agents_path().into_iter(), &in_data(names)));
+    lines
 }
 
 /// The former name of an agent in the texts of the workflows, and in the assets.
 fn agent_kept<'a>(after: &'a Package, id: &str) -> Vec<Line<'a>> {
     let names = in_quotes(id);
     let texts = after.workflows().iter().flat_map(texts_of);
-    let assets = after.assets().map(|asset| asset.path).filter(|path| path.ends_with(".md"));
-    lines_with(after, texts.chain(assets), &names)
+    let mut lines = lines_with(after, texts.chain(documents(after)), &names);
+    let graphs = after.workflows().iter().map(|workflow| workflow.graph_path.as_str());
+    lines.extend(lines_with(after, after.agents_path().into_iter().chain(graphs), &in_data(names)));
+    lines
+}
+
+/// The assets that people read.
+fn documents(package: &Package) -> impl Iterator<Item = &str> {
+    package.assets().map(|asset| asset.path).filter(|path| path.ends_with(".md"))
+}
+
+/// The names that can only be a part of a text in JSON, where each value has quotes.
+fn in_data(names: Vec<String>) -> Vec<String> {
+    names.into_iter().filter(|name| !name.starts_with('"')).collect()
 }
 
 fn in_quotes(name: &str) -> Vec<String> {
@@ -105,7 +120,8 @@ fn tell_kept(kept: Vec<Line<'_>>, (from, to): (&Object, &Object), secrets: &Reda
     let (what, former) = match from {
         Object::Step { node, .. } => ("node", node),
         Object::Agent(id) => ("agent", id),
-        Object::Asset(_) | Object::Workflow(_) | Object::Package | Object::Variable { .. } => return,
+        Object::Asset(path) => ("asset", path),
+        Object::Workflow(_) | Object::Package | Object::Variable { .. } => return,
     };
     for Line { file, number, column, text } in kept {
         let mut line = text.trim().to_owned();
@@ -113,7 +129,10 @@ fn tell_kept(kept: Vec<Line<'_>>, (from, to): (&Object, &Object), secrets: &Reda
         let message = format!("`{file}` still names `{former}`, which is `{to}` now: `{}`", quoted(&line));
         let mut finding = Finding::warning("FORMER_NAME_KEPT", file, "", message).line(number);
         finding.column = Some(column);
-        let hint = format!("if it means the {what}, change it with `textEdits`");
+        let hint = match file {
+            MANIFEST => "no set changes this file: tell the person who owns the package".to_owned(),
+            _ => format!("if it means the {what}, change it with `textEdits`"),
+        };
         findings.push(finding.expected("the new name").actual(former).hint(hint));
     }
 }

@@ -107,8 +107,15 @@ fn rename_asset(package: &Package, inbound: &[Ref], itself: &Object, names: (&st
     let objects: BTreeSet<&Object> = inbound.iter().map(|r| &r.from).filter(|from| *from != itself).collect();
     let payload = |object: &Object| match object {
         Object::Workflow(id) => {
-            let text = with_mention(package.workflow(id)?.document.as_ref()?, names)?;
-            Some(Payload::Workflow(WorkflowPayload { workflow_md: Some(text), ..WorkflowPayload::default() }))
+            let workflow = package.workflow(id)?;
+            let graph = workflow.graph.as_ref().and_then(|graph| {
+                let mut changed = graph.clone();
+                rewrite_texts(&mut changed, names);
+                (changed != *graph).then_some(changed)
+            });
+            let text = workflow.document.as_ref().and_then(|document| with_mention(document, names));
+            let payload = WorkflowPayload { workflow_md: text, graph_json: graph, ..WorkflowPayload::default() };
+            (payload != WorkflowPayload::default()).then_some(Payload::Workflow(payload))
         }
         Object::Step { workflow, node } => {
             let document = package.workflow(workflow)?.step(node)?.document.as_ref()?;

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use toolhost_contract::nearest;
 
-use super::manifest::{COMPARED_MAX, agent_missing, check_mentions, check_path, twice};
+use super::manifest::{COMPARED_MAX, agent_missing, asset_missing, check_mentions, check_path, twice};
 use super::variables::Variables;
 use super::{logic, shape};
-use crate::finding::{Finding, Findings};
+use crate::assets;
+use crate::finding::{Finding, Findings, Severity};
 use crate::limits::{EDGES_MAX, NODES_MAX};
 use crate::package::{Edge, Package, Workflow};
 
@@ -20,6 +21,7 @@ pub(super) fn check(package: &Package, workflow: &Workflow, findings: &mut Findi
         return;
     }
     check_nodes(package, workflow, findings);
+    check_words(package, workflow, findings);
     // Where a node or an edge cannot be read there is a finding for that; what is said of the rest would follow from it.
     let ids: BTreeSet<&str> = workflow.nodes.iter().map(|node| node.id.as_str()).collect();
     if workflow.is_whole() && ids.len() == workflow.nodes.len() {
@@ -80,6 +82,16 @@ fn check_nodes(package: &Package, workflow: &Workflow, findings: &mut Findings) 
             None => {
                 files.insert(path, &node.id);
             }
+        }
+    }
+}
+
+/// The assets that a graph speaks of are there.
+fn check_words(package: &Package, workflow: &Workflow, findings: &mut Findings) {
+    for (pointer, asset) in workflow.graph.iter().flat_map(assets::mentions_in) {
+        if !package.has_asset(&asset) {
+            let finding = asset_missing(package, &workflow.graph_path, pointer, &asset);
+            findings.add(Finding { severity: Severity::Warning, ..finding });
         }
     }
 }

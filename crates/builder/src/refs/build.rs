@@ -110,6 +110,10 @@ impl Builder<'_> {
                 self.add(&from, variable(workflow, name), Kind::VariableWrite, (&workflow.path, pointer, None));
             }
         }
+        // What is said in words of a node or of a way.
+        for (pointer, path) in workflow.graph.iter().flat_map(assets::mentions_in) {
+            self.add(&from, Object::Asset(path), Kind::Asset, (graph, pointer, None));
+        }
         for edge in &workflow.edges {
             let (from, to) = (step_of(workflow, &edge.from), step_of(workflow, &edge.to));
             self.add(&from, to, Kind::Edge, (graph, format!("/edges/{}", edge.index), None));

@@ -126,6 +126,8 @@ fn cases() -> Vec<Case> {
     case("a picture", vec![File("assets/logo.png", b"\x89PNG\r\n\x1a\n\0\xff")], &[]);
     case("a table", vec![File("assets/prices.csv", b"a;b\n1;2\n")], &[]);
     case("a drawing", vec![File("assets/flow.svg", b"<svg/>")], &[]);
+    case("words of a graph about an asset", vec![Set(GRAPH, "/edges/3/conditionText", json!("see assets/guide.md"))], &[]);
+    case("words of a graph about no asset", vec![Set(GRAPH, "/edges/3/conditionText", json!("see assets/none.md"))], &["warning ASSET_NOT_FOUND workflow.graph.json:55:7"]);
     case("an asset without an ending", vec![File("assets/LICENSE", b"free")], &[]);
     case("an asset with an umlaut", vec![File("assets/Größe.md", b"# x\n")], &[]);
     case("an asset with spaces", vec![File("assets/house style (2).md", b"# x\n")], &[]);

@@ -307,6 +307,24 @@ fn what_still_speaks_of_a_renamed_agent_or_asset_is_told() {
 }
 
 #[test]
+fn what_still_speaks_of_a_former_name_in_data_is_told() {
+    let sentence = "Ask `ada` first, then `work`, as assets/guide.md says.";
+    let mut files = small::files();
+    small::edit(&mut files, "agents.json", |agents| agents["agents"][0]["systemPrompt"] = json!(sentence));
+    small::edit(&mut files, "workflow.graph.json", |graph| graph["nodes"][0]["description"] = json!(sentence));
+    small::edit(&mut files, "bmad.json", |manifest| manifest["description"] = json!(sentence));
+    files.insert("assets/team.md".to_owned(), sentence.as_bytes().to_vec());
+    let told = |from: &str, to: &str| {
+        let found = kept_after(files.clone(), &json!({ "from": from, "to": to }));
+        found.into_iter().map(|(file, ..)| file).collect::<Vec<String>>()
+    };
+    assert_eq!(told("step:main/work", "step:main/toil"), ["assets/team.md", "agents.json"]);
+    assert_eq!(told("agent:ada", "agent:eve"), ["assets/team.md", "agents.json", "workflow.graph.json"]);
+    // What a set writes has followed.
+    assert_eq!(told("asset:assets/guide.md", "asset:assets/voice.md"), ["bmad.json"]);
+}
+
+#[test]
 fn a_passage_that_is_not_there_letter_by_letter_is_told_as_it_stands() {
     let mut files = small::files();
     small::replace(&mut files, "assets/guide.md", "# Guide", "# Guide\n\nSay \u{201c}hello\u{201d} first.");

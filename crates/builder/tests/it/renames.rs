@@ -246,6 +246,19 @@ fn a_mention_gets_the_quotes_that_the_new_name_needs() {
 }
 
 #[test]
+fn what_a_graph_says_in_words_follows_the_rename_of_an_asset() {
+    let mut files = small::files();
+    small::edit(&mut files, "workflow.graph.json", |graph| {
+        graph["nodes"][1]["description"] = json!("Works as assets/guide.md says.");
+        graph["edges"][3]["conditionText"] = json!("not as assets/guide.md says");
+    });
+    let before = text(&Package::read(files.clone()), "workflow.graph.json").to_owned();
+    let made = renamed_in(files, ("asset:assets/guide.md", "asset:assets/voice.md"), json!([])).unwrap();
+    assert_eq!(codes(&made.package), Vec::<String>::new());
+    assert_eq!(text(&made.package, "workflow.graph.json"), before.replace("guide.md", "voice.md"));
+}
+
+#[test]
 fn a_rename_does_not_stop_at_a_file_that_a_set_cannot_write() {
     let mut files = small::files();
     files.insert("assets/page.html".to_owned(), b"<a href=\"assets/guide.md\">\n".to_vec());
