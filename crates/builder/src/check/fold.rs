@@ -27,6 +27,28 @@ pub(super) fn fold(package: &Package, findings: &mut Vec<Finding>) {
     fold_same(findings);
 }
 
+/// A type that is none, in a node and in its step: who changes one of them through a set changes both.
+pub(super) fn fold_types(package: &Package, findings: &mut Vec<Finding>) {
+    let is_type = |finding: &Finding| finding.code == "SCHEMA_ENUM" && finding.pointer.ends_with("/type");
+    let nodes = package.workflows().iter().flat_map(|workflow| workflow.nodes.iter().map(move |node| (workflow, node)));
+    let wrong: BTreeMap<(&str, String), &str> = nodes
+        .filter(|(_, node)| node.kind.is_none())
+        .filter_map(|(workflow, node)| {
+            Some(((workflow.graph_path.as_str(), format!("/nodes/{}/type", node.index)), node.path.as_deref()?))
+        })
+        .collect();
+    let mut told: BTreeSet<(String, String)> = BTreeSet::new();
+    for finding in findings.iter_mut().filter(|finding| is_type(finding)) {
+        let Some(step) = wrong.get(&(finding.file.as_str(), finding.pointer.clone())) else { continue };
+        told.insert(((*step).to_owned(), finding.actual.clone()));
+    }
+    findings.retain(|finding| {
+        !(is_type(finding)
+            && finding.pointer == "/type"
+            && told.contains(&(finding.file.clone(), finding.actual.clone())))
+    });
+}
+
 /// Names of files with a backslash where other systems have a slash.
 fn fold_backslashes(package: &Package, findings: &mut Vec<Finding>) {
     let is_one = |finding: &Finding| {

@@ -89,6 +89,7 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
         check_unused(package, &mut findings);
     }
     fold_ids(findings.listed());
+    fold::fold_types(package, findings.listed());
     locate(package, findings.listed());
     // What a set is told is compared with what was so before it, one by one.
     if matches!(scope, Scope::All) {

@@ -192,6 +192,14 @@ fn check_document(package: &Package, workflow: &Workflow, findings: &mut Finding
     if let Some(current) = document.field("currentNodeId").filter(|current| !current.is_empty()) {
         check_id("/currentNodeId".to_owned(), current);
     }
+    let decisions = document.front().get("decisionLog").and_then(Value::as_array);
+    for (index, decision) in decisions.into_iter().flatten().enumerate() {
+        for name in ["from", "to"] {
+            if let Some(id) = decision.get(name).and_then(Value::as_str) {
+                check_id(format!("/decisionLog/{index}/{name}"), id);
+            }
+        }
+    }
     let done = document.front().get("stepsCompleted").and_then(Value::as_array);
     for (index, id) in done.into_iter().flatten().enumerate() {
         if let Some(id) = id.as_str() {

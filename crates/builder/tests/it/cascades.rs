@@ -108,6 +108,21 @@ fn a_flag_that_is_none_is_told_once() {
 }
 
 #[test]
+fn a_type_that_is_none_in_a_node_and_in_its_step_is_told_once() {
+    let mut files = small();
+    edit(&mut files, GRAPH, |graph| graph["nodes"][1]["type"] = json!("stepp"));
+    replace(&mut files, "steps/work.md", "type: step", "type: stepp");
+    check("both", files, "SCHEMA_ENUM workflow.graph.json:16:7", "`/nodes/1/type`", "");
+}
+
+#[test]
+fn a_decision_of_a_node_that_is_none_is_told() {
+    let log = "currentNodeId: work\ndecisionLog:\n  - {from: begin, to: nobody, label: x}\n";
+    let files = small_text("workflow.md", "currentNodeId: work\n", log);
+    check("a decision", files, "warning STATE_NODE_MISSING workflow.md:7:19", "`nobody`", "state");
+}
+
+#[test]
 fn names_that_windows_has_written_are_one_mistake() {
     let files = crate::sample::files().into_iter().map(|(path, bytes)| (path.replace('/', "\\"), bytes)).collect();
     let place = "PATH_UNSAFE assets\\brief-template.md:1:1";

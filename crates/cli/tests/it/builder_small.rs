@@ -222,18 +222,20 @@ async fn a_secret_that_a_set_adds_is_told_and_one_that_it_moves_is_not() {
             data(&in_session(&house, session, "builder.change.stage", set).await);
             let validated = in_session(&house, session, "builder.change.validate", json!({})).await;
             let warnings = data(&validated)["warnings"].as_array().unwrap().clone();
-            warnings.iter().any(|warning| warning["code"] == "SECRET_ADDED")
+            let added = warnings.iter().find(|warning| warning["code"] == "SECRET_ADDED");
+            added.map(|added| format!("{}:{}:{}", added["file"].as_str().unwrap(), added["line"], added["column"]))
         };
         let new = |content: &str| {
             let target = json!({"path": "assets/new.md"});
             json!([{"op": "upsert", "targetType": "asset", "target": target, "payload": {"content": content}}])
         };
-        assert!(codes("s1", new("password: hunter22hunter\n"), json!({})).await);
-        assert!(!codes("s2", new("The password is in the vault.\n"), json!({})).await);
+        let added = codes("s1", new("# Access\n\npassword: hunter22hunter\n"), json!({})).await;
+        assert_eq!(added.as_deref(), Some("assets/new.md:3:11"));
+        assert_eq!(codes("s2", new("The password is in the vault.\n"), json!({})).await, None);
         let renames = json!({"renames": [{"from": "asset:assets/api.md", "to": "asset:assets/moved.md"}]});
         let renamed = json!([
             {"op": "upsert", "targetType": "asset", "target": {"path": "assets/moved.md"}, "payload": {}}]);
-        assert!(!codes("s3", renamed, renames).await);
+        assert_eq!(codes("s3", renamed, renames).await, None);
     }
 }
 
@@ -259,7 +261,8 @@ async fn what_looks_like_a_mask_is_not_written_over_a_secret_and_one_that_goes_i
         data(&stage(&house, "s1", whole("Call it with $TOKEN.\n".to_owned()), &revisions).await);
         let report = in_session(&house, "s1", "builder.change.validate", json!({})).await;
         let warnings = data(&report)["warnings"].as_array().unwrap();
-        assert!(warnings.iter().any(|warning| warning["code"] == "SECRET_REMOVED"), "{report:?}");
+        let removed = warnings.iter().find(|warning| warning["code"] == "SECRET_REMOVED");
+        assert_eq!(removed.unwrap()["file"], "assets/api.md", "{report:?}");
     }
 }
 
