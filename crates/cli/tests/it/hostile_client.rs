@@ -107,6 +107,26 @@ async fn what_is_no_request_ends_no_host_before_the_first_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_is_none_is_told_what_is_wrong_with_it() {
+    let workspace = TempWorkspace::new();
+    let mut host = McpProcess::start(&program(&workspace), &[], Era::Session);
+    for (capabilities, told) in
+        [(json!({ "elicitation": false }), "invalid type: boolean"), (json!(null), "invalid type: null")]
+    {
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities,
+            "clientInfo": { "name": "strange", "version": "1" } });
+        let answer = host.request("initialize", params).await;
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert!(
+            message.starts_with("the parameters of `initialize` do not fit: ") && message.contains(told),
+            "{answer}"
+        );
+    }
+    assert!(host.initialize().await["result"].is_object());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn strange_parameters_are_answered_with_an_error() {
     let workspace = TempWorkspace::new();
     let mut host = open(&workspace).await;

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage, RequestId};
+use rmcp::model::{
+    ClientNotification, ClientRequest, GetExtensions, GetMeta, InitializeRequestParams, JsonRpcMessage, JsonRpcRequest,
+    RequestId,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
@@ -20,6 +23,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::held::Held;
+use super::service::misfit;
 use super::slots::{Class, Slot, Slots};
 
 /// Longest message, bytes.
@@ -38,6 +42,9 @@ const MEASURED_FROM_BYTES: usize = 256 * 1024;
 /// JSON-RPC 2.0, section 5.1.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
+const INVALID_PARAMS: i32 = -32602;
+/// The method that opens a session.
+const INITIALIZE: &str = "initialize";
 /// Of those that a server may define.
 const BUSY: i32 = -32000;
 
@@ -209,7 +216,7 @@ where
             return Err(error_of(id_in_head(line).unwrap_or_default(), INVALID_REQUEST, &why));
         }
         let error = match serde_json::from_slice(line) {
-            Ok(message) => return Ok(Some(message)),
+            Ok(message) => return first_fits(message).map(Some),
             Err(error) => error,
         };
         match serde_json::from_slice::<Value>(line) {
@@ -435,6 +442,20 @@ fn with_next_step(mut message: TxJsonRpcMessage<RoleServer>) -> TxJsonRpcMessage
         refused.error.message = told.into();
     }
     message
+}
+
+/// Refuses an `initialize` whose parameters are none. rmcp takes it for a request that comes before the session, and would
+/// tell the client to send what it has just sent.
+fn first_fits(message: RxJsonRpcMessage<RoleServer>) -> Result<RxJsonRpcMessage<RoleServer>, Value> {
+    match message {
+        JsonRpcMessage::Request(JsonRpcRequest { id, request: ClientRequest::CustomRequest(request), .. })
+            if request.method == INITIALIZE =>
+        {
+            let why = misfit::<InitializeRequestParams>(&request.method, request.params);
+            Err(error_of(id.into_json_value(), INVALID_PARAMS, &why))
+        }
+        fits => Ok(fits),
+    }
 }
 
 /// The request that a message answers.

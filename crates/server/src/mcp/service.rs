@@ -226,14 +226,14 @@ impl ServerHandler for McpService {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
-        let problem = match method.as_str() {
-            "tools/call" => misfit::<CallToolRequestParams>(params),
-            "tools/list" | "resources/list" => misfit::<PaginatedRequestParams>(params),
-            "resources/read" => misfit::<ReadResourceRequestParams>(params),
-            "initialize" => misfit::<InitializeRequestParams>(params),
+        let why = match method.as_str() {
+            "tools/call" => misfit::<CallToolRequestParams>(&method, params),
+            "tools/list" | "resources/list" => misfit::<PaginatedRequestParams>(&method, params),
+            "resources/read" => misfit::<ReadResourceRequestParams>(&method, params),
+            "initialize" => misfit::<InitializeRequestParams>(&method, params),
             _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
         };
-        Err(ErrorData::invalid_params(format!("the parameters of `{method}` do not fit: {problem}"), None))
+        Err(ErrorData::invalid_params(why, None))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -246,11 +246,12 @@ impl ServerHandler for McpService {
 const MISFIT_CHARS_MAX: usize = 200;
 
 /// Why parameters are not those of a method.
-fn misfit<T: DeserializeOwned>(params: Option<Value>) -> String {
-    match serde_json::from_value::<T>(params.unwrap_or(Value::Null)) {
+pub(super) fn misfit<T: DeserializeOwned>(method: &str, params: Option<Value>) -> String {
+    let problem: String = match serde_json::from_value::<T>(params.unwrap_or(Value::Null)) {
         Err(error) => error.to_string().chars().take(MISFIT_CHARS_MAX).collect(),
         Ok(_) => "the message is none of the protocol".to_owned(),
-    }
+    };
+    format!("the parameters of `{method}` do not fit: {problem}")
 }
 
 /// Sends a call's progress to the client, in order.
