@@ -64,7 +64,7 @@ fn check_globals(found: &mut Found<'_>, source: &Source, may_set_once: bool) {
             "static" if may_set_once && is_set_once(rest) => {}
             // A program has one, and no project is in it.
             "static" if source.code[..offset].trim_end().ends_with("#[global_allocator]") => {}
-            "static" if !is_constant_table(rest) => {
+            "static" if !is_constant_table(rest) && !is_computed_table(rest) => {
                 found.push(offset, "a `static` may only be a constant table (`&...`, `[...]`): hand state in");
             }
             _ => {}
@@ -81,6 +81,16 @@ fn is_constant_table(rest: &str) -> bool {
 }
 
 /// `rest` is what follows the keyword: `NAME: OnceLock<Type> = value;`.
+/// A table that is too large to be written out: a function without arguments computes it, and nothing changes it.
+fn is_computed_table(rest: &str) -> bool {
+    let Some((declared, value)) = rest.split_once('=') else { return false };
+    let inside = declared.split_once(':').and_then(|(_, kind)| kind.trim_start().strip_prefix("LazyLock<"));
+    let value = value.split(';').next().unwrap_or_default().trim();
+    let function = value.strip_prefix("LazyLock::new(").and_then(|rest| rest.strip_suffix(')'));
+    let is_path = |path: &str| path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'));
+    inside.is_some_and(|inside| !has_cell(inside)) && function.is_some_and(is_path)
+}
+
 fn is_set_once(rest: &str) -> bool {
     let declared = rest.split('=').next().unwrap_or_default();
     let Some((name, kind)) = declared.split_once(':') else { return false };
@@ -163,6 +173,9 @@ mod tests {
         check_code("static mut A: &str = \"\";", &["2: a `static`"]);
         check_code("#[global_allocator]\nstatic A: MiMalloc = MiMalloc;", &[]);
         check_code("static A: OnceLock<u8> = OnceLock::new();", &["2: a `static`"]);
+        check_code("static A: LazyLock<Table> = LazyLock::new(Table::whole);", &[]);
+        check_code("static A: LazyLock<Mutex<u8>> = LazyLock::new(first);", &["2: a `static`"]);
+        check_code("static A: LazyLock<u8> = LazyLock::new(|| read());", &["2: a `static`"]);
         check_code("fn f() {\n    static A: AtomicU8 = AtomicU8::new(0);\n}", &["3: a `static`"]);
         check_code("pub static A: std::sync::LazyLock<u8> = x;", &["2: a `static`"]);
         check_code("static A: &Mutex<u8> = &Mutex::new(0);", &["2: a `static`"]);

@@ -6,6 +6,7 @@
 mod aging;
 mod counter;
 mod parts;
+mod tokenizer;
 mod trim;
 
 pub use aging::{Aged, Aging, SESSION_RESULT_TOOL, SHORT_TOKENS_MIN, Tally, Weight, age, strip};

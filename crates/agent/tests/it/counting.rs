@@ -8,27 +8,23 @@ const CODE: &str = "fn main() {\n    let mut sum = 0u64;\n    for i in 0..10 { s
 
 #[test]
 fn openai_models_are_counted_exactly_and_others_are_estimates() {
-    for name in [
-        "gpt-4o",
-        "openai::gpt-5-mini",
-        "GPT-4.1",
-        "gpt-4-turbo",
-        "gpt-3.5-turbo",
-        "o3",
-        "openai::o4-mini",
-        "openrouter/openai/o1",
-    ] {
+    for name in ["gpt-4o", "openai::gpt-5-mini", "GPT-4.1", "o3", "openai::o4-mini", "openrouter/openai/o1"] {
         assert!(Counter::for_model(name).is_exact(), "{name}");
     }
-    for name in ["anthropic::claude-sonnet-5", "gemini-3-pro", "ollama::llama3.1:8b", "foo3", "proto1", "script", ""] {
+    for name in [
+        "gpt-4-turbo",
+        "gpt-3.5-turbo",
+        "anthropic::claude-sonnet-5",
+        "gemini-3-pro",
+        "ollama::llama3.1:8b",
+        "foo3",
+        "proto1",
+        "script",
+        "",
+    ] {
         assert!(!Counter::for_model(name).is_exact(), "{name}");
     }
-    // As tiktoken counts them.
-    let (o200k, cl100k) = (Counter::for_model("gpt-4o"), Counter::for_model("gpt-4"));
-    assert_eq!((o200k.count("hello world"), cl100k.count("hello world")), (2, 2));
-    assert_eq!(o200k.count(CHINESE), bpe_openai::o200k_base().count(CHINESE) as u64);
-    assert_eq!(cl100k.count(CHINESE), bpe_openai::cl100k_base().count(CHINESE) as u64);
-    assert!(cl100k.count(CHINESE) > o200k.count(CHINESE));
+    let o200k = Counter::for_model("gpt-4o");
     let claude = Counter::for_model("anthropic::claude-sonnet-5");
     assert_eq!(claude.count(CODE), (o200k.count(CODE) * 5).div_ceil(4));
     assert_eq!(o200k.count(""), 0);
