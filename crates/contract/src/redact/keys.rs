@@ -100,8 +100,19 @@ fn skipped(rest: &str, lead: Option<&Regex>) -> usize {
     at
 }
 
+/// What a search or `cat -n` writes before each line: a path, a number.
+const NUMBERED: &str = r"^(?:[^\s:]{1,256}[:-])?[ \t]*[0-9]{1,9}(?:[:-][0-9]{1,9})?[:\t-][ \t]*";
+
 /// What stands before a mark in its line, as a shape of what stands before the lines that follow: numbers may differ.
 fn lead(before: &str) -> Option<Regex> {
+    let line = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
+    let numbered = Regex::new(NUMBERED).ok()?;
+    // `3:KEY = """`: of what stands there only the number comes again.
+    let is_numbered = line.len() <= LEAD_BYTES_MAX && numbered.find(line).is_some_and(|found| found.end() < line.len());
+    if is_numbered { Some(numbered) } else { lead_alike(before) }
+}
+
+fn lead_alike(before: &str) -> Option<Regex> {
     let from = before.len().saturating_sub(LEAD_BYTES_MAX);
     let near = &before[before.ceil_char_boundary(from)..];
     // Also behind a line end as JSON writes it, which may stand in a text several times over.

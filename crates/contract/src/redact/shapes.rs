@@ -117,6 +117,11 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
     ("EZAK", r"EZAK[A-Za-z0-9]{54}"),
     ("EZTK", r"EZTK[A-Za-z0-9]{54}"),
     ("ops_eyJ", r"ops_eyJ[A-Za-z0-9+/=_-]{40,}"),
+    // A private key of RFC 7468 in Base64, as Kubernetes has it: `-----BEGIN PRIVATE KEY`, `RSA`, `EC`, `OPENSSH` and so on.
+    (
+        "LS0tLS1CRUdJTi",
+        r"LS0tLS1CRUdJTi(?:BQUklW|BSU0Eg|BFQyBQ|BPUEVO|BEU0Eg|BFTkNS|BQR1AgUFJJ)[A-Za-z0-9+/]{20,}(?:\s+[A-Za-z0-9+/]{60,})*(?:\s+[A-Za-z0-9+/]{2,}=)?={0,2}",
+    ),
     ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),
     ("eyJ", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
 ];
@@ -134,6 +139,16 @@ pub(super) const BEHIND: &[(&str, &str)] = &[
     // The signature of an address of Azure, which opens what it leads to.
     ("sig=", r"([?&;]sig=)[A-Za-z0-9%+/]{43,}={0,2}"),
     ("SSWS ", r"(SSWS )00[A-Za-z0-9_-]{40}"),
+    // A name and a password as Docker and npm keep them.
+    ("\"auth\"", r#"("auth"\s*:\s*")[A-Za-z0-9+/]{12,}={0,2}"#),
+    ("_auth", r#"((?:^|[\s:"'])_auth ?= ?"?)[A-Za-z0-9+/]{12,}={0,2}"#),
+    // The private part of a key (RFC 7518, section 6).
+    ("\"d\"", r#"("(?:d|p|q|dp|dq|qi|k)"\s*:\s*")[A-Za-z0-9_-]{40,}"#),
+    // Of a key of PuTTY its private lines.
+    ("Private-Lines:", r"(Private-Lines: [0-9]+\r?\n)(?:[A-Za-z0-9+/]{64}\r?\n)*[A-Za-z0-9+/]+={0,2}"),
+    ("ookie:", r"(?i)((?:set-)?cookie:\s*[^\s=;]+=)[A-Za-z0-9+/=_%.-]{16,}"),
+    // A file of Docker's sets a variable without a sign of its own.
+    ("ENV ", r"(ENV +[A-Z0-9_]*(?:KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)[A-Z0-9_]* +)[^\s$<]{8,}"),
     // `.pgpass`: host, port, database, user and password.
     (":5432:", r"(:5432:[^\s:]+:[^\s:]+:)[^\s:]{6,}"),
     ("*:*:", r"(\*:\*:[^\s:]+:)[^\s:*]{6,}"),
@@ -161,18 +176,21 @@ pub(super) const AUTHORIZATION: &str =
 /// A value beside a name that tells of a secret, where the value is long. The first group is kept, and the second is a secret
 /// if it [is random](is_random).
 pub(super) const LONG_NAMED: &str = concat!(
-    r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|auth[_-]?key"#,
+    r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|auth[_-]?key|hmac[_-]?key|pre[_-]?shared[_-]?key"#,
     r#"|encryption[_-]?key|signing[_-]?key|master[_-]?key|app[_-]?key|subscription-key|credential|token)[a-z0-9_-]*"#,
     // What ends the name: `["name"]`, `'name',`; its type: `: &str`; and what leads to the value: `=`, `:`, `>`, the `|` of a
     // table, `%3D`, `value="`, a block of YAML.
-    r#"(?:\\*["'`])?[\])]?(?:\s*:\s*&?[a-z]+(?:\s+[a-z]+)?\s*=\s*|\s*(?:\?=|:=|=>|[:=,>|]|%3d)\s*(?:[|>][+-]?\s+)?|\s+value\s*[:=]\s*|\s)"#,
-    r#"\[?(?:\\*["'`]|%22)?)([a-z0-9+/=_~.-]{16,})"#,
+    r#"(?:\\*["'`])?[\])]?(?:\s*:\s*&?[a-z]+(?:\s+[a-z]+)?\s*=\s*|\s*(?:\?=|:=|=>|[:=,>|]|%3d)\s*(?:[|>][+-]?\s+|!!?[a-z]+\s+)?|\s+value\s*[:=]\s*|\s*\(\s*["'`]|\s)"#,
+    r#"\[?(?:[bruf]{0,2}(?:\\*["'`]){1,3}|%22)?)([a-z0-9+/=_~.-]{16,})"#,
 );
 /// Words of a name that tell of no secret although another word of it does: where to go on in a list is not one.
 pub(super) const NAMED_OTHERWISE: &[&str] =
     &["page", "next", "continu", "cursor", "sync", "hash", "digest", "tokenizer", "public", "count"];
 /// What such a name ends in where it tells where a secret is, or of which kind.
-const NAMED_ABOUT: &[&str] = &["id", "name", "file", "path", "dir", "url", "uri", "type", "length", "ttl", "endpoint"];
+const NAMED_ABOUT: &[&str] = &[
+    "id", "name", "file", "path", "dir", "url", "uri", "type", "length", "ttl", "endpoint", "sha", "sha1", "sha256",
+    "sum",
+];
 /// A shorter word may be one that people write.
 pub(super) const RANDOM_CHARS_MIN: usize = 16;
 /// So often a letter and a digit stand side by side in what was made by chance, and hardly ever in what people write.
@@ -211,6 +229,13 @@ pub(super) const NAMES: &[&str] = &[
     "authKey",
     "AuthKey",
     "authkey",
+    "HMAC_KEY",
+    "hmac_key",
+    "hmacKey",
+    "PRESHARED",
+    "reshared",
+    "resharedKey",
+    "re_shared",
     "ENCRYPTION",
     "ncryption",
     "SIGNING",

@@ -124,6 +124,33 @@ fn the_lines_of_a_private_key_are_found_behind_what_a_tool_writes_before_each() 
 }
 
 #[test]
+fn a_private_key_in_source_is_found_behind_the_numbers_of_a_search() {
+    let line = format!("MIIEv{}", "Qk1".repeat(20));
+    for number in [
+        |n: usize| format!("{n}:"),
+        |n| format!("src/a.py:{n}:"),
+        |n| format!("src/a.py-{n}-"),
+        |n| format!("{n:6}\t"),
+        |n| format!("src/a.py:{n}:1: "),
+    ] {
+        for opening in ["KEY = \"\"\"", "K2=\"", ""] {
+            let text = [
+                format!("{opening}-----BEGIN PRIVATE KEY-----"),
+                line.clone(),
+                line.clone(),
+                "Zz9=".to_owned(),
+                "-----END".to_owned(),
+            ];
+            let mut shown: String =
+                text.iter().enumerate().map(|(n, line)| format!("{}{line}\n", number(n + 3))).collect();
+            Redactor::default().redact(&mut shown);
+            assert!(!shown.contains("Qk1") && !shown.contains("Zz9"), "{shown}");
+            assert!(shown.contains(&number(4)) && shown.ends_with("-----END\n"), "{shown}");
+        }
+    }
+}
+
+#[test]
 fn of_a_private_key_of_pgp_its_lines_are_taken_out() {
     let line = "lQOYBGZx1yABCADGqk3Q8r9t2Yw5v0nq6bT1m7u4x8c9z0a1b2c3d4e5f6g7h8i9";
     let (begin, end) = ("-----BEGIN PGP PRIVATE KEY BLOCK-----", "-----END PGP PRIVATE KEY BLOCK-----");
@@ -316,6 +343,44 @@ fn tokens_of_less_known_issuers_are_taken_out() {
         "https://a.blob.core.windows.net/c?sv=2&sig=[redacted]",
     );
     check(&format!("SSWS 00{}", &mixed[..40]), "SSWS [redacted]");
+}
+
+#[test]
+fn secrets_of_configuration_files_are_taken_out() {
+    let random = "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3A";
+    let encoded = format!("LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1JSUV{}", "QUJD".repeat(60));
+    for (text, redacted) in [
+        (format!("client-key-data: {encoded}=="), "client-key-data: [redacted]"),
+        (
+            format!("tls.key: {encoded}\ntls.crt: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"),
+            "tls.key: [redacted]\ntls.crt: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t",
+        ),
+        (r#"{"auths":{"h":{"auth":"YWRhOmh1bnRlcjIh"}}}"#.to_owned(), r#"{"auths":{"h":{"auth":"[redacted]"}}}"#),
+        ("//registry.example/:_auth=YWRhOmh1bnRlcjIh".to_owned(), "//registry.example/:_auth=[redacted]"),
+        (format!("SECRET = b\"{random}\""), "SECRET = b\"[redacted]\""),
+        (format!("TOKEN = \"\"\"{random}\"\"\""), "TOKEN = \"\"\"[redacted]\"\"\""),
+        (format!("secret: !!str {random}"), "secret: !!str [redacted]"),
+        (format!("ENV API_TOKEN {random}"), "ENV API_TOKEN [redacted]"),
+        (format!("PresharedKey = {random}="), "PresharedKey = [redacted]"),
+        (format!("hmac_key: {random}"), "hmac_key: [redacted]"),
+        (format!("client.setToken(\"{random}\");"), "client.setToken(\"[redacted]\");"),
+        (format!("Set-Cookie: session={random}; Path=/"), "Set-Cookie: session=[redacted]; Path=/"),
+        (
+            format!("Private-Lines: 2\n{}\n{random}==\nPrivate-MAC: 0", "aB3d".repeat(16)),
+            "Private-Lines: 2\n[redacted]\nPrivate-MAC: 0",
+        ),
+        (
+            format!(r#"{{"kty":"EC","x":"{random}","d":"{random}"}}"#),
+            &format!(r#"{{"kty":"EC","x":"{random}","d":"[redacted]"}}"#),
+        ),
+        (
+            "tokens_sha = \"1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b\"".to_owned(),
+            "tokens_sha = \"1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b\"",
+        ),
+        ("ENV PATH /usr/local/bin:/usr/bin".to_owned(), "ENV PATH /usr/local/bin:/usr/bin"),
+    ] {
+        check(&text, redacted);
+    }
 }
 
 #[test]
