@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolhost_contract::ToolError;
 use toolhost_sandbox::{Analyzed, Executor, WsPath};
 
-use crate::policy::{Looked, PATH_ARGUMENTS, analyzed, command_of};
+use crate::policy::{Looked, PATH_ARGUMENTS, analyzed, command_of, with_input};
 
 /// Analyzes shell commands. It is handed to the gate, which calls it once for each call that has a command.
 pub type Analyzer = Arc<dyn Fn(&str) -> Analyzed + Send + Sync>;
@@ -28,6 +28,7 @@ impl Arguments {
         };
         let analyzer = Arc::clone(analyzer);
         let command = tokio::task::spawn_blocking(move || analyzer(&text)).await.map_err(ToolError::internal)?;
+        let command = with_input(command, &json);
         Ok(Self { json, command: Some(command), places: None })
     }
 

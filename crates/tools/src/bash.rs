@@ -8,7 +8,7 @@ use serde_json::json;
 use toolhost_contract::{
     Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, visible, visible_line,
 };
-use toolhost_sandbox::{Access, Analyzed, Command, RefChange, WsPath};
+use toolhost_sandbox::{Access, Analyzed, Command, RefChange, SimpleCommand, WsPath};
 
 use crate::{git_hint, interactive};
 
@@ -141,7 +141,13 @@ impl Tool for Bash {
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
         let programs = match ctx.command {
             Some(Analyzed::Commands(commands)) => {
-                commands.iter().map(|command| format!("  runs: {}\n", visible_line(&command.shown()))).collect()
+                let more = |command: &SimpleCommand| match command.runs_its_input() {
+                    true => ", and the commands in its input",
+                    false => "",
+                };
+                let told =
+                    |command| format!("  runs: {}{}\n", visible_line(&SimpleCommand::shown(command)), more(command));
+                commands.iter().map(told).collect()
             }
             Some(Analyzed::NotAnalyzable { why }) => not_told(why),
             None => not_told("it was not analyzed"),

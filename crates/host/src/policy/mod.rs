@@ -138,8 +138,18 @@ pub(crate) fn command_of<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str
 /// has [`Arguments`](crate::arguments::Arguments).
 #[expect(clippy::disallowed_methods, reason = "no call is under way")]
 pub(crate) fn analyzed(tool: &str, arguments: &Value) -> Option<Analyzed> {
-    command_of(tool, arguments).map(toolhost_sandbox::analyze)
+    let command = command_of(tool, arguments).map(toolhost_sandbox::analyze)?;
+    Some(with_input(command, arguments))
 }
+
+/// A command with the input that its call gives it.
+pub(crate) fn with_input(command: Analyzed, arguments: &Value) -> Analyzed {
+    let has_input = arguments.get(INPUT_ARGUMENT).and_then(Value::as_str).is_some_and(|input| !input.is_empty());
+    if has_input { command.with_input() } else { command }
+}
+
+/// What a command reads, in the arguments of the tool that runs it.
+const INPUT_ARGUMENT: &str = "stdin";
 
 impl Rule {
     /// Compiles a rule and runs its own tests.

@@ -112,22 +112,26 @@ pub(super) fn is_runner(program: &Word) -> bool {
     RUNNERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-')))
 }
 
-/// Subcommands of git that run no program that their options name.
-const GIT_PLAIN: &[&str] = &["add", "blame", "branch", "ls-files", "mv", "rev-parse", "rm", "status"];
-/// First arguments after which the name of a program comes: of npm, uv, poetry, bundle, nix, docker, go and their like.
-const LAUNCHES: &[&str] =
-    &["dlx", "eval", "exec", "explore", "generate", "run", "runner", "shell", "develop", "with", "x"];
+/// Programs whose first argument says what is done, with those of their first arguments that a permission may be widened after:
+/// what follows names no program, or the project's own code runs in any case.
+const TOLD: &[(&str, &[&str])] = &[
+    ("git", &["add", "blame", "branch", "ls-files", "mv", "rev-parse", "rm", "status"]),
+    ("cargo", &["bench", "build", "check", "clippy", "doc", "test"]),
+    ("go", &["test"]),
+    ("npm", &["test"]),
+    ("pnpm", &["test"]),
+    ("yarn", &["test"]),
+];
+/// Programs that start no others, whatever their arguments are.
+const PLAIN: &[&str] = &[
+    "basename", "cat", "cmp", "cut", "date", "diff", "dirname", "du", "echo", "file", "grep", "head", "jq", "ls",
+    "mkdir", "nl", "realpath", "stat", "tail", "touch", "tr", "uniq", "wc",
+];
 
-/// Whether a program and its first argument say what is done: `cargo test`, and neither `python3 x.py` nor `git -c`.
+/// Whether a program and its first argument say what is done: `cargo test`, and neither `tar tf` nor `git -c`. A list of those that
+/// do: of those that do not, many have an option that names a program.
 fn is_told_by_first_words(words: &[&Word]) -> bool {
     let [program, first, ..] = words else { return false };
-    let name = program.text.rsplit('/').next().unwrap_or_default();
-    // `cargo +nightly` names another cargo, and what comes next is not told.
-    let is_option = first.text.starts_with(['-', '+']);
-    let is_launch = match name {
-        // Many a subcommand has an option that names a program: `git grep -O`, `git bisect run`.
-        "git" => !GIT_PLAIN.contains(&first.text.as_str()),
-        _ => LAUNCHES.contains(&first.text.as_str()),
-    };
-    !is_option && !is_launch && !is_runner(program)
+    let is_of = |(name, firsts): &(&str, &[&str])| *name == program.text && firsts.contains(&first.text.as_str());
+    (PLAIN.contains(&program.text.as_str()) && !first.text.starts_with('-')) || TOLD.iter().any(is_of)
 }

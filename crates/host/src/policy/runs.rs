@@ -6,10 +6,50 @@ use super::pattern::Pattern;
 use super::permission::is_runner;
 
 /// Programs that run what is among their arguments, beside those that a permission is not generalised over.
-const ALSO_RUN: &[&str] =
-    &["nsenter", "runuser", "setarch", "setpriv", "su", "systemd-run", "unbuffer", "unshare", "chronic"];
-/// They read commands from their input where nothing names a script.
-const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh", "ksh", "fish", "busybox"];
+const ALSO_RUN: &[&str] = &[
+    "nsenter",
+    "runuser",
+    "setarch",
+    "setpriv",
+    "su",
+    "systemd-run",
+    "unbuffer",
+    "unshare",
+    "chronic",
+    "entr",
+    "hyperfine",
+    "ltrace",
+    "perf",
+    "valgrind",
+    "watchexec",
+    "xvfb-run",
+];
+/// Options of programs that name a command. One of two characters may have it attached.
+const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
+    (
+        "tar",
+        &[
+            "--checkpoint-action",
+            "--use-compress-program",
+            "--to-command",
+            "--rsh-command",
+            "--info-script",
+            "--new-volume-script",
+            "-I",
+            "-F",
+        ],
+    ),
+    ("split", &["--filter"]),
+    ("git", &["--upload-pack", "--receive-pack", "--exec", "--extcmd"]),
+    ("make", &["--eval", "SHELL"]),
+    ("zip", &["-TT", "--unzip-command"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("scp", &["-S", "-o"]),
+    ("sort", &["--compress-program"]),
+    ("go", &["-exec", "-toolexec", "-vettool"]),
+    ("cargo", &["--config"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+];
 /// Settings of git that run nothing, for `git -c`; beginnings, in small letters.
 const SETTINGS_PLAIN: &[&str] = &[
     "advice.",
@@ -101,16 +141,12 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
         return false;
     };
     let name = name_of(program);
-    let is_option = |word: &Word| word.known && word.text.starts_with('-');
-    if SHELLS.contains(&name) {
-        let is_c = |word: &Word| is_option(word) && !word.text.starts_with("--") && word.text.ends_with('c');
-        // A text behind `-c` that is known has been taken apart.
-        let has_text = arguments.iter().any(is_c);
-        return if has_text {
-            command.handed.is_empty()
-        } else {
-            (command.fed || command.redirected) && arguments.iter().all(is_option)
-        };
+    if command.runs_more || command.runs_its_input() || names_command(name, arguments) {
+        return true;
+    }
+    // A text behind `-c` that is known has been taken apart.
+    if command.is_shell() && command.handed.is_empty() && command.has_text() {
+        return true;
     }
     if name == "git" {
         let mut words = arguments.iter();
@@ -131,6 +167,25 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
         }
     }
     false
+}
+
+/// Whether an option gives the program a command to run.
+fn names_command(program: &str, arguments: &[Word]) -> bool {
+    let options = COMMAND_OPTIONS.iter().filter(|(name, _)| *name == program).flat_map(|(_, options)| *options);
+    let mut options = options.copied();
+    let is_given = |option: &str| {
+        arguments.iter().any(|word| {
+            let rest = word.text.strip_prefix(option);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() == 2)
+        })
+    };
+    // `tar cIf`, and `tar -xIf`.
+    let in_cluster = program == "tar"
+        && arguments.iter().enumerate().any(|(at, word)| {
+            let is_cluster = word.text.starts_with('-') && !word.text.starts_with("--");
+            (at == 0 || is_cluster) && !word.text.starts_with("--") && word.text.contains(['I', 'F'])
+        });
+    in_cluster || options.any(is_given)
 }
 
 /// Whether a setting such as `color.ui=never` runs nothing.

@@ -249,6 +249,18 @@ fn the_offer_for_a_command_whose_first_words_do_not_say_what_it_does_is_that_com
         "node -e 'x()'",
         "find . -delete",
         "X=1 ls a b",
+        "tar tf x",
+        "split a b",
+        "gdb a b",
+        "zip a x",
+        "sqlite3 a b",
+        "rsync a b",
+        "go build x y",
+        "cargo run x",
+        "npm install x",
+        "psql a b",
+        "cmake . x",
+        "./cargo test x",
     ] {
         let offered = pattern(command);
         assert!(offered.as_ref().is_none_or(|pattern| !pattern.ends_with(" *")), "{command}: {offered:?}");
@@ -262,33 +274,70 @@ fn the_offer_for_a_command_whose_first_words_do_not_say_what_it_does_is_that_com
     }
 }
 
+/// Each of them runs `touch x`, or something of which it is not certain what it is.
+const TOUCHES: &[&str] = &[
+    "/usr/bin/touch x",
+    "env touch x",
+    "env -i A=1 /bin/touch x",
+    "timeout 5 touch x",
+    "nice -n 5 nohup setsid touch x",
+    "stdbuf -o0 touch x",
+    "flock f touch x",
+    "setpriv --nnp touch x",
+    "echo x | xargs touch",
+    "find . -maxdepth 0 -exec touch x ';'",
+    "find . -execdir /bin/touch x +",
+    "sh -c 'touch x'",
+    "bash -lc 'cd /; touch x'",
+    "sh -c \"$TEXT\"",
+    "bash <<< 'touch x'",
+    "echo touch x | bash",
+    "echo touch x | sh -s",
+    "git -c alias.x='!touch x' x",
+    "git -C a -c core.fsmonitor='touch x' status",
+    "git --config-env=core.pager=P log",
+    "git --exec-path=. x",
+    "sudo -u a touch x",
+    "env -S'touch x'",
+    "env -S 'touch x'",
+    "env -S 'A=1 touch' x",
+    "env -S '-u A touch' x",
+    "env --split-string='touch x'",
+    "env -S 't${E}ouch x'",
+    "env -S 'to\"uch\" x'",
+    "env -vS 'touch x'",
+    "env BASH_ENV='$(touch x)' bash -c true",
+    "env 'BASH_FUNC_cat%%=() { touch x; }' bash -c cat",
+    "env $PROGRAM x",
+    "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='!touch x' git x",
+    "env GIT_CONFIG_PARAMETERS=\"'alias.x=!touch x'\" git x",
+    "PAGER='touch x' git log",
+    "env GIT_SSH_COMMAND='sh -c \"touch x\"' git fetch",
+    "GIT_EDITOR=$E git commit",
+    "ls | xargs env",
+    "ls | parallel touch",
+    "echo touch x | rbash",
+    "echo touch x | bash /dev/stdin",
+    "echo touch x | sh -",
+    "script -q --command='touch x' /dev/null",
+    "prlimit --nofile=5 touch x",
+    "chrt 5 touch x",
+    "linux64 touch x",
+    "ssh-agent touch x",
+    "valgrind touch x",
+    "tar tf x --checkpoint=1 --checkpoint-action=exec='touch x'",
+    "tar xf x -I 'touch x'",
+    "tar cIf 'touch x' a b",
+    "split x --filter='touch x'",
+    "git ls-remote --upload-pack='touch x' .",
+    "make --eval='x:;touch x'",
+    "cargo --config 'build.rustc-wrapper=\"./touch\"' build",
+];
+
 #[test]
 fn a_rule_that_denies_looks_at_what_a_command_runs_in_its_turn() {
     let deny = rule("tool = 'bash'\nwhen = { command = 'touch*' }\ndecide = 'deny'").expect("a rule");
-    for command in [
-        "/usr/bin/touch x",
-        "env touch x",
-        "env -i A=1 /bin/touch x",
-        "timeout 5 touch x",
-        "nice -n 5 nohup setsid touch x",
-        "stdbuf -o0 touch x",
-        "flock f touch x",
-        "setpriv --nnp touch x",
-        "echo x | xargs touch",
-        "find . -maxdepth 0 -exec touch x ';'",
-        "find . -execdir /bin/touch x +",
-        "sh -c 'touch x'",
-        "bash -lc 'cd /; touch x'",
-        "sh -c \"$TEXT\"",
-        "bash <<< 'touch x'",
-        "echo touch x | bash",
-        "echo touch x | sh -s",
-        "git -c alias.x='!touch x' x",
-        "git -C a -c core.fsmonitor='touch x' status",
-        "git --config-env=core.pager=P log",
-        "git --exec-path=. x",
-        "sudo -u a touch x",
-    ] {
+    for command in TOUCHES {
         assert!(matches(&deny, command), "{command}");
     }
     for command in [
@@ -304,11 +353,46 @@ fn a_rule_that_denies_looks_at_what_a_command_runs_in_its_turn() {
         "find . -name '*.rs'",
         "git diff | grep touch",
         "env | grep touch",
+        "PAGER=cat git log",
+        "env -u PAGER git log",
+        "GIT_PAGER= git log",
+        "tar tf x",
+        "tar -xzf x -C y",
+        "rsync a b",
+        "X=$Y cargo test",
+        "timeout 5 cargo test $X",
     ] {
         assert!(!matches(&deny, command), "{command}");
     }
     let allow = rule("tool = 'bash'\nwhen = { command = 'touch*' }\ndecide = 'allow'").expect("a rule");
     assert!(!matches(&allow, "env touch x") && !matches(&allow, "/usr/bin/touch x"));
+}
+
+#[test]
+fn a_rule_that_denies_looks_at_what_a_command_reads() {
+    let deny = rule("tool = 'bash'\nwhen = { command = 'touch*' }\ndecide = 'deny'").expect("a rule");
+    for (command, input, expected) in [
+        ("sh", "touch x", true),
+        ("bash -s", "touch x", true),
+        ("env bash", "touch x", true),
+        ("cd a && sh", "touch x", true),
+        ("cat", "touch x", false),
+        ("bash script.sh", "touch x", false),
+        ("sh", "", false),
+    ] {
+        let arguments = serde_json::json!({ "command": command, "stdin": input });
+        let command_of = analyzed("bash", &arguments);
+        assert_eq!(
+            deny.matches(&Looked::new("bash", &arguments, command_of.as_ref())),
+            expected,
+            "{command} < {input}"
+        );
+    }
+    let rm = rule("tool = 'bash'\nwhen = { command = '{rm *,git push *}' }\ndecide = 'deny'").expect("a rule");
+    for command in ["ls | xargs rm", "ls | xargs -n1 git push", "ls | xargs -d '\\n' -P 2 rm", "ls | parallel -j 2 rm"]
+    {
+        assert!(matches(&rm, command), "{command}");
+    }
 }
 
 #[test]

@@ -129,6 +129,11 @@ pub(super) fn check_variable(name: &str) -> Step<()> {
     check_assignment(name)
 }
 
+/// Whether the shell runs what such a variable holds, where another program hands it on: `env BASH_ENV=x bash`.
+pub(super) fn is_obeyed(name: &str) -> bool {
+    check_assignment(name).is_err() || name == "ENV"
+}
+
 /// Of a variable that is set for one command.
 fn check_assignment(name: &str) -> Step<()> {
     if name.starts_with("BASH") || name.starts_with("COMP_") || VARIABLES.contains(&name) {

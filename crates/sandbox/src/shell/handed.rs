@@ -1,6 +1,6 @@
 //! Commands that others run for somebody: `env vim x`, `timeout 5 less x`, `bash -c 'vim x'`.
 
-use super::{SimpleCommand, Word, reader};
+use super::{SimpleCommand, Word, builtins, reader};
 
 /// A program that runs the command which follows its own options.
 struct Wrapper {
@@ -27,57 +27,142 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("stdbuf", &["-i", "-o", "-e"], 0),
     wrapper("time", &["-f", "-o"], 0),
     wrapper("xargs", &["-I", "-L", "-n", "-P", "-s", "-d", "-E", "-a"], 0),
+    wrapper("parallel", &["-I", "-L", "-n", "-N", "-j", "--jobs", "-a", "--arg-file", "-d", "--delimiter"], 0),
     wrapper("busybox", &[], 0),
+    wrapper("choom", &["-n", "-p"], 0),
+    wrapper("chrt", &["-T", "-P", "-D", "-p"], 1),
+    wrapper("fakeroot", &["-l", "-i", "-s", "-b"], 0),
+    wrapper("linux32", &[], 0),
+    wrapper("linux64", &[], 0),
+    wrapper("i386", &[], 0),
+    wrapper("x86_64", &[], 0),
+    wrapper("prlimit", &["-p", "-o"], 0),
+    wrapper("ssh-agent", &["-a", "-E", "-O", "-P", "-t"], 0),
 ];
+/// Programs that give what they run arguments which they read.
+const ADD_ARGUMENTS: &[&str] = &["xargs", "parallel"];
 /// They run the text behind `-c`.
-const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh", "ksh", "su", "script"];
+const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh", "ksh", "rbash", "ash", "mksh", "su", "script"];
+/// They read commands from their input, and their text is not taken apart.
+const OTHER_SHELLS: &[&str] = &["fish", "busybox"];
+/// Variables whose value other programs run as a command.
+const COMMANDS_IN: &[&str] = &[
+    "BROWSER",
+    "EDITOR",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "LESSOPEN",
+    "MANPAGER",
+    "PAGER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "SSH_ASKPASS",
+    "VISUAL",
+];
+/// The beginnings of variables that hold settings of git, of which many name commands.
+const SETTINGS_IN: &[&str] = &["GIT_CONFIG", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR"];
+
+/// What a command runs beside itself.
+#[derive(Default)]
+struct Handed {
+    commands: Vec<SimpleCommand>,
+    /// And what its text does not say.
+    more: bool,
+}
 
 /// Adds to a command those that it runs, and to them theirs.
 pub(super) fn find(command: &mut SimpleCommand, depth_max: usize) {
     if depth_max == 0 {
         return;
     }
-    command.handed = handed(command);
+    let mut found = handed(command);
+    for assignment in &command.assignments {
+        found.add_variable(assignment);
+    }
+    command.runs_more |= found.more;
+    command.handed = found.commands;
     command.handed.iter_mut().for_each(|inner| find(inner, depth_max - 1));
 }
 
-fn handed(command: &SimpleCommand) -> Vec<SimpleCommand> {
+impl Handed {
+    /// What a variable makes another program run.
+    fn add_variable(&mut self, assignment: &Word) {
+        let Some((name, value)) = assignment.text.split_once('=') else { return };
+        if SETTINGS_IN.iter().any(|begin| name.starts_with(begin)) {
+            self.more = true;
+        } else if COMMANDS_IN.contains(&name) && !value.is_empty() {
+            match reader::read(value) {
+                Ok(commands) if assignment.known => self.commands.extend(commands),
+                _ => self.more = true,
+            }
+        }
+    }
+}
+
+fn handed(command: &SimpleCommand) -> Handed {
     let Some((program, arguments)) = command.words.split_first().filter(|(program, _)| program.known) else {
-        return Vec::new();
+        return Handed::default();
     };
     let name = program.text.rsplit('/').next().unwrap_or_default();
     if SHELLS.contains(&name) {
         // What is not understood runs, as elsewhere.
-        let mut inner = text_of(arguments).and_then(|text| reader::read(text).ok()).unwrap_or_default();
-        inner.iter_mut().for_each(|inner| {
+        let mut commands = text_of(arguments).and_then(|text| reader::read(text).ok()).unwrap_or_default();
+        commands.iter_mut().for_each(|inner| {
             inner.fed |= command.fed;
             inner.redirected |= command.redirected;
         });
-        return inner;
+        return Handed { commands, more: false };
     }
-    let found = WRAPPERS.iter().find(|wrapper| wrapper.name == name);
-    let Some(words) = found.and_then(|wrapper| wrapper.command(arguments)) else { return Vec::new() };
-    let mut inner = SimpleCommand::new(Vec::new(), words.to_vec());
-    // What `xargs` runs gets its input as arguments.
-    inner.fed = command.fed || name == "xargs";
-    vec![inner]
+    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) else { return Handed::default() };
+    let mut found = Handed::default();
+    let adds = ADD_ARGUMENTS.contains(&name);
+    match wrapper.command(arguments, &mut found) {
+        Some(mut words) => {
+            if adds {
+                words.push(Word::unknown());
+            }
+            let mut inner = SimpleCommand::new(Vec::new(), words);
+            // What `xargs` runs gets its input as arguments.
+            inner.fed = command.fed || adds;
+            found.commands.push(inner);
+        }
+        // The program that it runs is known when it runs, and not before.
+        None => found.more |= arguments.iter().any(|word| !word.known),
+    }
+    found
 }
 
 impl Wrapper {
-    /// The words of the command; `None` where it is not certain where they begin.
-    fn command<'w>(&self, arguments: &'w [Word]) -> Option<&'w [Word]> {
-        let mut rest = arguments;
+    /// The words of the command; `None` where there are none, or where it is not certain where they begin.
+    fn command(&self, arguments: &[Word], found: &mut Handed) -> Option<Vec<Word>> {
+        let mut rest = arguments.to_vec();
         let mut operands = self.operands;
         loop {
             let (word, after) = rest.split_first().filter(|(word, _)| word.known)?;
             let text = word.text.as_str();
-            rest = if self.with_value.contains(&text) {
-                after.get(1..)?
-            } else if text == "--" || (text.starts_with('-') && text.len() > 1) || is_assignment(text) {
-                after
+            rest = if self.name == "env" && splits(text) {
+                let Some(words) = split_string(text, after) else {
+                    found.more = true;
+                    return None;
+                };
+                words
+            } else if self.with_value.contains(&text) {
+                after.get(1..)?.to_vec()
+            } else if is_assignment(text) {
+                found.more |= text.split('=').next().is_some_and(builtins::is_obeyed);
+                found.add_variable(word);
+                after.to_vec()
+            } else if text == "--" || (text.starts_with('-') && text.len() > 1) {
+                after.to_vec()
             } else if operands > 0 {
                 operands -= 1;
-                after
+                after.to_vec()
             } else {
                 return Some(rest);
             };
@@ -85,16 +170,59 @@ impl Wrapper {
     }
 }
 
+/// Whether an option of `env` takes a text apart into words: `-S`, also behind others.
+fn splits(text: &str) -> bool {
+    text.starts_with("--split-string") || (text.starts_with('-') && !text.starts_with("--") && text.contains('S'))
+}
+
+/// The words of such a text, and those that follow; `None` where the text has quotes, escapes or variables, or options stand
+/// before it in the same word.
+fn split_string(text: &str, after: &[Word]) -> Option<Vec<Word>> {
+    let attached = text.strip_prefix("--split-string").or_else(|| text.strip_prefix("-S"))?;
+    let (string, after) = match attached.strip_prefix('=').unwrap_or(attached) {
+        "" => {
+            let (string, after) = after.split_first().filter(|(string, _)| string.known)?;
+            (string.text.as_str(), after)
+        }
+        string => (string, after),
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./=:@%+,~".contains(c);
+    let words = string.split_ascii_whitespace().map(Word::literal);
+    string.chars().all(is_plain).then(|| words.chain(after.iter().cloned()).collect())
+}
+
+/// Names under which a program finds its own input.
+const INPUTS: &[&str] = &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+
+pub(super) fn is_shell(program: &Word) -> bool {
+    let name = program.text.rsplit('/').next().unwrap_or_default();
+    program.known && (SHELLS.contains(&name) || OTHER_SHELLS.contains(&name))
+}
+
+/// `-c`, a cluster of options that ends in it, such as `-lc`, and `--command`.
+pub(super) fn is_text_option(word: &Word) -> bool {
+    let is_cluster = word.text.starts_with('-') && !word.text.starts_with("--") && word.text.ends_with('c');
+    word.known && (is_cluster || word.text == "--command")
+}
+
+/// An option, or a name of the program's own input.
+pub(super) fn is_no_script(word: &Word) -> bool {
+    word.known && (word.text.starts_with('-') || INPUTS.contains(&word.text.as_str()))
+}
+
 fn is_assignment(text: &str) -> bool {
-    text.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.bytes().all(reader::is_name_byte))
+    // `env` takes any name, such as that of a function of bash's: `BASH_FUNC_x%%=`.
+    text.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| reader::is_name_byte(byte) || byte == b'%')
+    })
 }
 
 /// The text behind `-c`, or behind a cluster of options that ends in it: `-lc`.
 fn text_of(arguments: &[Word]) -> Option<&str> {
-    let is_c = |word: &Word| {
-        word.known && word.text.starts_with('-') && !word.text.starts_with("--") && word.text.ends_with('c')
-    };
-    let at = arguments.iter().position(is_c)?;
+    if let Some(text) = arguments.iter().find_map(|word| word.text.strip_prefix("--command=").filter(|_| word.known)) {
+        return Some(text);
+    }
+    let at = arguments.iter().position(is_text_option)?;
     // Behind a script it is the script's. `-o` and `-euo` take the next word.
     let is_option = |word: &Word| word.known && word.text.starts_with(['-', '+']);
     let mut is_value = false;

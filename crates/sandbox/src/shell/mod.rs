@@ -56,6 +56,24 @@ pub struct SimpleCommand {
     /// The commands that it runs in its turn, as far as that is certain: `vim x` of `env vim x` and of `bash -c 'vim x'`.
     /// Rules that ask or deny look at them, and none that allows.
     pub handed: Vec<SimpleCommand>,
+    /// Whether it surely runs more than its text says: `env $X`, `GIT_CONFIG_COUNT=1 git x`.
+    pub runs_more: bool,
+}
+
+impl Analyzed {
+    /// The same commands with an input that is not in their text: any of them may read it.
+    #[must_use]
+    pub fn with_input(mut self) -> Self {
+        let mut open: Vec<&mut SimpleCommand> = match &mut self {
+            Self::Commands(commands) => commands.iter_mut().collect(),
+            Self::NotAnalyzable { .. } => Vec::new(),
+        };
+        while let Some(command) = open.pop() {
+            command.fed = true;
+            open.extend(&mut command.handed);
+        }
+        self
+    }
 }
 
 /// Takes a command apart as bash would. The time and the memory it takes grow with its length alone.
@@ -73,13 +91,31 @@ impl SimpleCommand {
     fn new(assignments: Vec<Word>, words: Vec<Word>) -> Self {
         let literal = assignments.iter().chain(&words).all(|word| word.known);
         let text = joined(assignments.iter().chain(&words));
-        Self { assignments, words, text, literal, fed: false, redirected: false, handed: Vec::new() }
+        Self { assignments, words, text, literal, fed: false, redirected: false, handed: Vec::new(), runs_more: false }
     }
 
     /// No command, but a deed that a rule may speak of: `> file`.
     fn deed(what: &'static str, object: Word) -> Self {
         let deed = Self::new(Vec::new(), vec![Word::literal(what), object]);
         Self { literal: false, ..deed }
+    }
+
+    /// Whether it is a shell.
+    pub fn is_shell(&self) -> bool {
+        self.words.first().is_some_and(handed::is_shell)
+    }
+
+    /// Whether it has an option `-c`, behind which stands what it runs.
+    pub fn has_text(&self) -> bool {
+        self.words.iter().skip(1).any(handed::is_text_option)
+    }
+
+    /// Whether it is a shell that reads its commands from an input of which its text says nothing.
+    pub fn runs_its_input(&self) -> bool {
+        (self.fed || self.redirected)
+            && self.is_shell()
+            && !self.has_text()
+            && self.words.iter().skip(1).all(handed::is_no_script)
     }
 
     /// Whether one of its texts, with and without its assignments, matches; or could, by what is known of it, where a

@@ -48,6 +48,11 @@ impl Word {
         Self { text: text.to_owned(), known: true, start: text.to_owned(), single: true, bare: true }
     }
 
+    /// Any number of words of which nothing is known.
+    pub(super) fn unknown() -> Self {
+        Self { text: "...".to_owned(), known: false, start: String::new(), single: false, bare: false }
+    }
+
     pub(super) fn is(&self, text: &str) -> bool {
         self.known && self.text == text
     }
