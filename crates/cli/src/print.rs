@@ -40,6 +40,17 @@ pub(crate) fn piece(text: &str) {
     let _ = at_once(std::io::stdout(), AutoStream::choice(&std::io::stdout()), text);
 }
 
+/// Prints what a tool answered. A file gets it byte by byte; a terminal, and a program that may show it at one (`| head`), what
+/// stands in it: no text of an agent's moves the cursor or turns what follows around.
+pub(crate) fn answer(text: &str) {
+    if is_file() {
+        // As above.
+        let _ = at_once(std::io::stdout(), ColorChoice::Always, &format!("{text}\n"));
+    } else {
+        line(visible(text));
+    }
+}
+
 /// A line of JSON for a file or a program, whose bytes the last line of an export has the hash of. Whoever looks at it in a
 /// terminal sees what stands there.
 pub(crate) fn exported(line: String) -> String {
@@ -66,8 +77,12 @@ pub(crate) fn goes_nowhere() -> bool {
 /// Whether what is printed may stand at a terminal between lines of the host's: not only where it is one, but also where it
 /// goes through a program that shows it there (`| tee log`). A file is read later, and has the text alone.
 pub(crate) fn is_shown_beside_notes() -> bool {
-    let is_file = || stdout_metadata().is_some_and(|out| out.is_file());
     std::io::stdout().is_terminal() || (std::io::stderr().is_terminal() && !is_file() && !goes_nowhere())
+}
+
+/// Whether what is printed goes into a file.
+fn is_file() -> bool {
+    stdout_metadata().is_some_and(|out| out.is_file())
 }
 
 fn stdout_metadata() -> Option<Metadata> {

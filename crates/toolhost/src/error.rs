@@ -38,7 +38,7 @@ pub enum Error {
     #[error("{} is larger than {POLICY_BYTES_MAX} bytes", toolhost_sandbox::POLICY_FILE)]
     PolicySize,
     /// `whose`: of which program or file they are.
-    #[error("the profiles (built in, and of {whose})")]
+    #[error("the profiles (built in, and {whose})")]
     Profiles { whose: String, source: toolhost_host::Error },
     #[error("there is no user `{user}` in {place}: an owner of the project adds one with `toolhost member add`")]
     NoUser { user: String, place: String },

@@ -136,7 +136,7 @@ pub(super) fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
     }
     if outcome.ok {
         let text = outcome.text.strip_suffix('\n').unwrap_or(&outcome.text);
-        print::line(if std::io::stdout().is_terminal() { print::visible(text) } else { text.to_owned() });
+        print::answer(text);
         if let Some(id) = outcome.data.get("approvalId").and_then(Value::as_str).filter(|_| is_pending(outcome)) {
             print::note(format_args!("{} toolhost review decide {id}", print::paint(print::DIM, "answer it with")));
         }

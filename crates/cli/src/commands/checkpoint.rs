@@ -128,6 +128,7 @@ pub(super) fn former(
         rows.insert(seq, hash.to_owned());
     }
     ensure!(partial || (whole && open.rows == 0), "{}: {NOT_WHOLE}", path.display());
+    ensure!(whole || !rows.is_empty(), "{}: it has no row to compare with", path.display());
     Ok(rows)
 }
 

@@ -57,7 +57,6 @@ fn an_export_that_is_not_whole_is_no_proof() {
     assert!(end.contains("\"line\":\"end\"") && rows.len() == 6, "{text}");
     let within = text[..text.len() - end.len() - 20].to_owned();
     let cut = [
-        (String::new(), 0),
         (rows[..4].concat(), 4),
         (rows.concat(), 6),
         ([&rows[..3].concat(), *end].concat(), 3),
@@ -74,6 +73,10 @@ fn an_export_that_is_not_whole_is_no_proof() {
         let partial = program.run(&["--json", "audit", "verify", "--against", file, "--partial"]);
         assert_eq!((partial.code, &partial.json()["compared"]), (Some(0), &json!(compared)), "{text}: {partial:?}");
     }
+    // What was compared with nothing does not hold.
+    std::fs::write(&export, "").unwrap();
+    let nothing = program.run(&["audit", "verify", "--against", file, "--partial"]);
+    assert!(nothing.code == Some(1) && nothing.stderr.contains("no row to compare with"), "{nothing:?}");
     // Of an audit that had not begun it is whole as well.
     std::fs::rename(workspace.state(), workspace.beside("former")).unwrap();
     assert_eq!(program.run(&["init", "--new"]).code, Some(0));

@@ -155,3 +155,18 @@ async fn an_export_that_is_looked_at_shows_what_stands_there() {
         assert!(plain.contains('\u{202e}'), "a program is given the bytes: {plain}");
     }
 }
+
+/// A pipe may lead to a terminal, through `head` or `less -R`; a file is another copy.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_moves_no_cursor_through_a_pipe_and_is_exact_in_a_file() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let text = "red \u{1b}[31m, back \r, turned \u{202e}, \u{9b}2J\n";
+    workspace.write("odd.txt", text);
+    let read = ["call", "file.read", r#"{"path":"odd.txt"}"#];
+    let piped = program.run(&read).stdout;
+    assert_eq!(piped, "red \\u{1b}[31m, back \\r, turned \\u{202e}, \\u{9b}2J\n");
+    let into = format!("{{}} > {}", workspace.path("copy").display());
+    program.run_at_terminal(80, &into, &read);
+    assert_eq!(workspace.read("copy"), text);
+}

@@ -109,7 +109,13 @@ impl Tool for Restore {
         let order = Order::of(&input)?;
         let result = change::run(ctx, Mode::Read, &[SOURCE, PREVIEW].concat(), &order.arguments()).await?;
         let paths: Vec<&str> = order.paths.iter().map(WsPath::as_str).collect();
-        Ok(Some(change::preview(format!("restore {}", paths.join(", ")), &result.stdout)))
+        let place = match (order.staged, order.worktree) {
+            (true, true) => " in the index and in the files",
+            (true, false) => " in the index",
+            _ => "",
+        };
+        let source = if order.source.is_empty() { String::new() } else { format!(" from {}", order.source) };
+        Ok(Some(change::preview(format!("restore {}{place}{source}", paths.join(", ")), &result.stdout)))
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {

@@ -82,6 +82,9 @@ const PREVIEW: &str = r#"
 printf '%s\n' "$state"
 [ -z "$target" ] || git log -1 --format='%h %s' "$target" --
 git diff-tree -r -M --name-status "$head_tree" "$tree" --
+# Programs that come, and files that become programs.
+git diff-tree -r -M --summary "$head_tree" "$tree" -- | grep --extended-regexp '^ (mode change|create mode (100755|120000|160000))'
+true
 "#;
 
 impl Tool for Switch {
