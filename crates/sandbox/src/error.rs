@@ -31,6 +31,8 @@ pub enum Error {
         "git's settings include `{path}`, which cannot be read in the fence, so it is not known what git obeys here"
     )]
     GitUnreadable { path: String },
+    #[error("git does not say what it obeys here, so no command runs: {said}")]
+    GitRefuses { said: String },
     #[error("git did not answer within {seconds} s when asked which files it obeys")]
     GitSilent { seconds: u64 },
     #[error("git would wait without end for these, which are FIFOs or lead to one or to a device: {names}")]
@@ -137,6 +139,7 @@ impl Error {
             | Self::LinkedGit
             | Self::HooksEverywhere
             | Self::GitUnreadable { .. }
+            | Self::GitRefuses { .. }
             | Self::GitSilent { .. }
             | Self::GitWaits { .. }
             | Self::Shared { .. }

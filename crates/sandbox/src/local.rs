@@ -352,6 +352,11 @@ impl LocalExecutor {
                 return Err(Error::Limit { what, actual: result.stdout.bytes, limit });
             }
             let unreadable = git::unreadable(&result.stdout.text);
+            if unreadable.is_empty()
+                && let Some(said) = git::refused(&result.stdout.text)
+            {
+                return Err(Error::GitRefuses { said });
+            }
             if unreadable.is_empty() {
                 return Ok(result.stdout.text);
             }
@@ -363,17 +368,25 @@ impl LocalExecutor {
         }
     }
 
-    /// Takes repositories that were added to an index out of it again; answers their folders.
+    /// Takes repositories that were added to an index out of it again, and those that a command made where another branch
+    /// has a submodule; answers their folders.
     async fn forget_repositories(&self, method: &Method, before: &Places) -> Result<Vec<String>> {
         let new = self.places(method).await.map(|places| places.new_repositories(before));
         let is_closed = || {
             let before = before.clone();
             self.on_files(move |_| Ok(before.has_closed_index()))
         };
-        if let (Ok(new), false) = (&new, is_closed().await?)
+        let held = before.clone();
+        let cleared = self
+            .on_files(move |_| {
+                held.purge_packed()?;
+                held.clear_branched()
+            })
+            .await?;
+        if let (Ok(new), false, false) = (&new, is_closed().await?, before.has_tables())
             && new.is_empty()
         {
-            return Ok(Vec::new());
+            return Ok(cleared);
         }
         let fence = Fence { workspace: Access::Write, network: Vec::new() };
         let held = git::of_git_itself(&self.room.root, self.room.outer_git.as_deref());
@@ -389,6 +402,7 @@ impl LocalExecutor {
                 all.truncate(FORGOTTEN_NAMED_MAX);
                 all.push(format!("and {more} more"));
             }
+            all.extend(cleared);
             return Ok(all);
         }
         tracing::error!(stderr = result.stderr.text, "a repository that a command added is still in an index");

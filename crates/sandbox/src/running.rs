@@ -79,11 +79,13 @@ pub(crate) async fn run_plan(
         outcome = End::TooMuchMemory;
     }
     let (mut stdout, mut stderr) = run.streams().await;
-    let fence_stood = run.fence_stood();
+    let (fence_stood, status) = (run.fence_stood(), run.status);
+    let waited_for_terminal = std::mem::take(&mut lock(&run.waiters).ended);
+    // Its private folder goes with it, and removing that takes as long as what the command left there wants.
+    let _ = tokio::task::spawn_blocking(move || drop(run)).await;
     if let End::Cancelled = outcome {
         return Err(Error::Cancelled);
     }
-    let status = run.status;
     if !fence_stood && matches!(outcome, End::Itself) {
         return Err(Error::FenceBuild { detail: stderr.text.trim().to_owned() });
     }
@@ -99,7 +101,7 @@ pub(crate) async fn run_plan(
         stderr,
         timed_out: matches!(outcome, End::TimedOut),
         output_limit_reached: matches!(outcome, End::TooMuchOutput),
-        waited_for_terminal: std::mem::take(&mut lock(&run.waiters).ended),
+        waited_for_terminal,
         memory_limit_reached: matches!(outcome, End::TooMuchMemory).then_some(room.config.limits.memory_bytes),
         duration: began.elapsed(),
         tier: method.tier,

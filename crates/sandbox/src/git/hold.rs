@@ -73,7 +73,9 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
     let alone = [POLICY_FILE];
     if tier != Tier::Full {
         let heads = heads(root, places);
-        let all: Vec<&Place> = places.all.iter().chain(&places.within).chain(&heads).collect();
+        // The folders of submodules of other branches may come.
+        let named = places.all.iter().filter(|place| !places.is_branched(place));
+        let all: Vec<&Place> = named.chain(&places.within).chain(&heads).collect();
         let lease = begun.lease(&alone, &all, places)?;
         held.lock = Some(lease.lock().map_err(|source| Error::Io { path: ".git".to_owned(), source })?);
         held.lease = Some(lease);
@@ -83,7 +85,7 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
     let mut mounts = BTreeMap::new();
     let mut unmounted = Vec::new();
     for place in &places.all {
-        if !mount(place, &mut mounts, &mut held)? {
+        if !mount(place, places.is_branched(place), &mut mounts, &mut held)? {
             unmounted.push(place);
         }
     }
@@ -101,14 +103,16 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
 /// `HEAD` beside each `.git`: git takes the folder itself for a bare repository while it does not accept its `.git`.
 pub(crate) fn heads(root: &Path, places: &Places) -> Vec<Place> {
     let gits = places.all.iter().filter(|place| place.top == root && place.path.ends_with(".git"));
+    let gits = gits.filter(|place| !places.is_branched(place));
     gits.map(|git| Place { path: git.path.with_file_name("HEAD"), rule: Rule::Whole, ..git.clone() }).collect()
 }
 
 type Mounts = BTreeMap<(usize, PathBuf), Mount>;
 
 /// Mounts a place read-only, and what it is in over itself, so that none of that can be moved away. `false`: it cannot be.
-fn mount(place: &Place, mounts: &mut Mounts, held: &mut Held) -> Result<bool> {
-    let folder = empty_folder_of(place);
+fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held) -> Result<bool> {
+    // Where only another branch has a submodule, this one may have files, and an empty `.git` is in nobody's way.
+    let folder = if is_branched { None } else { empty_folder_of(place) };
     let place = folder.as_ref().unwrap_or(place);
     let full = place.full();
     let there = look(&place.top, &place.path);

@@ -12,8 +12,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::around::Around;
+use super::packed;
 use super::read::small_text;
-use super::snapshot::{ARMED_FILES, ARMED_FOLDERS};
+use super::snapshot::{ARMED_FILES, ARMED_FOLDERS, take_away};
 use crate::command::Command;
 use crate::error::{Error, Result};
 
@@ -61,6 +62,9 @@ pub(crate) struct Places {
     /// they are held with it.
     #[serde(default)]
     pub(super) within: Vec<Place>,
+    /// Those where only another branch has a submodule, and where nothing is: in the folder there may well be something.
+    #[serde(default)]
+    branched: BTreeSet<Place>,
     /// Working trees whose index was read, relative to the workspace.
     read: BTreeSet<PathBuf>,
     /// Those indexes, as absolute paths.
@@ -73,7 +77,8 @@ pub(crate) struct Places {
 impl Places {
     /// Folders of repositories that were not there `before`, relative to the workspace.
     pub(crate) fn new_repositories(&self, before: &Self) -> Vec<String> {
-        let new = self.all.iter().filter(|place| place.rule == Rule::Git && !before.all.contains(place));
+        let is_of_index = |place: &Place| place.rule == Rule::Git && !self.branched.contains(place);
+        let new = self.all.iter().filter(|place| is_of_index(place) && !before.all.contains(place));
         let folders = new.filter_map(|place| place.path.parent()).filter(|folder| !folder.as_os_str().is_empty());
         // What could not be read before is no addition.
         let added = folders.filter(|folder| {
@@ -90,6 +95,50 @@ impl Places {
             // One that is gone names nothing.
             Err(error) => error.kind() != std::io::ErrorKind::NotFound,
         })
+    }
+
+    /// Whether a repository keeps its references in tables, which only git reads.
+    pub(crate) fn has_tables(&self) -> bool {
+        self.gits().any(|git| git.join("reftable").is_dir())
+    }
+
+    fn gits(&self) -> impl Iterator<Item = PathBuf> {
+        self.all.iter().filter(|place| place.rule == Rule::Git).map(Place::full).filter(|git| git.is_dir())
+    }
+
+    /// Takes names that git keeps in files of their own, such as `MERGE_AUTOSTASH`, out of the packed references of the
+    /// repositories, where a command has put them: git finds them there, too.
+    ///
+    /// # Errors
+    /// A file of packed references that cannot be read or written.
+    pub(crate) fn purge_packed(&self) -> Result<()> {
+        let gits = self.all.iter().filter(|place| place.rule == Rule::Git && place.full().is_dir());
+        for Place { top, path, .. } in gits {
+            packed::purge(top, path).map_err(|source| Error::Io { path: "packed-refs".to_owned(), source })?;
+        }
+        Ok(())
+    }
+
+    /// Takes away what a command has put where another branch has a submodule; the names of it.
+    ///
+    /// # Errors
+    /// What could not be taken away.
+    pub(crate) fn clear_branched(&self) -> Result<Vec<String>> {
+        let mut cleared = Vec::new();
+        for Place { top, path, .. } in &self.branched {
+            let name = path.to_string_lossy().into_owned();
+            match take_away(top, path) {
+                Ok(false) => {}
+                Ok(true) => cleared.push(name),
+                Err(source) => return Err(Error::Io { path: name, source }),
+            }
+        }
+        Ok(cleared)
+    }
+
+    /// Whether only another branch has a submodule there.
+    pub(super) fn is_branched(&self, place: &Place) -> bool {
+        self.branched.contains(place)
     }
 
     /// Whether a file tool would change one of them, or what one of them is in, by changing `path` (relative to `top`).
@@ -114,7 +163,22 @@ pub(crate) struct Seen(Vec<Option<[i64; 6]>>);
 impl Seen {
     /// Looks at `.git`, what it lists its places in, and the places found before.
     pub(crate) fn now(root: &Path, outer: Option<&Path>, places: &Places) -> Self {
-        const NAMES: [&str; 7] = ["", "config", "config.worktree", "index", "hooks", "worktrees", "modules"];
+        const NAMES: [&str; 13] = [
+            "",
+            "config",
+            "config.worktree",
+            "index",
+            "hooks",
+            "worktrees",
+            "modules",
+            // Branches may name submodules of their own.
+            "HEAD",
+            "FETCH_HEAD",
+            "packed-refs",
+            "refs/heads",
+            "refs/remotes",
+            "refs/remotes/origin",
+        ];
         let inner = root.join(GIT_DIR);
         let gits = std::iter::once(inner.as_path()).chain(outer);
         let named = gits.flat_map(|git| NAMES.map(|name| git.join(name)));
@@ -160,9 +224,14 @@ pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Command {
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
         ("GIT_TERMINAL_PROMPT", "0"),
         ("GIT_OPTIONAL_LOCKS", "0"),
-        ("GIT_CONFIG_COUNT", "1"),
+        // What is not here is not fetched.
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_CONFIG_COUNT", "2"),
         ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
         ("GIT_CONFIG_VALUE_0", "false"),
+        // The person's own git may take the folder of another user for safe, and then obeys what it says.
+        ("GIT_CONFIG_KEY_1", "safe.directory"),
+        ("GIT_CONFIG_VALUE_1", "*"),
     ];
     command.env = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     command
@@ -211,6 +280,8 @@ while [ "$#" -gt 0 ]; do
         if [ -L "$index" ] || { [ -e "$index" ] && [ ! -f "$index" ]; } || ! take_out; then
             rm -rf -- "$index" && { git read-tree HEAD 2>/dev/null || git read-tree --empty; } && take_out || exit
         fi
+        # What a person's next commit would put into their files.
+        [ -e "$(git rev-parse --git-path MERGE_AUTOSTASH)" ] || git update-ref --no-deref -d MERGE_AUTOSTASH 2>/dev/null
         cat -- "$work/out"
     ) || exit
 done"#;
@@ -275,13 +346,22 @@ settings() { # of the repository at hand
         esac
     done < <(GIT_DIR=$git_dir git config --list --show-origin $with -z 2>/dev/null || printf 'failed\0\0')
 }
-unreadable() { # what git may not read here, if that is why it says nothing
+refused() { # why git says nothing of a repository that is there
+    printf 'refused\0%s: %s\0' "$PWD" "$1"
+}
+unreadable() { # what git may not read here, if that is why it says nothing; or for what else it gives up
     local said
     said=$(ask rev-parse --git-dir 2>&1 >/dev/null)
     # A warning before git gives up, or what it gives up for.
     case "$said" in *": unable to access '"*"': "*)
         said=${said#*"access '"}
         say unreadable "${said%%"': "*}" ;;
+    # What lies around the workspace is closed here, and git is told where each repository around it is.
+    *"error opening '$top/"*) refused "${said%%$'\n'*}" ;;
+    *"error opening '"*) ;;
+    # Nobody's git takes it for one.
+    ''|*'not a git repository'*|*'invalid gitfile format'*|*'not a gitdir'*) ;;
+    *) refused "${said%%$'\n'*}" ;;
     esac
 }
 named_in() { # the file $1, as git reads it: without the line ends at its end; sets elsewhere
@@ -327,12 +407,28 @@ of_repository() { # at the folder $1; sets common, index and tree
     settings
     # One of the included files cannot be read from here: they are read outside.
     [ -z "$failed" ] || { with=--no-includes; settings; }
+    [ -z "$failed" ] || refused 'its settings cannot be read'
     hooks=$common/hooks
     [ -z "$own_hooks" ] || hooks=$(GIT_DIR=$git_dir git config $with --type=path --get core.hooksPath 2>/dev/null) || hooks=$common/hooks
     say hooks "$hooks"
     say hooks "$common/hooks"
     links_in "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks"
 }
+in_branches() { # where the tips of branches have submodules: a name and a path, each pair ended by NUL
+    local blob
+    ask for-each-ref --count=2000 --format='%(objectname):.gitmodules' refs/heads refs/remotes 2>/dev/null | sort -u |
+        ask cat-file --batch-check='%(objectname)' 2>/dev/null | grep -v ' ' | sort -u | head -n 100 |
+        while read -r blob; do ask config -z --blob "$blob" --get-regexp '^submodule\..*\.path$' 2>/dev/null; done
+}
+could_be() { # whether the folder $1 below the tree is none, or one through no link
+    local above=$tree part rest=$1/
+    case "/$1/" in */../*|*/./*|*//*|*/.git/*) return 1 ;; esac
+    while [ -n "$rest" ]; do
+        part=${rest%%/*} rest=${rest#*/} above=$above/$part
+        if [ -L "$above" ] || { [ -e "$above" ] && [ ! -d "$above" ]; }; then return 1; fi
+    done
+}
+top=$PWD
 visit .
 while [ "$#" -gt 1 ]; do # repositories around this folder
     gits[$1]=$2
@@ -363,6 +459,12 @@ while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
         say git "$inner/.git"
         [ ! -e "$inner/.git" ] || visit "$inner"
     done < <(cd -- "$at" && ask ls-files --full-name --stage -z -- "$tree" 2>/dev/null | grep -za '^160000 ')
+    # A fetch, or a switch to another branch, enters what stands in the place of a submodule that this branch does not have.
+    branched=0
+    while IFS= read -r -d '' entry && [ "$branched" -lt 200 ]; do
+        branched=$((branched + 1))
+        ! could_be "${entry#*$'\n'}" || say branched "$tree/${entry#*$'\n'}/.git"
+    done < <(cd -- "$at" && in_branches)
 done
 true
 "#;
@@ -374,7 +476,7 @@ true
 ///
 /// `home` is the person's: their own settings may name places in the workspace, too.
 pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home: &Path) -> Result<Places> {
-    let mut found = BTreeSet::new();
+    let (mut found, mut branched) = (BTreeSet::new(), BTreeSet::new());
     let (mut read, mut indexes, mut settings) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let place = |top: &Path, path: &Path, rule| Place { top: top.to_owned(), path: path.to_owned(), rule };
     found.insert(place(root, Path::new(GIT_DIR), Rule::Git));
@@ -402,6 +504,7 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
         found.insert(place(root, Path::new("HEAD"), Rule::Hooks));
     }
     pairs.extend(of_settings(home, root, &pairs)?);
+    let mut of_index = BTreeSet::new();
     for (kind, path) in pairs {
         let (links, end) = way(&path);
         let inside = |path: &Path| {
@@ -419,18 +522,24 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
             }
             "whole" | "setting" => drop(settings.insert(end.clone())),
             "hooks" if end == root => return Err(Error::HooksEverywhere),
-            "tree" | "home" | "include" | "unreadable" => continue,
+            "tree" | "home" | "include" | "unreadable" | "refused" => continue,
+            "branched" => branched.extend(inside(&end).map(|end| place(root, &end, Rule::Git))),
             _ => {}
         }
         // Each link on the way, too: who exchanges it leads git elsewhere.
         found.extend(links.iter().filter_map(|link| Some(place(root, &inside(link)?, Rule::Whole))));
         let rule = match kind.as_str() {
-            "git" => Rule::Git,
+            "git" | "branched" => Rule::Git,
             "hooks" => Rule::Hooks,
             _ => Rule::Whole,
         };
+        if kind == "git" {
+            of_index.extend(inside(&end).map(|end| place(root, &end, rule)));
+        }
         found.extend(inside(&end).map(|end| place(root, &end, rule)));
     }
+    // What is there is looked after like any other.
+    branched.retain(|place| !of_index.contains(place) && place.full().symlink_metadata().is_err());
     // What lies in another place is held with it.
     let all: Vec<Place> = found.into_iter().collect();
     let holds = |p: &Place, one: &Place| p.top == one.top && p != one && one.path.starts_with(&p.path) && p < one;
@@ -445,7 +554,7 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
         let what = "the number of submodules, worktrees and files of git's configuration in the workspace".to_owned();
         return Err(Error::Limit { what, actual: (places.len() + within.len()) as u64, limit: PLACES_MAX as u64 });
     }
-    Ok(Places { all: places, within, read, indexes, settings })
+    Ok(Places { all: places, within, branched, read, indexes, settings })
 }
 
 /// Whether a place is among the names that are looked after in each repository's folder.
@@ -460,6 +569,12 @@ fn is_armed(repository: &Place, inside: &Place) -> bool {
         [.., last] => is_inner && (ARMED_FILES.contains(last) || names.iter().any(in_folder)),
         [] => true,
     }
+}
+
+/// Why git says nothing of a repository that is there: then nobody knows what a person's git obeys in it.
+pub(crate) fn refused(printed: &str) -> Option<String> {
+    let said = printed.split('\0').collect::<Vec<_>>();
+    said.chunks_exact(2).find(|pair| pair[0] == "refused").map(|pair| pair[1].to_owned())
 }
 
 /// What git could not read, and therefore told nothing of its repository.

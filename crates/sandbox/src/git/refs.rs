@@ -115,9 +115,16 @@ fn rebase(root: &Path) -> Option<(String, String)> {
         Some(Found::File(text)) => {
             let programs = text.lines().filter(|line| matches!(line.split_whitespace().next(), Some("exec" | "x")));
             let digest = hex::encode(Sha256::digest(text.as_bytes()));
-            format!("a rebase whose list runs {} programs (SHA-256 {})", programs.count(), &digest[..12])
+            let programs = match programs.count() {
+                1 => "1 program".to_owned(),
+                count => format!("{count} programs"),
+            };
+            // What it goes back to was written by the command, too.
+            format!("half done, {programs} in its list ({}): end it with `git rebase --quit`", &digest[..12])
         }
-        Some(Found::Folder(_) | Found::Nothing) | None => "a rebase whose list cannot be read".to_owned(),
+        Some(Found::Folder(_) | Found::Nothing) | None => {
+            "half done, with a list that cannot be read: end it with `git rebase --quit`".to_owned()
+        }
     };
     Some((REBASE_TODO.to_owned(), value))
 }

@@ -38,7 +38,8 @@ const ASIDE: &str = "toolhost-planted-";
 const BACK: &str = ".toolhost-back.tmp";
 
 /// Files in a repository's folder by which git is told what to do or where to look.
-pub(super) const ARMED_FILES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
+/// `MERGE_AUTOSTASH` names a stash that the next `git commit` puts into the working tree and the index.
+pub(super) const ARMED_FILES: [&str; 5] = ["config", "config.worktree", "commondir", "gitdir", "MERGE_AUTOSTASH"];
 /// Folders of such files.
 pub(super) const ARMED_FOLDERS: [&str; 4] = ["hooks", "info", "branches", "remotes"];
 
@@ -473,6 +474,24 @@ fn is_head_of(top: &Path, path: &Path) -> bool {
 
 fn is_full(error: &Error) -> bool {
     [Errno::NOSPC, Errno::DQUOT].iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+}
+
+/// Takes away what is at `path` below `top`, if something is there.
+pub(super) fn take_away(top: &Path, path: &Path) -> Result<bool> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(false) };
+    let parent = match open(top, folder) {
+        Ok(parent) => parent,
+        // Nothing of git's is behind a link, or in a folder that is none.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP)) => {
+            return Ok(false);
+        }
+        Err(error) => return Err(error),
+    };
+    match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => move_aside(top, &parent, name).map(|()| true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Out of git's sight, into the workspace's root under a name that says what it is; then away, as far as that is quick.

@@ -3,6 +3,7 @@
 
 mod accepted;
 mod alone;
+mod branches;
 mod hard_links;
 mod indexes;
 mod opened;

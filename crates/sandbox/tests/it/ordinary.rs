@@ -5,6 +5,8 @@ use std::os::unix::process::CommandExt;
 
 use crate::room::{copy, helper, is_root};
 
+/// Where the tests find folders of another user's that they may write, one for each tier.
+pub(crate) const THEIRS: &str = "TOOLHOST_TEST_THEIRS";
 /// A user who owns nothing on any machine.
 const ORDINARY_UID: u32 = 54_322;
 
@@ -19,11 +21,17 @@ fn everything_holds_for_an_ordinary_user_too() {
     let program = folder.path().join("it");
     copy(&std::env::current_exe().unwrap(), &program);
     copy(&helper(), &folder.path().join("toolhost-sandbox-exec"));
+    let theirs = folder.path().join("theirs");
+    for name in ["Full", "Landlock"] {
+        std::fs::create_dir_all(theirs.join(name)).unwrap();
+        std::fs::set_permissions(theirs.join(name), PermissionsExt::from_mode(0o777)).unwrap();
+    }
     let output = std::process::Command::new(&program)
         .args(["--test-threads=2", "--skip", "ordinary::"])
         .current_dir(folder.path())
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env(THEIRS, &theirs)
         .uid(ORDINARY_UID)
         .gid(ORDINARY_UID)
         .output()

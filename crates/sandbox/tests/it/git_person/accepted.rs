@@ -227,8 +227,8 @@ async fn a_rebase_that_a_command_leaves_is_named_with_what_it_would_run() {
     let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "true"), |_| {});
     let plant = format!("mkdir -p .git/rebase-merge; printf 'pick a\n\t x ./evil.sh\nexec ./more\n' > {TODO}");
     for (script, value) in [
-        (plant.as_str(), Some("runs 2 programs")),
-        (&format!("printf 'exec ./other\nexec x\n' > {TODO}"), Some("runs 2 programs")),
+        (plant.as_str(), Some("2 programs in its list")),
+        (&format!("printf 'exec ./other\nexec x\n' > {TODO}"), Some("2 programs in its list")),
         // No link stays there.
         (&format!("rm {TODO}; ln -s ../../todo {TODO}"), None),
     ] {

@@ -1,0 +1,123 @@
+//! What other branches, stashes and other owners of a folder make git obey.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use toolhost_sandbox::{Access, Command, Executor, Fence, FenceChoice, LocalExecutor, Watch};
+
+use super::plant::{by_person, fill, git, mark, prepare};
+use super::{TIERS, config};
+use crate::ordinary::THEIRS;
+use crate::room::Room;
+
+/// A clone whose present branch has no submodule, while another one has it at `libs/sub`.
+fn without_submodule(ws: &Path) {
+    prepare(
+        ws,
+        "git -C ../outside/origin branch feature; (cd ../outside; git init -q sub; git -C sub commit -q --allow-empty -m s)
+        git -C ../outside/origin submodule --quiet add $PWD/../outside/sub libs/sub; git -C ../outside/origin commit -qm sub
+        git clone -q --recurse-submodules ../outside/origin ../clone; rm -rf .git file; cp -a ../clone/. .; rm -rf ../clone
+        git checkout -q feature; rm -rf libs",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_enters_nothing_that_a_command_made_where_another_branch_has_a_submodule() {
+    const ATTACK: &str = "git init -q libs/sub; cd libs/sub; git config user.name a; git config user.email a@example.org
+        git config remote.origin.url ORIGIN; git config remote.origin.uploadpack 'touch MARK; git-upload-pack'
+        git commit -q --allow-empty -m x; cd ../..; printf '[submodule \"libs/sub\"]\\n path=libs/sub\\n url=x\\n' > .gitmodules";
+    for choice in TIERS {
+        let room = Room::with(choice, without_submodule, |_| {});
+        let attack = fill(ATTACK, &room.ws()).replace("ORIGIN", room.outside().join("sub").to_str().unwrap());
+        let result = room.try_bash(&attack, Access::Write, Duration::from_secs(60)).await;
+        by_person(
+            &room.ws(),
+            "git -C ../outside/sub commit -q --allow-empty -m more; git -C ../outside/origin/libs/sub pull -q
+            git -C ../outside/origin commit -qam 'the submodule goes on'",
+        );
+        for args in [&["fetch", "--recurse-submodules=on-demand"][..], &["checkout", "-q", "main"], &["status"]] {
+            git(&room.ws(), args);
+            assert!(!mark(&room.ws()).exists(), "{args:?} in {choice:?} after {result:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_another_branch_has_a_submodule_a_command_may_have_files() {
+    let file = |ws: &Path| {
+        without_submodule(ws);
+        std::fs::write(ws.join("libs"), "a file here\n").unwrap();
+    };
+    for choice in TIERS {
+        let room = Room::with(choice, without_submodule, |_| {});
+        let result =
+            room.bash("mkdir -p libs/sub && echo one > libs/sub/file && cat libs/sub/file", Access::Write).await;
+        assert_eq!(result.stdout.text, "one\n", "{choice:?}: {result:?}");
+        let left = std::fs::read_dir(room.ws().join("libs/sub")).unwrap().count();
+        assert_eq!((left, result.restored.len()), (1, 0), "{choice:?}: {result:?}");
+        let room = Room::with(choice, file, |_| {});
+        let result = room.bash("cat libs", Access::Write).await;
+        assert_eq!(result.stdout.text, "a file here\n", "{choice:?}: {result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_of_a_persons_applies_no_stash_that_a_command_has_left() {
+    const STASH: &str =
+        "git init -q n; echo x > n/x; git -C n add x; git config user.name a; git config user.email a@example.org
+        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+        git -C n commit -qm x; git -C n config core.fsmonitor 'touch MARK; false'
+        export GIT_INDEX_FILE=$TMPDIR/i; git read-tree HEAD; I=$(git commit-tree HEAD^{tree} -p HEAD -m i)
+        git update-index --add --cacheinfo 160000,$(git -C n rev-parse HEAD),n
+        S=$(git commit-tree $(git write-tree) -p HEAD -p $I -m w); unset GIT_INDEX_FILE; ";
+    for place in [
+        "echo $S > .git/MERGE_AUTOSTASH",
+        "git update-ref MERGE_AUTOSTASH $S",
+        "git pack-refs --all; touch .git/packed-refs; echo \"$S MERGE_AUTOSTASH\" >> .git/packed-refs",
+        "git update-ref refs/heads/kept $S; echo 'ref: refs/heads/kept' > .git/MERGE_AUTOSTASH",
+    ] {
+        let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, ""), |_| {});
+        let result =
+            room.try_bash(&fill(&format!("{STASH}{place}"), &room.ws()), Access::Write, Duration::from_secs(60)).await;
+        std::fs::write(room.ws().join("file"), "mine\n").unwrap();
+        for args in [&["commit", "-qam", "my own"][..], &["status"]] {
+            git(&room.ws(), args);
+            assert!(!mark(&room.ws()).exists(), "{args:?} after {place}: {result:?}");
+        }
+        let applied = git(&room.ws(), &["ls-files", "--stage"]);
+        assert!(!String::from_utf8_lossy(&applied.stdout).contains("160000"), "{place}: {result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stash_that_a_merge_of_the_persons_has_left_stays() {
+    let begun = "git branch side; echo two > file; git commit -qam two; git checkout -q side; echo three > other; git add other
+        git commit -qm three; echo mine >> other; git merge -q --no-commit --autostash main || true; test -e .git/MERGE_AUTOSTASH";
+    let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, begun), |_| {});
+    room.bash("true", Access::Write).await;
+    by_person(&room.ws(), "git commit -qm merged; grep mine other");
+}
+
+/// The workspace is another user's, and the person's git takes it for safe. Whoever is no root cannot make such a folder.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_folder_of_another_user_git_still_says_what_it_obeys() {
+    let Some(theirs) = std::env::var_os(THEIRS) else { return };
+    for choice in TIERS {
+        let ws = Path::new(&theirs).join(format!("{choice:?}"));
+        let owner = (ws.metadata().unwrap().uid(), ws.metadata().unwrap().permissions().mode() & 0o777);
+        assert_eq!(owner, (0, 0o777), "a folder of root's that everybody can write");
+        let safe = |args: &[&str]| git(&ws, &[&["-c", "safe.directory=*"][..], args].concat());
+        for args in [&["init", "-q"][..], &["config", "core.hooksPath", ".githooks"]] {
+            assert!(safe(args).status.success(), "{args:?}");
+        }
+        std::fs::create_dir(ws.join(".githooks")).unwrap();
+        let executor = LocalExecutor::open(config(ws.clone(), choice)).unwrap();
+        let script = "printf '#!/bin/sh\\ntouch ran\\n' > .githooks/pre-commit; chmod +x .githooks/pre-commit; true";
+        let command = Command::new(["bash", "-c", script], Duration::from_secs(60));
+        let fence = Fence { workspace: Access::Write, network: Vec::new() };
+        let result = executor.run(command, &fence, Watch::unattended()).await;
+        assert!(safe(&["commit", "-q", "--allow-empty", "-m", "x"]).status.success(), "{choice:?}");
+        assert!(!ws.join("ran").exists(), "{choice:?}: {result:?}");
+    }
+}
