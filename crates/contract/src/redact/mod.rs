@@ -43,6 +43,9 @@ impl Quick {
             Some(searcher) => Search::Vectors(searcher),
             None => Search::Plain(AhoCorasick::new(some).expect("plain strings compile")),
         };
+        // The shortest of a group decides how fast the group is looked for.
+        let mut patterns = patterns.to_vec();
+        patterns.sort_unstable_by_key(|pattern| std::cmp::Reverse(pattern.len()));
         Self(patterns.chunks(PATTERNS_TOGETHER_MAX).map(search).collect())
     }
 

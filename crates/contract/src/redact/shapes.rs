@@ -42,7 +42,8 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
     ("FlyV1 ", r"FlyV1 fm[0-9]_[A-Za-z0-9+/=_,-]{20,}"),
     ("HRKU-", r"HRKU-[A-Za-z0-9_-]{20,}"),
     ("1//0", r"1//0[A-Za-z0-9_-]{40,}"),
-    ("Q~", r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
+    ("7Q~", r"[A-Za-z0-9_~.]{3}7Q~[A-Za-z0-9_~.-]{31,34}"),
+    ("8Q~", r"[A-Za-z0-9_~.]{3}8Q~[A-Za-z0-9_~.-]{31,34}"),
     ("dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]+\.)?[A-Za-z0-9]{40,}"),
     ("tskey-", r"tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9]{16,}"),
     ("sbp_", r"sbp_[a-f0-9]{40,}"),
@@ -58,7 +59,6 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
     ("pypi-", r"pypi-[A-Za-z0-9_-]{40,}"),
     ("rubygems_", r"rubygems_[a-f0-9]{40,}"),
     ("dckr_", r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
-    ("cio", r"cio[A-Za-z0-9]{32}(?-u:\b)"),
     ("oy2", r"oy2[a-z0-9]{43}(?-u:\b)"),
     ("CLOJARS_", r"CLOJARS_[a-z0-9]{60}"),
     // Builds and what looks after code.

@@ -313,7 +313,6 @@ fn tokens_of_less_known_issuers_are_taken_out() {
         format!("rnd_{}", &mixed[..28]),
         format!("LTAI{}", &mixed[..20]),
         format!("dt0c01.{}.{}", &hex[..24].to_ascii_uppercase(), hex.to_ascii_uppercase()),
-        format!("cio{}", &mixed[..32]),
         format!("oy2{}", &lower[..43]),
         format!("CLOJARS_{}", &lower[..60]),
         format!("CCIPAT_{}_{}", &mixed[..22], &hex[..40]),

@@ -466,8 +466,10 @@ while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
         ! could_be "${entry#*$'\n'}" || say branched "$tree/${entry#*$'\n'}/.git"
     done < <(cd -- "$at" && in_branches)
 done
-true
+printf 'done\0.\0'
 "#;
+/// The last that it prints.
+const DONE: &str = "done\0.\0";
 
 /// Reads what [`find`] printed: what of it lies in the workspace and not in a place that is held anyway.
 ///
@@ -522,7 +524,7 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
             }
             "whole" | "setting" => drop(settings.insert(end.clone())),
             "hooks" if end == root => return Err(Error::HooksEverywhere),
-            "tree" | "home" | "include" | "unreadable" | "refused" => continue,
+            "tree" | "home" | "include" | "unreadable" | "refused" | "done" => continue,
             "branched" => branched.extend(inside(&end).map(|end| place(root, &end, Rule::Git))),
             _ => {}
         }
@@ -573,6 +575,9 @@ fn is_armed(repository: &Place, inside: &Place) -> bool {
 
 /// Why git says nothing of a repository that is there: then nobody knows what a person's git obeys in it.
 pub(crate) fn refused(printed: &str) -> Option<String> {
+    if !printed.ends_with(DONE) {
+        return Some("it was ended before it had said all".to_owned());
+    }
     let said = printed.split('\0').collect::<Vec<_>>();
     said.chunks_exact(2).find(|pair| pair[0] == "refused").map(|pair| pair[1].to_owned())
 }
@@ -739,4 +744,17 @@ fn expanded(home: &Path, value: &str) -> Result<PathBuf> {
         (fields.first() == Some(&user)).then(|| fields.get(5).map(PathBuf::from)).flatten()
     });
     Ok(of_user.ok_or_else(unclear)?.join(inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DONE, refused};
+
+    #[test]
+    fn git_that_does_not_say_all_is_not_taken_to_have_said_that_there_is_nothing() {
+        assert!(refused("").is_some() && refused("git\0/a/.git\0hooks\0/a/.git/ho").is_some());
+        assert_eq!(refused(&format!("git\0/a/.git\0{DONE}")), None);
+        let said = refused(&format!("git\0/a/.git\0refused\0/a: fatal: no\0{DONE}"));
+        assert_eq!(said.as_deref(), Some("/a: fatal: no"));
+    }
 }
