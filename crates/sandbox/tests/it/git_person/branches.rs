@@ -75,6 +75,7 @@ async fn a_commit_of_a_persons_applies_no_stash_that_a_command_has_left() {
         "echo $S > .git/MERGE_AUTOSTASH",
         "git update-ref MERGE_AUTOSTASH $S",
         "git pack-refs --all; touch .git/packed-refs; echo \"$S MERGE_AUTOSTASH\" >> .git/packed-refs",
+        "git pack-refs --all; touch .git/packed-refs.lock; echo \"$S MERGE_AUTOSTASH\" >> .git/packed-refs",
         "git update-ref refs/heads/kept $S; echo 'ref: refs/heads/kept' > .git/MERGE_AUTOSTASH",
     ] {
         let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, ""), |_| {});
