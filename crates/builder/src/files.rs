@@ -74,6 +74,11 @@ pub(crate) fn case_twins<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<(&
     twins
 }
 
+/// Whether two paths differ only in case, or in how accents are encoded.
+pub(crate) fn is_twin(one: &str, other: &str) -> bool {
+    one != other && folded(one) == folded(other)
+}
+
 /// What a file system that tells neither case nor forms of Unicode apart takes a path for.
 fn folded(path: &str) -> String {
     path.nfc().collect::<String>().to_lowercase()

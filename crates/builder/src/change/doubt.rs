@@ -7,6 +7,7 @@ use toolhost_contract::{Redactor, nearest};
 
 use super::rename::wanted;
 use super::{ChangeSet, Rename};
+use crate::assets;
 use crate::files::folder_of;
 use crate::finding::{Finding, quoted, token};
 use crate::package::{Edge, MANIFEST, Package, Workflow};
@@ -31,7 +32,7 @@ pub(super) fn doubts((base, after): (&Package, &Package), set: &ChangeSet, secre
             Object::Asset(path) => lines_with(after, [MANIFEST].into_iter(), std::slice::from_ref(path)),
             Object::Workflow(_) | Object::Package | Object::Variable { .. } => Vec::new(),
         };
-        tell_kept(kept, (&from, &to), secrets, &mut findings);
+        tell_kept(after, kept, (&from, &to), secrets, &mut findings);
     }
     findings
 }
@@ -58,30 +59,46 @@ fn node_kept<'a>((base, after): (&Package, &'a Package), id: &str, node: &str) -
     let kept = workflow.nodes.iter().any(|node| node.path.as_deref() == path);
     let variable = Object::Variable { workflow: id.to_owned(), name: node.to_owned() };
     let is_variable = !Index::of(after).find(&Locator::Object(variable)).inbound.is_empty();
-    // Where a variable has the same name, nobody can tell which of them a sentence means.
-    let mut names = if is_variable { Vec::new() } else { in_quotes(node) };
+    // Where a variable has the same name, nobody can tell which of them a sentence means, but for one about the state.
+    let mut names = in_quotes(node);
+    let is_meant = |line: &Line<'_>| {
+        !is_variable || STATE_WORDS.iter().any(|word| line.text.contains(word)) || line.text.contains(".md")
+    };
     if let Some(path) = path.filter(|_| !kept) {
         let relative = path.strip_prefix(folder_of(&workflow.path)).unwrap_or(path);
+        // A name alone may be any file's.
+        names.extend([path, relative].iter().filter(|path| path.contains('/')).map(|path| (*path).to_owned()));
         names.extend([path, relative].iter().flat_map(|path| [format!("({path})"), format!("`{path}`")]));
     }
     let mut lines = lines_with(after, texts_of(workflow).chain(documents(after)), &names);
-    lines.extend(lines_with(after, after.agents_path().into_iter(), &in_data(names)));
+    lines.extend(lines_with(after, data(after), &in_data(names)));
+    lines.retain(is_meant);
     lines
 }
+
+/// Fields of the state that hold ids of nodes.
+const STATE_WORDS: [&str; 3] = ["stepsCompleted", "currentNodeId", "nodeId"];
 
 /// The former name of an agent in the texts of the workflows, and in the assets.
 fn agent_kept<'a>(after: &'a Package, id: &str) -> Vec<Line<'a>> {
     let names = in_quotes(id);
     let texts = after.workflows().iter().flat_map(texts_of);
     let mut lines = lines_with(after, texts.chain(documents(after)), &names);
-    let graphs = after.workflows().iter().map(|workflow| workflow.graph_path.as_str());
-    lines.extend(lines_with(after, after.agents_path().into_iter().chain(graphs), &in_data(names)));
+    lines.extend(lines_with(after, data(after), &in_data(names)));
     lines
 }
 
 /// The assets that people read.
 fn documents(package: &Package) -> impl Iterator<Item = &str> {
     package.assets().map(|asset| asset.path).filter(|path| path.ends_with(".md"))
+}
+
+/// The files in which each text is a value with quotes of its own.
+fn data(package: &Package) -> impl Iterator<Item = &str> {
+    let graphs = package.workflows().iter().map(|workflow| workflow.graph_path.as_str());
+    let assets =
+        package.assets().map(|asset| asset.path).filter(|path| !path.ends_with(".md") && assets::is_text(path));
+    package.agents_path().into_iter().chain(graphs).chain([MANIFEST]).chain(assets)
 }
 
 /// The names that can only be a part of a text in JSON, where each value has quotes.
@@ -116,13 +133,20 @@ fn lines_with<'a>(package: &'a Package, files: impl Iterator<Item = &'a str>, na
     found
 }
 
-fn tell_kept(kept: Vec<Line<'_>>, (from, to): (&Object, &Object), secrets: &Redactor, findings: &mut Vec<Finding>) {
+fn tell_kept(
+    after: &Package,
+    kept: Vec<Line<'_>>,
+    (from, to): (&Object, &Object),
+    secrets: &Redactor,
+    findings: &mut Vec<Finding>,
+) {
     let (what, former) = match from {
         Object::Step { node, .. } => ("node", node),
         Object::Agent(id) => ("agent", id),
         Object::Asset(path) => ("asset", path),
         Object::Workflow(_) | Object::Package | Object::Variable { .. } => return,
     };
+    let graphs: BTreeSet<&str> = after.workflows().iter().map(|workflow| workflow.graph_path.as_str()).collect();
     for Line { file, number, column, text } in kept {
         let mut line = text.trim().to_owned();
         secrets.redact(&mut line);
@@ -131,6 +155,9 @@ fn tell_kept(kept: Vec<Line<'_>>, (from, to): (&Object, &Object), secrets: &Reda
         finding.column = Some(column);
         let hint = match file {
             MANIFEST => "no set changes this file: tell the person who owns the package".to_owned(),
+            _ if graphs.contains(file) => {
+                format!("if it means the {what}, change that text with `nodes` or `edges` of the workflow")
+            }
             _ => format!("if it means the {what}, change it with `textEdits`"),
         };
         findings.push(finding.expected("the new name").actual(former).hint(hint));

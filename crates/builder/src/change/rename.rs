@@ -137,15 +137,16 @@ fn rename_asset(package: &Package, inbound: &[Ref], itself: &Object, names: (&st
 }
 
 fn with_mention(document: &Document, (from, to): (&str, &str)) -> Option<String> {
-    // A field that is the path alone is written as YAML wants it.
-    let fields: Vec<String> = assets::mentions_in(document.front())
-        .into_iter()
-        .filter(|(pointer, path)| {
-            path == from && document.front().pointer(pointer).is_some_and(|value| *value == *from)
-        })
-        .map(|(pointer, _)| pointer)
-        .collect();
-    let named = if fields.is_empty() { None } else { with_front(document, &fields, to) };
+    // A field is written as YAML wants it: one that is the path alone has it alone afterwards, and in a sentence it may need
+    // quotes.
+    let mut fields: BTreeMap<String, String> = BTreeMap::new();
+    for (pointer, _) in assets::mentions_in(document.front()).into_iter().filter(|(_, path)| path == from) {
+        let Some(text) = document.front().pointer(&pointer).and_then(Value::as_str) else { continue };
+        let new =
+            if text == from { Some(to.to_owned()) } else { assets::with_mention(text, from, to, Quotes::From(0)) };
+        fields.extend(new.map(|new| (pointer, new)));
+    }
+    let named = if fields.is_empty() { None } else { with_fields(document, &fields) };
     let text = named.as_deref().unwrap_or(document.text());
     let body = text.len() - document.body().len();
     assets::with_mention(text, from, to, Quotes::From(body)).or_else(|| named.clone())
@@ -266,13 +267,18 @@ fn renamed_state(document: &Document, (from, to): (&str, &str)) -> Option<String
 /// The document with another text at these places of its front matter, and every other byte as it was. None where that
 /// cannot be done.
 pub(super) fn with_front(document: &Document, pointers: &[String], to: &str) -> Option<String> {
+    with_fields(document, &pointers.iter().map(|pointer| (pointer.clone(), to.to_owned())).collect())
+}
+
+/// The same with a text for each place.
+fn with_fields(document: &Document, fields: &BTreeMap<String, String>) -> Option<String> {
     let mut expected = document.front().clone();
-    for pointer in pointers {
-        *expected.pointer_mut(pointer)? = Value::from(to);
+    for (pointer, to) in fields {
+        *expected.pointer_mut(pointer)? = Value::from(to.as_str());
     }
     let (front, start) = document.yaml();
     let mut places = yaml::places(front);
-    places.retain(|place| place.is_scalar && pointers.contains(&place.pointer));
+    places.retain(|place| place.is_scalar && fields.contains_key(&place.pointer));
     if places.is_empty() {
         return None;
     }
@@ -280,7 +286,7 @@ pub(super) fn with_front(document: &Document, pointers: &[String], to: &str) -> 
     [false, true].into_iter().find_map(|quotes| {
         let mut text = document.text().to_owned();
         for place in places.iter().rev() {
-            let raw = front.get(place.at.clone())?;
+            let (raw, to) = (front.get(place.at.clone())?, fields.get(&place.pointer)?);
             let kept = raw.len() - raw.trim_end().len();
             let quote = raw
                 .chars()

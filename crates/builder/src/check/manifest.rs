@@ -7,7 +7,7 @@ use toolhost_contract::{nearest, nearest_names};
 
 use crate::assets;
 use crate::document::{Document, code_lines};
-use crate::files::problem;
+use crate::files::{is_twin, problem};
 use crate::finding::{Finding, Findings, Severity};
 use crate::limits::ID_BYTES_MAX;
 use crate::package::{MANIFEST, Package, Workflow};
@@ -257,6 +257,13 @@ pub(super) fn workflow_missing(package: &Package, file: &str, pointer: String, i
 
 pub(super) fn asset_missing(package: &Package, file: &str, pointer: String, asset: &str) -> Finding {
     let paths: Vec<&str> = package.asset_paths().take(COMPARED_MAX).collect();
+    // Two encodings of one letter look alike.
+    if let Some(twin) = paths.iter().find(|path| is_twin(path, asset)) {
+        let only = if twin.to_lowercase() == asset.to_lowercase() { "case" } else { "how its accents are encoded" };
+        let message = format!("the asset `{twin}` has another name than `{asset}`: it differs in {only}");
+        let finding = Finding::error("ASSET_NOT_FOUND", file, pointer, message).expected("an asset of the package");
+        return finding.actual(asset).hint("rename the asset, so that its name is written as it is here");
+    }
     let meant = nearest_names(asset, &paths);
     Finding::error("ASSET_NOT_FOUND", file, pointer, format!("there is no asset `{asset}`"))
         .expected("an asset of the package")

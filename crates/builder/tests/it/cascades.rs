@@ -123,6 +123,14 @@ fn a_decision_of_a_node_that_is_none_is_told() {
 }
 
 #[test]
+fn a_name_with_accents_in_another_encoding_is_told_as_that() {
+    let mut files = small_text("steps/work.md", "assets/guide.md", "assets/größe.md");
+    files.insert("assets/gro\u{308}ße.md".to_owned(), b"# x\n".to_vec());
+    let place = "ASSET_NOT_FOUND steps/work.md:15:8";
+    check("accents", files, place, "differs in how its accents are encoded", "rename the asset");
+}
+
+#[test]
 fn names_that_windows_has_written_are_one_mistake() {
     let files = crate::sample::files().into_iter().map(|(path, bytes)| (path.replace('/', "\\"), bytes)).collect();
     let place = "PATH_UNSAFE assets\\brief-template.md:1:1";

@@ -314,14 +314,30 @@ fn what_still_speaks_of_a_former_name_in_data_is_told() {
     small::edit(&mut files, "workflow.graph.json", |graph| graph["nodes"][0]["description"] = json!(sentence));
     small::edit(&mut files, "bmad.json", |manifest| manifest["description"] = json!(sentence));
     files.insert("assets/team.md".to_owned(), sentence.as_bytes().to_vec());
+    files.insert("assets/log.yaml".to_owned(), b"step: steps/work.md\nwho: \"ada\" # `ada`\n".to_vec());
     let told = |from: &str, to: &str| {
         let found = kept_after(files.clone(), &json!({ "from": from, "to": to }));
-        found.into_iter().map(|(file, ..)| file).collect::<Vec<String>>()
+        found.into_iter().map(|(file, _, hint)| (file, hint)).collect::<Vec<_>>()
     };
-    assert_eq!(told("step:main/work", "step:main/toil"), ["assets/team.md", "agents.json"]);
-    assert_eq!(told("agent:ada", "agent:eve"), ["assets/team.md", "agents.json", "workflow.graph.json"]);
+    let files_of = |told: &[(String, String)]| told.iter().map(|(file, _)| file.clone()).collect::<Vec<_>>();
+    let node = told("step:main/work", "step:main/toil");
+    let data = ["agents.json", "workflow.graph.json", "bmad.json", "assets/log.yaml"];
+    assert_eq!(files_of(&node), [&["assets/team.md"][..], &data].concat());
+    assert!(node[2].1.contains("with `nodes` or `edges`"), "{node:?}");
+    let agent = told("agent:ada", "agent:eve");
+    assert_eq!(files_of(&agent), [&["assets/team.md"][..], &data].concat());
     // What a set writes has followed.
-    assert_eq!(told("asset:assets/guide.md", "asset:assets/voice.md"), ["bmad.json"]);
+    assert_eq!(files_of(&told("asset:assets/guide.md", "asset:assets/voice.md")), ["bmad.json"]);
+}
+
+#[test]
+fn a_former_name_that_is_a_variables_too_is_told_where_the_state_is_meant() {
+    let mut files = small::files();
+    small::replace(&mut files, "steps/work.md", "setsVariables: [result]", "setsVariables: [work]");
+    small::replace(&mut files, "steps/work.md", "It is said.", "Put it into `work`.\nAdd `work` to `stepsCompleted`.");
+    let told = kept_after(files, &json!({ "from": "step:main/work", "to": "step:main/toil" }));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].0 == "steps/toil.md" && told[0].1 == Some(20), "{told:?}");
 }
 
 #[test]

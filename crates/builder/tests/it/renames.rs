@@ -237,6 +237,24 @@ fn a_mention_gets_the_quotes_that_the_new_name_needs() {
     let back = renamed_in(made.package.files().clone(), (names.1, names.0), json!([])).unwrap();
     assert_eq!(back.package.agent("ada").unwrap().value["menu"][0]["exec"], "assets/guide.md");
     assert!(text(&back.package, "steps/work.md").contains("title: assets/guide.md\n"));
+    // And one in a sentence of a field.
+    let mut files = small::files();
+    small::replace(&mut files, "workflow.md", "  topic: tea\n", "  topic: see assets/guide.md first\n");
+    small::replace(
+        &mut files,
+        "steps/begin.md",
+        "    label: go\n",
+        "    label: go\n    conditionText: \"clear (assets/guide.md)\"\n",
+    );
+    small::edit(&mut files, "workflow.graph.json", |graph| {
+        graph["edges"][0]["conditionText"] = json!("clear (assets/guide.md)");
+    });
+    let made = renamed_in(files, names, json!([])).unwrap();
+    assert_eq!(codes(&made.package), Vec::<String>::new());
+    assert!(text(&made.package, "workflow.md").contains("  topic: see `assets/the guide, new.md` first\n"));
+    assert!(
+        text(&made.package, "steps/begin.md").contains("    conditionText: \"clear (`assets/the guide, new.md`)\"\n")
+    );
     // Where quotes would mean something else nothing follows, and nothing says that it did.
     let mut files = small::files();
     files.insert("assets/data.yaml".to_owned(), b"file: assets/guide.md\n".to_vec());
