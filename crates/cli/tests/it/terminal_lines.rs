@@ -165,7 +165,7 @@ async fn an_answer_moves_no_cursor_through_a_pipe_and_is_exact_in_a_file() {
     workspace.write("odd.txt", text);
     let read = ["call", "file.read", r#"{"path":"odd.txt"}"#];
     let piped = program.run(&read).stdout;
-    assert_eq!(piped, "red \\u{1b}[31m, back \\r, turned \\u{202e}, \\u{9b}2J\n");
+    assert_eq!(piped, "red \\u{1b}[31m, back \\u{d}, turned \\u{202e}, \\u{9b}2J\n");
     let into = format!("{{}} > {}", workspace.path("copy").display());
     program.run_at_terminal(80, &into, &read);
     assert_eq!(workspace.read("copy"), text);
