@@ -7,19 +7,29 @@ use super::permission::is_runner;
 
 /// Programs that run what is among their arguments, beside those that a permission is not generalised over.
 const ALSO_RUN: &[&str] = &[
+    "ccache",
+    "chronic",
+    "cmake",
+    "dbus-run-session",
+    "entr",
+    "fd",
+    "hyperfine",
+    "logsave",
+    "ltrace",
     "nsenter",
+    "numactl",
+    "pee",
+    "perf",
     "runuser",
+    "rustup",
     "setarch",
     "setpriv",
     "su",
     "systemd-run",
+    "tini",
     "unbuffer",
     "unshare",
-    "chronic",
-    "entr",
-    "hyperfine",
-    "ltrace",
-    "perf",
+    "uv",
     "valgrind",
     "watchexec",
     "xvfb-run",
@@ -122,16 +132,56 @@ fn names(command: &SimpleCommand, glob: &Pattern) -> bool {
         let words = std::iter::once(first).chain(rest.iter().map(|word| word.text.as_str()));
         glob.is_match(&words.collect::<Vec<_>>().join(" "))
     };
-    if name != program.text && text(name, arguments) {
+    if (name != program.text && text(name, arguments)) || behind_options(arguments).any(|rest| text(name, rest)) {
         return true;
     }
-    if !is_runner(program) && !ALSO_RUN.contains(&name) {
+    // The loader of programs, under a name for each machine.
+    if !is_runner(program) && !ALSO_RUN.contains(&name) && !name.starts_with("ld-linux") {
         return false;
     }
     // Where in its arguments the command begins is the wrapper's own affair.
     (0..arguments.len()).any(|at| {
         let (first, rest) = (&arguments[at], &arguments[at + 1..]);
         first.known && (text(&first.text, rest) || text(name_of(first), rest))
+    })
+}
+
+/// What stands behind the options before a subcommand, each of which may have the next word as its value: `publish` of
+/// `cargo --color never publish`.
+fn behind_options(arguments: &[Word]) -> impl Iterator<Item = &[Word]> {
+    let is_option = |word: &Word| word.text.starts_with(['-', '+']);
+    let mut ends = Vec::new();
+    let mut at = 0;
+    while arguments.get(at).is_some_and(is_option) {
+        at += 1;
+        ends.push(at);
+        // Its value, and what follows that.
+        if arguments.get(at).is_some_and(|word| !is_option(word)) {
+            ends.push(at + 1);
+            at += usize::from(arguments.get(at + 1).is_some_and(is_option));
+        }
+    }
+    ends.into_iter().filter_map(|at| arguments.get(at..)).filter(|rest| !rest.is_empty())
+}
+
+/// Subcommands of git that run what their arguments name, with the words that say so; none: all that they do.
+const GIT_RUNS: &[(&str, &[&str])] = &[
+    ("bisect", &["run"]),
+    ("difftool", &[]),
+    ("filter-branch", &[]),
+    ("grep", &["-O", "--open-files-in-pager"]),
+    ("mergetool", &[]),
+    ("rebase", &["-x", "--exec", "-i", "--interactive"]),
+    ("submodule", &["foreach"]),
+];
+
+/// Whether a subcommand of git runs what its arguments name.
+fn git_runs(arguments: &[Word]) -> bool {
+    let Some((subcommand, rest)) = arguments.split_first() else { return false };
+    let known = GIT_RUNS.iter().find(|(name, _)| *name == subcommand.text);
+    known.is_some_and(|(_, words)| {
+        let says = |word: &Word| words.iter().any(|known| word.text.starts_with(known));
+        words.is_empty() || rest.iter().any(says)
     })
 }
 
@@ -148,7 +198,14 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
     if command.is_shell() && command.handed.is_empty() && command.has_text() {
         return true;
     }
+    // A file of `make` that comes from its input.
+    if name == "make" && command.fed && arguments.iter().any(|word| word.text == "-" || word.text == "-f-") {
+        return true;
+    }
     if name == "git" {
+        if git_runs(arguments) || behind_options(arguments).any(git_runs) {
+            return true;
+        }
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             match word.text.as_str() {

@@ -331,6 +331,14 @@ const TOUCHES: &[&str] = &[
     "split x --filter='touch x'",
     "git ls-remote --upload-pack='touch x' .",
     "make --eval='x:;touch x'",
+    "git rebase -x 'touch x' HEAD~1",
+    "git -C a bisect run touch x",
+    "git submodule foreach 'touch x'",
+    "git grep -O'touch x' a",
+    "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch x",
+    "logsave /dev/null touch x",
+    "rustup run stable touch x",
+    "printf 'x:' | make -f -",
     "cargo --config 'build.rustc-wrapper=\"./touch\"' build",
 ];
 
@@ -366,6 +374,29 @@ fn a_rule_that_denies_looks_at_what_a_command_runs_in_its_turn() {
     }
     let allow = rule("tool = 'bash'\nwhen = { command = 'touch*' }\ndecide = 'allow'").expect("a rule");
     assert!(!matches(&allow, "env touch x") && !matches(&allow, "/usr/bin/touch x"));
+}
+
+#[test]
+fn options_before_a_subcommand_hide_it_from_no_rule_that_denies() {
+    let deny =
+        rule("tool = 'bash'\nwhen = { command = '{cargo publish*,git push*}' }\ndecide = 'deny'").expect("a rule");
+    for command in [
+        "cargo +nightly publish",
+        "cargo -q publish --dry-run",
+        "cargo --color never publish",
+        "cargo -C . --offline publish",
+        "cargo --color=never --offline --locked publish",
+        "/usr/bin/cargo -q publish",
+        "git -C a push",
+        "git --no-pager -C a push origin",
+    ] {
+        assert!(matches(&deny, command), "{command}");
+    }
+    for command in
+        ["cargo -q test", "cargo --color never build", "cargo test publish", "git -C a status", "git log push"]
+    {
+        assert!(!matches(&deny, command), "{command}");
+    }
 }
 
 #[test]
