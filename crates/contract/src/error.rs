@@ -246,6 +246,9 @@ impl From<toolhost_sandbox::Error> for ToolError {
             E::Shared { .. } => Some(
                 "no command runs until each has one name: ask the person to look at them and give them files of their own, for each F: `cp -p F F.new && mv F.new F`",
             ),
+            E::Exchanged { .. } => Some(
+                "ask the person to look at these before they use git here: what they saved is there, and perhaps what the command added",
+            ),
             E::NotRestored { .. } => Some(
                 "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`",
             ),

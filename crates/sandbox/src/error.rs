@@ -31,6 +31,10 @@ pub enum Error {
         "git's settings include `{path}`, which cannot be read in the fence, so it is not known what git obeys here"
     )]
     GitUnreadable { path: String },
+    #[error(
+        "while the command ran, somebody exchanged what git or this host obeys, and the command may have written into it: {names}"
+    )]
+    Exchanged { names: String },
     #[error("git does not say what it obeys here, so no command runs: {said}")]
     GitRefuses { said: String },
     #[error("git did not answer within {seconds} s when asked which files it obeys")]
@@ -140,6 +144,7 @@ impl Error {
             | Self::HooksEverywhere
             | Self::GitUnreadable { .. }
             | Self::GitRefuses { .. }
+            | Self::Exchanged { .. }
             | Self::GitSilent { .. }
             | Self::GitWaits { .. }
             | Self::Shared { .. }

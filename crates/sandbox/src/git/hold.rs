@@ -10,6 +10,7 @@ use super::guard::{Alone, Lease, Turn};
 use super::placeholder::{Empty, Placeholder};
 use super::places::{GIT_DIR, Place, Places, Rule};
 use super::shared::refuse_shared;
+use super::snapshot::set_aside;
 use crate::error::{Error, Result};
 use crate::fence::{Mounted, Tier};
 use crate::path::{POLICY_FILE, STATE_FOLDER};
@@ -31,7 +32,30 @@ pub(crate) struct Held {
     lease: Option<Lease>,
     /// While git changes files.
     alone: Option<Alone>,
+    /// What is mounted: a name that somebody else exchanges meanwhile has no mount any more.
+    mounted: Vec<Kept>,
     _placeholders: Vec<Placeholder>,
+}
+
+/// A name that was mounted, and what it was.
+struct Kept {
+    top: PathBuf,
+    path: PathBuf,
+    at: Mounted,
+    /// Whether nothing was there but a placeholder.
+    is_empty: bool,
+}
+
+impl Kept {
+    /// Whether something else is there now.
+    fn is_exchanged(&self) -> bool {
+        let same = |now: Mounted| (now.device, now.inode) == (self.at.device, self.at.inode);
+        match look(&self.top, &self.path) {
+            Some(now) => !same(now),
+            // A link leads where its maker wants.
+            None => self.top.join(&self.path).symlink_metadata().is_ok(),
+        }
+    }
 }
 
 impl Held {
@@ -43,12 +67,31 @@ impl Held {
     }
 
     /// Ends the hold: puts back what could not be mounted, and names it.
+    ///
+    /// # Errors
+    /// Somebody has exchanged a file while it was held, as an editor does that saves it: its mount went with the former one, and
+    /// the command may have written into the new one.
     pub(crate) fn end(mut self) -> Result<Vec<String>> {
         self.lock = None;
         if let Some(alone) = self.alone.take() {
             alone.end();
         }
-        self.lease.take().map_or(Ok(Vec::new()), Lease::restore)
+        let (mut cleared, mut exchanged) = (Vec::new(), Vec::new());
+        for kept in self.mounted.drain(..).filter(Kept::is_exchanged) {
+            let name = kept.path.to_string_lossy().into_owned();
+            if kept.is_empty {
+                set_aside(&kept.top, &kept.path).map_err(|source| Error::Io { path: name.clone(), source })?;
+                cleared.push(name);
+            } else {
+                exchanged.push(name);
+            }
+        }
+        let mut restored = self.lease.take().map_or(Ok(Vec::new()), Lease::restore)?;
+        if !exchanged.is_empty() {
+            return Err(Error::Exchanged { names: exchanged.join(", ") });
+        }
+        restored.extend(cleared);
+        Ok(restored)
     }
 }
 
@@ -93,6 +136,8 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
     // Its own, and where the workspace is itself what another one is deployed to.
     for name in [POLICY_FILE, STATE_FOLDER] {
         if let Some(at) = look(root, Path::new(name)) {
+            let (top, path) = (root.to_owned(), PathBuf::from(name));
+            held.mounted.push(Kept { top, path, at: at.clone(), is_empty: false });
             mounts.insert((1, at.path.clone()), Mount { at, writable: false });
         }
     }
@@ -151,6 +196,8 @@ fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held)
         let Some(at) = look(&place.top, path) else { return Ok(false) };
         mounts.entry((path.components().count(), at.path.clone())).or_insert(Mount { at, writable: true });
     }
+    let is_empty = vacant.is_some();
+    held.mounted.push(Kept { top: place.top.clone(), path: place.path.clone(), at: at.clone(), is_empty });
     mounts.insert((place.path.components().count(), at.path.clone()), Mount { at, writable: false });
     Ok(true)
 }

@@ -476,6 +476,12 @@ fn is_full(error: &Error) -> bool {
     [Errno::NOSPC, Errno::DQUOT].iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
+/// Moves what is at `path` below `top` out of git's sight, and leaves it there: it may be the person's.
+pub(super) fn set_aside(top: &Path, path: &Path) -> Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    aside(top, &open(top, folder)?, name).map(drop)
+}
+
 /// Takes away what is at `path` below `top`, if something is there.
 pub(super) fn take_away(top: &Path, path: &Path) -> Result<bool> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(false) };
@@ -494,24 +500,28 @@ pub(super) fn take_away(top: &Path, path: &Path) -> Result<bool> {
     }
 }
 
-/// Out of git's sight, into the workspace's root under a name that says what it is; then away, as far as that is quick.
+/// Out of git's sight; then away, as far as that is quick.
 fn move_aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<()> {
+    let Some((top, fresh)) = aside(top, parent, name)? else { return Ok(()) };
+    if let Err(error) = remove_some(&top, &fresh, REMOVED_MAX) {
+        tracing::warn!(%error, fresh, "what a command planted was moved aside and is not removed");
+    }
+    Ok(())
+}
+
+/// Moves a name into the workspace's root under a name that says what it is; answers where it is now, if it is anywhere.
+fn aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<Option<(OwnedFd, String)>> {
     let top = opened_up(open(top, Path::new(""))?)?;
     for n in 1.. {
         let fresh = format!("{ASIDE}{n}");
         match rustix::fs::renameat_with(parent, name, &top, &*fresh, RenameFlags::NOREPLACE) {
-            Ok(()) => {
-                if let Err(error) = remove_some(&top, &fresh, REMOVED_MAX) {
-                    tracing::warn!(%error, fresh, "what a command planted was moved aside and is not removed");
-                }
-                return Ok(());
-            }
+            Ok(()) => return Ok(Some((top, fresh))),
             Err(Errno::EXIST) => {}
-            Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::NOENT) => return Ok(None),
             // Its new name would take space that is not there.
             Err(Errno::NOSPC | Errno::DQUOT) => {
                 let name = name.to_str().ok_or(Errno::NOSPC)?;
-                return remove_some(parent, name, REMOVED_MAX);
+                return remove_some(parent, name, REMOVED_MAX).map(|()| None);
             }
             // A folder that is closed to its owner cannot be moved to another one.
             Err(Errno::ACCESS) => drop(opened_up(open_name(parent, name)?)?),

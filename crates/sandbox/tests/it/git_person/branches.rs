@@ -4,12 +4,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Executor, Fence, FenceChoice, LocalExecutor, Watch};
+use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
 
 use super::plant::{by_person, fill, git, mark, prepare};
 use super::{TIERS, config};
 use crate::ordinary::THEIRS;
-use crate::room::Room;
+use crate::room::{Room, until};
 
 /// A clone whose present branch has no submodule, while another one has it at `libs/sub`.
 fn without_submodule(ws: &Path) {
@@ -120,5 +120,47 @@ async fn in_a_folder_of_another_user_git_still_says_what_it_obeys() {
         let result = executor.run(command, &fence, Watch::unattended()).await;
         assert!(safe(&["commit", "-q", "--allow-empty", "-m", "x"]).status.success(), "{choice:?}");
         assert!(!ws.join("ran").exists(), "{choice:?}: {result:?}");
+    }
+}
+
+/// A name that is mounted loses its mount when somebody outside exchanges or removes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_exchanges_while_a_command_runs_is_looked_at_when_it_ends() {
+    const WRITES: &str =
+        "touch started; for i in $(seq 100); do { PLANT; } 2>/dev/null; [ -e enough ] && break; sleep 0.05; done";
+    let hooks = "git config core.hooksPath .githooks";
+    let plant = "mkdir -p .githooks && printf '#!/bin/sh\\ntouch MARK\\n' > .githooks/pre-commit && chmod +x .githooks/pre-commit";
+    let settings = "git config include.path ../.settings; printf '[alias]\\n st = status\\n' > .settings";
+    let add = "printf '[core]\\n fsmonitor = touch MARK; false\\n' >> .settings";
+    for (furnish, plant, person, name) in [
+        (hooks, plant, "git clean -qfd -e started -e enough", ".githooks"),
+        (hooks, plant, "rm -rf .githooks", ".githooks"),
+        (settings, add, "sed -i 's/st =/s =/' .settings", ".settings"),
+    ] {
+        let room = Room::with(FenceChoice::Full, |ws| prepare(ws, furnish), |_| {});
+        let script = fill(&WRITES.replace("PLANT", plant), &room.ws());
+        let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
+        let ws = room.ws();
+        let exchange = async {
+            until("it has begun", || ws.join("started").exists()).await;
+            by_person(&ws, person);
+            let planted = ws.join(name);
+            let is_planted = || match planted.is_dir() {
+                true => planted.join("pre-commit").exists(),
+                false => std::fs::read_to_string(&planted).is_ok_and(|text| text.contains("fsmonitor")),
+            };
+            until("the command has planted", is_planted).await;
+            std::fs::write(ws.join("enough"), "").unwrap();
+        };
+        let (result, ()) = tokio::join!(running, exchange);
+        if name == ".settings" {
+            assert!(matches!(&result, Err(Error::Exchanged { names }) if names == name), "{person}: {result:?}");
+            continue;
+        }
+        assert!(result.as_ref().is_ok_and(|result| result.restored == [name]), "{person}: {result:?}");
+        git(&ws, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        assert!(!mark(&ws).exists() && !ws.join(name).exists(), "{person}: {result:?}");
+        // It may be the person's own.
+        assert!(ws.join("toolhost-planted-1/pre-commit").exists(), "{person}: {result:?}");
     }
 }
