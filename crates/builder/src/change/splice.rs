@@ -168,9 +168,12 @@ fn matched(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
 
 /// What names each item of these lists: its id, or the ends and the label of an edge. None if not each item of each has
 /// one of its own.
+///
+/// An edge is named by its id where that leads from and to the same nodes in each list: so two labels for one edge are two
+/// changes of it. Whoever writes a whole graph anew may number its edges anew; then the ends and the label name them.
 pub(super) fn keys(lists: &[&[Value]]) -> Option<Vec<Vec<String>>> {
     let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
-    // An edge may have an id, but what it is are its ends.
+    let ends = |item: &Value| Some((text(item, "from")?, text(item, "to")?));
     let edge = |item: &Value| {
         let ends = [text(item, "from")?, text(item, "to")?, text(item, "label")?];
         serde_json::to_string(&ends).ok()
@@ -184,7 +187,14 @@ pub(super) fn keys(lists: &[&[Value]]) -> Option<Vec<Vec<String>>> {
         };
         lists.iter().map(named).collect()
     }
-    all(lists, &edge).or_else(|| all(lists, &id))
+    let by_id = all(lists, &id);
+    let mut known: HashMap<String, (String, String)> = HashMap::new();
+    let is_kept = |item: &Value| match (id(item), ends(item)) {
+        (Some(id), Some(ends)) => *known.entry(id).or_insert_with(|| ends.clone()) == ends,
+        _ => false,
+    };
+    let are_kept = by_id.is_some() && lists.iter().copied().flatten().all(is_kept);
+    if are_kept { by_id } else { all(lists, &edge).or(by_id) }
 }
 
 /// The text of an item that stands alone, as it would stand behind this lead.

@@ -128,6 +128,31 @@ fn graphs_clash_where_both_change_one_thing() {
     );
     assert_eq!(clash(|g| g["entryNodeId"] = json!("work"), |g| g["entryNodeId"] = json!("end")), ["/entryNodeId"]);
     assert_eq!(clash(|g| list(g, "nodes").swap(0, 1), |g| list(g, "nodes").swap(2, 3)), ["/nodes"]);
+    // Two labels for one edge are no two edges.
+    assert_eq!(
+        clash(|g| g["edges"][2]["label"] = json!("A"), |g| g["edges"][2]["label"] = json!("B")),
+        ["/edges/2/label"]
+    );
+    let new = |label: &str| json!({ "id": "e9", "from": "begin", "to": "end", "label": label });
+    let both = graphs(|g| list(g, "edges").push(new("A")), |g| list(g, "edges").push(new("B")));
+    assert_eq!(both.unwrap_err(), ["/edges/4"]);
+}
+
+#[test]
+fn a_label_and_a_condition_of_one_edge_merge_and_edges_that_were_numbered_anew_are_the_same() {
+    let merged =
+        graphs(|g| g["edges"][2]["label"] = json!("A"), |g| g["edges"][2]["conditionText"] = json!("c")).unwrap();
+    assert_eq!((merged["edges"].as_array().unwrap().len(), &merged["edges"][2]["label"]), (4, &json!("A")));
+    assert_eq!(merged["edges"][2]["conditionText"], "c");
+    // As by who writes the graph anew.
+    let renumber = |g: &mut Value| {
+        for (at, edge) in list(g, "edges").iter_mut().rev().enumerate() {
+            edge["id"] = json!(format!("e{}", at + 1));
+        }
+    };
+    let merged = graphs(|g| g["edges"][2]["conditionText"] = json!("c"), renumber).unwrap();
+    let edge = merged["edges"].as_array().unwrap().iter().find(|edge| edge["label"] == "good").unwrap();
+    assert_eq!((merged["edges"].as_array().unwrap().len(), &edge["conditionText"]), (4, &json!("c")));
 }
 
 #[test]
