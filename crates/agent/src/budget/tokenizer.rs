@@ -102,7 +102,7 @@ impl Tokenizer {
     }
 }
 
-/// The end of a part that is a part of another one now.
+/// In the place of an end: this part was merged into the one before it.
 const GONE: usize = usize::MAX;
 
 #[cfg(test)]

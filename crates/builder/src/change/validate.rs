@@ -380,7 +380,7 @@ fn check_secrets(check: &Check<'_>, at: &str, operation: &Operation, known: &BTr
             let secrets = if lost.len() == 1 { "a secret".to_owned() } else { format!("{} secrets", lost.len()) };
             let message = format!("`{}` loses {secrets} that a read shows as `{REDACTED}`", operation.object);
             let finding = Finding::warning("SECRET_REMOVED", "", format!("{at}.payload"), message);
-            // Where it stood: the line of before is another one now.
+            // The secret is gone, so the number of its former line would lead to another text.
             let finding = Finding { line: None, column: None, ..in_file(check.base, operation, first, finding) };
             let hint = "if it was to stay, change only the passages around it by `textEdits`; else say that it goes";
             report.add(Stage::Security, finding.hint(hint), false);

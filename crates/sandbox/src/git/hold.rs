@@ -32,7 +32,7 @@ pub(crate) struct Held {
     lease: Option<Lease>,
     /// While git changes files.
     alone: Option<Alone>,
-    /// What is mounted: a name that somebody else exchanges meanwhile has no mount any more.
+    /// The names that are mounted. If somebody outside replaces one, what is there then has no mount.
     mounted: Vec<Kept>,
     _placeholders: Vec<Placeholder>,
 }
@@ -76,6 +76,8 @@ impl Held {
         if let Some(alone) = self.alone.take() {
             alone.end();
         }
+        // Whatever fails below, this is put back.
+        let restored = self.lease.take().map_or(Ok(Vec::new()), Lease::restore);
         let (mut cleared, mut exchanged) = (Vec::new(), Vec::new());
         for kept in self.mounted.drain(..).filter(Kept::is_exchanged) {
             let name = kept.path.to_string_lossy().into_owned();
@@ -86,7 +88,7 @@ impl Held {
                 exchanged.push(name);
             }
         }
-        let mut restored = self.lease.take().map_or(Ok(Vec::new()), Lease::restore)?;
+        let mut restored = restored?;
         if !exchanged.is_empty() {
             return Err(Error::Exchanged { names: exchanged.join(", ") });
         }
@@ -116,7 +118,7 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
     let alone = [POLICY_FILE];
     if tier != Tier::Full {
         let heads = heads(root, places);
-        // The folders of submodules of other branches may come.
+        // Commands may make the folders that submodules of other branches would have; their `.git` is looked for afterwards.
         let named = places.all.iter().filter(|place| !places.is_branched(place));
         let all: Vec<&Place> = named.chain(&places.within).chain(&heads).collect();
         let lease = begun.lease(&alone, &all, places)?;

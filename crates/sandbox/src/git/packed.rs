@@ -26,7 +26,7 @@ const BYTES_MAX: u64 = 256 << 20;
 /// Takes all lines out of the packed references of the repository's folder `git` below `top` that name nothing below `refs/`.
 /// Git writes no such line, and reads it.
 pub(super) fn purge(top: &Path, git: &Path) -> Result<()> {
-    // What is no folder any more has been put back, or has an error of its own.
+    // If the folder of the repository is gone, the put-back has handled or reported that.
     let Ok(folder) = open(top, git) else { return Ok(()) };
     match read(&folder)? {
         Some((bytes, _)) if kept(&bytes).len() < bytes.len() => {}

@@ -11,7 +11,7 @@ use super::{TIERS, config};
 use crate::ordinary::THEIRS;
 use crate::room::{Room, until};
 
-/// A clone whose present branch has no submodule, while another one has it at `libs/sub`.
+/// A clone in which only another branch has a submodule, at `libs/sub`.
 fn without_submodule(ws: &Path) {
     prepare(
         ws,
@@ -100,7 +100,8 @@ async fn a_stash_that_a_merge_of_the_persons_has_left_stays() {
     by_person(&room.ws(), "git commit -qm merged; grep mine other");
 }
 
-/// The workspace is another user's, and the person's git takes it for safe. Whoever is no root cannot make such a folder.
+/// The workspace belongs to another user, and the person's git trusts it. Only root can make such a folder: `ordinary` does, and
+/// names it.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_folder_of_another_user_git_still_says_what_it_obeys() {
     let Some(theirs) = std::env::var_os(THEIRS) else { return };
