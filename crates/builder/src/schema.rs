@@ -3,6 +3,7 @@
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Value, json};
+use toolhost_contract::nearest;
 
 use crate::finding::{Finding, quoted, token};
 use crate::limits::FINDINGS_MAX;
@@ -73,14 +74,21 @@ impl Compiled {
                 break;
             }
         }
-        findings
+        without_missed(findings)
     }
 
     fn explain(&self, file: &str, error: &ValidationError<'_>, into: &mut Vec<Finding>) {
         let at = error.instance_path().to_string();
         match error.kind() {
             Kind::AdditionalProperties { unexpected } => {
-                into.extend(unexpected.iter().map(|name| unknown_field(file, &at, name, &self.known(error))));
+                let known = self.known(error);
+                let there = error.instance();
+                let free: Vec<&str> =
+                    known.iter().map(String::as_str).filter(|name| there.get(name).is_none()).collect();
+                into.extend(unexpected.iter().map(|name| {
+                    let meant = nearest(name, free.iter().copied()).into_iter().next();
+                    unknown_field(file, &at, name, &known, meant)
+                }));
             }
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
@@ -174,12 +182,35 @@ impl Schemas {
     }
 }
 
-fn unknown_field(file: &str, at: &str, name: &str, known: &[String]) -> Finding {
+/// What is missing is not told where it is there under a name that is almost the same.
+fn without_missed(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let is_slip = |finding: &&Finding| finding.code == "SCHEMA_UNKNOWN_FIELD" && finding.hint.starts_with(WRITE);
+    let above = |finding: &Finding| finding.pointer.rsplit_once('/').map(|(above, _)| above.to_owned());
+    let slips: Vec<(Option<String>, String)> =
+        findings.iter().filter(is_slip).map(|finding| (above(finding), finding.hint.clone())).collect();
+    findings.retain(|finding| {
+        let name = finding.pointer.rsplit('/').next().unwrap_or_default();
+        let is_meant = |(of, hint): &(Option<String>, String)| {
+            *of == above(finding) && hint.starts_with(&format!("{WRITE}`{name}`"))
+        };
+        !(finding.code == "SCHEMA_REQUIRED" && slips.iter().any(is_meant))
+    });
+    findings
+}
+
+/// How the advice begins where a name was probably meant.
+pub(crate) const WRITE: &str = "write ";
+
+fn unknown_field(file: &str, at: &str, name: &str, known: &[String], meant: Option<&str>) -> Finding {
     let message = format!("{} has a field `{}` that nobody reads", place(file, at), quoted(name));
+    let hint = match meant {
+        Some(meant) => format!("{WRITE}`{meant}` if that is meant; else take it out"),
+        None => "take it out, or fix its name".to_owned(),
+    };
     Finding::error("SCHEMA_UNKNOWN_FIELD", file, format!("{at}/{}", token(name)), message)
         .expected(if known.is_empty() { "no fields".to_owned() } else { format!("only {}", known.join(", ")) })
         .actual(name)
-        .hint("take it out, or fix its name")
+        .hint(hint)
 }
 
 fn excluded_field(file: &str, at: &str, name: &str) -> Finding {

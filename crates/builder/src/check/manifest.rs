@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use toolhost_contract::{nearest, nearest_names};
 
+use super::links;
 use crate::assets;
 use crate::document::{Document, code_lines};
 use crate::files::{is_twin, problem};
-use crate::finding::{Finding, Findings, Severity};
+use crate::finding::{Finding, Findings, Severity, quoted};
 use crate::limits::ID_BYTES_MAX;
 use crate::package::{MANIFEST, Package, Workflow};
 
@@ -23,6 +24,7 @@ pub(super) fn check(package: &Package, findings: &mut Findings) {
         return;
     };
     check_file(package, manifest, "/entry/agents", findings);
+    check_runtime(manifest, findings);
     let places: Vec<String> = if package.is_part() {
         // Files of the others are not at hand.
         package.workflows().iter().map(|workflow| workflow.pointer.clone()).collect()
@@ -45,6 +47,18 @@ pub(super) fn check(package: &Package, findings: &mut Findings) {
         findings.add(twice(MANIFEST, format!("{}/id", workflow.pointer), "workflow", &workflow.id));
     }
     check_agents(package, findings);
+}
+
+/// The oldest runtime is a version: `1`, `1.2` or `1.2.3`, perhaps with a comparison before it.
+fn check_runtime(manifest: &Value, findings: &mut Findings) {
+    let pointer = "/runtime/minRuntimeVersion";
+    let Some(said) = manifest.pointer(pointer).and_then(Value::as_str) else { return };
+    let number = said.trim().trim_start_matches(['>', '<', '=', '^', '~', 'v', ' ']);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        let message = format!("`minRuntimeVersion` is `{}`, which is no version", quoted(said));
+        let finding = Finding::warning("VERSION_NOT_SEMVER", MANIFEST, pointer, message).actual(said);
+        findings.add(finding.expected("a version such as 1.1.0").hint("write the version, or take the field out"));
+    }
 }
 
 /// Two workflows have no file in common: a change of one would change the other.
@@ -289,6 +303,7 @@ pub(super) fn check_mentions(package: &Package, file: &str, document: &Document,
         let finding = Finding { severity, ..finding };
         findings.add(finding.at(document.body_line() + mention.line, mention.column));
     }
+    links::check(package, file, document, findings);
 }
 
 pub(super) fn agent_missing(package: &Package, file: &str, pointer: &str, id: &str) -> Finding {

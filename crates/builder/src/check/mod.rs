@@ -2,6 +2,7 @@
 
 mod contents;
 mod fold;
+mod links;
 mod locate;
 mod logic;
 mod manifest;
@@ -309,7 +310,8 @@ fn check_unused(package: &Package, findings: &mut Findings) {
         *step_folders.entry(format!("{}steps/", workflow.folder())).or_insert(true) &= workflow.is_whole();
     }
     for path in package.files().keys().map(String::as_str) {
-        let is_usual = path.starts_with("README") || path.starts_with("LICENSE") || path.starts_with("CHANGELOG");
+        let is_settings = path.split('/').any(|part| part.starts_with('.'));
+        let is_usual = is_settings || ["README", "LICENSE", "CHANGELOG"].iter().any(|name| path.starts_with(name));
         if used.contains(path) || path.starts_with(assets::FOLDER) || is_usual || files::problem(path).is_some() {
             continue;
         }

@@ -178,20 +178,28 @@ impl<'a> Shape<'a> {
         let shown: Vec<&str> = members.iter().take(NAMED_MAX).map(|member| self.id(*member)).collect();
         let shown = format!("{}{}", shown.join(", "), if members.len() > NAMED_MAX { " …" } else { "" });
         let mut is_right = true;
+        let leaves = |member: &usize| self.links.out(*member).iter().any(|to| members.binary_search(to).is_err());
+        let has_exit = !ends_well || members.iter().any(leaves);
+        let is_lost = self.entry.is_some_and(|entry| !self.links.reached(&[entry])[members[0]]);
+        let unreached = if is_lost { "; and no way leads to it from the entry" } else { "" };
         // What is no known type has its own finding, and may be meant as a decision.
         let decides = |kind: Option<NodeKind>| kind.is_none_or(|kind| kind == NodeKind::Decision);
         if !members.iter().any(|member| decides(workflow.nodes[*member].kind)) {
-            let message = format!("the loop of {shown} has no decision, so nothing can end it");
+            let (also, hint) = if has_exit {
+                ("", "make one of them a decision")
+            } else {
+                (" and no way out", "make one of them a decision, and add an edge that leaves the loop")
+            };
+            let message = format!("the loop of {shown} has no decision{also}, so nothing can end it{unreached}");
             let finding = Finding::error("CYCLE_MISSING_DECISION", &workflow.graph_path, &pointer, message);
             let finding = finding.expected("a decision node in the loop").actual(&shown);
-            findings.add(finding.hint("make one of them a decision"));
+            findings.add(finding.hint(hint));
             is_right = false;
-        }
-        let leaves = |member: &usize| self.links.out(*member).iter().any(|to| members.binary_search(to).is_err());
-        if ends_well && !members.iter().any(leaves) {
-            let message = format!("no edge leads out of the loop of {shown}");
+        } else if !has_exit {
+            let message = format!("no edge leads out of the loop of {shown}{unreached}");
             let finding = Finding::error("CYCLE_MISSING_EXIT", &workflow.graph_path, &pointer, message);
             let lost = self.entry.and_then(|entry| self.unreached(entry).into_iter().next());
+            let lost = lost.filter(|(lost, _)| !members.contains(lost));
             let hint = match lost {
                 Some((lost, _)) => {
                     format!("add an edge that leaves it, perhaps to `{}`, which nothing leads to", self.id(lost))

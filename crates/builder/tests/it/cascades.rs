@@ -147,3 +147,158 @@ fn what_a_person_does_not_see_is_found_with_its_place() {
     let step = small_text("steps/work.md", "Say it.", "Say\u{1b}[2J it.");
     check("a command", step, "warning HIDDEN_CHARACTERS steps/work.md:11:4", "U+001B", "take it out");
 }
+
+fn again(list: &'static str, index: usize) -> impl Fn(&mut Value) {
+    move |value| {
+        let item = value[list][index].clone();
+        value[list].as_array_mut().unwrap().push(item);
+    }
+}
+
+fn misnamed(path: &str, at: &'static str, from: &'static str, to: &'static str) -> Files {
+    sample(path, |value| {
+        let fields = value.pointer_mut(at).unwrap().as_object_mut().unwrap();
+        let said = fields.remove(from).unwrap();
+        fields.insert(to.to_owned(), said);
+    })
+}
+
+#[test]
+fn an_edge_that_is_there_twice_or_leads_back_is_told_once() {
+    let place = "ID_DUPLICATE workflow.graph.json:323:7";
+    check("twice", sample(GRAPH, again("edges", 2)), place, "there twice", "another id");
+    let back = sample(GRAPH, |graph| graph["edges"][0]["to"] = json!("scope"));
+    let place = "CYCLE_MISSING_DECISION workflow.graph.json:5:5";
+    check("back", back, place, "no decision and no way out", "let the edge lead to `plan`, as the step says");
+}
+
+#[test]
+fn a_loop_that_is_not_reached_is_told_as_that() {
+    let files = sample(GRAPH, |graph| {
+        let list = |name: &str| graph[name].as_array().unwrap().clone();
+        let (mut nodes, mut edges) = (list("nodes"), list("edges"));
+        for (id, to) in [("la", "lb"), ("lb", "la")] {
+            nodes.push(json!({ "id": id, "type": "step", "file": format!("steps/{id}.md") }));
+            edges.push(json!({ "id": format!("e-{id}"), "from": id, "to": to, "label": "next" }));
+        }
+        (graph["nodes"], graph["edges"]) = (json!(nodes), json!(edges));
+    });
+    let found: Vec<Finding> = findings(files).into_iter().filter(|finding| finding.code != "FILE_MISSING").collect();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].code, "CYCLE_MISSING_DECISION");
+    assert!(found[0].message.contains("no way leads to it from the entry"), "{found:?}");
+}
+
+#[test]
+fn a_default_that_the_graph_has_otherwise_than_the_step_is_told_once() {
+    let none = sample(GRAPH, |graph| drop(graph["edges"][1].as_object_mut().unwrap().remove("isDefault")));
+    let hint = "make the edge to `gather-facts` the default, as the step says";
+    check("none", none, "DEFAULT_EDGE_MISSING workflow.graph.json:21:5", "none is the default", hint);
+    let both = sample(GRAPH, |graph| graph["edges"][2]["isDefault"] = json!(true));
+    let hint = "let only the edge to `gather-facts` be the default, as the step says";
+    check("both", both, "DEFAULT_EDGE_DUPLICATE workflow.graph.json:219:7", "more than one edge", hint);
+}
+
+#[test]
+fn a_name_of_a_field_that_is_misspelt_is_told_once() {
+    let misspelt = |path: &str, at: &'static str, from: &'static str, to: &'static str, line: &str| {
+        let message = format!("a field `{to}` that nobody reads");
+        let hint = format!("write `{from}` if that is meant; else take it out");
+        check(to, misnamed(path, at, from, to), &format!("SCHEMA_UNKNOWN_FIELD {path}:{line}"), &message, &hint);
+    };
+    misspelt(GRAPH, "/edges/2", "label", "lable", "218:7");
+    misspelt(GRAPH, "/nodes/2", "agentId", "agentID", "48:7");
+    misspelt(GRAPH, "/nodes/2", "file", "fille", "48:7");
+    misspelt("bmad.json", "", "version", "verison", "31:3");
+    misspelt("bmad.json", "", "workflows", "workflow", "18:3");
+    misspelt("agents.json", "/agents/0", "persona", "personna", "32:7");
+}
+
+#[test]
+fn an_id_that_is_none_or_missing_is_told_once_with_the_one_that_was_meant() {
+    let blank = sample(GRAPH, |graph| graph["nodes"][2]["id"] = json!("the plan"));
+    let place = "SCHEMA_PATTERN workflow.graph.json:36:7";
+    check("a blank", blank, place, "expected an id", "write `gather-facts`, as its step says");
+    let twice = sample("agents.json", |agents| agents["agents"][1]["id"] = json!("lead"));
+    check(
+        "twice",
+        twice,
+        "ID_DUPLICATE agents.json:44:7",
+        "there twice",
+        "write `scout`, which is named and not there",
+    );
+    let gone = sample("agents.json", |agents| drop(agents["agents"][1].as_object_mut().unwrap().remove("id")));
+    check("gone", gone, "SCHEMA_REQUIRED agents.json:43:5", "`id` is missing", "write `scout`");
+    let gone = sample("bmad.json", |manifest| drop(manifest["workflows"][0].as_object_mut().unwrap().remove("id")));
+    check("no workflow", gone, "SCHEMA_REQUIRED bmad.json:15:5", "`id` is missing", "write `research-report`");
+    // Two names that are nowhere are not both the one that is missing.
+    let two = sample("agents.json", |agents| {
+        agents["agents"][1]["id"] = json!("lead");
+        drop(agents["agents"].as_array_mut().unwrap().remove(2));
+    });
+    let codes: Vec<String> = findings(two).into_iter().map(|finding| finding.code).collect();
+    assert!(codes.contains(&"AGENT_NOT_FOUND".to_owned()), "{codes:?}");
+}
+
+#[test]
+fn a_workflow_with_the_files_of_another_one_is_told_once() {
+    let shared = |names: &[&str]| {
+        let mut files = crate::sample::two();
+        edit(&mut files, "bmad.json", |manifest| {
+            for name in names {
+                manifest["workflows"][1][name] = manifest["workflows"][0][name].clone();
+            }
+        });
+        files
+    };
+    for (names, line, meant) in [
+        (vec!["graph"], 25, "returns/workflow.graph.json"),
+        (vec!["workflow"], 24, "returns/workflow.md"),
+        (vec!["workflow", "graph"], 24, "returns/workflow.md"),
+    ] {
+        let place = format!("WORKFLOW_FILE_SHARED bmad.json:{line}:7");
+        check(meant, shared(&names), &place, "share the file", &format!("write `{meant}`, which nothing names"));
+    }
+}
+
+#[test]
+fn a_folder_of_assets_with_another_name_is_told_once() {
+    let moved = |(path, bytes): (String, Vec<u8>)| match path.strip_prefix("assets/") {
+        Some(name) => (format!("stuff/{name}"), bytes),
+        None => (path, bytes),
+    };
+    let files = crate::sample::files().into_iter().map(moved).collect();
+    check("moved", files, "ASSET_NOT_FOUND agents.json:64:11", "9 other", "call the folder `stuff/` `assets/`");
+}
+
+#[test]
+fn a_link_leads_to_a_file_that_is_there() {
+    let linked = |text: &str| {
+        let mut files = crate::sample::files();
+        files.get_mut("steps/plan.md").unwrap().extend_from_slice(format!("\n{text}\n").as_bytes());
+        files
+    };
+    let fine = "[a](scope.md) [b](../workflow.md#x) [c](steps/scope.md) [d](https://x.org/gone.md) [e](#gone) `[f](gone.md)` \
+                [g](../assets/style-guide.md) [h]({root}/gone.md)";
+    assert_eq!(findings(linked(fine)), []);
+    let place = "warning LINK_BROKEN steps/plan.md:38:5";
+    check("gone", linked("See [it](scop.md)."), place, "`scop.md`", "link to `steps/scope.md` if that is meant");
+    check("an image", linked("See ![it](gone.png)."), place, "`gone.png`", "take the link out");
+}
+
+#[test]
+fn a_runtime_has_a_version_and_settings_of_editors_are_no_part_of_a_package() {
+    for (said, is_told) in [("abc", true), ("1.1.0", false), (">=1.1", false), ("v2", false)] {
+        let files = sample("bmad.json", |manifest| manifest["runtime"]["minRuntimeVersion"] = json!(said));
+        if is_told {
+            check(said, files, "warning VERSION_NOT_SEMVER bmad.json:29:5", "`abc`", "write the version");
+        } else {
+            assert_eq!(findings(files), [], "{said}");
+        }
+    }
+    for name in [".gitignore", ".editorconfig", ".vscode/settings.json", "steps/.prettierrc"] {
+        let mut files = crate::sample::files();
+        files.insert(name.to_owned(), b"x\n".to_vec());
+        assert_eq!(findings(files), [], "{name}");
+    }
+}

@@ -5,9 +5,18 @@ use std::path::Path;
 use toolhost_builder::{Files, NodeKind, Package, from_zip, to_zip, validate};
 
 /// The files of `examples/research-report`.
-#[expect(clippy::disallowed_methods, reason = "the sample is in the repository, not in a workspace")]
 pub(crate) fn files() -> Files {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
+    files_below("../../examples/research-report")
+}
+
+/// Two workflows that share agents and assets.
+pub(crate) fn two() -> Files {
+    files_below("../cli/tests/edits/packages/two")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the samples are in the repository, not in a workspace")]
+fn files_below(folder: &str) -> Files {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut files = Files::new();
     let mut open = vec![root.clone()];
     while let Some(folder) = open.pop() {

@@ -1,7 +1,10 @@
 //! One mistake has one finding: what follows from it is counted there, and not told again.
 
+mod said;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::assets;
 use crate::document::Document;
 use crate::files::{file_name_of, folder_of};
 use crate::finding::{Finding, place};
@@ -12,14 +15,21 @@ const PLACES_NAMED_MAX: usize = 3;
 
 /// Folds what follows from names that a program for Windows has written, from a folder that has another name, from assets that
 /// are all gone, from a workflow that is told in two ways, from a node or an edge that is gone, from a node whose id was
-/// changed in one place only, and from whatever is named in several places and is not there.
+/// changed in one place only, from whatever is named in several places and is not there, and from what [`said`] has.
 pub(super) fn fold(package: &Package, findings: &mut Vec<Finding>) {
     fold_backslashes(package, findings);
     fold_folders(package, findings);
     fold_assets(package, findings);
     fold_entry(package, findings);
+    said::fold_shared(package, findings);
+    said::fold_misnamed(package, findings);
+    said::fold_unnamed(package, findings);
     fold_nodes(package, findings);
     for workflow in package.workflows() {
+        said::fold_node_ids(workflow, findings);
+        said::fold_defaults(workflow, findings);
+        said::fold_doubled_edges(workflow, findings);
+        said::fold_loops(workflow, findings);
         fold_missing_nodes(package, workflow, findings);
         fold_dead_ends(workflow, findings);
         fold_order(workflow, findings);
@@ -257,8 +267,24 @@ fn fold_assets(package: &Package, findings: &mut Vec<Finding>) {
     // Examples are only warned of: they follow, where there is an error.
     let has_errors = findings.iter().any(|finding| is_asset(finding) && finding.is_error());
     let is_one = |finding: &Finding| is_asset(finding) && finding.is_error() == has_errors;
-    let hint = "bring the folder `assets/` back, or take out what mentions it";
-    keep_first(findings, &is_one, &is_asset, "mentions of assets are not there either", hint);
+    // A folder that nothing uses and that has all of them is theirs under another name.
+    let has_all = |folder: &&str| {
+        names.iter().all(|name| {
+            let path = format!("{folder}{}", name.strip_prefix(assets::FOLDER).unwrap_or(name));
+            findings.iter().any(|finding| finding.code == "UNUSED_FILE" && finding.file == path)
+        })
+    };
+    let tops: BTreeSet<&str> = package.files().keys().filter_map(|path| Some(&path[..=path.find('/')?])).collect();
+    let other = tops.into_iter().find(has_all).map(str::to_owned);
+    let follows = |finding: &Finding| {
+        let is_other = |folder: &String| finding.code == "UNUSED_FILE" && finding.file.starts_with(folder.as_str());
+        is_asset(finding) || other.as_ref().is_some_and(is_other)
+    };
+    let hint = match &other {
+        Some(other) => format!("call the folder `{other}` `{}`, as it is named", assets::FOLDER),
+        None => "bring the folder `assets/` back, or take out what mentions it".to_owned(),
+    };
+    keep_first(findings, &is_one, &follows, "mentions of assets are not there either", &hint);
 }
 
 /// A node whose step still has the id that edges, the entry and other steps name.
