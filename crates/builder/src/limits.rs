@@ -53,3 +53,6 @@ impl Default for Size {
         Self { files: FILES_MAX, bytes: PACKAGE_BYTES_MAX }
     }
 }
+/// Fields, or items of a list, in front matter that are merged one by one: comparing them is quadratic. Longer ones are merged
+/// by line.
+pub(crate) const MERGED_FIELDS_MAX: usize = 1_000;

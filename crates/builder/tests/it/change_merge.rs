@@ -72,6 +72,62 @@ fn an_object_that_one_side_takes_out_and_the_other_changes_clashes() {
     }
 }
 
+const STEP: &str = "---\nschemaVersion: \"1.1\"\nnodeId: plan\n# Shown to people.\ntitle: Plan\nagentId: scout\ninputs:\n  - brief\n\
+                    variables:\n- name: a\n  about: x\n  value: 1\n- name: b\n  value: 2\ntransitions:\n  - to: x\n    label: one\n  \
+                    - to: y\n    label: two\nnote: |\n  long\n\n  text\nstate:\n  # the first\n  one: 1\n  two: 2\n---\n\nBody.\n";
+
+/// Two edits of the front matter of a step, each as what is to stand in the place of what.
+fn fronts(current: (&str, &str), ours: (&str, &str)) -> Option<String> {
+    let edit = |(from, to): (&str, &str)| {
+        assert_eq!(STEP.matches(from).count(), 1, "{from}");
+        STEP.replacen(from, to, 1)
+    };
+    let (there, here) = (edit(current), edit(ours));
+    let found = merged(Part::Document, STEP, &there, &here).ok();
+    assert_eq!(found.is_some(), merged(Part::Document, STEP, &here, &there).is_ok());
+    found
+}
+
+#[test]
+fn fields_of_front_matter_merge_though_their_lines_touch() {
+    let check = |current: (&str, &str), ours: (&str, &str)| {
+        let found = fronts(current, ours);
+        let expected = STEP.replacen(current.0, current.1, 1).replacen(ours.0, ours.1, 1);
+        assert_eq!(found.as_deref(), Some(expected.as_str()), "{current:?} {ours:?}");
+    };
+    check(("title: Plan", "title: Search"), ("agentId: scout", "agentId: lead"));
+    check(("nodeId: plan\n", "nodeId: other\n"), ("# Shown to people.\ntitle: Plan\n", ""));
+    check(("  value: 1\n", "  value: 7\n"), ("name: b\n  value: 2", "name: b\n  value: 3"));
+    check(("about: x\n", "about: y\n"), ("value: 1\n", "value: 7\n"));
+    check(
+        ("  - brief\n", "  - brief\n  - plan\n"),
+        ("variables:\n- name: a\n", "variables:\n- name: a\n  is_new: true\n"),
+    );
+    check(
+        ("    label: one\n", "    label: first\n"),
+        ("  - to: y\n    label: two\n", "  - to: y\n    label: two\n    isDefault: true\n"),
+    );
+    check(("  long\n", "  longer\n"), ("    label: two\n", "    label: two\n    isDefault: true\n"));
+    check(("  one: 1\n", "  one: 7\n"), ("  two: 2\n", "  two: 8\n"));
+    check(("  one: 1\n", "  one: 7\n"), ("  two: 2\n", ""));
+}
+
+#[test]
+fn one_field_of_front_matter_that_both_changed_clashes() {
+    assert_eq!(fronts(("title: Plan", "title: A"), ("title: Plan", "title: B")), None);
+    assert_eq!(fronts(("  value: 1\n", "  value: 7\n"), ("  value: 1\n", "  value: 8\n")), None);
+    assert_eq!(fronts(("# Shown to people.\ntitle: Plan\n", ""), ("title: Plan", "title: B")), None);
+    assert_eq!(fronts(("  long\n\n  text", "  a\n\n  text"), ("  long\n\n  text", "  b")), None);
+    // A body that clashes is no matter of fields.
+    let [there, here] = ["A", "B"].map(|body| STEP.replacen("Body.", body, 1).replacen("Plan", body, 1));
+    assert!(merged(Part::Document, STEP, &there, &here).is_err());
+    // What an alias stands for changes with it.
+    let [base, there, here] = ["1\nb: *x", "2\nb: *x", "1\nb: [*x]"].map(|text| format!("---\na: &x {text}\n---\n"));
+    assert!(merged(Part::Document, &base, &there, &here).is_err());
+    // A list in one line is one field.
+    assert_eq!(fronts(("inputs:\n  - brief\n", "inputs: [a]\n"), ("inputs:\n  - brief\n", "inputs: [b]\n")), None);
+}
+
 /// Merges two edits of the small graph.
 fn graphs(current: impl FnOnce(&mut Value), ours: impl FnOnce(&mut Value)) -> Result<Value, Vec<String>> {
     let base = small::graph();

@@ -1,5 +1,6 @@
 //! Two edits of one object, brought together where they do not touch.
 
+mod fields;
 mod text;
 mod tree;
 
@@ -60,7 +61,8 @@ pub enum ClashPlace {
 
 /// Merges what is there now and what is to be, both made from `base`. None: the object is not there.
 ///
-/// Texts are merged by line; graphs, agents and entries of the manifest by value.
+/// Texts are merged by line, and where lines of front matter touch by field; graphs, agents and entries of the manifest by
+/// value.
 #[must_use]
 pub fn merge(base: Option<&Snapshot>, current: Option<&Snapshot>, ours: Option<&Snapshot>) -> Merged {
     if let Some(clean) = unchanged(base, current, ours) {
@@ -139,7 +141,11 @@ fn part(
     let is_json = matches!(part, Part::Graph | Part::Entry | Part::Definition);
     let by_value = if is_json { tree::merge(part, base, current, ours) } else { None };
     // JSON that is broken is a text like any other.
-    by_value.unwrap_or_else(|| text::merge(part, base, current, ours)).map(Some)
+    let merged = by_value.unwrap_or_else(|| text::merge(part, base, current, ours));
+    match merged {
+        Err(clashes) => fields::merge(part, base, current, ours).map(Some).ok_or(clashes),
+        clean => clean.map(Some),
+    }
 }
 
 fn clash(part: Part, place: ClashPlace, [base, current, ours]: Sides<'_>) -> Clash {

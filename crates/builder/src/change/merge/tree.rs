@@ -112,7 +112,7 @@ impl Merge {
 
 /// The names of both sides in one order: that of the side that changed it, with what only the other has behind what
 /// stands before it there. None if both changed it, each in its way.
-fn order<'a>(base: &'a [String], current: &'a [String], ours: &'a [String]) -> Option<Vec<&'a str>> {
+pub(super) fn order<'a>(base: &'a [String], current: &'a [String], ours: &'a [String]) -> Option<Vec<&'a str>> {
     let common = |names: &'a [String]| -> Vec<&'a str> {
         let is_common = |name: &&'a String| base.contains(name) && current.contains(name) && ours.contains(name);
         names.iter().filter(is_common).map(String::as_str).collect()
