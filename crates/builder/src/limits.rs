@@ -36,6 +36,10 @@ pub const DIFF_BYTES_MAX: usize = 256 * 1024;
 /// Hidden characters told per text; the rest are counted.
 pub const HIDDEN_MAX: usize = 20;
 
+/// Fields, or items of a list, in front matter that are merged one by one: comparing them is quadratic. Longer ones are merged
+/// by line.
+pub(crate) const MERGED_FIELDS_MAX: usize = 1_000;
+
 /// Longest id of a workflow or an agent, bytes.
 pub const ID_BYTES_MAX: usize = 200;
 
@@ -53,6 +57,3 @@ impl Default for Size {
         Self { files: FILES_MAX, bytes: PACKAGE_BYTES_MAX }
     }
 }
-/// Fields, or items of a list, in front matter that are merged one by one: comparing them is quadratic. Longer ones are merged
-/// by line.
-pub(crate) const MERGED_FIELDS_MAX: usize = 1_000;

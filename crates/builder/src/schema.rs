@@ -184,22 +184,27 @@ impl Schemas {
 
 /// What is missing is not told where it is there under a name that is almost the same.
 fn without_missed(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let is_slip = |finding: &&Finding| finding.code == "SCHEMA_UNKNOWN_FIELD" && finding.hint.starts_with(WRITE);
     let above = |finding: &Finding| finding.pointer.rsplit_once('/').map(|(above, _)| above.to_owned());
     let slips: Vec<(Option<String>, String)> =
-        findings.iter().filter(is_slip).map(|finding| (above(finding), finding.hint.clone())).collect();
+        findings.iter().filter_map(|finding| Some((above(finding), format!("`{}`", field_meant(finding)?)))).collect();
     findings.retain(|finding| {
-        let name = finding.pointer.rsplit('/').next().unwrap_or_default();
-        let is_meant = |(of, hint): &(Option<String>, String)| {
-            *of == above(finding) && hint.starts_with(&format!("{WRITE}`{name}`"))
-        };
-        !(finding.code == "SCHEMA_REQUIRED" && slips.iter().any(is_meant))
+        let name = format!("`{}`", finding.pointer.rsplit('/').next().unwrap_or_default());
+        // Of several fields of which one must be there, the expectation names all.
+        let is_said = |meant: &String| *meant == name || finding.expected.contains(meant.as_str());
+        let is_slip = slips.iter().any(|(of, meant)| *of == above(finding) && is_said(meant));
+        !(finding.code == "SCHEMA_REQUIRED" && is_slip)
     });
     findings
 }
 
+/// The field that was probably meant by one that nobody reads.
+pub(crate) fn field_meant(finding: &Finding) -> Option<&str> {
+    let said = finding.hint.strip_prefix(WRITE).filter(|_| finding.code == "SCHEMA_UNKNOWN_FIELD")?;
+    said.split('`').nth(1)
+}
+
 /// How the advice begins where a name was probably meant.
-pub(crate) const WRITE: &str = "write ";
+const WRITE: &str = "write ";
 
 fn unknown_field(file: &str, at: &str, name: &str, known: &[String], meant: Option<&str>) -> Finding {
     let message = format!("{} has a field `{}` that nobody reads", place(file, at), quoted(name));

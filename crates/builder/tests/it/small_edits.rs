@@ -80,6 +80,16 @@ fn check_lines(before: &str, after: &str, changed: &[&str]) {
 }
 
 #[test]
+fn a_field_that_is_misspelt_is_told_once_with_the_one_that_was_meant() {
+    let wrong = set(json!([step_edits("work", json!({ "front_matter": { "title": "x" } }))]));
+    let errors = parse(&wrong).unwrap_err().errors;
+    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    assert!(messages[0].contains("`operations[0].payload.front_matter` is no field"), "{}", messages[0]);
+    assert!(messages[0].contains("did you mean `frontMatter`?"), "{}", messages[0]);
+}
+
+#[test]
 fn passages_are_replaced_and_every_other_byte_stays() {
     let before = Package::read(small::files());
     let made = made(json!([

@@ -36,6 +36,46 @@ async fn what_a_set_implies_is_begun_where_the_session_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_operation_that_is_chosen_takes_what_it_implies_with_it() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let read = in_session(&house, "s1", "builder.step.read", json!({"workflowId": FLOW, "nodeId": STEP})).await;
+        let asset = in_session(&house, "s1", "builder.asset.read", json!({"path": "assets/style-guide.md"})).await;
+        let mut revisions = data(&read)["revisions"].clone();
+        revisions["assetsRevision"] = data(&asset)["revisions"]["assetsRevision"].clone();
+        let title = |node: &str| {
+            json!({"op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": node},
+                "payload": {"frontMatter": {"title": format!("{node} again")}}})
+        };
+        let note = json!({"op": "upsert", "targetType": "asset", "target": {"path": "assets/note.md"},
+            "payload": {"content": "# Note\n"}});
+        let operations = json!([note, title(STEP), title("plan")]);
+        data(&in_session(&house, "s1", "builder.change.stage", small(operations, &revisions)).await);
+        let only = |operations: Value| {
+            let wish = json!({"changeSetId": "cs-1", "confirmSource": "ui_manual_apply", "operations": operations});
+            person(&house, "builder.change.apply", wish)
+        };
+        let before = files(&house).await;
+        let one = only(json!([1])).await;
+        assert_eq!(refused(&one).1, "validation");
+        let message = &one.error.as_ref().unwrap().message;
+        assert!(message.contains("operations 1 and 2 of cs-1 both imply a change of workflow:"), "{message}");
+        assert_eq!(files(&house).await, before);
+        data(&only(json!([1, 2])).await);
+        let package = Package::read(files(&house).await);
+        let flow = package.workflow(FLOW).unwrap();
+        for node in [STEP, "plan"] {
+            let said = json!(format!("{node} again"));
+            assert_eq!(flow.node(node).unwrap().value["title"], said, "{engine}: what the step says, its node does");
+            assert_eq!(flow.step(node).unwrap().document.as_ref().unwrap().front()["title"], said);
+        }
+        assert!(!package.has_asset("assets/note.md"));
+        data(&only(json!([0])).await);
+        assert!(Package::read(files(&house).await).has_asset("assets/note.md"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_an_asset_and_an_agent_are_renamed_by_their_names_alone() {
     for engine in engines() {
         let house = house_with_sample(&engine).await;
@@ -106,5 +146,38 @@ async fn a_passage_that_went_with_a_superseded_set_is_told_as_such() {
             let told = details.contains("this set is made on the package without cs-1, which it supersedes");
             assert_eq!(told, is_told, "{details}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_somebody_else_gave_is_told_of_where_an_own_change_hides_it() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let read = json!({"workflowId": FLOW, "nodeId": STEP});
+        let seen = in_session(&house, "s1", "builder.step.read", read.clone()).await;
+        let title = json!({"frontMatter": {"title": "Second look"}});
+        let staged = small(of_step(title.clone()), &seen.data["revisions"]);
+        data(&in_session(&house, "s1", "builder.change.stage", staged).await);
+        let theirs = in_session(&house, "s2", "builder.step.read", read).await;
+        let mut renamed = small(json!([]), &theirs.data["revisions"]);
+        let (from, to) = (format!("step:{FLOW}/{STEP}"), format!("step:{FLOW}/check-all"));
+        renamed["changeSet"]["extensions"] = json!({"renames": [{"from": from, "to": to}]});
+        data(&in_session(&house, "s2", "builder.change.stage", renamed).await);
+        let wish = json!({"changeSetId": "cs-2", "confirmSource": "ui_manual_apply", "confirmDeletes": [from]});
+        data(&person(&house, "builder.change.apply", wish).await);
+        let on_new = json!([{"op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": "check-all"},
+            "payload": title}]);
+        let mut again = small(on_new, &seen.data["revisions"]);
+        let outcome = in_session(&house, "s1", "builder.change.stage", again.clone()).await;
+        let error = outcome.error.as_ref().unwrap();
+        let told = format!("{error:?}");
+        assert!(told.contains("discard the set that changed it, or stage this one in its place"), "{engine}: {told}");
+        // What the hint says is what works.
+        again["changeSet"]["extensions"] = json!({"supersedes": "cs-1"});
+        let fresh =
+            in_session(&house, "s3", "builder.step.read", json!({"workflowId": FLOW, "nodeId": "check-all"})).await;
+        again["changeSet"]["revisions"] = fresh.data["revisions"].clone();
+        let staged = in_session(&house, "s1", "builder.change.stage", again).await;
+        assert_eq!(data(&staged)["validation"]["valid"], json!(true), "{staged:?}");
     }
 }

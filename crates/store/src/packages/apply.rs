@@ -118,7 +118,7 @@ impl Shelf {
         tx.lock_project(self.who.project_id).await?;
         let kept = expect_open(self.kept(&mut tx, wish.number).await?, "applied")?;
         let staged = self.wishes(&mut tx, wish.number).await?;
-        let chosen = chosen(wish, staged)?;
+        let chosen = self.chosen(&mut tx, wish, staged).await?;
         let examined = self.examine(&mut tx, &kept, &chosen).await?;
         let Examined { chain, head, base, drafts, merged, after, report } = examined;
         // What was found of some operations says nothing of the others.
@@ -328,6 +328,51 @@ impl Shelf {
         Ok(())
     }
 
+    /// The operations that are wanted, with what they imply; of an object that two of them change, the last.
+    ///
+    /// # Errors
+    /// There is no such operation; or one that is left out implies the same change of its workflow as one that is wanted.
+    pub(super) async fn chosen(&self, tx: &mut Tx, wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
+        let Some(positions) = &wish.operations else {
+            return if staged.is_empty() {
+                Err(PackageError::NothingStaged("applied"))
+            } else {
+                Ok(last_of_each(staged))
+            };
+        };
+        if let Some(position) =
+            positions.iter().find(|position| !staged.iter().any(|draft| draft.position == **position))
+        {
+            return Err(PackageError::NoOperation { number: wish.number, position: *position });
+        }
+        let written = self.written(tx, wish.number).await?;
+        let named: Vec<Draft> = staged.iter().filter(|draft| positions.contains(&draft.position)).cloned().collect();
+        let mut implied: BTreeSet<i64> = BTreeSet::new();
+        for draft in staged.iter().filter(|draft| !written.contains(&draft.object)) {
+            let Some(workflow) = draft.object.workflow() else { continue };
+            let of_same = |other: &&Draft| other.object.workflow() == Some(workflow) && written.contains(&other.object);
+            let (mine, left): (Vec<&Draft>, Vec<&Draft>) =
+                staged.iter().filter(of_same).partition(|other| positions.contains(&other.position));
+            let Some(first) = mine.first().filter(|_| !positions.contains(&draft.position)) else { continue };
+            if let Some(other) = left.first() {
+                let (position, with, object) = (first.position, other.position, draft.object.to_string());
+                return Err(PackageError::ImpliedByBoth { number: wish.number, position, with, object });
+            }
+            implied.insert(draft.position);
+        }
+        let is_meant = |draft: &Draft| {
+            positions.contains(&draft.position) || implied.contains(&draft.position) || goes_along(draft, &named)
+        };
+        Ok(last_of_each(staged.into_iter().filter(|draft| is_meant(draft)).collect()))
+    }
+
+    /// The objects that a set says it changes, without those that the host has added.
+    async fn written(&self, tx: &mut Tx, number: i64) -> Result<BTreeSet<Object>> {
+        let text = self.as_written(tx, number).await?;
+        let set = change::parse(&serde_json::from_str(&text)?).map_err(PackageError::Contract)?.set;
+        Ok(set.operations.into_iter().map(|operation| operation.object).collect())
+    }
+
     async fn revisions_now(&self, tx: &mut Tx, drafts: &[Draft]) -> Result<Revisions> {
         let head = self.head(tx).await?;
         let mut workflows: BTreeMap<&str, String> = BTreeMap::new();
@@ -378,19 +423,6 @@ fn goes_along(draft: &Draft, chosen: &[Draft]) -> bool {
     let Object::Step { workflow, .. } = &draft.object else { return false };
     let goes = |other: &Draft| other.wanted.is_none() && other.object == Object::Workflow(workflow.clone());
     draft.wanted.is_none() && chosen.iter().any(goes)
-}
-
-/// The operations that are wanted; of an object that two of them change, the last.
-pub(super) fn chosen(wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
-    let Some(positions) = &wish.operations else {
-        return if staged.is_empty() { Err(PackageError::NothingStaged("applied")) } else { Ok(last_of_each(staged)) };
-    };
-    if let Some(position) = positions.iter().find(|position| !staged.iter().any(|draft| draft.position == **position)) {
-        return Err(PackageError::NoOperation { number: wish.number, position: *position });
-    }
-    let named: Vec<Draft> = staged.iter().filter(|draft| positions.contains(&draft.position)).cloned().collect();
-    let is_meant = |draft: &Draft| positions.contains(&draft.position) || goes_along(draft, &named);
-    Ok(last_of_each(staged.into_iter().filter(|draft| is_meant(draft)).collect()))
 }
 
 /// Each wish over what is there now; which of them had to be merged.

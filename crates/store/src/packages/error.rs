@@ -67,6 +67,8 @@ pub enum PackageError {
     NoOperation { number: i64, position: i64 },
     #[error("cs-{number} is based on cs-{by}, which contains its change of {object}: that cannot be left out")]
     Inseparable { number: i64, by: i64, object: String },
+    #[error("operations {position} and {with} of cs-{number} both imply a change of {object}: neither can be left out")]
+    ImpliedByBoth { number: i64, position: i64, with: i64, object: String },
     #[error("cs-{number} was made on cs-{on}, which was rejected: it cannot be {wish}")]
     Blocked { number: i64, on: i64, wish: &'static str },
     #[error("deleting {} has to be confirmed by name", .0.join(", "))]
@@ -185,6 +187,7 @@ impl PackageError {
             | Self::RevisionOfObject { .. }
             | Self::NoOperation { .. }
             | Self::Inseparable { .. }
+            | Self::ImpliedByBoth { .. }
             | Self::DeletesUnconfirmed(_)
             | Self::NothingStaged(_) => ErrorKind::Validation,
             Self::Exists
@@ -291,7 +294,9 @@ impl PackageError {
                 "name each object that goes, in `confirmDeletes` or with `toolhost change apply --delete OBJECT`; nothing was \
                  changed"
             }
-            Self::Inseparable { .. } => "choose that operation, too, or apply the whole set; nothing was changed",
+            Self::Inseparable { .. } | Self::ImpliedByBoth { .. } => {
+                "choose that operation, too, or apply the whole set; nothing was changed"
+            }
             Self::Blocked { .. } => {
                 "it contains the rejected text: read the objects again and stage the change anew; `builder.change.discard` \
                  gives it up"

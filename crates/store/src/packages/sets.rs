@@ -13,7 +13,7 @@ use toolhost_builder::refs::Object;
 use toolhost_builder::{Finding, Package, Severity, Workflow, revision};
 use toolhost_contract::Redactor;
 
-use super::apply::{Apply, chosen, merged};
+use super::apply::{Apply, merged};
 use super::begun::{Begun, InTheWay, Missing, Over, has_several_workflows};
 use super::drafts::{Draft, last_of_each};
 use super::error::{NoRevision, PackageError, Result};
@@ -154,7 +154,7 @@ impl Shelf {
         let mut implied = match change::complete(part.package(), &mut set, &self.secrets) {
             Ok(implied) => implied,
             Err(mut findings) => {
-                change::explain(part.package(), &given, &mut findings, &self.secrets);
+                explain(&mut findings, &part, &given, &self.secrets);
                 let former = self.former(&mut tx, &want, seen.as_deref()).await?;
                 explain_superseded(&mut findings, former.as_ref(), value, (&superseded, &self.secrets));
                 return Err(PackageError::Rejected(findings));
@@ -166,8 +166,8 @@ impl Shelf {
         if lacks_entries(&mut want, &set) {
             part = self.part(&mut tx, &want, &drafts).await?;
         }
-        let wanted = wishes(part.package(), &set.operations)
-            .map_err(|error| explained(error, part.package(), &given, &self.secrets))?;
+        let wanted =
+            wishes(part.package(), &set.operations).map_err(|error| explained(error, &part, &given, &self.secrets))?;
         // What the session saw until now has the texts of what is superseded.
         let former = self.former(&mut tx, &want, seen.as_deref()).await?;
         let number = self.new_number(&mut tx).await?;
@@ -343,7 +343,8 @@ impl Shelf {
         }
         let staged = self.wishes(&mut tx, number).await?;
         let (report, drafts) = if matches!(line.status.as_str(), "staged" | "validated") {
-            let (report, chain) = self.report_now(&mut tx, &kept, &chosen(wish, staged)?).await?;
+            let chosen = self.chosen(&mut tx, wish, staged).await?;
+            let (report, chain) = self.report_now(&mut tx, &kept, &chosen).await?;
             line.based_on = chain.names();
             (Some(report), chain.drafts)
         } else {
@@ -484,9 +485,14 @@ impl Shelf {
         if !numbers.all(|number| number == Some(first)) {
             return Ok(None);
         }
-        let text = "SELECT COALESCE(written, body) AS written FROM change_set WHERE project_id = $1 AND number = $2";
-        let written: String = sql(text).bind(self.who.project_id).bind(first).one(tx).await?.get("written")?;
+        let written = self.as_written(tx, first).await?;
         Ok((serde_json::from_str::<Value>(&written)? == set.to_value()).then_some(first))
+    }
+
+    /// The text of a set as its author gave it.
+    pub(super) async fn as_written(&self, tx: &mut Tx, number: i64) -> Result<String> {
+        let text = "SELECT COALESCE(written, body) AS written FROM change_set WHERE project_id = $1 AND number = $2";
+        Ok(sql(text).bind(self.who.project_id).bind(number).one(tx).await?.get("written")?)
     }
 
     async fn room_for_one_more(&self, tx: &mut Tx, overlay: &str) -> Result<()> {
@@ -614,13 +620,24 @@ fn lacks_entries(want: &mut Want, set: &ChangeSet) -> bool {
 }
 
 /// The same error with findings that speak of the operations of the set.
-fn explained(error: PackageError, package: &Package, given: &ChangeSet, secrets: &Redactor) -> PackageError {
+fn explained(error: PackageError, part: &Part, given: &ChangeSet, secrets: &Redactor) -> PackageError {
     match error {
         PackageError::Rejected(mut findings) => {
-            change::explain(package, given, &mut findings, secrets);
+            explain(&mut findings, part, given, secrets);
             PackageError::Rejected(findings)
         }
         other => other,
+    }
+}
+
+/// Lets findings speak of the operations of the set. What is not there may be there for others, where this session's own text
+/// is in the way of theirs.
+fn explain(findings: &mut [Finding], part: &Part, given: &ChangeSet, secrets: &Redactor) {
+    change::explain(part.package(), given, findings, secrets);
+    let Some(problem) = part.findings.first() else { return };
+    for finding in findings.iter_mut().filter(|finding| finding.code == "TARGET_NOT_FOUND") {
+        let said = format!("{}: discard the set that changed it, or stage this one in its place", problem.message);
+        finding.hint = format!("{said} (`extensions.supersedes`); or {}", finding.hint);
     }
 }
 

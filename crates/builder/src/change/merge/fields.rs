@@ -169,7 +169,7 @@ fn agree([before, there, here]: [Option<&Value>; 3], merged: Option<&Value>) -> 
             let names: BTreeSet<&String> =
                 [before, there, here, all].into_iter().flat_map(|fields| fields.keys()).collect();
             let same = |name: &&String| agree([before.get(*name), there.get(*name), here.get(*name)], all.get(*name));
-            names.iter().all(|name| same(name))
+            names.iter().all(same)
         }
         (Some(Value::Array(before)), Some(Value::Array(there)), Some(Value::Array(here)), Some(Value::Array(all))) => {
             let names: Option<BTreeSet<String>> = [before, there, here, all].into_iter().flatten().map(named).collect();

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolhost_contract::did_you_mean;
 
 use super::spelled;
 use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, SmallEdits, VIOLATION, legacy};
 use crate::finding::{Finding, quoted};
 use crate::limits::{CHANGE_SET_BYTES_MAX, DEPTH_MAX, FILE_BYTES_MAX, FINDINGS_MAX};
 use crate::refs::Object;
-use crate::schema::{AGENTS, CHANGE_SET, Compiled};
+use crate::schema::{AGENTS, CHANGE_SET, Compiled, field_meant};
 
 /// A set that keeps the contract.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,7 +178,10 @@ fn from_finding(finding: Finding, value: &Value) -> ContractError {
     let at = if path.is_empty() { "the set".to_owned() } else { format!("`{}`", quoted(&path)) };
     let message = match finding.code.as_str() {
         "SCHEMA_REQUIRED" => format!("{at} is missing: {}", said_small(&finding.expected)),
-        "SCHEMA_UNKNOWN_FIELD" => format!("{at} is no field of the contract: {}", finding.expected),
+        "SCHEMA_UNKNOWN_FIELD" => {
+            let meant: Vec<&str> = field_meant(&finding).into_iter().collect();
+            format!("{at} is no field of the contract{}: {}", did_you_mean(&meant), finding.expected)
+        }
         _ => format!("{at}: expected {}, got {}", finding.expected, finding.actual),
     };
     ContractError { code: finding.code, path, expected: finding.expected, actual: finding.actual, message }

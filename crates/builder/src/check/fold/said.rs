@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::files::{file_name_of, folder_of};
 use crate::finding::Finding;
 use crate::package::{Edge, MANIFEST, Node, Package, Workflow};
-use crate::schema::WRITE;
+use crate::schema::field_meant;
 
 /// The number in a pointer such as `/nodes/3/id`, where its list and the name behind it are these.
 fn index_in(pointer: &str, list: &str, name: &str) -> Option<usize> {
@@ -179,7 +179,7 @@ pub(super) fn fold_shared(package: &Package, findings: &mut Vec<Finding>) {
 
 /// A field whose name is written otherwise: what it names is not used, and what it lists is not found.
 pub(super) fn fold_misnamed(package: &Package, findings: &mut Vec<Finding>) {
-    let is_misnamed = |finding: &&Finding| finding.code == "SCHEMA_UNKNOWN_FIELD" && finding.hint.starts_with(WRITE);
+    let is_misnamed = |finding: &&Finding| field_meant(finding).is_some();
     let graph_of = |file: &str| package.workflows().iter().find(|workflow| workflow.graph_path == file);
     let mut named: BTreeSet<String> = BTreeSet::new();
     for finding in findings.iter().filter(is_misnamed) {
@@ -189,7 +189,7 @@ pub(super) fn fold_misnamed(package: &Package, findings: &mut Vec<Finding>) {
         named.extend(path.map(|path| format!("{}{path}", graph.map_or("", Workflow::folder))));
     }
     let is_list = |finding: &&Finding| finding.file == MANIFEST && finding.pointer.matches('/').count() == 1;
-    let has_list = findings.iter().filter(is_misnamed).filter(is_list).any(|f| f.hint.contains("`workflows`"));
+    let has_list = findings.iter().filter(is_list).any(|finding| field_meant(finding) == Some("workflows"));
     findings.retain(|finding| {
         let is_unused = ["UNUSED_FILE", "ORPHAN_STEP_FILE"].contains(&&*finding.code) && named.contains(&finding.file);
         let is_unlisted = has_list && finding.code == "WORKFLOW_NOT_FOUND";
