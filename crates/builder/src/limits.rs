@@ -40,6 +40,9 @@ pub const HIDDEN_MAX: usize = 20;
 /// by line.
 pub(crate) const MERGED_FIELDS_MAX: usize = 1_000;
 
+/// Texts that look like secrets and are told one by one, per object that a set changes; the rest are counted.
+pub const SECRETS_TOLD_MAX: usize = 20;
+
 /// Longest id of a workflow or an agent, bytes.
 pub const ID_BYTES_MAX: usize = 200;
 

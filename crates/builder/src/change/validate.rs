@@ -16,6 +16,7 @@ use crate::check::{Scope, locate, position, within};
 use crate::files;
 use crate::finding::{Finding, Severity, quoted};
 use crate::hidden;
+use crate::limits::SECRETS_TOLD_MAX;
 use crate::package::{MANIFEST, Package};
 use crate::refs::{Index, Kind, Locator, Object, Ref};
 use crate::schema::Schemas;
@@ -364,10 +365,12 @@ fn check_safety(check: &Check<'_>, index: usize, operation: &Operation, known: &
 /// own), and what its author could not see and takes out.
 fn check_secrets(check: &Check<'_>, at: &str, operation: &Operation, known: &BTreeSet<String>, report: &mut Report) {
     let added = suspects(check.after, &operation.object, check.secrets);
-    if operation.op == Op::Upsert && !added.is_subset(known) {
-        let message = format!("`{}` gets what looks like a secret", operation.object);
+    let new: Vec<&String> = added.difference(known).collect();
+    for (index, secret) in new.iter().take(SECRETS_TOLD_MAX).enumerate().filter(|_| operation.op == Op::Upsert) {
+        let left = if index == 0 { new.len().saturating_sub(SECRETS_TOLD_MAX) } else { 0 };
+        let more = if left > 0 { format!("; {left} more are not listed") } else { String::new() };
+        let message = format!("`{}` gets what looks like a secret{more}", operation.object);
         let finding = Finding::warning("SECRET_ADDED", "", format!("{at}.payload"), message);
-        let secret = added.difference(known).next().map_or("", String::as_str);
         let finding = in_file(check.after, operation, secret, finding);
         let finding = finding.expected("the name of a variable that holds it").actual("a key, a token or a password");
         report.add(Stage::Security, finding.hint("take it out, and name where the people who run this find it"), false);

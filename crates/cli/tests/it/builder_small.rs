@@ -222,20 +222,24 @@ async fn a_secret_that_a_set_adds_is_told_and_one_that_it_moves_is_not() {
             data(&in_session(&house, session, "builder.change.stage", set).await);
             let validated = in_session(&house, session, "builder.change.validate", json!({})).await;
             let warnings = data(&validated)["warnings"].as_array().unwrap().clone();
-            let added = warnings.iter().find(|warning| warning["code"] == "SECRET_ADDED");
-            added.map(|added| format!("{}:{}:{}", added["file"].as_str().unwrap(), added["line"], added["column"]))
+            let added = warnings.iter().filter(|warning| warning["code"] == "SECRET_ADDED");
+            let place =
+                |added: &Value| format!("{}:{}:{}", added["file"].as_str().unwrap(), added["line"], added["column"]);
+            added.map(place).collect::<Vec<_>>()
         };
         let new = |content: &str| {
             let target = json!({"path": "assets/new.md"});
             json!([{"op": "upsert", "targetType": "asset", "target": target, "payload": {"content": content}}])
         };
-        let added = codes("s1", new("# Access\n\npassword: hunter22hunter\n"), json!({})).await;
-        assert_eq!(added.as_deref(), Some("assets/new.md:3:11"));
-        assert_eq!(codes("s2", new("The password is in the vault.\n"), json!({})).await, None);
+        let two = "# Access\n\npassword: hunter22hunter\n\ntoken: hunter23hunter24\n";
+        let mut added = codes("s1", new(two), json!({})).await;
+        added.sort();
+        assert_eq!(added, ["assets/new.md:3:11", "assets/new.md:5:8"]);
+        assert_eq!(codes("s2", new("The password is in the vault.\n"), json!({})).await, Vec::<String>::new());
         let renames = json!({"renames": [{"from": "asset:assets/api.md", "to": "asset:assets/moved.md"}]});
         let renamed = json!([
             {"op": "upsert", "targetType": "asset", "target": {"path": "assets/moved.md"}, "payload": {}}]);
-        assert_eq!(codes("s3", renamed, renames).await, None);
+        assert_eq!(codes("s3", renamed, renames).await, Vec::<String>::new());
     }
 }
 
