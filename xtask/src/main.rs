@@ -7,7 +7,9 @@
 
 mod bench;
 mod ci;
+mod commands;
 mod conformance;
+mod docs;
 mod examples;
 mod finding;
 mod generate;
@@ -42,6 +44,8 @@ enum Task {
     Tidy,
     /// Writes docs/conformance.md, and docs/generated/ from the built program.
     Gen(generate::Arguments),
+    /// Makes pages of the book: docs/book with the decisions, the tools and the commands.
+    Docs(docs::Arguments),
     /// Breaks recorded rules in a copy of the repository, and expects their tests to fail.
     Breaks(conformance::breaks::Arguments),
     /// Runs the tests again and again, to find the one that does not always pass.
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         }
         Task::Tidy => tidy::read(root).map(|tree| finding::show("tidy", &tidy::check(&tree), &[])),
         Task::Gen(arguments) => generate::run(root, &arguments),
+        Task::Docs(arguments) => docs::run(root, &arguments),
         Task::Breaks(arguments) => conformance::breaks::run(root, &arguments),
         Task::Soak(arguments) => soak::run(root, &arguments),
         Task::Examples(arguments) => examples::run(root, &arguments),

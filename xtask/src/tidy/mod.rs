@@ -16,6 +16,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+pub(crate) use self::text::{links, resolve};
 use crate::finding::Finding;
 use crate::shell;
 
@@ -33,7 +34,7 @@ impl Tree {
             .filter(|(path, _)| path.ends_with(".rs") && (path.starts_with("crates/") || path.starts_with("xtask/")))
     }
 
-    fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
@@ -46,7 +47,7 @@ impl Tree {
     }
 
     /// Whether there is a file of this path, or a folder with files in it.
-    fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         let inside = format!("{path}/");
         self.paths.iter().any(|known| known == path || known.starts_with(&inside))
     }

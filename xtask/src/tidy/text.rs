@@ -74,7 +74,7 @@ pub(crate) fn check_links(tree: &Tree, path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// The targets of links and images, with their lines. Code is left out: it shows links, it does not make them.
-fn links(text: &str) -> Vec<(usize, &str)> {
+pub(crate) fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_code = false;
     for (index, line) in text.lines().enumerate() {
@@ -96,7 +96,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// A path from the root, or nothing if it leads out of the repository. A leading `/` leads out: of the whole machine.
-fn resolve(folder: &str, file: &str) -> Option<String> {
+pub(crate) fn resolve(folder: &str, file: &str) -> Option<String> {
     if file.starts_with('/') {
         return None;
     }

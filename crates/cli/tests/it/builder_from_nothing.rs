@@ -242,9 +242,9 @@ fn a_session_that_creates_makes_its_own_target_and_replaces_nothing() {
 }
 
 #[test]
-fn the_change_set_of_the_readme_is_taken_as_it_stands() {
-    let readme = include_str!("../../../../README.md");
-    let (_, rest) = readme.split_once("```json\n{\n  \"schemaVersion\"").unwrap();
+fn the_change_set_of_the_book_is_taken_as_it_stands() {
+    let page = include_str!("../../../../docs/book/src/packages.md");
+    let (_, rest) = page.split_once("```json\n{\n  \"schemaVersion\"").unwrap();
     let set: Value =
         serde_json::from_str(&format!("{{\"schemaVersion\"{}", rest.split_once("```").unwrap().0)).unwrap();
     let workspace = TempWorkspace::new();

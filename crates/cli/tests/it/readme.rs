@@ -1,4 +1,4 @@
-//! Every command that README.md shows is there, with the options it shows.
+//! Every command that README.md and the book show is there, with the options they show.
 
 use toolhost_testkit::TempWorkspace;
 
@@ -44,16 +44,43 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     found
 }
 
+macro_rules! pages {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../../../docs/book/src/", $name)))),*]
+    };
+}
+
+const SUMMARY: &str = include_str!("../../../../docs/book/src/SUMMARY.md");
+const PAGES: [(&str, &str); 18] = pages![
+    "introduction.md" "connect.md" "run.md" "embed.md" "fence.md" "policy.md" "people.md" "audit.md" "undo.md"
+    "command-line.md" "remotes.md" "records.md" "imports.md" "packages.md" "deploy.md" "configuration.md" "database.md"
+    "glossary.md"
+];
+
 #[test]
-fn every_command_that_the_readme_shows_is_there_with_its_options() {
+fn the_book_has_each_page_that_its_summary_lists() {
+    let listed: Vec<&str> = SUMMARY.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
+    let mut pages = PAGES.map(|(name, _)| name).to_vec();
+    pages.sort_unstable();
+    let mut sorted = listed.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, pages);
+}
+
+#[test]
+fn every_command_that_the_readme_and_the_book_show_is_there_with_its_options() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace).bare();
-    let commands = commands(include_str!("../../../../README.md"));
-    assert!(commands.len() > 60, "{}", commands.len());
-    for command in commands {
-        // Help is printed where all before it is understood, and nothing runs.
-        let arguments: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
-        let ran = program.run(&arguments);
-        assert!(ran.code == Some(0) && ran.stdout.contains("Usage: "), "{command:?}: {ran:?}");
+    let readme = [("README.md", include_str!("../../../../README.md"))];
+    let mut count = 0;
+    for (name, text) in readme.into_iter().chain(PAGES) {
+        for command in commands(text) {
+            // Help is printed where all before it is understood, and nothing runs.
+            let arguments: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+            let ran = program.run(&arguments);
+            assert!(ran.code == Some(0) && ran.stdout.contains("Usage: "), "{name}: {command:?}: {ran:?}");
+            count += 1;
+        }
     }
+    assert!(count > 90, "{count}");
 }

@@ -1,0 +1,101 @@
+//! The page of all commands, as the program's own help describes them.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::shell;
+
+/// What stands above the commands.
+const HEAD: &str = "# The commands\n\n\
+Written by `cargo xtask gen` from the help of `toolhost`. The options of the program itself hold for every command and are listed\n\
+once, at the top; `toolhost COMMAND --help` says more about each option.\n";
+
+/// All commands with their options, a heading each.
+pub(crate) fn page(program: &Path) -> Result<String> {
+    let own = help(program, &[])?;
+    let own_options: BTreeSet<String> = own.lines().filter_map(option).collect();
+    let mut page = format!("{HEAD}\n## toolhost\n\n```text\n{}\n```\n", own.trim());
+    let mut open: Vec<Vec<String>> = subcommands(&own).into_iter().rev().map(|name| vec![name]).collect();
+    while let Some(command) = open.pop() {
+        let help = help(program, &command)?;
+        let level = if command.len() == 1 { "##" } else { "###" };
+        let text = without_options(&help, &own_options);
+        page.push_str(&format!("\n{level} toolhost {}\n\n```text\n{}\n```\n", command.join(" "), text.trim()));
+        let below = subcommands(&help).into_iter().rev();
+        open.extend(below.map(|name| command.iter().cloned().chain([name]).collect()));
+    }
+    Ok(page)
+}
+
+/// The short help of a command. What the person's environment says of Toolhost would be shown in it.
+fn help(program: &Path, command: &[String]) -> Result<String> {
+    let mut run = Command::new(program);
+    run.args(command).arg("-h").env("NO_COLOR", "1");
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLHOST_")) {
+        run.env_remove(name);
+    }
+    shell::stdout_of(&mut run)
+}
+
+/// The names below `Commands:`, but for `help`.
+fn subcommands(help: &str) -> Vec<String> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let named = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    named.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// The long name of the option that a line begins to describe.
+fn option(line: &str) -> Option<String> {
+    let text = line.trim_start();
+    let is_option = text.starts_with("--") || (text.starts_with('-') && text.contains(", --"));
+    let name = text.split([' ', ',', '=']).find(|word| word.starts_with("--"))?;
+    is_option.then(|| name.to_owned())
+}
+
+/// The help without the options that every command has.
+fn without_options(help: &str, left_out: &BTreeSet<String>) -> String {
+    let (mut kept, mut is_left_out) = (Vec::new(), false);
+    for line in help.lines() {
+        let begins = option(line);
+        // A description goes on below, further to the right than any option begins.
+        let goes_on = line.starts_with("          ");
+        is_left_out = match begins {
+            Some(name) => left_out.contains(&name),
+            None => is_left_out && goes_on,
+        };
+        if !is_left_out {
+            kept.push(line);
+        }
+    }
+    let text = kept.join("\n");
+    text.replace("\nOptions:\n\n", "\n").replace("\n\n\n", "\n\n").trim_end_matches("Options:").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{option, subcommands, without_options};
+
+    const HELP: &str = "Claim\n\nUsage: x claim [OPTIONS]\n\nCommands:\n  one   First\n        and on\n  help  Print this\n\nOptions:\n      \
+                        --root <DIR>  The workspace\n                    in two lines\n  -h, --help        Print help\n\nMore:\n      \
+                        --lease <S>   How long\n";
+
+    #[test]
+    fn the_names_of_commands_and_options_are_found() {
+        assert_eq!(subcommands(HELP), ["one"]);
+        assert_eq!(option("  -h, --help  Print").as_deref(), Some("--help"));
+        assert_eq!(option("      --root <DIR>  The --x").as_deref(), Some("--root"));
+        assert_eq!(option("Print --help"), None);
+    }
+
+    #[test]
+    fn what_all_commands_have_is_left_out_with_its_second_line() {
+        let left_out = ["--root", "--help"].map(str::to_owned).into();
+        let text = without_options(HELP, &left_out);
+        assert!(!text.contains("workspace") && !text.contains("two lines") && !text.contains("Options:\n"), "{text}");
+        assert!(text.contains("--lease <S>   How long") && text.contains("and on"), "{text}");
+    }
+}
