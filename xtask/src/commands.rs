@@ -38,7 +38,8 @@ fn help(program: &Path, command: &[String]) -> Result<String> {
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLHOST_")) {
         run.env_remove(name);
     }
-    shell::stdout_of(&mut run)
+    let text = shell::stdout_of(&mut run)?;
+    Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
 }
 
 /// The names below `Commands:`, but for `help`.
