@@ -19,16 +19,26 @@ pub(crate) fn page(program: &Path) -> Result<String> {
     let own = help(program, &[])?;
     let own_options: BTreeSet<String> = own.lines().filter_map(option).collect();
     let mut page = format!("{HEAD}\n## toolhost\n\n```text\n{}\n```\n", own.trim());
-    let mut open: Vec<Vec<String>> = subcommands(&own).into_iter().rev().map(|name| vec![name]).collect();
-    while let Some(command) = open.pop() {
-        let help = help(program, &command)?;
+    for (command, help) in all(program)? {
         let level = if command.len() == 1 { "##" } else { "###" };
         let text = without_options(&help, &own_options);
         page.push_str(&format!("\n{level} toolhost {}\n\n```text\n{}\n```\n", command.join(" "), text.trim()));
-        let below = subcommands(&help).into_iter().rev();
-        open.extend(below.map(|name| command.iter().cloned().chain([name]).collect()));
     }
     Ok(page)
+}
+
+/// Every command of the program as its words, with its help; each before those below it.
+pub(crate) fn all(program: &Path) -> Result<Vec<(Vec<String>, String)>> {
+    let own = help(program, &[])?;
+    let mut open: Vec<Vec<String>> = subcommands(&own).into_iter().rev().map(|name| vec![name]).collect();
+    let mut found = Vec::new();
+    while let Some(command) = open.pop() {
+        let help = help(program, &command)?;
+        let below = subcommands(&help).into_iter().rev();
+        open.extend(below.map(|name| command.iter().cloned().chain([name]).collect()));
+        found.push((command, help));
+    }
+    Ok(found)
 }
 
 /// The short help of a command. What the person's environment says of Toolhost would be shown in it.

@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod commands;
 mod conformance;
+mod dist;
 mod docs;
 mod examples;
 mod finding;
@@ -54,7 +55,9 @@ enum Task {
     Examples(examples::Arguments),
     /// Packs each crate that is published, as `cargo publish` would.
     Package(publish::Arguments),
-    /// Measures the budgets against their peers, in release mode.
+    /// Makes what is handed out: an archive, a Debian package, manual pages and completions; and tries the package.
+    Dist(dist::Arguments),
+    /// Measures the budgets against their peers, built as it is for packages.
     Bench(bench::Arguments),
 }
 
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Task::Soak(arguments) => soak::run(root, &arguments),
         Task::Examples(arguments) => examples::run(root, &arguments),
         Task::Package(arguments) => publish::run(root, &arguments),
+        Task::Dist(arguments) => dist::run(root, &arguments),
         Task::Bench(arguments) => bench::run(root, &arguments),
     };
     answer.unwrap_or_else(|error| {

@@ -55,10 +55,10 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     }
     let program = match &arguments.program {
         Some(program) => fs::canonicalize(program)?,
-        None => build(root, &["--package", "toolhost-cli"], "release/toolhost")?,
+        None => build(root, &["--package", "toolhost-cli"], "dist/toolhost")?,
     };
     let fence_cost =
-        build(root, &["--package", "toolhost-sandbox", "--example", "fence_cost"], "release/examples/fence_cost")?;
+        build(root, &["--package", "toolhost-sandbox", "--example", "fence_cost"], "dist/examples/fence_cost")?;
     let stage = Stage {
         root: root.to_owned(),
         program,
@@ -78,7 +78,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn build(root: &Path, what: &[&str], product: &str) -> Result<PathBuf> {
-    shell::must_run(shell::cargo(root).args(["build", "--release", "--locked"]).args(what))?;
+    shell::must_run(shell::cargo(root).args(["build", "--profile", "dist", "--locked"]).args(what))?;
     let target = shell::target(root);
     Ok(target.join(product))
 }

@@ -59,12 +59,12 @@ pub(crate) struct Stage {
 impl Stage {
     /// The agent's own measurement, built when it is first asked for.
     pub(crate) fn loop_cost(&self) -> Result<PathBuf> {
-        build(&self.root, &["--package", "toolhost-cli", "--example", "loop_cost"], "release/examples/loop_cost")
+        build(&self.root, &["--package", "toolhost-cli", "--example", "loop_cost"], "dist/examples/loop_cost")
     }
 
     /// The measurement of its budget.
     pub(crate) fn trim_cost(&self) -> Result<PathBuf> {
-        build(&self.root, &["--package", "toolhost-agent", "--example", "trim_cost"], "release/examples/trim_cost")
+        build(&self.root, &["--package", "toolhost-agent", "--example", "trim_cost"], "dist/examples/trim_cost")
     }
 
     fn ours(&self, root: &Path, flags: &[&str]) -> Server {

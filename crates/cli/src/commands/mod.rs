@@ -14,6 +14,7 @@ pub(crate) mod families;
 mod import;
 mod init;
 mod key;
+mod man;
 mod mcp;
 mod member;
 mod package;
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Member(member::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -82,5 +84,6 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Member(args) => member::run(args, settings).await,
         Command::Doctor(args) => doctor::run(args, settings).await,
         Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(&args),
     }
 }

@@ -189,6 +189,24 @@ fn colour_is_for_terminals_only() {
 }
 
 #[test]
+fn each_command_has_a_manual_page() {
+    let workspace = TempWorkspace::new();
+    let program = Program::new(TOOLHOST, &workspace).bare();
+    for (command, title, names) in [
+        (&["man"][..], ".TH toolhost 1", "doctor"),
+        (&["man", "deploy", "plan"], ".TH toolhost-deploy-plan 1", "deploy"),
+        (&["man", "task", "claim"], ".TH toolhost-task-claim 1", "lease"),
+    ] {
+        let ran = program.run(command);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stdout.contains(title) && ran.stdout.contains(names), "{command:?}: {}", &ran.stdout[..400]);
+    }
+    let ran = program.run(&["man", "task", "nothing"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("there is no command `toolhost task nothing`"), "{ran:?}");
+}
+
+#[test]
 fn completions_exist_for_each_shell() {
     let workspace = TempWorkspace::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
