@@ -325,6 +325,8 @@ const TOUCHES: &[&str] = &[
     "linux64 touch x",
     "ssh-agent touch x",
     "valgrind touch x",
+    "capsh -- -c 'touch x'",
+    "uclampset -m 100 touch x",
     "tar tf x --checkpoint=1 --checkpoint-action=exec='touch x'",
     "tar xf x -I 'touch x'",
     "tar cIf 'touch x' a b",

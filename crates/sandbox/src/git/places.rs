@@ -414,9 +414,22 @@ of_repository() { # at the folder $1; sets common, index and tree
     say hooks "$common/hooks"
     links_in "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks"
 }
-in_branches() { # where the tips of branches have submodules: a name and a path, each pair ended by NUL
-    local blob
-    ask for-each-ref --count=2000 --format='%(objectname):.gitmodules' refs/heads refs/remotes 2>/dev/null | sort -u |
+in_commits() { # the commits in which submodules are looked for
+    ask for-each-ref --count=2000 --format='%(objectname)' refs/heads refs/remotes refs/stash refs/tags
+    # Git enters one of a commit that it fetches only if the settings say that submodules are followed.
+    [ -z "$followed" ] || ask rev-list --all --max-count=5000
+}
+in_branches() { # where other commits have submodules: a name and a path, each pair ended by NUL
+    local blob item followed=
+    while IFS= read -r -d '' item; do
+        followed=1
+        # One that was taken out is still in the settings; mostly it is called after its place.
+        case "$item" in submodule.?*.url|submodule.?*.active)
+            item=${item#submodule.} item=${item%.*}
+            printf '%s\n%s\0' "$item" "$item" ;;
+        esac
+    done < <(ask config -z --name-only --get-regexp '^submodule[.]' 2>/dev/null)
+    in_commits 2>/dev/null | sed 's/$/:.gitmodules/' |
         ask cat-file --batch-check='%(objectname)' 2>/dev/null | grep -v ' ' | sort -u | head -n 100 |
         while read -r blob; do ask config -z --blob "$blob" --get-regexp '^submodule\..*\.path$' 2>/dev/null; done
 }
@@ -459,7 +472,7 @@ while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
         say git "$inner/.git"
         [ ! -e "$inner/.git" ] || visit "$inner"
     done < <(cd -- "$at" && ask ls-files --full-name --stage -z -- "$tree" 2>/dev/null | grep -za '^160000 ')
-    # A fetch, or a switch to another branch, enters what stands in the place of a submodule that this branch does not have.
+    # A fetch, or a checkout of another commit, enters what stands in the place of a submodule that this one does not have.
     branched=0
     while IFS= read -r -d '' entry && [ "$branched" -lt 200 ]; do
         branched=$((branched + 1))

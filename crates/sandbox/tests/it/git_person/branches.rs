@@ -43,6 +43,48 @@ async fn a_fetch_enters_nothing_that_a_command_made_where_another_branch_has_a_s
     }
 }
 
+/// A clone that follows submodules, of an origin that has one and had another one at `libs/sub` until somebody took it out.
+fn without_former_submodule(ws: &Path) {
+    prepare(
+        ws,
+        "(cd ../outside; git init -q sub; git -C sub commit -q --allow-empty -m s)
+        git -C ../outside/origin submodule --quiet add $PWD/../outside/sub used; git -C ../outside/origin commit -qm used
+        git -C ../outside/origin submodule --quiet add $PWD/../outside/sub libs/sub; git -C ../outside/origin commit -qm sub
+        git -C ../outside/origin rm -qf libs/sub; git -C ../outside/origin commit -qm 'no more'
+        git clone -q --recurse-submodules ../outside/origin ../clone; rm -rf .git file; cp -a ../clone/. .; rm -rf ../clone",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_enters_nothing_that_a_command_made_where_an_older_commit_has_a_submodule() {
+    const ATTACK: &str = "git init -q libs/sub; cd libs/sub; git config user.name a; git config user.email a@example.org
+        git commit -q --allow-empty -m x; git config remote.origin.url ssh://host/x; git config core.sshCommand 'touch MARK; false'";
+    let named = |ws: &Path| {
+        without_former_submodule(ws);
+        // Its history is not here, and it is still in the settings, as `git submodule init` leaves it.
+        by_person(
+            ws,
+            "git clone -q --depth 1 --no-single-branch file://$PWD/../outside/origin ../clone; rm -rf .git .gitmodules file used
+            cp -a ../clone/. .; rm -rf ../clone; git submodule --quiet init; git config submodule.libs/sub.url x",
+        );
+    };
+    for choice in TIERS {
+        for prepare in [&without_former_submodule as &dyn Fn(&Path), &named] {
+            let room = Room::with(choice, |ws| prepare(ws), |_| {});
+            let result = room.try_bash(&fill(ATTACK, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+            by_person(
+                &room.ws(),
+                "cd ../outside/origin; git switch -q -c rel HEAD~1
+                git update-index --cacheinfo 160000,$(git rev-parse HEAD),libs/sub; git commit -qm 'another one'",
+            );
+            for args in [&["fetch"][..], &["status"], &["diff", "HEAD~1"]] {
+                git(&room.ws(), args);
+                assert!(!mark(&room.ws()).exists(), "{args:?} in {choice:?} after {result:?}");
+            }
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn where_another_branch_has_a_submodule_a_command_may_have_files() {
     let file = |ws: &Path| {
