@@ -1,5 +1,7 @@
 //! A Markdown file with YAML front matter.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value};
 
 use crate::finding::Finding;
@@ -184,6 +186,17 @@ pub(crate) fn code_lines(text: &str) -> Vec<bool> {
         was_open || fence.is_some()
     };
     text.lines().map(is_code).collect()
+}
+
+/// The comments of a Markdown text, `<!-- … -->`: bytes.
+pub(crate) fn comments(text: &str) -> Vec<Range<usize>> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(begun) = text[at..].find("<!--").map(|begun| at + begun) {
+        let end = text[begun..].find("-->").map_or(text.len(), |end| begun + end);
+        found.push(begun..end);
+        at = end;
+    }
+    found
 }
 
 fn no_front_matter(file: &str, text: &str) -> Finding {

@@ -37,13 +37,17 @@ pub(crate) fn show(preview: &Preview, extent: Extent) {
     if !line.based_on.is_empty() {
         print::line(format_args!("  based on {}: applied with it, and shown with it", line.based_on.join(", ")));
     }
+    let operations = change::parse(&preview.body).map(|parsed| parsed.set.operations).unwrap_or_default();
     for diff in &preview.diff {
         let (added, removed) = counts(diff);
+        // As `change apply --only` takes it; what only goes along, or is another set's, has none.
+        let place = operations.iter().rposition(|operation| operation.object == diff.object);
+        let place = place.map_or_else(|| " ".to_owned(), |place| place.to_string());
         let why = reason(&preview.body, &diff.object.to_string());
         let why = why.map(|why| paint(DIM, format!("  {}", print::cell(&why)))).unwrap_or_default();
         let object = visible_line(&diff.object.to_string());
         let counts = format!("({} {})", paint(GOOD, format!("+{added}")), paint(BAD, format!("-{removed}")));
-        print::line(format_args!("  {} {} {counts}{why}", diff.change.as_str(), paint(BOLD, object)));
+        print::line(format_args!("  {place} {} {} {counts}{why}", diff.change.as_str(), paint(BOLD, object)));
     }
     if preview.diff.is_empty() {
         print::line("  nothing becomes different");

@@ -23,6 +23,7 @@ mod set;
 mod small;
 mod snapshot;
 mod splice;
+mod twice;
 mod validate;
 mod write;
 
@@ -39,6 +40,7 @@ pub use set::{
 };
 pub use small::{Implied, complete};
 pub use snapshot::{Part, Snapshot, affected, proposed, snapshot};
+pub use twice::says_twice;
 pub use validate::{Check, validate};
 pub use write::{overlay, write};
 

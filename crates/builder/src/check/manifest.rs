@@ -7,7 +7,7 @@ use toolhost_contract::{nearest, nearest_names};
 
 use super::links;
 use crate::assets;
-use crate::document::{Document, code_lines};
+use crate::document::{Document, code_lines, comments};
 use crate::files::{is_twin, problem};
 use crate::finding::{Finding, Findings, Severity, quoted};
 use crate::limits::ID_BYTES_MAX;
@@ -61,23 +61,42 @@ fn check_runtime(manifest: &Value, findings: &mut Findings) {
     }
 }
 
-/// Two workflows have no file in common: a change of one would change the other.
+/// Two workflows have no file in common: a change of one would change the other. And the entry names the files of one.
 fn check_shared(package: &Package, findings: &mut Findings) {
-    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
-    for workflow in package.workflows() {
+    let mut owners: BTreeMap<&str, &Workflow> = BTreeMap::new();
+    let (entries, listed): (Vec<&Workflow>, Vec<&Workflow>) =
+        package.workflows().iter().partition(|workflow| workflow.pointer == ENTRY);
+    for workflow in &listed {
         for (name, path) in [("workflow", &workflow.path), ("graph", &workflow.graph_path)] {
-            let owner = *owners.entry(path).or_insert(&workflow.id);
+            let owner = *owners.entry(path).or_insert(workflow);
             // One of its own, or one that is listed twice, has its own finding.
-            if owner == workflow.id {
+            if owner.id == workflow.id {
                 continue;
             }
-            let message = format!("the workflows `{owner}` and `{}` share the file `{path}`", workflow.id);
+            let message = format!("the workflows `{}` and `{}` share the file `{path}`", owner.id, workflow.id);
             let pointer = format!("{}/{name}", workflow.pointer);
             let finding = Finding::error("WORKFLOW_FILE_SHARED", MANIFEST, pointer, message).actual(path);
             findings.add(finding.expected("files of its own for each workflow").hint("copy the file, or list it once"));
         }
     }
+    for entry in entries {
+        let document = owners.get(entry.path.as_str());
+        let graph = owners.get(entry.graph_path.as_str());
+        let (name, said, owner) = match (document, graph) {
+            (Some(owner), _) => ("graph", &entry.graph_path, owner),
+            (None, Some(owner)) => ("workflow", &entry.path, owner),
+            (None, None) => continue,
+        };
+        let meant = if name == "graph" { &owner.graph_path } else { &owner.path };
+        let message = format!("the entry names one file of the workflow `{}`, and as its {name} `{said}`", owner.id);
+        let finding = Finding::error("WORKFLOW_FILE_SHARED", MANIFEST, format!("{ENTRY}/{name}"), message);
+        let finding = finding.expected("the files of one workflow").actual(said);
+        findings.add(finding.hint(format!("write `{meant}`, as `{}` has it", owner.pointer)));
+    }
 }
+
+/// Where the manifest names the workflow that a package begins with.
+const ENTRY: &str = "/entry";
 
 /// Whether each place of the manifest that names a workflow says its two files. Where one does not, any name may be its.
 pub(super) fn workflows_are_told(package: &Package) -> bool {
@@ -276,7 +295,9 @@ pub(super) fn asset_missing(package: &Package, file: &str, pointer: String, asse
         let only = if twin.to_lowercase() == asset.to_lowercase() { "case" } else { "how its accents are encoded" };
         let message = format!("the asset `{twin}` has another name than `{asset}`: it differs in {only}");
         let finding = Finding::error("ASSET_NOT_FOUND", file, pointer, message).expected("an asset of the package");
-        return finding.actual(asset).hint("rename the asset, so that its name is written as it is here");
+        return finding
+            .actual(asset)
+            .hint(format!("write `{twin}` here, or rename the asset and write that name everywhere"));
     }
     let meant = nearest_names(asset, &paths);
     Finding::error("ASSET_NOT_FOUND", file, pointer, format!("there is no asset `{asset}`"))
@@ -285,21 +306,25 @@ pub(super) fn asset_missing(package: &Package, file: &str, pointer: String, asse
         .hint(or_add(meant.first(), "add the asset, or fix the path"))
 }
 
-/// What a document names of the assets is there. In a block of code it may be an example.
+/// What a document names of the assets is there. In a block of code it may be an example, in a comment what was there once.
 pub(super) fn check_mentions(package: &Package, file: &str, document: &Document, findings: &mut Findings) {
     for (pointer, asset) in assets::mentions_in(document.front()) {
         if !package.has_asset(&asset) {
             findings.add(asset_missing(package, file, pointer, &asset));
         }
     }
-    let code = code_lines(document.body());
+    let (code, comments) = (code_lines(document.body()), comments(document.body()));
+    let is_comment = |at: usize| {
+        let before = comments.partition_point(|comment| comment.start <= at);
+        comments[..before].last().is_some_and(|comment| at < comment.end)
+    };
     for mention in assets::mentions(document.body()) {
         if package.has_asset(&mention.path) {
             continue;
         }
         let finding = asset_missing(package, file, String::new(), &mention.path);
         let is_code = code.get(mention.line).copied().unwrap_or(false);
-        let severity = if is_code { Severity::Warning } else { finding.severity };
+        let severity = if is_code || is_comment(mention.at) { Severity::Warning } else { finding.severity };
         let finding = Finding { severity, ..finding };
         findings.add(finding.at(document.body_line() + mention.line, mention.column));
     }

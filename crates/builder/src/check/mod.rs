@@ -95,6 +95,8 @@ pub(crate) fn within(package: &Package, schemas: &Schemas, scope: Scope<'_>) -> 
     // What a set is told is compared with what was so before it, one by one.
     if matches!(scope, Scope::All) {
         fold::fold(package, findings.listed());
+        // What took the place of several has none yet.
+        locate(package, findings.listed());
     }
     findings.finish()
 }

@@ -17,6 +17,7 @@ pub(super) fn check(workflow: &Workflow, findings: &mut Findings) {
     for members in shape.links.cycles() {
         is_right &= shape.check_cycle(&members, ends_well, findings);
     }
+    is_right &= shape.check_inner_cycles(findings);
     // What is not reached follows from what was told already.
     if let (true, Some(entry)) = (is_right, shape.entry) {
         shape.check_reached(entry, findings);
@@ -170,13 +171,42 @@ impl<'a> Shape<'a> {
         ends_well
     }
 
+    /// A loop inside of a larger one has a decision of its own. One of a whole loop without any has been told.
+    fn check_inner_cycles(&self, findings: &mut Findings) -> bool {
+        let decides = |number: usize| {
+            // What is no known type has its own finding, and may be meant as a decision.
+            self.workflow.nodes[number].kind.is_none_or(|kind| kind == NodeKind::Decision)
+        };
+        let count = self.workflow.nodes.len();
+        let inside = (0..count).filter(|from| !decides(*from)).flat_map(|from| {
+            self.links.out(from).iter().filter(|to| !decides(**to)).map(move |to| (from, *to)).collect::<Vec<_>>()
+        });
+        let whole: Vec<Vec<usize>> = self.links.cycles();
+        let mut is_right = true;
+        for members in Links::new(count, inside).cycles().into_iter().filter(|inner| !whole.contains(inner)) {
+            let shown = self.shown(&members);
+            let message = format!("the loop of {shown} has no decision, so nothing can end it");
+            let pointer = format!("/nodes/{}", self.workflow.nodes[members[0]].index);
+            let finding = Finding::error("CYCLE_MISSING_DECISION", &self.workflow.graph_path, pointer, message);
+            let finding = finding.expected("a decision node in the loop").actual(&shown);
+            findings.add(finding.hint("make one of them a decision"));
+            is_right = false;
+        }
+        is_right
+    }
+
+    /// The first nodes of some, for a message.
+    fn shown(&self, members: &[usize]) -> String {
+        let shown: Vec<&str> = members.iter().take(NAMED_MAX).map(|member| self.id(*member)).collect();
+        format!("{}{}", shown.join(", "), if members.len() > NAMED_MAX { " …" } else { "" })
+    }
+
     /// A loop is legal if something decides about it and something leads out of it.
     fn check_cycle(&self, members: &[usize], ends_well: bool, findings: &mut Findings) -> bool {
         let workflow = self.workflow;
         let first = &workflow.nodes[members[0]];
         let pointer = format!("/nodes/{}", first.index);
-        let shown: Vec<&str> = members.iter().take(NAMED_MAX).map(|member| self.id(*member)).collect();
-        let shown = format!("{}{}", shown.join(", "), if members.len() > NAMED_MAX { " …" } else { "" });
+        let shown = self.shown(members);
         let mut is_right = true;
         let leaves = |member: &usize| self.links.out(*member).iter().any(|to| members.binary_search(to).is_err());
         let has_exit = !ends_well || members.iter().any(leaves);

@@ -73,8 +73,13 @@ pub(super) fn check_front(file: &str, document: &Document, findings: &mut Findin
             meant.len().abs_diff(name.len()) <= 1
                 && meant.as_bytes().first() == name.to_ascii_lowercase().as_bytes().first()
         };
-        if let Some(meant) = meant.filter(is_slip).filter(|meant| document.front().get(meant).is_none()) {
-            let message = format!("nobody reads the field `{name}`");
+        if let Some(meant) = meant.filter(is_slip) {
+            let also = if document.front().get(meant).is_some() {
+                format!(", and `{meant}` is there, too")
+            } else {
+                String::new()
+            };
+            let message = format!("nobody reads the field `{name}`{also}");
             let finding = Finding::warning("FIELD_MISSPELT", file, format!("/{name}"), message).actual(name);
             findings.add(finding.expected(meant).hint(format!("write `{meant}` if that is meant")));
         }

@@ -173,6 +173,70 @@ fn an_edge_that_is_there_twice_or_leads_back_is_told_once() {
 }
 
 #[test]
+fn an_edge_that_is_there_twice_under_two_ids_is_told_once() {
+    let files = sample(GRAPH, |graph| {
+        again("edges", 1)(graph);
+        let last = graph["edges"].as_array().unwrap().len() - 1;
+        graph["edges"][last]["id"] = json!("one-more");
+    });
+    let place = "warning EDGE_DUPLICATE workflow.graph.json:322:5";
+    check("two ids", files, place, "`e02` and `one-more` are one way", "take one of them out");
+}
+
+#[test]
+fn a_loop_inside_of_a_larger_one_needs_a_decision_of_its_own() {
+    let mut files = sample(GRAPH, |graph| {
+        let back = json!({ "id": "back", "from": "gather-views", "to": "gather-facts", "label": "again", "conditionText": "x" });
+        graph["edges"].as_array_mut().unwrap().push(back);
+        graph["edges"][4]["isDefault"] = json!(true);
+    });
+    let both = "transitions:\n  - to: gather-facts\n    label: again\n    conditionText: x\n  - to: evidence\n    isDefault: true\n";
+    replace(&mut files, "steps/gather-views.md", "transitions:\n  - to: evidence\n", both);
+    let place = "CYCLE_MISSING_DECISION workflow.graph.json:35:5";
+    check(
+        "a loop",
+        files,
+        place,
+        "the loop of gather-facts, gather-views has no decision",
+        "make one of them a decision",
+    );
+}
+
+#[test]
+fn an_entry_with_the_files_of_two_workflows_is_told_once() {
+    let mut files = crate::sample::two();
+    edit(&mut files, "bmad.json", |manifest| manifest["entry"]["graph"] = json!("returns/workflow.graph.json"));
+    let place = "WORKFLOW_FILE_SHARED bmad.json:10:5";
+    check("two", files, place, "one file of the workflow `orders`", "write `orders/workflow.graph.json`");
+    let dotted = sample("bmad.json", |manifest| manifest["entry"]["workflow"] = json!("./workflow.md"));
+    check("a dot", dotted, "PATH_UNSAFE bmad.json:9:5", "`./workflow.md`", "write `workflow.md`, as");
+    let listed = sample("bmad.json", |manifest| manifest["workflows"][0]["graph"] = json!("other.graph.json"));
+    check(
+        "the list",
+        listed,
+        "FILE_MISSING bmad.json:18:7",
+        "other.graph.json",
+        "write `workflow.graph.json`, as `/entry`",
+    );
+}
+
+#[test]
+fn a_field_of_a_step_that_nobody_reads_is_told_also_where_the_right_one_is_there() {
+    let mut files = crate::sample::files();
+    replace(&mut files, "steps/plan.md", "nodeId: plan\n", "nodeId: plan\nagentID: lead\n");
+    let place = "warning FIELD_MISSPELT steps/plan.md:4:1";
+    check("an agent", files, place, "`agentID`, and `agentId` is there, too", "write `agentId`");
+}
+
+#[test]
+fn an_asset_whose_name_is_written_in_another_case_is_told_with_the_name_it_has() {
+    let files = small_text("steps/work.md", "assets/guide.md", "assets/Guide.md");
+    check("case", files, "ASSET_NOT_FOUND steps/work.md:15:8", "differs in case", "write `assets/guide.md` here");
+    let files = small_text("steps/work.md", "Say it.", "Say it. <!-- was: assets/gone.md -->");
+    check("a comment", files, "warning ASSET_NOT_FOUND steps/work.md:11:19", "`assets/gone.md`", "add the asset");
+}
+
+#[test]
 fn a_loop_that_is_not_reached_is_told_as_that() {
     let files = sample(GRAPH, |graph| {
         let list = |name: &str| graph[name].as_array().unwrap().clone();
@@ -231,6 +295,8 @@ fn an_id_that_is_none_or_missing_is_told_once_with_the_one_that_was_meant() {
     check("gone", gone, "SCHEMA_REQUIRED agents.json:43:5", "`id` is missing", "write `scout`");
     let gone = sample("bmad.json", |manifest| drop(manifest["workflows"][0].as_object_mut().unwrap().remove("id")));
     check("no workflow", gone, "SCHEMA_REQUIRED bmad.json:15:5", "`id` is missing", "write `research-report`");
+    let blank = sample("agents.json", |agents| agents["agents"][1]["id"] = json!("the scout"));
+    check("an agent's", blank, "SCHEMA_PATTERN agents.json:44:7", "expected an id", "write `scout`, which is named");
     // Two names that are nowhere are not both the one that is missing.
     let two = sample("agents.json", |agents| {
         agents["agents"][1]["id"] = json!("lead");

@@ -80,6 +80,21 @@ fn check_lines(before: &str, after: &str, changed: &[&str]) {
 }
 
 #[test]
+fn the_only_edge_between_two_nodes_gets_another_label() {
+    let edge = json!({ "from": "begin", "to": "work", "label": "onwards" });
+    let made = made_of(small::files(), json!([workflow(json!({ "edges": [edge] }))])).unwrap();
+    let edges: Vec<&Value> = made.package.workflow("main").unwrap().edges.iter().map(|edge| &edge.value).collect();
+    let between = edges.iter().filter(|edge| edge["from"] == "begin" && edge["to"] == "work");
+    let labels: Vec<&Value> = between.map(|edge| &edge["label"]).collect();
+    assert_eq!(labels, [&json!("onwards")]);
+    // A second one is made by giving it an id.
+    let edge = json!({ "id": "second", "from": "begin", "to": "work", "label": "onwards", "conditionText": "x" });
+    let made = made_of(small::files(), json!([workflow(json!({ "edges": [edge] }))])).unwrap();
+    let count = made.package.workflow("main").unwrap().edges.iter().filter(|edge| edge.from == "begin").count();
+    assert_eq!(count, 2);
+}
+
+#[test]
 fn a_field_that_is_misspelt_is_told_once_with_the_one_that_was_meant() {
     let wrong = set(json!([step_edits("work", json!({ "front_matter": { "title": "x" } }))]));
     let errors = parse(&wrong).unwrap_err().errors;

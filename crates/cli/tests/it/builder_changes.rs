@@ -367,6 +367,27 @@ async fn a_rename_takes_the_references_along_if_it_is_asked_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_later_change_has_changed_again_is_not_taken_back_below_it() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        for (set, from, to) in
+            [("cs-1", "Copy each claim", "Write each claim"), ("cs-2", "Write each claim", "Note each claim")]
+        {
+            data(&stage_step(&house, "s1", STEP, |text| text.replace(from, to)).await);
+            data(&apply(&house, set).await);
+        }
+        let undone = person(&house, "builder.change.undo", json!({"moment": 2})).await;
+        assert_eq!(refused(&undone).1, "conflict");
+        let error = undone.error.as_ref().unwrap();
+        assert!(error.message.contains("change 3 has changed the same places since"), "{error:?}");
+        assert!(error.hint.as_ref().unwrap().contains("take the later changes back first"), "{error:?}");
+        data(&person(&house, "builder.change.undo", json!({"moment": 3})).await);
+        data(&person(&house, "builder.change.undo", json!({"moment": 2})).await);
+        assert_eq!(files(&house).await, sample());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_applied_set_is_taken_back_byte_for_byte_also_over_what_came_later() {
     for engine in engines() {
         let house = house_with_sample(&engine).await;

@@ -49,7 +49,9 @@ async fn an_operation_that_is_chosen_takes_what_it_implies_with_it() {
         };
         let note = json!({"op": "upsert", "targetType": "asset", "target": {"path": "assets/note.md"},
             "payload": {"content": "# Note\n"}});
-        let operations = json!([note, title(STEP), title("plan")]);
+        let passage = json!({"op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": "scope"},
+            "payload": {"textEdits": [{"find": "## Goal", "replace": "## Goal\n\nFirst of all:"}]}});
+        let operations = json!([note, title(STEP), title("plan"), passage]);
         data(&in_session(&house, "s1", "builder.change.stage", small(operations, &revisions)).await);
         let only = |operations: Value| {
             let wish = json!({"changeSetId": "cs-1", "confirmSource": "ui_manual_apply", "operations": operations});
@@ -59,11 +61,15 @@ async fn an_operation_that_is_chosen_takes_what_it_implies_with_it() {
         let one = only(json!([1])).await;
         assert_eq!(refused(&one).1, "validation");
         let message = &one.error.as_ref().unwrap().message;
-        assert!(message.contains("operations 1 and 2 of cs-1 both imply a change of workflow:"), "{message}");
+        let expected =
+            format!("operations 1 and 2 of cs-1 say one thing in two places, the graph and a step (step:{FLOW}/plan)");
+        assert!(message.contains(&expected), "{message}");
         assert_eq!(files(&house).await, before);
+        data(&only(json!([3])).await);
         data(&only(json!([1, 2])).await);
         let package = Package::read(files(&house).await);
         let flow = package.workflow(FLOW).unwrap();
+        assert!(flow.step("scope").unwrap().document.as_ref().unwrap().body().contains("First of all:"));
         for node in [STEP, "plan"] {
             let said = json!(format!("{node} again"));
             assert_eq!(flow.node(node).unwrap().value["title"], said, "{engine}: what the step says, its node does");

@@ -280,8 +280,8 @@ impl Model {
             let (mut base, mut wanted) = (current.cloned(), wish.wanted.clone());
             if let Some((read, there)) = read.filter(|_| !wish.is_made_on_all) {
                 base = read.get(&wish.object).map(|then| as_named(then, current, wish.part));
-                // Only a draft had made it, which was given up since.
-                if earlier.is_none() && !there.contains_key(&wish.object) {
+                // Only a draft had made it, which was given up since, and not applied.
+                if earlier.is_none() && current.is_none() && !there.contains_key(&wish.object) {
                     base = None;
                 }
                 if let Some(earlier) = &earlier {

@@ -169,6 +169,7 @@ impl Shelf {
     pub(super) async fn examine(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Examined> {
         let mut examined = self.examine_whole(tx, kept, chosen).await?;
         self.say_whose(tx, &mut examined).await?;
+        say_together(kept, &mut examined);
         Ok(examined)
     }
 
@@ -247,7 +248,9 @@ impl Shelf {
             }
         }
         if !conflicts.is_empty() {
-            return Err(PackageError::Conflict(Conflicts(conflicts)));
+            let touched: BTreeSet<&str> = conflicts.iter().map(|conflict| conflict.object.as_str()).collect();
+            let since = self.changed_since(&mut tx, moment, &touched).await?;
+            return Err(PackageError::UndoConflict { moment, since, conflicts: Conflicts(conflicts) });
         }
         let cause = Cause { kind: "undo", set: None, operations: None, undoes: Some(moment) };
         let around = self.around(&mut tx, &head, &edits).await?;
@@ -331,7 +334,8 @@ impl Shelf {
     /// The operations that are wanted, with what they imply; of an object that two of them change, the last.
     ///
     /// # Errors
-    /// There is no such operation; or one that is left out implies the same change of its workflow as one that is wanted.
+    /// There is no such operation; or one that is left out says what one that is wanted says, too; or a rename would be made in
+    /// part.
     pub(super) async fn chosen(&self, tx: &mut Tx, wish: &Apply, staged: Vec<Draft>) -> Result<Vec<Draft>> {
         let Some(positions) = &wish.operations else {
             return if staged.is_empty() {
@@ -345,20 +349,21 @@ impl Shelf {
         {
             return Err(PackageError::NoOperation { number: wish.number, position: *position });
         }
-        let written = self.written(tx, wish.number).await?;
+        let (written, renames) = self.written(tx, wish.number).await?;
+        if renames && staged.iter().any(|draft| !positions.contains(&draft.position)) {
+            return Err(PackageError::RenameInPart { number: wish.number });
+        }
         let named: Vec<Draft> = staged.iter().filter(|draft| positions.contains(&draft.position)).cloned().collect();
         let mut implied: BTreeSet<i64> = BTreeSet::new();
-        for draft in staged.iter().filter(|draft| !written.contains(&draft.object)) {
-            let Some(workflow) = draft.object.workflow() else { continue };
-            let of_same = |other: &&Draft| other.object.workflow() == Some(workflow) && written.contains(&other.object);
+        for group in said_twice(&staged) {
             let (mine, left): (Vec<&Draft>, Vec<&Draft>) =
-                staged.iter().filter(of_same).partition(|other| positions.contains(&other.position));
-            let Some(first) = mine.first().filter(|_| !positions.contains(&draft.position)) else { continue };
-            if let Some(other) = left.first() {
-                let (position, with, object) = (first.position, other.position, draft.object.to_string());
-                return Err(PackageError::ImpliedByBoth { number: wish.number, position, with, object });
+                group.into_iter().partition(|draft| positions.contains(&draft.position));
+            let Some(first) = mine.first() else { continue };
+            if let Some(other) = left.iter().find(|draft| written.contains(&draft.object)) {
+                let (position, with, object) = (first.position, other.position, other.object.to_string());
+                return Err(PackageError::SaidTwice { number: wish.number, position, with, object });
             }
-            implied.insert(draft.position);
+            implied.extend(left.iter().map(|draft| draft.position));
         }
         let is_meant = |draft: &Draft| {
             positions.contains(&draft.position) || implied.contains(&draft.position) || goes_along(draft, &named)
@@ -366,11 +371,12 @@ impl Shelf {
         Ok(last_of_each(staged.into_iter().filter(|draft| is_meant(draft)).collect()))
     }
 
-    /// The objects that a set says it changes, without those that the host has added.
-    async fn written(&self, tx: &mut Tx, number: i64) -> Result<BTreeSet<Object>> {
+    /// The objects that a set says it changes, without those that the host has added; and whether it renames any.
+    async fn written(&self, tx: &mut Tx, number: i64) -> Result<(BTreeSet<Object>, bool)> {
         let text = self.as_written(tx, number).await?;
         let set = change::parse(&serde_json::from_str(&text)?).map_err(PackageError::Contract)?.set;
-        Ok(set.operations.into_iter().map(|operation| operation.object).collect())
+        let renames = !change::wanted(&set).0.is_empty();
+        Ok((set.operations.into_iter().map(|operation| operation.object).collect(), renames))
     }
 
     async fn revisions_now(&self, tx: &mut Tx, drafts: &[Draft]) -> Result<Revisions> {
@@ -409,6 +415,20 @@ fn gone_from(head: &Head, edits: &Edits, present: &Files) -> BTreeSet<Object> {
     gone
 }
 
+/// Says of a risk that the set has only with those that it is based on that it is theirs, too.
+fn say_together(kept: &Kept, examined: &mut Examined) {
+    let names = examined.chain.names().join(", ");
+    let own = change::parse(&kept.body).map(|parsed| change::impact(&parsed.set.operations)).unwrap_or_default();
+    if names.is_empty() {
+        return;
+    }
+    for found in examined.report.warnings.iter_mut().filter(|found| found.code.starts_with("RISK_")) {
+        if !own.risk_flags.contains(&found.actual) {
+            found.message = format!("together with {names}, on which it is based, {}", found.message);
+        }
+    }
+}
+
 /// Whether a package has it: what a set of a chain makes and a later one deletes is not missed by anybody.
 fn is_there(package: &Package, object: &Object) -> bool {
     match object {
@@ -416,6 +436,28 @@ fn is_there(package: &Package, object: &Object) -> bool {
         Object::Asset(path) => package.has_asset(path),
         _ => change::snapshot(package, object).is_some(),
     }
+}
+
+/// Each workflow whose graph changes, with the steps of it that say the same in another place.
+fn said_twice(staged: &[Draft]) -> Vec<Vec<&Draft>> {
+    let text = |side: &Option<Snapshot>, part: Piece| side.as_ref().and_then(|side| side.get(part).map(str::to_owned));
+    let mut groups = Vec::new();
+    for graph in staged {
+        let Object::Workflow(id) = &graph.object else { continue };
+        let texts = [text(&graph.base, Piece::Graph), text(&graph.wanted, Piece::Graph)];
+        let is_tied = |draft: &&Draft| {
+            let Object::Step { workflow, node } = &draft.object else { return false };
+            let document = [text(&draft.base, Piece::Document), text(&draft.wanted, Piece::Document)];
+            workflow == id
+                && change::says_twice(
+                    node,
+                    [texts[0].as_deref(), texts[1].as_deref()],
+                    [document[0].as_deref(), document[1].as_deref()],
+                )
+        };
+        groups.push(std::iter::once(graph).chain(staged.iter().filter(is_tied)).collect());
+    }
+    groups
 }
 
 /// Whether it goes with its workflow.

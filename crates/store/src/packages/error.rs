@@ -67,14 +67,21 @@ pub enum PackageError {
     NoOperation { number: i64, position: i64 },
     #[error("cs-{number} is based on cs-{by}, which contains its change of {object}: that cannot be left out")]
     Inseparable { number: i64, by: i64, object: String },
-    #[error("operations {position} and {with} of cs-{number} both imply a change of {object}: neither can be left out")]
-    ImpliedByBoth { number: i64, position: i64, with: i64, object: String },
+    #[error(
+        "operations {position} and {with} of cs-{number} say one thing in two places, the graph and a step ({object}): neither \
+         can be left out"
+    )]
+    SaidTwice { number: i64, position: i64, with: i64, object: String },
+    #[error("cs-{number} renames something, and a rename is made as a whole: none of its operations can be left out")]
+    RenameInPart { number: i64 },
     #[error("cs-{number} was made on cs-{on}, which was rejected: it cannot be {wish}")]
     Blocked { number: i64, on: i64, wish: &'static str },
     #[error("deleting {} has to be confirmed by name", .0.join(", "))]
     DeletesUnconfirmed(Vec<String>),
     #[error("{0}")]
     Conflict(Conflicts),
+    #[error("change {moment} cannot be taken back: {} changed the same places since", changes(.since, .conflicts))]
+    UndoConflict { moment: i64, since: Vec<i64>, conflicts: Conflicts },
     #[error("{} of this session {} the same places of {}", .sets.join(" and "), if .sets.len() == 1 { "changes" } else { "change" }, .conflicts.names())]
     OverDraft { sets: Vec<String>, conflicts: Conflicts },
     #[error("change {moment} cannot be taken back: {why}")]
@@ -187,7 +194,8 @@ impl PackageError {
             | Self::RevisionOfObject { .. }
             | Self::NoOperation { .. }
             | Self::Inseparable { .. }
-            | Self::ImpliedByBoth { .. }
+            | Self::SaidTwice { .. }
+            | Self::RenameInPart { .. }
             | Self::DeletesUnconfirmed(_)
             | Self::NothingStaged(_) => ErrorKind::Validation,
             Self::Exists
@@ -195,6 +203,7 @@ impl PackageError {
             | Self::Ended { .. }
             | Self::Blocked { .. }
             | Self::Conflict(_)
+            | Self::UndoConflict { .. }
             | Self::OverDraft { .. }
             | Self::NoUndo { .. } => ErrorKind::Conflict,
             Self::TooMany { .. } | Self::UsedTooMuch { .. } => ErrorKind::Limit,
@@ -213,7 +222,9 @@ impl PackageError {
             },
             Self::NoRevision(_) | Self::RevisionOfObject { .. } | Self::Rejected(_) => ErrorCode::ChangeSetContract,
             Self::Invalid(_) | Self::Unfit { .. } => ErrorCode::ValidationFailed,
-            Self::UnknownRevision { .. } | Self::Conflict(_) | Self::OverDraft { .. } => ErrorCode::RevisionMismatch,
+            Self::UnknownRevision { .. } | Self::Conflict(_) | Self::UndoConflict { .. } | Self::OverDraft { .. } => {
+                ErrorCode::RevisionMismatch
+            }
             Self::NothingStaged(_) => ErrorCode::NothingStaged,
             Self::DeletesUnconfirmed(_) => ErrorCode::ApplyUnconfirmed,
             Self::NoUndo { .. } => ErrorCode::ApplyFailed,
@@ -283,7 +294,12 @@ impl PackageError {
                 "fix that field, or take it out: what is not said is found in the texts"
             }
             Self::Conflict(_) => {
-                "`builder.change.validate` shows both texts and says how to go on from there; nothing was changed"
+                "validate the set: `builder.change.validate` (on the command line `toolhost change validate`) shows both texts and \
+                 says how to go on from there; nothing was changed"
+            }
+            Self::UndoConflict { .. } => {
+                "take the later changes back first, the newest first (`toolhost change undo N`), or stage what is to become of \
+                 these places as a new change; nothing was changed"
             }
             Self::OverDraft { .. } => {
                 "read the object again, which shows what this session has staged, and make the change on that; or discard \
@@ -294,7 +310,8 @@ impl PackageError {
                 "name each object that goes, in `confirmDeletes` or with `toolhost change apply --delete OBJECT`; nothing was \
                  changed"
             }
-            Self::Inseparable { .. } | Self::ImpliedByBoth { .. } => {
+            Self::RenameInPart { .. } => "apply the whole set; nothing was changed",
+            Self::Inseparable { .. } | Self::SaidTwice { .. } => {
                 "choose that operation, too, or apply the whole set; nothing was changed"
             }
             Self::Blocked { .. } => {
@@ -312,7 +329,9 @@ impl PackageError {
                 json!({ "changeSetId": set_id(*number), "stages": report.stages, "findings": report.errors })
             }
             Self::Contract(refused) => json!({ "errors": refused.errors }),
-            Self::Conflict(conflicts) => json!({ "conflicts": conflicts.0, "blocking": true }),
+            Self::Conflict(conflicts) | Self::UndoConflict { conflicts, .. } => {
+                json!({ "conflicts": conflicts.0, "blocking": true })
+            }
             Self::OverDraft { sets, conflicts } => {
                 json!({ "changeSets": sets, "conflicts": conflicts.0, "blocking": true })
             }
@@ -348,5 +367,15 @@ impl From<PackageError> for ToolError {
 impl From<serde_json::Error> for PackageError {
     fn from(error: serde_json::Error) -> Self {
         Self::Store(Error::Row(error.to_string()))
+    }
+}
+
+/// The changes that are in the way of an undo.
+fn changes(since: &[i64], conflicts: &Conflicts) -> String {
+    let names: Vec<String> = since.iter().map(i64::to_string).collect();
+    match names.as_slice() {
+        [] => format!("something else has, in {},", conflicts.names()),
+        [one] => format!("change {one} has"),
+        several => format!("changes {} have", several.join(", ")),
     }
 }

@@ -1,5 +1,7 @@
 //! What has been changed: by whom, when, and how to take it back.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -128,6 +130,22 @@ impl Shelf {
         deed.files = self.changed_paths(tx, moment, i64::MAX).await?;
         deed.file_count = i64::try_from(deed.files.len()).unwrap_or(i64::MAX);
         Ok(Some(deed))
+    }
+
+    /// The later changes of these files that stand, the newest first.
+    pub(super) async fn changed_since(&self, tx: &mut Tx, moment: i64, paths: &BTreeSet<&str>) -> Result<Vec<i64>> {
+        let text = "SELECT moment FROM package_change WHERE project_id = $1 AND moment > $2 AND undone_by IS NULL
+             ORDER BY moment DESC LIMIT $3";
+        let query = sql(text).bind(self.who.project_id).bind(moment).bind(DEEDS_MAX);
+        let mut since = Vec::new();
+        for row in query.all(tx).await? {
+            let later: i64 = row.get("moment")?;
+            let changed = self.changed_paths(tx, later, i64::MAX).await?;
+            if changed.iter().any(|path| paths.contains(path.as_str())) {
+                since.push(later);
+            }
+        }
+        Ok(since)
     }
 
     async fn changed_count(&self, tx: &mut Tx, moment: i64) -> Result<i64> {

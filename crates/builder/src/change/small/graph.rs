@@ -168,7 +168,8 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// The edge with this id; without an id the one with these ends and this label, or the only one with these ends.
+    /// The edge with this id; without an id the one with these ends and this label, or the only one with these ends, whose
+    /// label then changes, as that of a transition does. A second edge with the same ends is given an id.
     fn edge_meant(&self, wanted: &Fields) -> Made<Option<usize>> {
         if let Some(id) = text(wanted, "id") {
             return Ok(self.edges.iter().position(|edge| text(edge, "id") == Some(id)));
@@ -179,9 +180,9 @@ impl<'a> Graph<'a> {
         };
         let label = text(wanted, "label");
         let found = self.edges_between(from, to, label);
-        match (found.as_slice(), label) {
+        match (found.as_slice(), self.edges_between(from, to, None).as_slice()) {
+            ([at], _) | ([], [at]) => Ok(Some(*at)),
             ([], _) => Ok(None),
-            ([at], _) => Ok(Some(*at)),
             (several, _) => Err(Box::new(self.which_edge(from, to, several))),
         }
     }

@@ -14,9 +14,9 @@ use crate::package::{Edge, Node, Package, Workflow};
 use crate::refs::Object;
 
 /// What a node and the front matter of its step both say.
-const SAID_TWICE: [&str; 5] = ["type", "title", "agentId", "inputs", "outputs"];
+pub(in crate::change) const SAID_TWICE: [&str; 5] = ["type", "title", "agentId", "inputs", "outputs"];
 /// What an edge and a transition both say.
-const OF_A_WAY: [&str; 3] = ["label", "isDefault", "conditionText"];
+pub(in crate::change) const OF_A_WAY: [&str; 3] = ["label", "isDefault", "conditionText"];
 
 type Fields = Map<String, Value>;
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use toolhost_contract::Redactor;
 
 use self::graph::Graph;
-pub(super) use self::implied::made;
+pub(super) use self::implied::{OF_A_WAY, SAID_TWICE, made};
 use super::moved::Moved;
 use super::set::check_size;
 use super::snapshot::missing;

@@ -8,7 +8,7 @@ use crate::assets;
 use crate::document::Document;
 use crate::files::{file_name_of, folder_of};
 use crate::finding::{Finding, place};
-use crate::package::{Package, Workflow};
+use crate::package::{MANIFEST, Package, Workflow};
 
 /// Places that a finding names besides its own.
 const PLACES_NAMED_MAX: usize = 3;
@@ -76,33 +76,42 @@ fn fold_backslashes(package: &Package, findings: &mut Vec<Finding>) {
     keep_first(findings, &is_one, &follows, "names of files have one, too", hint);
 }
 
-/// The entry and the list of workflows have one of their two files in common, and the other one is not there in one of the two
-/// places: what the other place says was meant.
+/// The entry and a workflow of the list have one file in common, and the other one is not there, or has no path, in one of the
+/// two places: what the other place says was meant.
 fn fold_entry(package: &Package, findings: &mut Vec<Finding>) {
-    let Some(manifest) = package.manifest() else { return };
-    let places: Vec<String> = findings
-        .iter()
-        .filter(|finding| finding.code == "WORKFLOW_FILE_SHARED")
-        .map(|finding| finding.pointer.clone())
-        .collect();
-    for place in places {
-        let Some((at, name)) = place.rsplit_once('/') else { continue };
-        let other = if name == "graph" { "workflow" } else { "graph" };
-        let said = |at: &str, name: &str| manifest.pointer(&format!("{at}/{name}")).and_then(|value| value.as_str());
-        if said(at, name) != said("/entry", name) {
-            continue;
+    let shared = |finding: &Finding| finding.code == "WORKFLOW_FILE_SHARED" && finding.pointer.starts_with("/entry/");
+    let told = findings.iter().find(|finding| shared(finding));
+    let Some((name, said)) =
+        told.and_then(|told| Some((told.pointer.rsplit_once('/')?.1.to_owned(), told.actual.clone())))
+    else {
+        return;
+    };
+    let text = |place: &str, name: &str| package.manifest()?.pointer(&format!("{place}/{name}"))?.as_str();
+    let other = if name == "graph" { "workflow" } else { "graph" };
+    let mut listed = package.workflows().iter().map(|workflow| workflow.pointer.as_str());
+    let Some(owner) = listed.find(|place| *place != "/entry" && text(place, other) == text("/entry", other)) else {
+        return;
+    };
+    let meant = [("/entry", owner, text(owner, &name).map(str::to_owned)), (owner, "/entry", Some(said))];
+    for (wrong, right, meant) in meant {
+        let is_missing = |finding: &Finding| {
+            ["FILE_MISSING", "PATH_UNSAFE"].contains(&&*finding.code)
+                && finding.file == MANIFEST
+                && finding.pointer == format!("{wrong}/{name}")
+        };
+        let meant = meant.filter(|path| package.files().contains_key(path));
+        if let (Some(meant), Some(missing)) = (meant, findings.iter_mut().find(|finding| is_missing(finding))) {
+            missing.hint = format!("write `{meant}`, as `{right}` of the manifest says");
+            findings.retain(|finding| !shared(finding));
+            return;
         }
-        for (wrong, right) in [("/entry", at), (at, "/entry")] {
-            let pointer = format!("{wrong}/{other}");
-            let is_missing = |finding: &Finding| finding.code == "FILE_MISSING" && finding.pointer == pointer;
-            let meant = said(right, other).filter(|path| package.files().contains_key(*path));
-            let (Some(meant), Some(finding)) = (meant, findings.iter_mut().find(|finding| is_missing(finding))) else {
-                continue;
-            };
-            finding.hint = format!("write `{meant}`, as `{right}` of the manifest says");
-            findings.retain(|finding| finding.code != "WORKFLOW_FILE_SHARED" || finding.pointer != place);
-            break;
-        }
+    }
+    // Steps were read beside the document of another workflow, which has other variables.
+    if let Some(mixed) = package.workflows().iter().find(|workflow| workflow.pointer == "/entry") {
+        findings.retain(|finding| {
+            let of_step = mixed.steps.iter().any(|step| step.path == finding.file);
+            !(finding.code.starts_with("VARIABLE_") && of_step)
+        });
     }
 }
 

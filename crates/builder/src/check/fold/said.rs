@@ -78,23 +78,38 @@ pub(super) fn fold_node_ids(workflow: &Workflow, findings: &mut Vec<Finding>) {
     }
 }
 
-/// An edge that is there twice: the step has one transition for both.
+/// An edge that is there twice: the step has one transition for both, and each of them may be the default.
 pub(super) fn fold_doubled_edges(workflow: &Workflow, findings: &mut Vec<Finding>) {
-    let doubled: Vec<(&str, &str)> = findings
-        .iter()
-        .filter(|finding| finding.code == "ID_DUPLICATE" && finding.file == workflow.graph_path)
-        .filter_map(|finding| {
-            let index = index_in(&finding.pointer, "/edges", "id")?;
-            let edge = workflow.edges.iter().find(|edge| edge.index == index)?;
-            let is_same = |other: &&Edge| other.from == edge.from && other.to == edge.to;
-            (workflow.edges.iter().filter(is_same).count() > 1).then_some((edge.from.as_str(), edge.to.as_str()))
-        })
-        .collect();
-    for (from, to) in doubled {
-        let path = workflow.node(from).and_then(|node| node.path.as_ref());
-        findings.retain(|finding| {
-            !(finding.code == "EDGE_WITHOUT_TRANSITION" && Some(&finding.file) == path && finding.message.contains(to))
-        });
+    let label = |edge: &Edge| edge.value.get("label").cloned();
+    let is_same = |a: &Edge, b: &Edge| a.from == b.from && a.to == b.to && label(a) == label(b);
+    for (at, edge) in workflow.edges.iter().enumerate() {
+        let Some(first) = workflow.edges[..at].iter().find(|first| is_same(first, edge)) else { continue };
+        let node = workflow.node(&edge.from);
+        let path = node.and_then(|node| node.path.as_ref());
+        let place = node.map(|node| format!("/nodes/{}", node.index));
+        let of_ways = |finding: &Finding| {
+            let of_step = finding.code == "EDGE_WITHOUT_TRANSITION" && Some(&finding.file) == path;
+            let of_edges = finding.pointer == format!("/edges/{}/isDefault", edge.index);
+            let of_node = finding.file == workflow.graph_path && (Some(&finding.pointer) == place.as_ref() || of_edges);
+            of_step || (finding.code.starts_with("DEFAULT_EDGE_") && of_node)
+        };
+        if !findings.iter().any(&of_ways) {
+            continue;
+        }
+        findings.retain(|finding| !of_ways(finding));
+        let has_own = |finding: &Finding| {
+            finding.code == "ID_DUPLICATE" && finding.pointer == format!("/edges/{}/id", edge.index)
+        };
+        if findings.iter().any(has_own) {
+            continue;
+        }
+        let id = |edge: &Edge| edge.value.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let message =
+            format!("the edges `{}` and `{}` are one way, from `{}` to `{}`", id(first), id(edge), edge.from, edge.to);
+        let pointer = format!("/edges/{}", edge.index);
+        let mut finding = Finding::warning("EDGE_DUPLICATE", &workflow.graph_path, pointer, message);
+        finding = finding.expected("one edge for each way").actual(id(edge)).hint("take one of them out");
+        findings.push(finding);
     }
 }
 
@@ -123,7 +138,7 @@ pub(super) fn fold_unnamed(package: &Package, findings: &mut Vec<Finding>) {
     let agents = package.agents_path().unwrap_or_default();
     for (file, list, code) in [(agents, "/agents", "AGENT_NOT_FOUND"), (MANIFEST, "/workflows", "WORKFLOW_NOT_FOUND")] {
         let is_cause = |finding: &Finding| {
-            ["ID_DUPLICATE", "SCHEMA_REQUIRED"].contains(&&*finding.code)
+            ["ID_DUPLICATE", "SCHEMA_REQUIRED", "SCHEMA_PATTERN"].contains(&&*finding.code)
                 && finding.file == file
                 && index_in(&finding.pointer, list, "id").is_some()
         };
