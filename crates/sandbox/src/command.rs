@@ -35,6 +35,8 @@ pub struct Command {
     pub changes_files: bool,
     /// It is asked to end by SIGTERM before it is killed: git then removes its lock files, which would stop every later git.
     pub ends_in_order: bool,
+    /// A process of it that waits for the other end of a FIFO is ended after a second.
+    pub ends_fifo_waits: bool,
     /// It looks for what git obeys: it also reads the repositories around the workspace, and prints paths as they are.
     pub(crate) finds_git: bool,
     /// Files outside that it reads besides.
@@ -56,6 +58,7 @@ impl Command {
             is_git: false,
             changes_files: false,
             ends_in_order: false,
+            ends_fifo_waits: false,
             finds_git: false,
             also_reads: Vec::new(),
         }
@@ -99,6 +102,8 @@ pub struct CommandResult {
     pub memory_limit_reached: Option<u64>,
     /// Programs that were ended because they waited for a terminal, which no command has.
     pub waited_for_terminal: Vec<String>,
+    /// Whether one was ended because it waited for the other end of a FIFO.
+    pub waited_for_fifo: bool,
     pub duration: Duration,
     /// The fence this very command ran in.
     pub tier: Tier,

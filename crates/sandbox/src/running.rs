@@ -70,7 +70,7 @@ pub(crate) async fn run_plan(
     let plan = Arc::new(plan);
     let began = Instant::now();
     let started = spawner.spawn(Arc::clone(&plan)).await.map_err(|e| spawn_failure(&command, &e))?;
-    let mut run = Run::new(started, plan, command.capture_bytes);
+    let mut run = Run::new(started, plan, &command);
     let mut outcome = run.attend(&command, &watch, &room.config.limits, began).await;
     if let Some(cgroup) = cgroup
         && end_cgroup(cgroup).await
@@ -80,7 +80,10 @@ pub(crate) async fn run_plan(
     }
     let (mut stdout, mut stderr) = run.streams().await;
     let (fence_stood, status) = (run.fence_stood(), run.status);
-    let waited_for_terminal = std::mem::take(&mut lock(&run.waiters).ended);
+    let (waited_for_terminal, waited_for_fifo) = {
+        let mut waiters = lock(&run.waiters);
+        (std::mem::take(&mut waiters.ended), waiters.fifo_wait_ended)
+    };
     // Its private folder goes with it, and removing that takes as long as what the command left there wants.
     let _ = tokio::task::spawn_blocking(move || drop(run)).await;
     if let End::Cancelled = outcome {
@@ -102,6 +105,7 @@ pub(crate) async fn run_plan(
         timed_out: matches!(outcome, End::TimedOut),
         output_limit_reached: matches!(outcome, End::TooMuchOutput),
         waited_for_terminal,
+        waited_for_fifo,
         memory_limit_reached: matches!(outcome, End::TooMuchMemory).then_some(room.config.limits.memory_bytes),
         duration: began.elapsed(),
         tier: method.tier,
@@ -155,12 +159,14 @@ struct Run {
 }
 
 impl Run {
-    fn new(mut started: Started, plan: Arc<Plan>, end_bytes: usize) -> Self {
+    fn new(mut started: Started, plan: Arc<Plan>, command: &Command) -> Self {
         let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
         let streams = stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd));
         let outputs = streams.filter_map(|stream| Some(rustix::fs::fstat(stream).ok()?.st_ino)).collect();
+        let end_bytes = command.capture_bytes;
         let (stdout, stderr) = (Stream::drain(stdout, end_bytes), Stream::drain(stderr, end_bytes));
-        Self { started, plan, stdout, stderr, outputs, waiters: Arc::default(), status: None }
+        let waiters = Arc::new(std::sync::Mutex::new(Waiters::new(command.ends_fifo_waits)));
+        Self { started, plan, stdout, stderr, outputs, waiters, status: None }
     }
 
     /// Waits for the end of the command, or brings it about.

@@ -18,6 +18,11 @@ const NAME_CHARS_MAX: usize = 15;
 /// file, and a program that asks for a key within a second or two goes on by itself.
 const LOOKS_MIN: u32 = 20;
 
+/// How often a process is seen to wait for somebody at the other end of a FIFO before it is ended: one second.
+const FIFO_LOOKS_MIN: u32 = 10;
+/// The function of the kernel in which the opening of a FIFO waits (`fs/pipe.c`).
+const FIFO_OPENING: &str = "wait_for_partner";
+
 /// How a system call waits for input: the number of streams that it waits for, and whether without an end.
 struct Waiting {
     streams: u64,
@@ -31,15 +36,31 @@ pub(crate) struct Waiters {
     seen: BTreeMap<u32, u32>,
     /// The names of those that were ended.
     pub(crate) ended: Vec<String>,
+    /// Whether one that waits for a FIFO is ended, too.
+    ends_fifo_waits: bool,
+    /// Whether one was.
+    pub(crate) fifo_wait_ended: bool,
 }
 
 impl Waiters {
+    pub(crate) fn new(ends_fifo_waits: bool) -> Self {
+        Self { ends_fifo_waits, ..Self::default() }
+    }
+
     /// Ends each process below `root` that waits for input from one of `outputs`, the pipes that the host reads.
     pub(crate) fn look(&mut self, root: u32, outputs: &[u64]) {
         let before = std::mem::take(&mut self.seen);
         for pid in tree(root) {
             let looks = before.get(&pid).copied().unwrap_or(0) + 1;
-            match end_one(pid, outputs, looks) {
+            let at_fifo = self.ends_fifo_waits && opens_fifo(pid);
+            let found = if at_fifo {
+                // By SIGTERM: git then removes its lock files.
+                end_at((pid, Signal::TERM), looks >= FIFO_LOOKS_MIN, &|| opens_fifo(pid))
+            } else {
+                end_one(pid, outputs, looks)
+            };
+            self.fifo_wait_ended |= at_fifo && matches!(found, Look::Ended(_));
+            match found {
                 Look::Ended(name) => self.ended.push(name),
                 Look::Waits => {
                     self.seen.insert(pid, looks);
@@ -58,23 +79,42 @@ enum Look {
 }
 
 fn end_one(pid: u32, outputs: &[u64], looks: u32) -> Look {
+    if !is_output(pid, outputs) {
+        return Look::Works;
+    }
+    let waits = || {
+        let call = read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+        waiting(&call).filter(|waiting| waiting.streams == 1 && is_output(pid, outputs))
+    };
+    match waits() {
+        Some(first) => end_at((pid, Signal::KILL), first.endless || looks >= LOOKS_MIN, &|| waits().is_some()),
+        None => Look::Works,
+    }
+}
+
+/// Ends a process that still waits, if it is time.
+fn end_at((pid, signal): (u32, Signal), is_time: bool, still_waits: &dyn Fn() -> bool) -> Look {
     let process = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    let Some(process) = process.filter(|_| is_output(pid, outputs)) else { return Look::Works };
+    let Some(process) = process else { return Look::Works };
     // Whatever gets the number of a process that ends meanwhile is not what this handle ends.
     let Ok(handle) = pidfd_open(process, PidfdFlags::empty()) else { return Look::Works };
-    let call = read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    let Some(waiting) = waiting(&call).filter(|waiting| waiting.streams == 1 && is_output(pid, outputs)) else {
+    if !still_waits() {
         return Look::Works;
-    };
-    if !waiting.endless && looks < LOOKS_MIN {
+    }
+    if !is_time {
         return Look::Waits;
     }
     let name = read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    if pidfd_send_signal(handle, Signal::KILL).is_err() {
+    if pidfd_send_signal(handle, signal).is_err() {
         return Look::Works;
     }
     let plain = |c: char| if c.is_ascii_graphic() { c } else { '?' };
     Look::Ended(name.trim_end().chars().take(NAME_CHARS_MAX).map(plain).collect())
+}
+
+/// Whether a process opens a FIFO that nobody has open at the other end. Where the kernel does not tell, nobody does.
+fn opens_fifo(pid: u32) -> bool {
+    read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|place| place == FIFO_OPENING)
 }
 
 /// Whether the input of a process is a pipe that the host reads, open for writing only.

@@ -77,7 +77,7 @@ fn the_summary_comes_first_then_the_changes_as_a_diff() {
     let order = [
         place(SUMMARY),
         place("cs-2 validated by"),
-        place(&format!("  modified asset:{ASSET} (+60 -")),
+        place(&format!("  0 modified asset:{ASSET} (+60 -")),
         place("valid, 0 errors"),
         place("\n+- point 1\n"),
         place("more lines of asset:"),
@@ -100,8 +100,8 @@ fn the_summary_comes_first_then_the_changes_as_a_diff() {
         );
     }
     let shown = run(&program, &["change", "show", "cs-2"]).stdout;
-    let places =
-        ["  modified asset:", "valid, 0 errors", "+- point 1\n", "+- point 60\n"].map(|text| shown.find(text).unwrap());
+    let places = ["  0 modified asset:", "valid, 0 errors", "+- point 1\n", "+- point 60\n"]
+        .map(|text| shown.find(text).unwrap());
     assert!(places.is_sorted() && !shown.contains("payload"), "{shown}");
     let whole = run(&program, &["change", "show", "cs-2", "--json"]).json();
     assert_eq!((&whole["report"]["valid"], &whole["changeSet"]["status"]), (&json!(true), &json!("validated")));

@@ -44,6 +44,17 @@ fn locks(workspace: &TempWorkspace) -> Vec<String> {
     found
 }
 
+/// Sends a signal to each git at work in the workspace.
+fn stop(workspace: &TempWorkspace, signal: &str) {
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let is_git = std::fs::read_to_string(entry.path().join("comm")).is_ok_and(|name| name == "git\n");
+        let is_here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == workspace.root());
+        if is_git && is_here {
+            let _ = workspace.shell(&format!("kill -{signal} {}", entry.file_name().to_string_lossy()));
+        }
+    }
+}
+
 async fn end_while_git_is_at_work(tier: &str, tool: &str, arguments: Value, lock: &str, ended: Ended) {
     let workspace = busy();
     let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
@@ -122,27 +133,44 @@ async fn what_a_killed_host_has_begun_is_finished() {
     }
 }
 
+/// Nobody writes into it: git would wait until its time is up, and others for git.
+#[tokio::test(flavor = "multi_thread")]
+async fn git_that_waits_for_a_fifo_is_ended_and_says_so() {
+    for tier in TIERS {
+        for (name, tool, arguments) in
+            [(".gitignore", "git_status", json!({})), (".gitattributes", "git_restore", json!({ "paths": ["a.txt"] }))]
+        {
+            let workspace = TempWorkspace::repository(&[("a.txt", "1\n")]);
+            workspace.write("a.txt", "2\n");
+            assert!(workspace.shell(&format!("mkfifo -m 666 {name}")));
+            let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
+            let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+            let told = host.call(tool, arguments.clone()).await;
+            let text = told["content"][0]["text"].as_str().unwrap();
+            assert!(
+                text.contains("git waited for a FIFO") && text.contains("find . -type p"),
+                "{tier}, {name}: {text}"
+            );
+            assert_eq!(locks(&workspace), Vec::<String>::new(), "{tier}, {name}: it leaves no lock");
+            host.call("bash", json!({ "command": format!("rm {name}") })).await;
+            let told = host.call(tool, arguments).await;
+            assert_eq!(told["isError"], false, "{tier}, {name}: {told}");
+            host.kill().await;
+        }
+    }
+}
+
 /// Until then a command of the next host could lead its writes elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_host_s_git_still_changes_no_command_runs_beside() {
     for tier in TIERS {
-        let workspace = TempWorkspace::repository(&[("sub/a.txt", "1\n"), ("b.txt", "1\n")]);
-        workspace.write("sub/a.txt", "2\n");
-        // Git waits for somebody who writes it.
-        assert!(workspace.shell("mkfifo -m 666 sub/.gitattributes"));
+        let workspace = busy();
+        workspace.write("sub/a.txt", "1\n");
         let program = program(&workspace).variable("TOOLHOST_SANDBOX", tier);
         let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
-        let _ = host.begin_call("git_restore", json!({ "paths": ["sub/a.txt"] })).await;
-        let write = || workspace.shell("timeout 0.2 sh -c ': > sub/.gitattributes'");
-        // The gits that only look come first.
-        until("git is at work", || {
-            let is_at_work = !locks(&workspace).is_empty();
-            if !is_at_work {
-                write();
-            }
-            is_at_work
-        })
-        .await;
+        let _ = host.begin_call("git_stash", json!({ "action": "push", "message": "m" })).await;
+        until("git is at work", || !locks(&workspace).is_empty()).await;
+        stop(&workspace, "STOP");
         host.kill().await;
         for home in ["same", "another"] {
             let mut program = crate::room::program(&workspace).variable("TOOLHOST_SANDBOX", tier);
@@ -158,12 +186,9 @@ async fn what_a_killed_host_s_git_still_changes_no_command_runs_beside() {
             assert!(!workspace.path("sub").is_symlink(), "{tier}, {home}");
             next.kill().await;
         }
-        until("git has ended", || {
-            write();
-            locks(&workspace).is_empty()
-        })
-        .await;
-        workspace.remove("sub/.gitattributes");
+        stop(&workspace, "TERM");
+        stop(&workspace, "CONT");
+        until("git has ended", || locks(&workspace).is_empty()).await;
         let mut next = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
         let ran = next.call("bash", json!({ "command": "cat sub/a.txt" })).await;
         assert_eq!(ran["isError"], false, "{tier}: {ran}");

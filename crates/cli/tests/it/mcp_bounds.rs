@@ -292,7 +292,7 @@ fn how_many_calls_at_once_is_the_operator_s_to_say() {
     assert!(ran.stderr.contains("mcp.calls_max is 0; it goes from 1 to 1024"), "{ran:?}");
 }
 
-/// Git waits for whoever writes into a FIFO that an agent made of an ignore file.
+/// Git waits for whoever writes into a FIFO that an agent made of an ignore file, and is stopped, so that it goes on waiting.
 #[tokio::test(flavor = "multi_thread")]
 async fn git_that_waits_keeps_no_other_call_from_its_answer() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);
@@ -309,9 +309,17 @@ async fn git_that_waits_keeps_no_other_call_from_its_answer() {
         let is_git =
             |folder: &std::path::Path| std::fs::read_to_string(folder.join("comm")).is_ok_and(|name| name == "git\n");
         let is_here = |folder: &std::path::Path| std::fs::read_link(folder.join("cwd")).is_ok_and(|cwd| cwd == root);
-        entries.map(|entry| entry.path()).filter(|folder| is_git(folder) && is_here(folder)).count()
+        entries.map(|entry| entry.path()).filter(|folder| is_git(folder) && is_here(folder)).collect::<Vec<_>>()
     };
-    until("as many wait as may run at once", || gits() >= 8).await;
+    until("as many wait as may run at once", || {
+        let waiting = gits();
+        for folder in &waiting {
+            let pid = folder.file_name().unwrap().to_str().unwrap();
+            workspace.shell(&format!("kill -STOP {pid}"));
+        }
+        waiting.len() >= 8
+    })
+    .await;
     let read = request(1, "file_read", &json!({ "path": "a.txt" }));
     stdin.write_all(format!("{read}\n").as_bytes()).await.unwrap();
     let mut line = String::new();

@@ -114,10 +114,8 @@ pub(crate) async fn read(ctx: &Ctx<'_>, arguments: &[&str]) -> Result<CommandRes
     if !is_plain(ctx).await {
         return run(ctx, Mode::Read, r#"exec git "$@""#, arguments, "", &[]).await;
     }
-    let mut command = Command::new(std::iter::once("git").chain(arguments.iter().copied()), GIT_TIMEOUT);
+    let mut command = command(ctx, std::iter::once("git").chain(arguments.iter().copied()), &[]);
     command.capture_bytes = CAPTURE_BYTES;
-    command.toolchains = false;
-    command.env = environment(ctx, &[]);
     let result = ctx.workspace.run_reading(command, ctx.watch()).await?;
     told(ctx, result).await
 }
@@ -197,14 +195,25 @@ async fn run_keeping(
 fn script(ctx: &Ctx<'_>, script: &str, arguments: &[&str], extra: &[(&str, &str)]) -> Command {
     let program = format!("{PRELUDE}{script}");
     let argv = ["bash", "-c", &program, "git"].into_iter().chain(arguments.iter().copied());
+    command(ctx, argv, extra)
+}
+
+fn command<'a>(ctx: &Ctx<'_>, argv: impl Iterator<Item = &'a str>, extra: &[(&str, &str)]) -> Command {
     let mut command = Command::new(argv, GIT_TIMEOUT);
     command.toolchains = false;
+    command.ends_fifo_waits = true;
     command.env = environment(ctx, extra);
     command
 }
 
 /// The failures that mean the same for every command.
 async fn told(ctx: &Ctx<'_>, result: CommandResult) -> Result<CommandResult, ToolError> {
+    if result.waited_for_fifo {
+        let message =
+            "git waited for a FIFO in the place of a file that it reads, such as `.gitattributes` or `.gitignore`";
+        let error = ToolError::new(ErrorKind::Conflict, message);
+        return Err(error.hint("`find . -type p` lists FIFOs: remove it, and call again"));
+    }
     if result.timed_out {
         let message = format!("git took longer than {} s", GIT_TIMEOUT.as_secs());
         return Err(ToolError::new(ErrorKind::Timeout, message).hint(TOO_SLOW));
