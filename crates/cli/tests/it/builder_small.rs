@@ -59,6 +59,28 @@ fn edges(read: &Value) -> Vec<(String, String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_risk_of_the_set_below_is_told_as_that() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let seen = read(&house, "s1").await;
+        let (edge, from, to) = edges(&seen).remove(0);
+        data(&stage(&house, "s1", insert("one-more", (&edge, &from, &to)), &seen["revisions"]).await);
+        let seen = read(&house, "s1").await;
+        let passage = json!({"textEdits": [{"find": "Do one-more.", "replace": "Do it well."}]});
+        data(&stage(&house, "s1", json!([of_step("one-more", passage)]), &seen["revisions"]).await);
+        for (set, says) in [
+            ("cs-1", "the set changes how steps follow"),
+            ("cs-2", "together with cs-1, on which it is based, the set"),
+        ] {
+            let told = in_session(&house, "s1", "builder.change.validate", json!({"changeSetId": set})).await;
+            let warnings = data(&told)["warnings"].as_array().unwrap();
+            let risk = warnings.iter().find(|warning| warning["code"] == "RISK_GRAPH_CHANGE").unwrap();
+            assert!(risk["message"].as_str().unwrap().starts_with(says), "{engine}, {set}: {risk}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_sessions_that_put_in_different_nodes_both_have_theirs() {
     for engine in engines() {
         let house = house_with_sample(&engine).await;
