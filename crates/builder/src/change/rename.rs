@@ -44,6 +44,7 @@ pub fn wanted(set: &ChangeSet) -> (Vec<Rename>, Vec<Finding>) {
                 renames.push(Rename { from, to });
                 continue;
             }
+            _ if value.to_string().contains("\"workflow:") => "names a workflow, and the id of a workflow stays",
             _ => "does not name two objects, such as `asset:assets/a.md`, `agent:ada` or `step:main/work`",
         };
         let message = format!("extensions.renames[{index}] {problem}");

@@ -159,7 +159,8 @@ impl<'a> Variables<'a> {
 
 /// What to do about a variable that nothing sets.
 pub(super) fn how_to_set(name: &str, known: &BTreeSet<&str>) -> String {
-    let how = "add it to the `outputs` of the step that sets it, or to `variables` in workflow.md";
+    let how =
+        "add it to the `outputs` of the step that sets it, or to `variables` in workflow.md, or no longer read it";
     match nearest(name, known.iter().copied()).first() {
         Some(meant) => format!("write `{meant}` if that is meant; else {how}"),
         None => how.to_owned(),

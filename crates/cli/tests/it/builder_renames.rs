@@ -110,6 +110,10 @@ async fn a_node_an_asset_and_an_agent_are_renamed_by_their_names_alone() {
             let warned = staged.data["validation"]["warnings"].to_string();
             assert!(!warned.contains("REVISION"), "{warned}");
             assert!(staged.data["implied"].as_array().unwrap().len() > 2, "{:#}", staged.data["implied"]);
+            let id = &staged.data["changeSetId"];
+            let part = json!({"changeSetId": id, "confirmSource": "ui_manual_apply", "confirmDeletes": [from], "operations": [0]});
+            let refused = person(&house, "builder.change.apply", part).await;
+            assert!(refused.error.as_ref().unwrap().message.contains("a rename is made as a whole"), "{refused:?}");
             let again = in_session(&house, &session, "builder.change.stage", set).await;
             assert_eq!(data(&again)["changeSetId"], staged.data["changeSetId"], "the same set is kept once");
             let arguments = json!({

@@ -375,7 +375,9 @@ impl Shelf {
     async fn written(&self, tx: &mut Tx, number: i64) -> Result<(BTreeSet<Object>, bool)> {
         let text = self.as_written(tx, number).await?;
         let set = change::parse(&serde_json::from_str(&text)?).map_err(PackageError::Contract)?.set;
-        let renames = !change::wanted(&set).0.is_empty();
+        // As it was completed: the one that goes need not be written.
+        let whole = change::parse(&self.kept(tx, number).await?.body).map_err(PackageError::Contract)?.set;
+        let renames = !change::wanted(&whole).0.is_empty();
         Ok((set.operations.into_iter().map(|operation| operation.object).collect(), renames))
     }
 
