@@ -297,6 +297,7 @@ async fn who_was_told_of_a_conflict_takes_its_place_with_the_revisions_of_the_la
             (&report["valid"], &report["errors"][0]["code"]),
             (&json!(false), &json!("AI_REVISION_BASE_MISMATCH"))
         );
+        assert_eq!(report["errors"][0]["changeSetId"], "cs-1", "it is that one's text that clashes: {report:#}");
         let text = merged(step_text(&house).await);
         let operations = json!([step_operation(STEP, &text)]);
         let last = stage_with(&house, operations, json!({"supersedes": ["cs-1", "cs-3"]})).await;

@@ -70,7 +70,19 @@ impl Shelf {
                 let part = self.part_for(tx, &chain.drafts).await?;
                 let mut sets = chain.names();
                 sets.push(set_id(kept.number));
-                Ok((in_conflict(&conflicts, &chain.body, &part.base, (&sets, &self.secrets)), chain))
+                let mut report = in_conflict(&conflicts, &chain.body, &part.base, (&sets, &self.secrets));
+                for number in chain.based_on.iter().rev() {
+                    let wishes = self.wishes(tx, *number).await?;
+                    let clashes = |object: &str| {
+                        let own = wishes.iter().rev().find(|draft| draft.object.to_string() == object);
+                        own.is_some_and(|draft| draft.over(&part.base).is_err())
+                    };
+                    // The earliest one that clashes by itself: those on it only carry its text on.
+                    for found in report.errors.iter_mut().filter(|found| clashes(&found.path)) {
+                        found.change_set_id = Some(set_id(*number));
+                    }
+                }
+                Ok((report, chain))
             }
             Err(error) => Err(error),
         }
