@@ -203,6 +203,44 @@ fn a_loop_inside_of_a_larger_one_needs_a_decision_of_its_own() {
 }
 
 #[test]
+fn what_follows_from_a_field_that_cannot_be_read_is_not_told() {
+    let step = |path: &str, from: &str, to: &str| {
+        let mut files = crate::sample::files();
+        replace(&mut files, path, from, to);
+        files
+    };
+    let named = step("steps/draft.md", "nodeId: draft", "node_id: draft");
+    check("a name", named, "SCHEMA_REQUIRED steps/draft.md:1:1", "`nodeId` is missing", "in the place of `node_id`");
+    let default = step("steps/plan.md", "    isDefault: true", "    default: true");
+    check("a default", default, "SCHEMA_UNKNOWN_FIELD steps/plan.md:12:5", "`default`", "write `isDefault`");
+    let yes = step("steps/plan.md", "    isDefault: true", "    isDefault: \"yes\"");
+    check("no truth", yes, "SCHEMA_TYPE steps/plan.md:12:5", "expected boolean", "change the value");
+    let join = sample(GRAPH, |graph| graph["nodes"][4]["type"] = json!("join"));
+    check("a type", join, "SCHEMA_ENUM workflow.graph.json:67:7", "join", "change the value");
+    let end = sample(GRAPH, |graph| {
+        let edge = json!({ "id": "x", "from": "deliver", "to": "summary", "label": "x" });
+        graph["edges"].as_array_mut().unwrap().push(edge);
+    });
+    check("an end", end, "END_WITH_EDGE workflow.graph.json:324:7", "`deliver` is an end", "take the edge out");
+}
+
+#[test]
+fn a_variable_that_nothing_sets_is_told_once_with_the_places_that_read_it() {
+    let step = |path: &str, from: &str, to: &str| {
+        let mut files = crate::sample::files();
+        replace(&mut files, path, from, to);
+        files
+    };
+    let typo = step("steps/draft.md", "inputs: [outline,", "inputs: [outlines,");
+    check("an input", typo, "VARIABLE_NEVER_SET steps/draft.md:7:10", "`outlines`", "write `outline`");
+    let gone = step("workflow.md", "  max_rounds: 3\n", "");
+    let places = "`steps/enough.md:7` names it, too";
+    check("two places", gone, "VARIABLE_NEVER_SET workflow.graph.json:268:17", places, "write `round`");
+    let vars = step("workflow.md", "variables:\n", "vars:\n");
+    check("all", vars, "FIELD_MISSPELT workflow.md:8:1", "`vars`, which has the variables", "write `variables`");
+}
+
+#[test]
 fn an_entry_with_the_files_of_two_workflows_is_told_once() {
     let mut files = crate::sample::two();
     edit(&mut files, "bmad.json", |manifest| manifest["entry"]["graph"] = json!("returns/workflow.graph.json"));

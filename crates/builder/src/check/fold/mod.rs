@@ -1,5 +1,6 @@
 //! One mistake has one finding: what follows from it is counted there, and not told again.
 
+mod follow;
 mod said;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,7 @@ const PLACES_NAMED_MAX: usize = 3;
 
 /// Folds what follows from names that a program for Windows has written, from a folder that has another name, from assets that
 /// are all gone, from a workflow that is told in two ways, from a node or an edge that is gone, from a node whose id was
-/// changed in one place only, from whatever is named in several places and is not there, and from what [`said`] has.
+/// changed in one place only, from whatever is named in several places and is not there, and from what [`said`] and [`follow`] have.
 pub(super) fn fold(package: &Package, findings: &mut Vec<Finding>) {
     fold_backslashes(package, findings);
     fold_folders(package, findings);
@@ -24,12 +25,16 @@ pub(super) fn fold(package: &Package, findings: &mut Vec<Finding>) {
     said::fold_shared(package, findings);
     said::fold_misnamed(package, findings);
     said::fold_unnamed(package, findings);
+    follow::fold_missed_fields(findings);
+    follow::fold_variables(package, findings);
+    follow::fold_inputs(findings);
     fold_nodes(package, findings);
     for workflow in package.workflows() {
         said::fold_node_ids(workflow, findings);
         said::fold_defaults(workflow, findings);
         said::fold_doubled_edges(workflow, findings);
         said::fold_loops(workflow, findings);
+        follow::fold_unread(workflow, findings);
         fold_missing_nodes(package, workflow, findings);
         fold_dead_ends(workflow, findings);
         fold_order(workflow, findings);
@@ -196,6 +201,7 @@ fn fold_same(findings: &mut Vec<Finding>) {
         "FILE_MISSING",
         "ASSET_NOT_FOUND",
         "STATE_NODE_MISSING",
+        "VARIABLE_NEVER_SET",
     ];
     let is_one = |finding: &Finding| codes.contains(&&*finding.code) && !finding.actual.is_empty();
     // Nodes of one name may be those of several workflows.
