@@ -179,8 +179,21 @@ fn an_edge_that_is_there_twice_under_two_ids_is_told_once() {
         let last = graph["edges"].as_array().unwrap().len() - 1;
         graph["edges"][last]["id"] = json!("one-more");
     });
-    let place = "warning EDGE_DUPLICATE workflow.graph.json:322:5";
+    let place = "EDGE_DUPLICATE workflow.graph.json:322:5";
     check("two ids", files, place, "`e02` and `one-more` are one way", "take one of them out");
+    // Beside an only way, neither is the default: that is an error.
+    let only = sample(GRAPH, |graph| {
+        again("edges", 3)(graph);
+        let last = graph["edges"].as_array().unwrap().len() - 1;
+        graph["edges"][last]["id"] = json!("one-more");
+    });
+    check(
+        "an only way",
+        only,
+        "EDGE_DUPLICATE workflow.graph.json:321:5",
+        "`e04` and `one-more`",
+        "take one of them out",
+    );
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) fn fold_unread(workflow: &Workflow, findings: &mut Vec<Finding>) {
     });
 }
 
-/// A name in the inputs of a step that nothing sets: that the graph has another one there follows.
+/// A step reads a variable that nothing sets. The graph may have the right name; that the two differ is then no second mistake.
 pub(super) fn fold_inputs(findings: &mut Vec<Finding>) {
     let unset: BTreeSet<String> = findings
         .iter()

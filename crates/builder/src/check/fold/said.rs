@@ -1,12 +1,12 @@
 //! What the other files of a package say was meant: who makes one mistake reads of it once, with that as the advice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
 use crate::document::Document;
 use crate::files::{file_name_of, folder_of};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::package::{Edge, MANIFEST, Node, Package, Workflow};
 use crate::schema::field_meant;
 
@@ -80,10 +80,10 @@ pub(super) fn fold_node_ids(workflow: &Workflow, findings: &mut Vec<Finding>) {
 
 /// An edge that is there twice: the step has one transition for both, and each of them may be the default.
 pub(super) fn fold_doubled_edges(workflow: &Workflow, findings: &mut Vec<Finding>) {
-    let label = |edge: &Edge| edge.value.get("label").cloned();
-    let is_same = |a: &Edge, b: &Edge| a.from == b.from && a.to == b.to && label(a) == label(b);
-    for (at, edge) in workflow.edges.iter().enumerate() {
-        let Some(first) = workflow.edges[..at].iter().find(|first| is_same(first, edge)) else { continue };
+    let mut ways: HashMap<(&str, &str, Option<&str>), &Edge> = HashMap::new();
+    for edge in &workflow.edges {
+        let way = (edge.from.as_str(), edge.to.as_str(), edge.value.get("label").and_then(Value::as_str));
+        let Some(first) = ways.insert(way, edge) else { continue };
         let node = workflow.node(&edge.from);
         let path = node.and_then(|node| node.path.as_ref());
         let place = node.map(|node| format!("/nodes/{}", node.index));
@@ -96,6 +96,7 @@ pub(super) fn fold_doubled_edges(workflow: &Workflow, findings: &mut Vec<Finding
         if !findings.iter().any(&of_ways) {
             continue;
         }
+        let is_error = findings.iter().any(|finding| of_ways(finding) && finding.is_error());
         findings.retain(|finding| !of_ways(finding));
         let has_own = |finding: &Finding| {
             finding.code == "ID_DUPLICATE" && finding.pointer == format!("/edges/{}/id", edge.index)
@@ -108,6 +109,8 @@ pub(super) fn fold_doubled_edges(workflow: &Workflow, findings: &mut Vec<Finding
             format!("the edges `{}` and `{}` are one way, from `{}` to `{}`", id(first), id(edge), edge.from, edge.to);
         let pointer = format!("/edges/{}", edge.index);
         let mut finding = Finding::warning("EDGE_DUPLICATE", &workflow.graph_path, pointer, message);
+        // What it stands for may have been an error.
+        finding.severity = if is_error { Severity::Error } else { finding.severity };
         finding = finding.expected("one edge for each way").actual(id(edge)).hint("take one of them out");
         findings.push(finding);
     }
@@ -153,7 +156,7 @@ pub(super) fn fold_unnamed(package: &Package, findings: &mut Vec<Finding>) {
     }
 }
 
-/// A workflow whose file is another one's, and whose own file is there: nothing names that one, nor what goes with it.
+/// The manifest gives a workflow the file of another one. Its own file is in the package, and is then unused, as are its steps.
 pub(super) fn fold_shared(package: &Package, findings: &mut Vec<Finding>) {
     let is_shared = |finding: &Finding| finding.code == "WORKFLOW_FILE_SHARED" && finding.file == MANIFEST;
     let is_unused = |finding: &Finding| ["UNUSED_FILE", "ORPHAN_STEP_FILE"].contains(&&*finding.code);
