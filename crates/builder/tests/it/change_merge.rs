@@ -118,7 +118,7 @@ fn one_field_of_front_matter_that_both_changed_clashes() {
     assert_eq!(fronts(("  value: 1\n", "  value: 7\n"), ("  value: 1\n", "  value: 8\n")), None);
     assert_eq!(fronts(("# Shown to people.\ntitle: Plan\n", ""), ("title: Plan", "title: B")), None);
     assert_eq!(fronts(("  long\n\n  text", "  a\n\n  text"), ("  long\n\n  text", "  b")), None);
-    // A body that clashes is no matter of fields.
+    // Where the bodies clash, merging the fields does not help.
     let [there, here] = ["A", "B"].map(|body| STEP.replacen("Body.", body, 1).replacen("Plan", body, 1));
     assert!(merged(Part::Document, STEP, &there, &here).is_err());
     // What an alias stands for changes with it.

@@ -292,7 +292,8 @@ fn how_many_calls_at_once_is_the_operator_s_to_say() {
     assert!(ran.stderr.contains("mcp.calls_max is 0; it goes from 1 to 1024"), "{ran:?}");
 }
 
-/// Git waits for whoever writes into a FIFO that an agent made of an ignore file, and is stopped, so that it goes on waiting.
+/// An agent has put a FIFO in the place of an ignore file, and git waits for it. The test stops git (SIGSTOP), so that the host
+/// cannot end it meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn git_that_waits_keeps_no_other_call_from_its_answer() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);
