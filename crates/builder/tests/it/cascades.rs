@@ -190,7 +190,7 @@ fn an_edge_that_is_there_twice_under_two_ids_is_told_once() {
     check(
         "an only way",
         only,
-        "EDGE_DUPLICATE workflow.graph.json:321:5",
+        "EDGE_DUPLICATE workflow.graph.json:322:5",
         "`e04` and `one-more`",
         "take one of them out",
     );
