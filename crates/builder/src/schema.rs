@@ -86,7 +86,7 @@ impl Compiled {
                 let free: Vec<&str> =
                     known.iter().map(String::as_str).filter(|name| there.get(name).is_none()).collect();
                 into.extend(unexpected.iter().map(|name| {
-                    let meant = nearest(name, free.iter().copied()).into_iter().next();
+                    let meant = meant_by(name, &free);
                     unknown_field(file, &at, name, &known, meant)
                 }));
             }
@@ -203,6 +203,36 @@ pub(crate) fn field_meant(finding: &Finding) -> Option<&str> {
     said.split('`').nth(1)
 }
 
+/// What other tools for workflows say, and what packages say for it.
+const OTHER_WORDS: [(&str, &str); 12] = [
+    ("source", "from"),
+    ("src", "from"),
+    ("target", "to"),
+    ("destination", "to"),
+    ("name", "title"),
+    ("path", "file"),
+    ("join", "merge"),
+    ("condition", "decision"),
+    ("choice", "decision"),
+    ("task", "step"),
+    ("finish", "end"),
+    ("workflow", "subworkflow"),
+];
+
+/// Which of some names was probably meant by another one.
+fn meant_by<'a>(said: &str, names: &[&'a str]) -> Option<&'a str> {
+    let word = OTHER_WORDS.iter().find(|(other, _)| *other == said.to_lowercase()).map(|(_, word)| *word);
+    let same = names.iter().copied().find(|name| Some(*name) == word);
+    same.or_else(|| nearest(said, names.iter().copied()).into_iter().next())
+}
+
+/// Which of the values that a field may have was probably meant.
+fn value_meant(kind: &Kind, said: &Value) -> Option<String> {
+    let (Kind::Enum { options }, Some(said)) = (kind, said.as_str()) else { return None };
+    let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    meant_by(said, &options).map(str::to_owned)
+}
+
 /// How the advice begins where a name was probably meant.
 const WRITE: &str = "write ";
 
@@ -273,7 +303,10 @@ fn wrong_value(file: &str, at: &str, kind: &Kind, error: &ValidationError<'_>) -
     let hint = match like {
         Some(id) => format!("write `{}`, also where it is named", quoted(&id)),
         None if is_bare => format!("put it in quotes: \"{}\"", quoted(&actual)),
-        None => "change the value".to_owned(),
+        None => match value_meant(kind, error.instance()) {
+            Some(meant) => format!("{WRITE}`{meant}` if that is meant"),
+            None => "change the value".to_owned(),
+        },
     };
     Finding::error(code, file, at, message).expected(expected).actual(actual).hint(hint)
 }

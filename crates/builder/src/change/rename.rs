@@ -37,6 +37,9 @@ pub fn wanted(set: &ChangeSet) -> (Vec<Rename>, Vec<Finding>) {
         let object = |name: &str| value.get(name).and_then(Value::as_str).and_then(object_of);
         let problem = match (object("from"), object("to")) {
             (Some(from), Some(to)) if !is_kin(&from, &to) => "is of two kinds, or of two workflows",
+            (Some(from), Some(_)) if renames.iter().any(|rename: &Rename| rename.from == from) => {
+                "gives another name to what an earlier one renames"
+            }
             (Some(from), Some(to)) if !has(Op::Delete, &from) || (is_first && !has(Op::Upsert, &to)) => {
                 "needs the delete of the one and the upsert of the other in the same set"
             }

@@ -229,7 +229,7 @@ fn what_follows_from_a_field_that_cannot_be_read_is_not_told() {
     let yes = step("steps/plan.md", "    isDefault: true", "    isDefault: \"yes\"");
     check("no truth", yes, "SCHEMA_TYPE steps/plan.md:12:5", "expected boolean", "change the value");
     let join = sample(GRAPH, |graph| graph["nodes"][4]["type"] = json!("join"));
-    check("a type", join, "SCHEMA_ENUM workflow.graph.json:67:7", "join", "change the value");
+    check("a type", join, "SCHEMA_ENUM workflow.graph.json:67:7", "join", "write `merge`");
     let end = sample(GRAPH, |graph| {
         let edge = json!({ "id": "x", "from": "deliver", "to": "summary", "label": "x" });
         graph["edges"].as_array_mut().unwrap().push(edge);
@@ -418,4 +418,18 @@ fn a_runtime_has_a_version_and_settings_of_editors_are_no_part_of_a_package() {
         files.insert(name.to_owned(), b"x\n".to_vec());
         assert_eq!(findings(files), [], "{name}");
     }
+}
+
+#[test]
+fn a_word_of_other_tools_gets_the_word_that_is_meant() {
+    let rename = |from: &str, to: &str| {
+        sample(GRAPH, |graph| {
+            let edge = graph["edges"][2].as_object_mut().unwrap();
+            let value = edge.remove(from).unwrap();
+            edge.insert(to.to_owned(), value);
+        })
+    };
+    let place = "SCHEMA_UNKNOWN_FIELD workflow.graph.json:218:7";
+    check("source", rename("from", "source"), place, "`source`", "write `from`");
+    check("target", rename("to", "target"), place, "`target`", "write `to`");
 }

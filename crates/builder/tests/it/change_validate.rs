@@ -370,8 +370,19 @@ fn a_set_that_renames_a_step_is_valid_with_the_references_rewritten() {
         step("labour", &step_text("labour", "step", "setsVariables: [result]\n")),
     ]));
     let rename = json!({ "from": "step:main/work", "to": "step:main/labour" });
-    value["extensions"] = json!({ "rewriteReferences": true, "renames": [rename] });
+    value["extensions"] = json!({ "rewriteReferences": true, "renames": [rename.clone()] });
     let asked = parse(&value).unwrap().set;
+    let mut twice = asked.clone();
+    twice
+        .extensions
+        .insert("renames".to_owned(), json!([rename, { "from": "step:main/work", "to": "step:main/toil" }]));
+    let (found, told) = wanted(&twice);
+    assert_eq!((found.len(), told.len()), (1, 1), "{told:#?}");
+    assert!(
+        told[0].message.contains("renames[1] gives another name to what an earlier one renames"),
+        "{}",
+        told[0].message
+    );
     let (found, findings) = wanted(&asked);
     assert_eq!(findings, []);
     let mut operations = asked.operations.clone();
