@@ -91,14 +91,14 @@ impl Toolset {
         let caller = Caller { kind: CallerKind::Model, door: DOOR.into(), ..caller };
         let shared = Arc::new(Shared { gate: Arc::clone(gate), ids, scope, caller, answers });
         let profile = gate.profile(&shared.caller.profile)?;
-        let tools = gate.tools_of(profile).filter(|tool| !tool.facts.people_only);
+        let tools = gate.tools_of(profile).filter(|tool| !tool.info.facts.is_for_people());
         let tools = tools.map(|tool| -> Arc<dyn Tool> {
             Arc::new(Hosted {
                 shared: Arc::clone(&shared),
                 wire_name: tool.wire_name.clone(),
-                description: tool.facts.description.clone(),
-                parameters: tool.facts.input_schema.clone(),
-                reads: tool.facts.only_reads(),
+                description: tool.info.description.clone(),
+                parameters: tool.info.input_schema.clone(),
+                reads: tool.info.facts.only_reads(),
             })
         });
         Ok(Self { tools: tools.collect() })

@@ -31,7 +31,7 @@ impl Catalog {
     /// If there is no such profile.
     pub fn new(gate: &Gate, profile: &str) -> Result<Arc<Self>, Error> {
         let found = gate.profile(profile)?;
-        let tools = || gate.tools_of(found).filter(|tool| !tool.facts.people_only);
+        let tools = || gate.tools_of(found).filter(|tool| !tool.info.facts.is_for_people());
         let spec = |tool: &Registered| {
             let (description, schema) = Names::Wire.described(gate.registry(), tool);
             ToolSpec { name: tool.wire_name.clone(), description, schema }
@@ -109,7 +109,7 @@ impl ToolHost {
     #[must_use]
     pub fn on_package(&self) -> Self {
         let tool = |name: &str| self.gate.registry().get(name);
-        let is_builders = |name: &str| tool(name).is_some_and(|tool| BUILDER_LOOP_TOOLS.contains(&&*tool.facts.name));
+        let is_builders = |name: &str| tool(name).is_some_and(|tool| BUILDER_LOOP_TOOLS.contains(&&*tool.info.name));
         let catalog = match self.catalog.names.iter().all(|name| is_builders(name)) {
             true => Arc::clone(&self.catalog),
             false => Arc::new(self.catalog.among(is_builders)),
@@ -139,13 +139,13 @@ impl ToolHost {
     /// What the worst call of a tool can do. A name that no tool has reads: the gate will refuse it.
     #[must_use]
     pub fn effect(&self, name: &str) -> Effect {
-        self.gate.registry().get(name).map_or(Effect::Reads, |tool| tool.facts.effect)
+        self.gate.registry().get(name).map_or(Effect::Reads, |tool| tool.info.facts.effect)
     }
 
     /// Whether calls of a tool may run beside each other, and again. The gate refuses a name that no tool has.
     #[must_use]
     pub fn only_reads(&self, name: &str) -> bool {
-        self.gate.registry().get(name).is_none_or(|tool| tool.facts.only_reads())
+        self.gate.registry().get(name).is_none_or(|tool| tool.info.facts.only_reads())
     }
 
     /// Whether all that a tool does is to ask a person. Who asks the same again finds what was asked, and its answer.
@@ -155,12 +155,15 @@ impl ToolHost {
 
     /// Whether calls of a tool wait for people, or for what may.
     pub(crate) fn waits(&self, name: &str) -> bool {
-        self.gate.registry().get(name).is_some_and(|tool| tool.facts.waits || tool.facts.effect == Effect::Asks)
+        self.gate
+            .registry()
+            .get(name)
+            .is_some_and(|tool| tool.info.facts.waits || tool.info.facts.effect == Effect::Asks)
     }
 
     /// How the end of a call is decided whose host died.
     pub(crate) fn trace(&self, name: &str) -> Trace {
-        self.gate.registry().get(name).map_or(Trace::None, |tool| tool.facts.trace)
+        self.gate.registry().get(name).map_or(Trace::None, |tool| tool.info.facts.trace)
     }
 
     /// Whether the changes of files were made that a call has logged, or its deploy. Unknown where that cannot be read.
@@ -185,7 +188,7 @@ impl ToolHost {
     pub(crate) async fn meta(&self, id: &CallId, tool: &str) -> Meta {
         let known = self.gate.registry().get(tool);
         Meta {
-            tool: known.map_or_else(|| tool.to_owned(), |tool| tool.facts.name.to_string()),
+            tool: known.map_or_else(|| tool.to_owned(), |tool| tool.info.name.to_string()),
             call_id: id.clone(),
             session_id: self.scope.session_id.clone(),
             user_id: self.scope.user_id,

@@ -5,8 +5,8 @@ use toolhost_sandbox::{Analyzed, Watch, Workspace};
 
 use crate::call::Call;
 use crate::clock::Clock;
+use crate::facts::Effect;
 use crate::people::People;
-use crate::tool::Effect;
 
 /// Everything a tool may use besides its own fields.
 pub struct Ctx<'a> {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_sandbox::BoxFuture;
 
+use crate::facts::Trace;
 use crate::ids::CallId;
-use crate::tool::Trace;
 
 /// The journal of one session, held by one process at a time.
 ///

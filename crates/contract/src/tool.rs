@@ -6,43 +6,16 @@ use std::future::Future;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RestrictFormats;
 use schemars::{JsonSchema, Schema};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_sandbox::BoxFuture;
 
 use crate::ctx::Ctx;
 use crate::error::{ErrorKind, ToolError};
+use crate::facts::Facts;
 use crate::outcome::{Success, WorkflowRef};
 use crate::people::Preview;
-
-/// What running a tool can do. There is no default: a tool that does not say does not compile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Effect {
-    Reads,
-    Writes,
-    /// Starts processes.
-    Executes,
-    /// Leaves the machine.
-    Reaches,
-    /// Asks a person.
-    Asks,
-}
-
-/// What a call leaves behind by which its end can be decided when its host dies before it is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trace {
-    /// Nothing that decides it: processes, git, what leaves the machine, more than one transaction.
-    None,
-    /// The call changes files through its workspace and nothing else: each change is logged before it is made.
-    Files,
-    /// The call changes records or change sets in one transaction, and the history names the call. A call without a row in
-    /// the history may be repeated: it has not happened, or happening twice comes to the same.
-    Records,
-    /// The call deploys the workspace: the journal at the target names the call.
-    Deploy,
-}
 
 /// A tool, typed.
 ///
@@ -56,19 +29,8 @@ pub trait Tool: Send + Sync + 'static {
     const NAME: &'static str;
     /// For people, in a list.
     const TITLE: &'static str;
-    const EFFECT: Effect;
-    /// A model that calls it is refused; the profile alone cannot grant it.
-    const PEOPLE_ONLY: bool = false;
-    /// Only an owner of the project may.
-    const OWNERS_ONLY: bool = false;
-    /// A person allows each call: no rule of policy and no standing permission does it instead.
-    const ALWAYS_ASKS: bool = false;
-    /// A person may allow a call and its like for a while. Not where the arguments say too little of what a call does.
-    const BY_RULE: bool = true;
-    /// It may wait for a person for as long as people are waited for.
-    const WAITS: bool = false;
-    /// How the end of a call is decided whose host died.
-    const TRACE: Trace = Trace::None;
+    /// What the host must know to make a call safe.
+    const FACTS: Facts;
     /// Part of what an approval is bound to: raise it when the same arguments come to mean something else.
     const VERSION: u32 = 1;
 
@@ -144,30 +106,16 @@ pub enum Expect {
 
 /// Everything there is to know about a tool without running it.
 #[derive(Debug, Clone)]
-pub struct Facts {
+pub struct ToolInfo {
     pub name: Cow<'static, str>,
     pub title: Cow<'static, str>,
     pub description: String,
-    pub effect: Effect,
+    pub facts: Facts,
     pub version: u32,
-    pub people_only: bool,
-    pub owners_only: bool,
-    pub always_asks: bool,
-    pub by_rule: bool,
-    pub waits: bool,
-    pub trace: Trace,
     pub aliases: Vec<Alias>,
     pub input_schema: Value,
     pub output_schema: Packed,
     pub examples: Vec<Example>,
-}
-
-impl Facts {
-    /// Whether calls may run beside others, and again: the tool changes nothing, and does not wait for what may, such as
-    /// a call that a person allows.
-    pub fn only_reads(&self) -> bool {
-        self.effect == Effect::Reads && !self.waits
-    }
 }
 
 /// A JSON value as text: for what is looked at now and then, and would take ten times the room as it is.
@@ -186,7 +134,7 @@ impl Packed {
 
 /// A tool, erased. Every [`Tool`] is one; a tool from elsewhere may implement it by hand.
 pub trait AnyTool: Send + Sync {
-    fn facts(&self) -> Facts;
+    fn info(&self) -> ToolInfo;
 
     /// As [`Tool::preview`], with arguments that have passed the published schema.
     fn preview<'a>(&'a self, _: &'a Ctx<'a>, _: Value) -> BoxFuture<'a, Result<Option<Preview>, ToolError>> {
@@ -198,20 +146,14 @@ pub trait AnyTool: Send + Sync {
 }
 
 impl<T: Tool> AnyTool for T {
-    fn facts(&self) -> Facts {
+    fn info(&self) -> ToolInfo {
         let input_schema = schema_of::<T::Input>();
-        Facts {
+        ToolInfo {
             name: T::NAME.into(),
             title: T::TITLE.into(),
             description: description_of(&input_schema),
-            effect: T::EFFECT,
+            facts: T::FACTS,
             version: T::VERSION,
-            people_only: T::PEOPLE_ONLY,
-            owners_only: T::OWNERS_ONLY,
-            always_asks: T::ALWAYS_ASKS,
-            by_rule: T::BY_RULE && !T::ALWAYS_ASKS,
-            waits: T::WAITS,
-            trace: T::TRACE,
             aliases: self.aliases(),
             input_schema: without_description(input_schema),
             output_schema: Packed::new(&without_description(schema_of::<T::Output>())),
@@ -317,22 +259,5 @@ impl Alias {
     pub fn calls_per_session(mut self, calls: u32) -> Self {
         self.calls_per_session = Some(calls);
         self
-    }
-}
-
-impl Effect {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Reads => "reads",
-            Self::Writes => "writes",
-            Self::Executes => "executes",
-            Self::Reaches => "reaches",
-            Self::Asks => "asks",
-        }
-    }
-
-    /// Whether a call may change anything, here or elsewhere.
-    pub fn may_change(self) -> bool {
-        self != Self::Reads
     }
 }

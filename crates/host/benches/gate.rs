@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Runtime;
-use toolhost_contract::{Ctx, Effect, Example, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Facts, Tool, ToolError};
+use toolhost_testkit::facts;
 use toolhost_testkit::{House, HouseBuilder};
 
 /// Echoes a text.
@@ -34,7 +35,7 @@ impl<const WRITES: bool> Tool for Echo<WRITES> {
     type Output = Output;
     const NAME: &'static str = if WRITES { "echo.write" } else { "echo.read" };
     const TITLE: &'static str = "Echo";
-    const EFFECT: Effect = if WRITES { Effect::Writes } else { Effect::Reads };
+    const FACTS: Facts = if WRITES { facts::WRITES } else { facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()

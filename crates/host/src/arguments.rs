@@ -6,7 +6,9 @@ use serde_json::Value;
 use toolhost_contract::ToolError;
 use toolhost_sandbox::{Analyzed, Executor, WsPath};
 
-use crate::policy::{Looked, PATH_ARGUMENTS, analyzed, command_of, with_input};
+use crate::kinds::ArgumentKinds;
+use crate::policy::{Looked, analyzed, with_input};
+use crate::registry::Registered;
 
 /// Analyzes shell commands. It is handed to the gate, which calls it once for each call that has a command.
 pub type Analyzer = Arc<dyn Fn(&str) -> Analyzed + Send + Sync>;
@@ -22,21 +24,21 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Analyzes the command on a thread that may block.
-    pub(crate) async fn analyze(analyzer: &Analyzer, tool: &str, json: Value) -> Result<Self, ToolError> {
-        let Some(text) = command_of(tool, &json).map(str::to_owned) else {
+    pub(crate) async fn analyze(analyzer: &Analyzer, kinds: &ArgumentKinds, json: Value) -> Result<Self, ToolError> {
+        let Some(text) = kinds.command_in(&json).map(str::to_owned) else {
             return Ok(Self { json, command: None, places: None });
         };
         let analyzer = Arc::clone(analyzer);
         let command = tokio::task::spawn_blocking(move || analyzer(&text)).await.map_err(ToolError::internal)?;
-        let command = with_input(command, &json);
+        let command = with_input(command, kinds, &json);
         Ok(Self { json, command: Some(command), places: None })
     }
 
     /// Of a call that is explained and not made, with where its paths lead in a workspace.
-    pub(crate) async fn explained(tool: &str, json: Value, workspace: Option<&dyn Executor>) -> Self {
-        let mut arguments = Self { command: analyzed(tool, &json), json, places: None };
+    pub(crate) async fn explained(kinds: &ArgumentKinds, json: Value, workspace: Option<&dyn Executor>) -> Self {
+        let mut arguments = Self { command: analyzed(kinds, &json), json, places: None };
         if let Some(workspace) = workspace {
-            arguments.follow(workspace).await;
+            arguments.follow(kinds, workspace).await;
         }
         arguments
     }
@@ -47,12 +49,12 @@ impl Arguments {
     }
 
     /// Looks up where its paths lead, for rules that speak of them.
-    pub(crate) async fn follow(&mut self, executor: &dyn Executor) {
-        if self.places.is_some() || !PATH_ARGUMENTS.iter().any(|name| self.json.get(name).is_some()) {
+    pub(crate) async fn follow(&mut self, kinds: &ArgumentKinds, executor: &dyn Executor) {
+        if self.places.is_some() || !kinds.paths().any(|name| self.json.get(name).is_some()) {
             return;
         }
         let mut places = self.json.clone();
-        for name in PATH_ARGUMENTS {
+        for name in kinds.paths() {
             let paths: Vec<&mut Value> = match places.get_mut(name) {
                 Some(Value::Array(items)) => items.iter_mut().collect(),
                 Some(one) => vec![one],
@@ -69,7 +71,7 @@ impl Arguments {
         self.places = Some(places);
     }
 
-    pub(crate) fn looked<'a>(&'a self, tool: &'a str) -> Looked<'a> {
-        Looked::new(tool, &self.json, self.command()).leading_to(self.places.as_ref())
+    pub(crate) fn looked<'a>(&'a self, tool: &'a Registered) -> Looked<'a> {
+        Looked::new(&tool.info.name, &tool.kinds, &self.json, self.command()).leading_to(self.places.as_ref())
     }
 }

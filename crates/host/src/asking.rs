@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 use toolhost_contract::{
-    AGENT_DOOR, Answer, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError, Waited, Wanted,
+    AGENT_DOOR, Answer, Approval, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError,
+    Waited, Wanted,
 };
 use toolhost_sandbox::{Analyzed, BoxFuture, Workspace};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
@@ -21,7 +22,8 @@ use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
 use crate::arguments::Arguments;
 use crate::digest::digest;
 use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
-use crate::policy::{Decide, PATH_ARGUMENTS, SHELL_ARGUMENT, Verdict, command_of, suggest};
+use crate::kinds::ArgumentKinds;
+use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
 use crate::queue::{
     Decision, LOOK_EVERY, Presented, Presenter, Unattended, Words, answer_of, ask_id, ask_number, refusal, rule_id,
@@ -104,8 +106,8 @@ impl Gate {
             Decide::Ask => {}
         }
         let queue = &self.config.queue;
-        if tool.facts.by_rule
-            && let Some(permit) = queue.permit_for(call, &arguments.looked(&tool.facts.name)).await?
+        if tool.info.facts.approval == Approval::ByPolicy
+            && let Some(permit) = queue.permit_for(call, &arguments.looked(tool)).await?
         {
             record.decision =
                 Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));
@@ -238,7 +240,7 @@ impl Gate {
                     Err(error) => Err(error),
                 };
                 let admitted = checked.and_then(|arguments| {
-                    let verdict = profile.decide(tool, &arguments.looked(&tool.facts.name));
+                    let verdict = profile.decide(tool, &arguments.looked(tool));
                     if verdict.decide == Decide::Deny { Err(denied_by_policy(tool, &verdict)) } else { Ok(arguments) }
                 });
                 let arguments = match admitted {
@@ -250,7 +252,7 @@ impl Gate {
                 };
                 let json = &arguments.json;
                 record.arguments = keepable(json, &self.config.redactor, self.config.limits.audit_string_bytes);
-                record.digest = Some(digest(&tool.facts, json, call)?);
+                record.digest = Some(digest(&tool.info, json, call)?);
                 return Ok(Passage::Go { arguments, answer, approved: None });
             }
             answer => {
@@ -266,7 +268,7 @@ impl Gate {
         };
         if effect_digest(&now) != ask.effect_digest {
             self.told(call, ask.number, record).await?;
-            let message = format!("what this call of `{}` would do has changed since it was allowed", tool.facts.name);
+            let message = format!("what this call of `{}` would do has changed since it was allowed", tool.info.name);
             return Err(ToolError::new(ErrorKind::Conflict, message).hint("look at it anew and ask again"));
         }
         Ok(Passage::Go { arguments, answer, approved: Some(now.rests_on) })
@@ -291,7 +293,7 @@ impl Gate {
         ctx.command = arguments.command();
         let made = tool.tool.preview(&ctx, arguments.json.clone()).await?;
         Ok(made.unwrap_or_else(|| Preview {
-            summary: format!("{}: {}", tool.facts.name, tool.facts.title),
+            summary: format!("{}: {}", tool.info.name, tool.info.title),
             // Not as the audit keeps them, which shortens them.
             detail: serde_json::to_string_pretty(&self.without_secrets(&arguments.json)).unwrap_or_default(),
             left_out: 0,
@@ -307,16 +309,14 @@ impl Gate {
 
     /// Nobody is asked to allow what they could not be shown: a command, its input or its folder with what looks like a secret,
     /// which may be a part of what runs, and a path that looks like one.
-    fn refuse_hidden(&self, tool: &str, arguments: &Arguments) -> Result<(), ToolError> {
+    fn refuse_hidden(&self, kinds: &ArgumentKinds, arguments: &Arguments) -> Result<(), ToolError> {
         let has_secret = |name: &str| {
             let value = arguments.json.get(name).into_iter();
             let texts = value.flat_map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
             let mut texts = texts.filter_map(Value::as_str);
             texts.any(|text| !self.config.redactor.spans(text).is_empty())
         };
-        let is_command = command_of(tool, &arguments.json).is_some();
-        let names = PATH_ARGUMENTS.iter().chain(if is_command { &[SHELL_ARGUMENT, "stdin"][..] } else { &[] });
-        let Some(name) = names.copied().find(|name| has_secret(name)) else { return Ok(()) };
+        let Some(name) = kinds.telling().find(|name| has_secret(name)) else { return Ok(()) };
         let message = format!("a part of `{name}` looks like a secret, which nobody is shown, so nobody can be asked");
         Err(ToolError::new(ErrorKind::Validation, message)
             .hint("name secrets by a variable of the environment or a file, and give files other names"))
@@ -331,7 +331,7 @@ impl Gate {
         preview: &Preview,
         record: &Record,
     ) -> Result<NewAsk, ToolError> {
-        self.refuse_hidden(&tool.facts.name, arguments)?;
+        self.refuse_hidden(&tool.kinds, arguments)?;
         let mut detail = preview.detail.clone();
         self.config.redactor.redact(&mut detail);
         let mut unmasked = format!("{}\n\n{}", preview.summary, preview.detail);
@@ -366,9 +366,9 @@ impl Gate {
             unmasked,
             why: verdict.why.clone(),
             arguments: shown_arguments,
-            editable: whole && !tool.facts.always_asks,
+            editable: whole && tool.info.facts.approval != Approval::Always,
             // A rule is shown and kept as it is: one over a secret is not offered.
-            rule: suggest(&tool.facts, &arguments.looked(&tool.facts.name)).filter(|rule| {
+            rule: suggest(&tool.info, &arguments.looked(tool)).filter(|rule| {
                 left_out == 0
                     && rule.values().all(|pattern| {
                         let mut shown = pattern.clone();
@@ -530,7 +530,7 @@ impl Gate {
 
     /// A call that has no answer: it waits, or it is refused.
     fn without_answer(&self, ask: &Ask, tool: &Registered) -> Result<Success, ToolError> {
-        let name = &tool.facts.name;
+        let name = &tool.info.name;
         let refused = |message: String| Err(ToolError::new(ErrorKind::Denied, message).hint(HINT_GO_ON));
         match ask.state {
             AskState::Open => {
@@ -575,13 +575,13 @@ impl Gate {
 const HINT_GO_ON: &str = "go on without it, or tell the person what you need";
 
 fn denied_by_policy(tool: &Registered, verdict: &Verdict) -> ToolError {
-    let message = format!("policy denies this call of `{}`: {}", tool.facts.name, verdict.why);
+    let message = format!("policy denies this call of `{}`: {}", tool.info.name, verdict.why);
     ToolError::new(ErrorKind::Denied, message).hint("do the task another way, or tell the person what you need")
 }
 
 fn denied_by_person(tool: &Registered, comment: Option<&str>) -> ToolError {
     let because = comment.map(|comment| format!(": {comment}")).unwrap_or_default();
-    let message = format!("`{}` needs a person's approval and was not given it{because}", tool.facts.name);
+    let message = format!("`{}` needs a person's approval and was not given it{because}", tool.info.name);
     ToolError::new(ErrorKind::Denied, message).hint(HINT_GO_ON)
 }
 
@@ -598,9 +598,9 @@ fn effect_digest(preview: &Preview) -> String {
 fn blank(call: &Call, tool: &Registered) -> Shown {
     Shown {
         kind: AskKind::Question,
-        title: tool.facts.title.to_string(),
-        tool: tool.facts.name.to_string(),
-        effect: tool.facts.effect,
+        title: tool.info.title.to_string(),
+        tool: tool.info.name.to_string(),
+        effect: tool.info.facts.effect,
         why: String::new(),
         persona: call.caller.persona.clone(),
         profile: call.caller.profile.clone(),
@@ -611,7 +611,8 @@ fn blank(call: &Call, tool: &Registered) -> Shown {
         unmasked: String::new(),
         arguments: Value::Null,
         rule: None,
-        editable: !tool.facts.always_asks,
+        kinds: tool.kinds.clone(),
+        editable: tool.info.facts.approval != Approval::Always,
         wanted: None,
         round: 1,
     }

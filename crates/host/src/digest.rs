@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Call, Facts, ToolError};
+use toolhost_contract::{Call, ToolError, ToolInfo};
 
 /// SHA-256 over the canonical JSON (RFC 8785) of tool, version, arguments, caller, project and what else
 /// decides what the arguments mean.
-pub(crate) fn digest(facts: &Facts, arguments: &Value, call: &Call) -> Result<String, ToolError> {
+pub(crate) fn digest(info: &ToolInfo, arguments: &Value, call: &Call) -> Result<String, ToolError> {
     let bound = json!({
-        "tool": facts.name,
-        "version": facts.version,
+        "tool": info.name,
+        "version": info.version,
         "arguments": arguments,
         "caller": {
             "kind": call.caller.kind,
@@ -29,23 +29,17 @@ pub(crate) fn digest(facts: &Facts, arguments: &Value, call: &Call) -> Result<St
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use toolhost_contract::{CallId, Caller, CallerKind, Effect, Packed, Scope, Trace};
+    use toolhost_contract::{CallId, Caller, CallerKind, Packed, Scope};
 
     use super::*;
 
-    fn facts(name: &'static str, version: u32) -> Facts {
-        Facts {
+    fn info(name: &'static str, version: u32) -> ToolInfo {
+        ToolInfo {
             name: name.into(),
             title: "".into(),
             description: String::new(),
-            effect: Effect::Writes,
+            facts: toolhost_testkit::facts::WRITES,
             version,
-            people_only: false,
-            owners_only: false,
-            always_asks: false,
-            by_rule: true,
-            waits: false,
-            trace: Trace::None,
             aliases: Vec::new(),
             input_schema: Value::Null,
             output_schema: Packed::new(&Value::Null),
@@ -67,26 +61,26 @@ mod tests {
     #[test]
     fn another_tool_version_user_or_project_is_another_call() {
         let arguments = json!({ "a": 1, "b": [1, 2] });
-        let of = |facts: &Facts, arguments: &Value, call: &Call| digest(facts, arguments, call).unwrap();
-        let same = of(&facts("t", 1), &arguments, &call());
+        let of = |info: &ToolInfo, arguments: &Value, call: &Call| digest(info, arguments, call).unwrap();
+        let same = of(&info("t", 1), &arguments, &call());
         assert_eq!(
-            of(&facts("t", 1), &json!({ "b": [1, 2], "a": 1 }), &call()),
+            of(&info("t", 1), &json!({ "b": [1, 2], "a": 1 }), &call()),
             same,
             "the order of names says nothing"
         );
         let other_id = Call { id: CallId::new("d"), tool: "alias".to_owned(), ..call() };
-        assert_eq!(of(&facts("t", 1), &arguments, &other_id), same, "the same call, asked again by another name");
+        assert_eq!(of(&info("t", 1), &arguments, &other_id), same, "the same call, asked again by another name");
         let mut other_user = call();
         other_user.scope.user_id = 2;
         let mut other_project = call();
         other_project.scope.project_id = 2;
         let flipped = [
-            of(&facts("u", 1), &arguments, &call()),
-            of(&facts("t", 2), &arguments, &call()),
-            of(&facts("t", 1), &json!({ "a": 1, "b": [2, 1] }), &call()),
-            of(&facts("t", 1), &json!({ "a": "1", "b": [1, 2] }), &call()),
-            of(&facts("t", 1), &arguments, &other_user),
-            of(&facts("t", 1), &arguments, &other_project),
+            of(&info("u", 1), &arguments, &call()),
+            of(&info("t", 2), &arguments, &call()),
+            of(&info("t", 1), &json!({ "a": 1, "b": [2, 1] }), &call()),
+            of(&info("t", 1), &json!({ "a": "1", "b": [1, 2] }), &call()),
+            of(&info("t", 1), &arguments, &other_user),
+            of(&info("t", 1), &arguments, &other_project),
         ];
         for (n, other) in flipped.iter().enumerate() {
             assert_ne!(*other, same, "{n}");

@@ -143,7 +143,7 @@ const GIT_FAMILY: &str = "git.";
 impl Hooks {
     /// What holds this call back before it runs.
     fn pace_of(&self, tool: &Registered) -> Option<&dyn Pace> {
-        let runs_program = tool.facts.effect == Effect::Executes || tool.facts.name.starts_with(GIT_FAMILY);
+        let runs_program = tool.info.facts.effect == Effect::Executes || tool.info.name.starts_with(GIT_FAMILY);
         self.pace.as_deref().filter(|_| !runs_program && !waits(tool))
     }
 }
@@ -182,7 +182,7 @@ impl Gate {
 
     /// The tools a profile has, in the registry's order.
     pub fn tools_of<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = &'a Registered> {
-        self.registry().tools().iter().filter(|tool| profile.has(&tool.facts.name))
+        self.registry().tools().iter().filter(|tool| profile.has(&tool.info.name))
     }
 
     /// Runs one call. It never fails: each call ends in an outcome and an audit row, even when the caller has gone.
@@ -216,7 +216,7 @@ impl Gate {
     pub(crate) async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
         let began = self.config.clock.monotonic();
         let mut record = Record::new(&call, &self.config.redactor);
-        let tool = self.registry().get(&call.tool).map_or(&*record.tool, |tool| &*tool.facts.name);
+        let tool = self.registry().get(&call.tool).map_or(&*record.tool, |tool| &*tool.info.name);
         tracing::info!(call = %call.id, tool, door = &*call.caller.door, "a call began");
         let fence = self.fence().await;
         let passed = AssertUnwindSafe(self.pass(&call, &hooks, fence, &mut record)).catch_unwind().await;
@@ -272,28 +272,28 @@ impl Gate {
         let resolved = self.config.registry.resolve(&call.tool);
         let resolved = resolved.ok_or_else(|| self.audience(call, hooks).unknown(&call.tool))?;
         let tool = resolved.tool;
-        record.tool = tool.facts.name.to_string();
-        record.effect = Some(tool.facts.effect);
-        record.trace = tool.facts.trace;
+        record.tool = tool.info.name.to_string();
+        record.effect = Some(tool.info.facts.effect);
+        record.trace = tool.info.facts.trace;
         let arguments = with_presets(&call.arguments, resolved.alias);
         record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
 
         // 2. Profile
         let profile =
             self.profile(&call.caller.profile).map_err(|e| ToolError::new(ErrorKind::Permission, e.to_string()))?;
-        if tool.facts.people_only && call.caller.kind == CallerKind::Model {
-            let message = format!("only a person may run `{}`", tool.facts.name);
+        if tool.info.facts.is_for_people() && call.caller.kind == CallerKind::Model {
+            let message = format!("only a person may run `{}`", tool.info.name);
             return Err(ToolError::new(ErrorKind::Permission, message).hint("ask the person to do it"));
         }
         profile.admit(tool)?;
-        if hooks.only.is_some_and(|only| !only.contains(&&*tool.facts.name)) {
-            let message = format!("`{}` is not among the tools of this session", tool.facts.name);
+        if hooks.only.is_some_and(|only| !only.contains(&&*tool.info.name)) {
+            let message = format!("`{}` is not among the tools of this session", tool.info.name);
             let error = ToolError::new(ErrorKind::Permission, message).code(ErrorCode::ToolNotAllowed);
             return Err(error.hint("`tool.list` shows the tools you have"));
         }
 
         // 3. Authorize
-        self.config.members.authorize(&call.scope, &tool.facts).await?;
+        self.config.members.authorize(&call.scope, &tool.info).await?;
 
         // 4. Validate
         validate(tool, &arguments)?;
@@ -304,9 +304,9 @@ impl Gate {
 
         // 6. Policy
         let arguments = self.analyze(tool, profile, arguments, hooks).await?;
-        let verdict = profile.decide(tool, &arguments.looked(&tool.facts.name));
+        let verdict = profile.decide(tool, &arguments.looked(tool));
         record.decision = Some(json!({ "policy": verdict }));
-        record.digest = Some(digest(&tool.facts, &arguments.json, call)?);
+        record.digest = Some(digest(&tool.info, &arguments.json, call)?);
 
         // 7. Approve; 8. Record "started"
         let case = Case { call, tool, profile, verdict: &verdict, hooks };
@@ -329,10 +329,10 @@ impl Gate {
     ) -> Result<Arguments, ToolError> {
         let deadline = Duration::from_millis(self.config.limits.call_timeout_ms);
         let analyzed = async {
-            let mut analyzed = Arguments::analyze(&self.config.analyzer, &tool.facts.name, arguments).await?;
+            let mut analyzed = Arguments::analyze(&self.config.analyzer, &tool.kinds, arguments).await?;
             // A person's standing permission is looked for where a rule asks.
-            if profile.looks_at_paths(&tool.facts.name) {
-                analyzed.follow(&*self.config.executor).await;
+            if profile.looks_at_paths(&tool.info.name) {
+                analyzed.follow(&tool.kinds, &*self.config.executor).await;
             }
             Ok(analyzed)
         };
@@ -388,7 +388,7 @@ impl Gate {
                     passage = otherwise;
                     continue;
                 }
-            } else if tool.facts.effect.may_change() {
+            } else if tool.info.facts.effect.may_change() {
                 self.config.audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
                 record.started = true;
             }
@@ -417,7 +417,7 @@ impl Gate {
         let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments.json.clone())).catch_unwind();
         tokio::pin!(running);
         let mut deadline_ms = self.config.limits.call_timeout_ms;
-        if tool.facts.effect == Effect::Executes {
+        if tool.info.facts.effect == Effect::Executes {
             // What the profile grants its commands they get, with time to tell how they ended.
             deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
         }
@@ -439,7 +439,7 @@ impl Gate {
                 // A tool that ends in time may still say how; what changed has changed, and the caller must know.
                 let late = tokio::time::timeout(END_GRACE, &mut running).await;
                 return match (late, why) {
-                    (Ok(Ok(Ok(success))), _) if tool.facts.effect.may_change() => self.within_limit(tool, success),
+                    (Ok(Ok(Ok(success))), _) if tool.info.facts.effect.may_change() => self.within_limit(tool, success),
                     (_, Some(error)) => Err(error),
                     (_, None) => Err(cancelled()),
                 };
@@ -448,7 +448,7 @@ impl Gate {
         match end {
             Ok(Ok(success)) => self.within_limit(tool, success),
             Ok(Err(error)) => Err(error),
-            Err(panic) => Err(ToolError::internal(format!("`{}` panicked: {}", tool.facts.name, panic_text(&*panic)))),
+            Err(panic) => Err(ToolError::internal(format!("`{}` panicked: {}", tool.info.name, panic_text(&*panic)))),
         }
     }
 
@@ -499,7 +499,7 @@ impl Gate {
         if size <= limit {
             return Ok(success);
         }
-        let done = if tool.facts.effect.may_change() { "it ran, but its" } else { "the" };
+        let done = if tool.info.facts.effect.may_change() { "it ran, but its" } else { "the" };
         let message = format!("{done} answer is {size} bytes long; {limit} is the most");
         Err(ToolError::new(ErrorKind::Limit, message)
             .hint("ask for less: a smaller `limit`, a narrower path or pattern"))
@@ -608,8 +608,8 @@ pub(crate) struct Shelf<'a> {
 
 impl Shelf<'_> {
     fn has(&self, tool: &Registered) -> bool {
-        let name = &*tool.facts.name;
-        let forbidden = tool.facts.people_only && self.kind == CallerKind::Model;
+        let name = &*tool.info.name;
+        let forbidden = tool.info.facts.is_for_people() && self.kind == CallerKind::Model;
         !forbidden && self.profile.has(name) && self.only.is_none_or(|only| only.contains(&name))
     }
 }
@@ -626,7 +626,7 @@ impl Catalog for Shelf<'_> {
 
     fn nearest(&self, name: &str) -> Vec<String> {
         let own = self.gate.tools_of(self.profile).filter(|tool| self.has(tool));
-        nearest_tools(name, own).into_iter().map(|tool| tool.facts.name.to_string()).collect()
+        nearest_tools(name, own).into_iter().map(|tool| tool.info.name.to_string()).collect()
     }
 }
 
@@ -654,7 +654,7 @@ pub(crate) fn cancelled() -> ToolError {
 
 /// Whether the tool may wait for a person.
 fn waits(tool: &Registered) -> bool {
-    tool.facts.effect == Effect::Asks || tool.facts.waits
+    tool.info.facts.effect == Effect::Asks || tool.info.facts.waits
 }
 
 fn timed_out(deadline: Duration) -> ToolError {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use toolhost_contract::{Clock, ErrorKind, Facts, Scope, ToolError};
+use toolhost_contract::{Callers, Clock, ErrorKind, Scope, ToolError, ToolInfo};
 use toolhost_sandbox::BoxFuture;
 use toolhost_store::{People, Role};
 
@@ -15,7 +15,7 @@ const ROLES_MAX: usize = 10_000;
 
 /// Step 3 of the gate. A project that does not exist and one of somebody else give the same answer.
 pub trait Membership: Send + Sync {
-    fn authorize<'a>(&'a self, scope: &'a Scope, tool: &'a Facts) -> BoxFuture<'a, Result<(), ToolError>>;
+    fn authorize<'a>(&'a self, scope: &'a Scope, tool: &'a ToolInfo) -> BoxFuture<'a, Result<(), ToolError>>;
 }
 
 /// What a user was in a project, and until when that is believed.
@@ -52,19 +52,19 @@ impl Members {
 }
 
 impl Membership for Members {
-    fn authorize<'a>(&'a self, scope: &'a Scope, tool: &'a Facts) -> BoxFuture<'a, Result<(), ToolError>> {
+    fn authorize<'a>(&'a self, scope: &'a Scope, tool: &'a ToolInfo) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
             match self.role(scope.user_id, scope.project_id).await? {
                 None => {
                     let message = format!("user {} has no project {}", scope.user_id, scope.project_id);
                     Err(ToolError::new(ErrorKind::Permission, message))
                 }
-                Some(Role::Viewer) if tool.effect.may_change() => {
+                Some(Role::Viewer) if tool.facts.effect.may_change() => {
                     let message = "as a viewer of this project you may read, and this changes something";
                     Err(ToolError::new(ErrorKind::Permission, message)
                         .hint("an owner of the project can make you an editor"))
                 }
-                Some(role) if tool.owners_only && role != Role::Owner => {
+                Some(role) if tool.facts.callers == Callers::Owners && role != Role::Owner => {
                     let message = format!("only an owner of this project may run `{}`", tool.name);
                     Err(ToolError::new(ErrorKind::Permission, message).hint("ask an owner to do it"))
                 }

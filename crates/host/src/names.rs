@@ -20,7 +20,7 @@ impl Names {
     pub fn of(self, tool: &Registered) -> &str {
         match self {
             Self::Wire => &tool.wire_name,
-            Self::Dotted => &tool.facts.name,
+            Self::Dotted => &tool.info.name,
         }
     }
 
@@ -28,7 +28,7 @@ impl Names {
     /// the door lists them.
     #[must_use]
     pub fn described(self, registry: &Registry, tool: &Registered) -> (String, Value) {
-        let mut schema = tool.facts.input_schema.clone();
+        let mut schema = tool.info.input_schema.clone();
         let mut open = vec![&mut schema];
         while let Some(value) = open.pop() {
             match value {
@@ -44,7 +44,7 @@ impl Names {
                 _ => {}
             }
         }
-        (self.spelled(registry, &tool.facts.description), schema)
+        (self.spelled(registry, &tool.info.description), schema)
     }
 
     fn spelled(self, registry: &Registry, text: &str) -> String {
@@ -59,7 +59,7 @@ impl Names {
 
 /// The tool of this canonical or wire name.
 fn tool_named<'r>(registry: &'r Registry, name: &str) -> Option<&'r Registered> {
-    registry.get(name).filter(|tool| *tool.facts.name == *name || tool.wire_name == name)
+    registry.get(name).filter(|tool| *tool.info.name == *name || tool.wire_name == name)
 }
 
 /// Who is told something.
@@ -104,8 +104,8 @@ impl Told<'_> {
     }
 
     fn has(&self, tool: &Registered) -> bool {
-        let forbidden = tool.facts.people_only && self.kind == CallerKind::Model;
-        !forbidden && self.profile.is_some_and(|profile| profile.has(&tool.facts.name))
+        let forbidden = tool.info.facts.is_for_people() && self.kind == CallerKind::Model;
+        !forbidden && self.profile.is_some_and(|profile| profile.has(&tool.info.name))
     }
 
     /// The tools that a text names between backticks, by their canonical names or as a door spells them.

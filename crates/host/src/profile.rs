@@ -154,14 +154,14 @@ impl Profile {
 
     /// What this profile's rules say of a call in a workspace, without making it.
     pub async fn explain(&self, tool: &Registered, arguments: Value, workspace: Option<&dyn Executor>) -> Explained {
-        let arguments = Arguments::explained(&tool.facts.name, arguments, workspace).await;
-        Explained { verdict: self.decide(tool, &arguments.looked(&tool.facts.name)), arguments }
+        let arguments = Arguments::explained(&tool.kinds, arguments, workspace).await;
+        Explained { verdict: self.decide(tool, &arguments.looked(tool)), arguments }
     }
 
     /// The same of arguments as they are written: where paths lead is not looked at.
     pub fn verdict(&self, tool: &Registered, arguments: &Value) -> Verdict {
-        let command = analyzed(&tool.facts.name, arguments);
-        self.decide(tool, &Looked::new(&tool.facts.name, arguments, command.as_ref()))
+        let command = analyzed(&tool.kinds, arguments);
+        self.decide(tool, &Looked::new(&tool.info.name, &tool.kinds, arguments, command.as_ref()))
     }
 
     /// Whether a rule about this tool depends on where a path leads: one that names paths, or one that asks, which a person may
@@ -172,15 +172,15 @@ impl Profile {
 
     /// Step 6 of the gate.
     pub(crate) fn decide(&self, tool: &Registered, call: &Looked<'_>) -> Verdict {
-        decide(&self.rules, &tool.facts, call)
+        decide(&self.rules, &tool.info, call)
     }
 
     /// Step 2 of the gate: enforced at the call, not only in the listing.
     pub(crate) fn admit(&self, tool: &Registered) -> std::result::Result<(), ToolError> {
-        if self.has(&tool.facts.name) {
+        if self.has(&tool.info.name) {
             return Ok(());
         }
-        let message = format!("`{}` is not among the tools of the profile `{}`", tool.facts.name, self.name);
+        let message = format!("`{}` is not among the tools of the profile `{}`", tool.info.name, self.name);
         let error = ToolError::new(ErrorKind::Permission, message).code(ErrorCode::ToolNotAllowed);
         Err(error.hint("`tool.list` shows the tools you have"))
     }
@@ -256,7 +256,7 @@ fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: 
     let mut wanted = std::mem::take(&mut profile.tools);
     for pattern in &raw.tools {
         match registry.matching(pattern) {
-            Ok(found) => wanted.extend(found.iter().map(|tool| tool.facts.name.to_string())),
+            Ok(found) => wanted.extend(found.iter().map(|tool| tool.info.name.to_string())),
             // The built-in profiles speak of tools that a host may lack.
             Err(Unmatched::None { .. }) if origin == Origin::BuiltIn => {}
             Err(unmatched) => {
@@ -265,7 +265,7 @@ fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: 
             }
         }
     }
-    let order = registry.tools().iter().map(|tool| tool.facts.name.to_string());
+    let order = registry.tools().iter().map(|tool| tool.info.name.to_string());
     profile.tools = order.filter(|name| wanted.contains(name)).collect();
     Ok(())
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Answer, Call, CallId, ErrorKind, Pending, Redactor, ToolError, visible};
+use toolhost_contract::{Answer, Approval, Call, CallId, ErrorKind, Pending, Redactor, ToolError, visible};
 use toolhost_sandbox::{Analyzed, BoxFuture};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
 
@@ -250,7 +250,7 @@ impl Queue {
             // No call is under way here: the one that asked is another process's, or pending.
             #[expect(clippy::disallowed_methods, reason = "no call is under way")]
             let analyzer: Analyzer = Arc::new(toolhost_sandbox::analyze);
-            Arguments::analyze(&analyzer, &ask.tool, arguments).await?.command().cloned()
+            Arguments::analyze(&analyzer, &shown.kinds, arguments).await?.command().cloned()
         } else {
             None
         };
@@ -348,8 +348,12 @@ impl Queue {
         tool: &Registered,
         call: &Explained,
     ) -> Result<Option<Permit>, ToolError> {
-        let looked = call.arguments.looked(&tool.facts.name);
-        if tool.facts.by_rule { self.permit_in(project, profile, &looked).await } else { Ok(None) }
+        let looked = call.arguments.looked(tool);
+        if tool.info.facts.approval == Approval::ByPolicy {
+            self.permit_in(project, profile, &looked).await
+        } else {
+            Ok(None)
+        }
     }
 
     async fn permit_in(&self, project: i64, profile: &str, looked: &Looked<'_>) -> Result<Option<Permit>, ToolError> {
@@ -439,7 +443,7 @@ fn permit(
     let rule = Rule::permission(&ask.tool, &standing.conditions)
         .map_err(|problem| ToolError::new(ErrorKind::Validation, format!("the rule is not valid: {problem}")))?;
     let arguments = ask.call.get("arguments").cloned().unwrap_or_default();
-    if !rule.matches(&Looked::new(&ask.tool, &arguments, command)) {
+    if !rule.matches(&Looked::new(&ask.tool, &shown.kinds, &arguments, command)) {
         return invalid(format!("the rule `{}` would not allow this very call", visible(&rule.text)));
     }
     Ok(NewPermit {

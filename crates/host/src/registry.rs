@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::Validator;
 use serde_json::Value;
 use toolhost_contract::{
-    Alias, AnyTool, Facts, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolSummary, did_you_mean,
+    Alias, AnyTool, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolInfo, ToolSummary, did_you_mean,
     nearest,
 };
 use toolhost_sandbox::{Glob, GlobStyle};
 
 use crate::error::{Error, Result};
+use crate::kinds::ArgumentKinds;
 use crate::validate::validate;
 
 /// How much of two names' words must be the same, where their letters are not.
@@ -27,8 +28,10 @@ pub struct Registry {
 
 /// A tool with what is known of it.
 pub struct Registered {
-    pub facts: Facts,
+    pub info: ToolInfo,
     pub wire_name: String,
+    /// How rules look at its arguments.
+    pub(crate) kinds: ArgumentKinds,
     pub(crate) tool: Arc<dyn AnyTool>,
     /// Compiled when first needed: a host that only lists its tools need not pay for it.
     validator: OnceLock<Validator>,
@@ -74,32 +77,33 @@ pub fn wire_name(canonical: &str) -> String {
 impl Registry {
     /// Refuses two tools that answer to one name, wire names and aliases included.
     pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Result<Self> {
-        let facts = tools.iter().map(|tool| tool.facts()).collect();
-        Self::with_facts(tools, facts)
+        let info = tools.iter().map(|tool| tool.info()).collect();
+        Self::with_facts(tools, info)
     }
 
     /// As [`Registry::new`], with what each tool says of itself in hand: that is made of schemas, which takes a moment that
     /// may pass while a database is opened. One for each tool, in their order.
-    pub fn with_facts(tools: Vec<Box<dyn AnyTool>>, facts: Vec<Facts>) -> Result<Self> {
+    pub fn with_facts(tools: Vec<Box<dyn AnyTool>>, info: Vec<ToolInfo>) -> Result<Self> {
         let mut registry = Self { tools: Vec::new(), names: BTreeMap::new() };
-        for (tool, facts) in tools.into_iter().zip(facts) {
-            registry.add(tool.into(), facts)?;
+        for (tool, info) in tools.into_iter().zip(info) {
+            registry.add(tool.into(), info)?;
         }
         Ok(registry)
     }
 
-    fn add(&mut self, tool: Arc<dyn AnyTool>, facts: Facts) -> Result<()> {
-        check_name(&facts.name)?;
+    fn add(&mut self, tool: Arc<dyn AnyTool>, info: ToolInfo) -> Result<()> {
+        check_name(&info.name)?;
         let at = self.tools.len();
-        let wire_name = wire_name(&facts.name);
-        self.claim(&facts.name, Named { tool: at, alias: None })?;
-        if wire_name != facts.name {
+        let wire_name = wire_name(&info.name);
+        self.claim(&info.name, Named { tool: at, alias: None })?;
+        if wire_name != info.name {
             self.claim(&wire_name, Named { tool: at, alias: None })?;
         }
-        for (n, alias) in facts.aliases.iter().enumerate() {
+        for (n, alias) in info.aliases.iter().enumerate() {
             self.claim(alias.name, Named { tool: at, alias: Some(n) })?;
         }
-        self.tools.push(Registered { facts, wire_name, tool, validator: OnceLock::new() });
+        let kinds = ArgumentKinds::of(&info.facts);
+        self.tools.push(Registered { info, wire_name, kinds, tool, validator: OnceLock::new() });
         Ok(())
     }
 
@@ -120,7 +124,7 @@ impl Registry {
     pub(crate) fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
         let named = self.names.get(name)?;
         let tool = &self.tools[named.tool];
-        Some(Resolved { tool, alias: named.alias.map(|n| &tool.facts.aliases[n]) })
+        Some(Resolved { tool, alias: named.alias.map(|n| &tool.info.aliases[n]) })
     }
 
     /// The tool behind any of its names.
@@ -138,7 +142,7 @@ impl Registry {
         let found: BTreeSet<usize> =
             self.names.iter().filter(|(name, _)| glob.is_match(name)).map(|(_, named)| named.tool).collect();
         if found.is_empty() {
-            let names = self.tools.iter().map(|tool| &*tool.facts.name);
+            let names = self.tools.iter().map(|tool| &*tool.info.name);
             return Err(Unmatched::None { pattern: pattern.to_owned(), hint: did_you_mean(&nearest(pattern, names)) });
         }
         Ok(found.into_iter().map(|at| &self.tools[at]).collect())
@@ -150,7 +154,7 @@ impl Registered {
         if let Some(validator) = self.validator.get() {
             return Ok(validator);
         }
-        let compiled = compile(&self.facts).map_err(ToolError::internal)?;
+        let compiled = compile(&self.info).map_err(ToolError::internal)?;
         Ok(self.validator.get_or_init(|| compiled))
     }
 
@@ -161,22 +165,22 @@ impl Registered {
 
     pub fn summary(&self) -> ToolSummary {
         ToolSummary {
-            name: self.facts.name.to_string(),
+            name: self.info.name.to_string(),
             wire_name: self.wire_name.clone(),
-            aliases: self.facts.aliases.iter().map(|alias| alias.name.to_owned()).collect(),
-            title: self.facts.title.to_string(),
-            description: self.facts.description.clone(),
-            effect: self.facts.effect,
-            input_schema: self.facts.input_schema.clone(),
-            output_schema: self.facts.output_schema.value(),
-            examples: self.facts.examples.clone(),
+            aliases: self.info.aliases.iter().map(|alias| alias.name.to_owned()).collect(),
+            title: self.info.title.to_string(),
+            description: self.info.description.clone(),
+            effect: self.info.facts.effect,
+            input_schema: self.info.input_schema.clone(),
+            output_schema: self.info.output_schema.value(),
+            examples: self.info.examples.clone(),
         }
     }
 }
 
-fn compile(facts: &Facts) -> Result<Validator> {
-    jsonschema::draft202012::new(&facts.input_schema)
-        .map_err(|error| Error::Schema { tool: facts.name.to_string(), message: error.to_string() })
+fn compile(info: &ToolInfo) -> Result<Validator> {
+    jsonschema::draft202012::new(&info.input_schema)
+        .map_err(|error| Error::Schema { tool: info.name.to_string(), message: error.to_string() })
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -202,8 +206,8 @@ pub(crate) fn nearest_tools<'a>(name: &str, tools: impl Iterator<Item = &'a Regi
         strsim::jaro_winkler(&name, candidate).max(by_words)
     };
     let best_of = |tool: &Registered| {
-        let aliases = tool.facts.aliases.iter().map(|alias| alias.name);
-        let names = aliases.chain([&*tool.facts.name, tool.wire_name.as_str()]);
+        let aliases = tool.info.aliases.iter().map(|alias| alias.name);
+        let names = aliases.chain([&*tool.info.name, tool.wire_name.as_str()]);
         names.map(likeness).fold(0.0, f64::max)
     };
     let mut scored: Vec<(f64, &Registered)> = tools.map(|tool| (best_of(tool), tool)).collect();

@@ -10,7 +10,8 @@ use toolhost_contract::{
 };
 use toolhost_store::AskKind;
 
-use crate::policy::{PATH_ARGUMENTS, SHELL_ARGUMENT, is_one_text};
+use crate::kinds::ArgumentKinds;
+use crate::policy::is_one_text;
 
 /// Longest text a person may answer with, bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -53,6 +54,9 @@ pub struct Shown {
     /// Whether it may run with other arguments than those: not where what is allowed is more than they say.
     #[serde(default = "yes")]
     pub editable: bool,
+    /// How rules look at the arguments.
+    #[serde(default)]
+    pub kinds: ArgumentKinds,
     /// Which answers a review or a question can have.
     pub wanted: Option<Wanted>,
     pub round: i64,
@@ -61,14 +65,22 @@ pub struct Shown {
 /// Longest pattern of an argument that is repeated in a rule, characters.
 const PATTERN_SHOWN_CHARS: usize = 60;
 
+/// The argument whose text goes into a file.
+const CONTENT: &str = "content";
+
 /// `bash when command = cargo test *, and no other argument`. Paths and commands are named whole. A text that goes into a
 /// file or is long was shown with the call: it is not repeated.
-pub fn rule_words(tool: &str, conditions: &BTreeMap<String, String>) -> String {
+///
+/// `kinds`: those of the tool's arguments. Where they are not at hand, each text of one line is named.
+pub fn rule_words(tool: &str, conditions: &BTreeMap<String, String>, kinds: Option<&ArgumentKinds>) -> String {
     let (named, absent): (Vec<_>, Vec<_>) = conditions.iter().partition(|(_, pattern)| !pattern.is_empty());
     let is_short = |name: &str, pattern: &str| {
-        name == SHELL_ARGUMENT
-            || PATH_ARGUMENTS.contains(&name)
-            || (name != "content" && !pattern.contains('\n') && pattern.chars().count() <= PATTERN_SHOWN_CHARS)
+        let is_line = !pattern.contains('\n');
+        match kinds {
+            Some(kinds) if kinds.is_path(name) || kinds.is_command(name) => true,
+            Some(_) => name != CONTENT && is_line && pattern.chars().count() <= PATTERN_SHOWN_CHARS,
+            None => is_line,
+        }
     };
     // "is the same" is true only of a pattern that matches one text. Every other pattern is shown in full.
     let is_said = |name: &str, pattern: &str| is_short(name, pattern) || !is_one_text(pattern);
@@ -150,7 +162,7 @@ impl Shown {
 
     /// A rule as people read it, and for whom it would hold.
     pub fn rule_text(&self) -> Option<String> {
-        let rule = rule_words(&self.tool, self.rule.as_ref()?);
+        let rule = rule_words(&self.tool, self.rule.as_ref()?, Some(&self.kinds));
         Some(visible_line(&format!("{rule}; for everybody with the profile {}", self.profile)))
     }
 
@@ -298,6 +310,7 @@ mod tests {
             unmasked: String::new(),
             arguments: Value::Null,
             rule: Some([("command".to_owned(), trick.to_owned())].into()),
+            kinds: ArgumentKinds::default(),
             editable: true,
             wanted: None,
             round: 1,

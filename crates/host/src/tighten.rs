@@ -69,7 +69,7 @@ impl Tightening {
                 tool: name.clone(),
                 hint: unmatched.hint(),
             })?;
-            without_tools.extend(found.iter().map(|tool| tool.facts.name.to_string()));
+            without_tools.extend(found.iter().map(|tool| tool.info.name.to_string()));
         }
         Ok(Self { rules, without_tools, read_only: fence.workspace.is_some(), no_network: fence.network.is_some() })
     }

@@ -21,7 +21,7 @@ impl Gate {
             Workspace::new(Arc::clone(&self.config.executor), Fence { workspace: Access::Read, network: Vec::new() });
         for call in reader.undecided(project).await.map_err(ToolError::from)? {
             // Only of these is known that files are all that they change.
-            if self.registry().get(&call.tool).is_none_or(|tool| tool.facts.trace != Trace::Files) {
+            if self.registry().get(&call.tool).is_none_or(|tool| tool.info.facts.trace != Trace::Files) {
                 continue;
             }
             let outcome = match made(&self.config.file_log, project, &workspace, call.call_id.as_str()).await? {

@@ -28,7 +28,7 @@ pub(crate) fn validate(tool: &Registered, arguments: &Value) -> Result<(), ToolE
         return Ok(());
     }
     let mut violations = Vec::new();
-    if takes_nothing(&tool.facts.input_schema) {
+    if takes_nothing(&tool.info.input_schema) {
         // The validator does not name what is too much where nothing may be given.
         let names = arguments.as_object().into_iter().flat_map(|fields| fields.keys());
         violations.extend(names.take(VIOLATIONS_MAX + 1).map(|name| no_such(format!("/{}", clip(name)), None)));
@@ -53,18 +53,18 @@ fn report(tool: &Registered, violations: &[Violation]) -> ToolError {
         })
         .collect();
     let more = if violations.len() > VIOLATIONS_MAX { "\n… and more" } else { "" };
-    let message = format!("the arguments of `{}` do not fit its schema:\n{}{more}", tool.facts.name, lines.join("\n"));
+    let message = format!("the arguments of `{}` do not fit its schema:\n{}{more}", tool.info.name, lines.join("\n"));
     let details: Vec<Value> = violations
         .iter()
         .take(VIOLATIONS_MAX)
         .map(|v| json!({ "path": v.path, "expected": v.expected, "actual": v.actual, "nearest": v.nearest }))
         .collect();
-    let names = tool.facts.input_schema.get("properties").and_then(Value::as_object);
+    let names = tool.info.input_schema.get("properties").and_then(Value::as_object);
     let takes: Vec<&str> = names.into_iter().flat_map(|names| names.keys().map(String::as_str)).collect();
     ToolError::new(ErrorKind::Validation, message)
         .hint(format!(
             "`{}` takes: {}; nothing was changed",
-            tool.facts.name,
+            tool.info.name,
             if takes.is_empty() { "nothing".to_owned() } else { takes.join(", ") }
         ))
         .details(json!({ "violations": details }))
@@ -77,7 +77,7 @@ fn explain(error: &ValidationError<'_>, tool: &Registered, into: &mut Vec<Violat
     };
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
-            let known = properties_at(&tool.facts.input_schema, error.schema_path().as_str());
+            let known = properties_at(&tool.info.input_schema, error.schema_path().as_str());
             for name in unexpected {
                 let near = nearest(name, known.iter().map(String::as_str));
                 let near = (!near.is_empty()).then(|| or_list(&near));
@@ -86,7 +86,7 @@ fn explain(error: &ValidationError<'_>, tool: &Registered, into: &mut Vec<Violat
         }
         Kind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            let what = describe_property(&tool.facts.input_schema, name);
+            let what = describe_property(&tool.info.input_schema, name);
             add(format!("{path}/{name}"), what, "nothing (it is required)".to_owned(), None);
         }
         Kind::Enum { options } => {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, Facts, IdSource, Outcome, Scope};
+use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope, ToolInfo};
 use toolhost_host::{
     Analyzer, Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
     Tightening, Unattended,
@@ -258,9 +258,9 @@ impl House {
     }
 
     /// As the caller for whom the tool is: a person where no model may.
-    pub async fn call_rightly(&self, facts: &Facts, arguments: Value) -> Outcome {
-        let mut call = self.request(&facts.name, arguments);
-        if facts.people_only {
+    pub async fn call_rightly(&self, info: &ToolInfo, arguments: Value) -> Outcome {
+        let mut call = self.request(&info.name, arguments);
+        if info.facts.is_for_people() {
             call.caller.kind = CallerKind::Person;
         }
         self.run(call).await

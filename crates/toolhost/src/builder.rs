@@ -224,10 +224,10 @@ impl Builder {
     /// If a setting is missing or wrong, or the database, the workspace or the profiles cannot be opened.
     pub async fn open(self) -> Result<Host> {
         // Beside the disk, not after it: an agent waits for this.
-        let facts = tokio::task::spawn_blocking(crate::facts);
+        let info = tokio::task::spawn_blocking(crate::info);
         let connection = self.connect().await?;
         let store = connection.store();
-        let registry = Registry::with_facts(toolhost_tools::all(&store.records()), facts.await?)?;
+        let registry = Registry::with_facts(toolhost_tools::all(&store.records()), info.await?)?;
         let kit = self.kit_with(registry).await?;
         if let Some(probing) = kit.local.clone() {
             // Probing the fence takes a few milliseconds, which pass while the caller does something else.

@@ -22,7 +22,7 @@ mod session;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use toolhost_contract::Facts;
+use toolhost_contract::ToolInfo;
 use toolhost_host::Registry;
 use toolhost_store::Records;
 
@@ -54,8 +54,8 @@ pub fn registry(records: &Records) -> Result<Registry> {
 }
 
 /// What the tools say of themselves, which is the same whatever records they find.
-fn facts() -> Vec<Facts> {
-    toolhost_tools::all(&Records::nowhere()).iter().map(|tool| tool.facts()).collect()
+fn info() -> Vec<ToolInfo> {
+    toolhost_tools::all(&Records::nowhere()).iter().map(|tool| tool.info()).collect()
 }
 
 /// The inside of the fence, for a program that names itself as [`Builder::fence_program`].

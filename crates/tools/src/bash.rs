@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::{
-    Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, visible, visible_line,
+    Alias, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError, visible,
+    visible_line,
 };
 use toolhost_sandbox::{Access, Analyzed, Command, RefChange, SimpleCommand, WsPath};
 
@@ -81,7 +82,12 @@ impl Tool for Bash {
     type Output = Output;
     const NAME: &'static str = "bash";
     const TITLE: &'static str = "Run a command";
-    const EFFECT: Effect = Effect::Executes;
+    const FACTS: Facts = Facts {
+        effect: Effect::Executes,
+        command: Some(CommandArgument { name: "command", input: "stdin" }),
+        paths: &["cwd"],
+        ..crate::facts::READS
+    };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("run_command")]

@@ -13,6 +13,7 @@ mod component;
 mod deploy;
 mod design;
 mod desk;
+mod facts;
 mod feature;
 mod file;
 mod git;

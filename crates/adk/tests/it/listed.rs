@@ -33,8 +33,8 @@ async fn a_tool_is_declared_with_the_schema_that_its_arguments_are_checked_again
     let house = house().0.build().await;
     let set = toolset(&house, "writer");
     let declared = tool(&set, "note_write").declaration();
-    let facts = &house.gate.registry().get("note.write").unwrap().facts;
-    assert_eq!((&declared["parameters"], declared["name"].as_str()), (&facts.input_schema, Some("note_write")));
+    let info = &house.gate.registry().get("note.write").unwrap().info;
+    assert_eq!((&declared["parameters"], declared["name"].as_str()), (&info.input_schema, Some("note_write")));
     assert_eq!(declared["description"], "Writes a note.");
 }
 

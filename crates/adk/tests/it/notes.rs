@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolhost_contract::{AnyTool, Ctx, Effect, ErrorKind, Example, Progress, Tool, ToolError};
+use toolhost_contract::{AnyTool, Callers, Ctx, ErrorKind, Example, Facts, Progress, Tool, ToolError};
 
 /// The notes, by name.
 pub(crate) type Notes = Arc<Mutex<BTreeMap<String, String>>>;
@@ -40,7 +40,7 @@ impl Tool for Read {
     type Output = Said;
     const NAME: &'static str = "note.read";
     const TITLE: &'static str = "Read a note";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = toolhost_testkit::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -74,7 +74,7 @@ impl Tool for Write {
     type Output = Said;
     const NAME: &'static str = "note.write";
     const TITLE: &'static str = "Write a note";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = toolhost_testkit::facts::WRITES;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -99,8 +99,7 @@ impl Tool for Wait {
     type Output = Said;
     const NAME: &'static str = "note.wait";
     const TITLE: &'static str = "Wait for a note";
-    const EFFECT: Effect = Effect::Reads;
-    const WAITS: bool = true;
+    const FACTS: Facts = Facts { waits: true, ..toolhost_testkit::facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -124,8 +123,7 @@ impl Tool for Clear {
     type Output = Said;
     const NAME: &'static str = "note.clear";
     const TITLE: &'static str = "Throw all notes away";
-    const EFFECT: Effect = Effect::Writes;
-    const PEOPLE_ONLY: bool = true;
+    const FACTS: Facts = Facts { callers: Callers::People, ..toolhost_testkit::facts::WRITES };
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()

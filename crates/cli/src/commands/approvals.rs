@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                         vec![
                             rule_id(permit.number),
                             permit.profile.clone(),
-                            print::cell(&rule_words(&permit.tool, &conditions)),
+                            print::cell(&rule_words(&permit.tool, &conditions, None)),
                             print::cell(&permit.granted_by),
                             print::visible_line(&state),
                         ]

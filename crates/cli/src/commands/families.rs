@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use serde_json::{Map, Value, json};
-use toolhost_contract::Facts;
+use toolhost_contract::ToolInfo;
 use toolhost_host::Registry;
 
 use crate::Usage;
@@ -95,25 +95,25 @@ pub(crate) fn is_family(name: &str) -> bool {
 fn command(registry: &Registry, family: &str, about: &str) -> Command {
     let mut command =
         Command::new(family.to_owned()).about(about.to_owned()).subcommand_required(true).arg_required_else_help(true);
-    for tool in registry.tools().iter().filter(|tool| tool.facts.name.split('.').next() == Some(family)) {
-        command = command.subcommand(verb(&tool.facts));
+    for tool in registry.tools().iter().filter(|tool| tool.info.name.split('.').next() == Some(family)) {
+        command = command.subcommand(verb(&tool.info));
     }
     command
 }
 
-fn verb(facts: &Facts) -> Command {
-    let name = facts.name.rsplit('.').next().unwrap_or_default().replace('_', "-");
+fn verb(info: &ToolInfo) -> Command {
+    let name = info.name.rsplit('.').next().unwrap_or_default().replace('_', "-");
     // A field may be called `version`.
     let mut command = Command::new(name)
         .disable_version_flag(true)
-        .about(facts.title.to_string())
-        .long_about(facts.description.clone());
-    let properties = properties(facts);
-    for name in POSITIONAL.iter().filter(|name| properties.contains_key(**name) && stands_alone(facts, name)) {
-        command = command.arg(argument(facts, name, &properties[*name], true));
+        .about(info.title.to_string())
+        .long_about(info.description.clone());
+    let properties = properties(info);
+    for name in POSITIONAL.iter().filter(|name| properties.contains_key(**name) && stands_alone(info, name)) {
+        command = command.arg(argument(info, name, &properties[*name], true));
     }
-    for (name, schema) in properties.iter().filter(|(name, _)| !stands_alone(facts, name)) {
-        command = command.arg(argument(facts, name, schema, false));
+    for (name, schema) in properties.iter().filter(|(name, _)| !stands_alone(info, name)) {
+        command = command.arg(argument(info, name, schema, false));
         if name == FROM_FILE {
             let file = Arg::new(FILE).long("file").value_name("PATH").conflicts_with(field_id(FROM_FILE));
             command = command.arg(file.help("Read the content from a file; `-` is standard input"));
@@ -122,41 +122,41 @@ fn verb(facts: &Facts) -> Command {
     command
 }
 
-fn properties(facts: &Facts) -> Map<String, Value> {
-    facts.input_schema["properties"].as_object().cloned().unwrap_or_default()
+fn properties(info: &ToolInfo) -> Map<String, Value> {
+    info.input_schema["properties"].as_object().cloned().unwrap_or_default()
 }
 
-fn is_required(facts: &Facts, name: &str) -> bool {
-    facts.input_schema["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name))
+fn is_required(info: &ToolInfo, name: &str) -> bool {
+    info.input_schema["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name))
 }
 
 /// Ids always, and so does what a call cannot be without; a filter does not, nor a text as long as a document.
-fn stands_alone(facts: &Facts, name: &str) -> bool {
+fn stands_alone(info: &ToolInfo, name: &str) -> bool {
     let is_id = matches!(name, "id" | "ticketId");
-    if name == FROM_FILE && !facts.name.starts_with("memory.") && !facts.name.starts_with("comment.") {
+    if name == FROM_FILE && !info.name.starts_with("memory.") && !info.name.starts_with("comment.") {
         return false;
     }
-    POSITIONAL.contains(&name) && (is_id || name == "keywords" || is_required(facts, name))
+    POSITIONAL.contains(&name) && (is_id || name == "keywords" || is_required(info, name))
 }
 
-fn argument(facts: &Facts, name: &str, schema: &Value, alone: bool) -> Arg {
+fn argument(info: &ToolInfo, name: &str, schema: &Value, alone: bool) -> Arg {
     let long =
         RENAMED.iter().find(|(field, _)| *field == name).map_or_else(|| kebab(name), |(_, long)| (*long).to_owned());
     let help = schema["description"].as_str().unwrap_or_default().to_owned();
     let mut argument = Arg::new(field_id(name)).help(help).value_name(kebab(name).to_uppercase().replace('-', "_"));
     if !alone {
-        argument = argument.long(long).help_heading(facts.title.to_string());
+        argument = argument.long(long).help_heading(info.title.to_string());
     }
-    let default = DEFAULTS.iter().find(|(one, _)| *one == name).filter(|_| is_required(facts, name));
+    let default = DEFAULTS.iter().find(|(one, _)| *one == name).filter(|_| is_required(info, name));
     let list = type_of(schema) == "array";
     // One may claim any task, and ask for all memories.
     let needed = match name {
         "ticketId" => true,
         FROM_FILE => alone,
-        _ => is_required(facts, name) && default.is_none() && (!list || schema["minItems"].is_number()),
+        _ => is_required(info, name) && default.is_none() && (!list || schema["minItems"].is_number()),
     };
     argument = argument.required(needed);
-    if name == FROM_FILE && !alone && is_required(facts, name) {
+    if name == FROM_FILE && !alone && is_required(info, name) {
         argument = argument.required_unless_present(FILE);
     }
     if let Some((_, value)) = default {
@@ -231,8 +231,8 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
     };
     let tool = format!("{family}.{}", verb.replace('-', "_"));
     let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
-    let facts = &registry.get(&tool).context("the command belongs to no tool")?.facts;
-    let arguments = arguments(facts, matches)?;
+    let info = &registry.get(&tool).context("the command belongs to no tool")?.info;
+    let arguments = arguments(info, matches)?;
     let made = call::make(&settings, &tool, arguments, "all", false).await?;
     let outcome = &made.outcome;
     if settings.json || !outcome.ok {
@@ -244,9 +244,9 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
 }
 
 /// What was typed, as the tool wants it.
-fn arguments(facts: &Facts, matches: &ArgMatches) -> anyhow::Result<Value> {
+fn arguments(info: &ToolInfo, matches: &ArgMatches) -> anyhow::Result<Value> {
     let mut arguments = Map::new();
-    for (name, schema) in properties(facts) {
+    for (name, schema) in properties(info) {
         if name == FROM_FILE
             && let Ok(Some(path)) = matches.try_get_one::<String>(FILE)
         {
@@ -261,7 +261,7 @@ fn arguments(facts: &Facts, matches: &ArgMatches) -> anyhow::Result<Value> {
                 .get_many::<String>(&id)
                 .map(|texts| list(&name, &schema, texts))
                 .transpose()?
-                .or_else(|| is_required(facts, &name).then(|| json!([]))),
+                .or_else(|| is_required(info, &name).then(|| json!([]))),
             "object" => matches.get_one::<String>(&id).map(|text| json_of(&name, text)).transpose()?,
             _ => matches.get_one::<String>(&id).map(|text| json!(text)),
         };

@@ -127,7 +127,7 @@ fn decided(registry: &Registry, profiles: &Profiles, test: &Test) -> anyhow::Res
     let Some(tool) = registry.get(&test.tool) else {
         bail!("a test names the tool `{}`, which does not exist", test.tool)
     };
-    if !profile.has(&tool.facts.name) {
+    if !profile.has(&tool.info.name) {
         return Ok(Expect::Absent);
     }
     let verdict = profile.verdict(tool, &serde_json::to_value(&test.arguments)?);
@@ -150,7 +150,7 @@ async fn explain(tool: &str, arguments: &str, profile: &str, settings: &Settings
     let workspace = kit.local.as_deref().map(|local| local as &dyn toolhost_sandbox::Executor);
     let explained = profile.explain(tool, arguments, workspace).await;
     let verdict = &explained.verdict;
-    let has = profile.has(&tool.facts.name);
+    let has = profile.has(&tool.info.name);
     // Before a project is there nobody has granted anything.
     let answers = if has && verdict.decide == Decide::Ask { wire::open_answers(settings).await.ok() } else { None };
     let permit = match &answers {
@@ -162,7 +162,7 @@ async fn explain(tool: &str, arguments: &str, profile: &str, settings: &Settings
     };
     if settings.json {
         let permit = permit.as_ref().map(|permit| json!({ "id": rule_id(permit.number), "by": permit.granted_by }));
-        let (tool, profile) = (&tool.facts.name, &profile.name);
+        let (tool, profile) = (&tool.info.name, &profile.name);
         print::json(
             &json!({ "tool": tool, "profile": profile, "hasTool": has, "verdict": verdict, "allowedByRule": permit }),
         )?;
@@ -174,7 +174,7 @@ async fn explain(tool: &str, arguments: &str, profile: &str, settings: &Settings
             verdict.rule.as_ref().map_or_else(|| "the tool's effect".to_owned(), |rule| format!("the rule `{rule}`"));
         print::line(format_args!("{}: {} (by {rule})", format!("{:?}", verdict.decide).to_lowercase(), verdict.why));
     } else {
-        print::line(format_args!("deny: the profile `{}` does not have `{}`", profile.name, tool.facts.name));
+        print::line(format_args!("deny: the profile `{}` does not have `{}`", profile.name, tool.info.name));
     }
     if let Some(answers) = answers {
         answers.connection.close().await?;

@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use serde_json::{Map, Value, json};
-use toolhost_contract::{ErrorKind, Facts, Outcome};
+use toolhost_contract::{ErrorKind, Outcome, ToolInfo};
 use toolhost_testkit::{House, TempWorkspace};
 
 use crate::room::house;
@@ -14,21 +14,21 @@ async fn furnished() -> House {
 }
 
 /// Arguments that fit, from the first example that gives every required one.
-fn good(facts: &Facts) -> Map<String, Value> {
-    let required = required(facts);
+fn good(info: &ToolInfo) -> Map<String, Value> {
+    let required = required(info);
     let fits = |arguments: &Map<String, Value>| required.iter().all(|name| arguments.contains_key(name));
-    let found = facts.examples.iter().map(|e| e.arguments.as_object().unwrap().clone()).find(fits);
-    assert!(found.is_some(), "{} has no example with all that it requires", facts.name);
+    let found = info.examples.iter().map(|e| e.arguments.as_object().unwrap().clone()).find(fits);
+    assert!(found.is_some(), "{} has no example with all that it requires", info.name);
     found.unwrap()
 }
 
-fn required(facts: &Facts) -> Vec<String> {
-    let names = facts.input_schema["required"].as_array().into_iter().flatten();
+fn required(info: &ToolInfo) -> Vec<String> {
+    let names = info.input_schema["required"].as_array().into_iter().flatten();
     names.map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-fn properties(facts: &Facts) -> Map<String, Value> {
-    facts.input_schema["properties"].as_object().cloned().unwrap_or_default()
+fn properties(info: &ToolInfo) -> Map<String, Value> {
+    info.input_schema["properties"].as_object().cloned().unwrap_or_default()
 }
 
 /// The violations told of this pointer.
@@ -65,12 +65,12 @@ async fn a_wrong_type_is_refused_wherever_it_stands() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        for (field, schema) in properties(&facts) {
-            let mut arguments = good(&facts);
+        let info = tool.info();
+        for (field, schema) in properties(&info) {
+            let mut arguments = good(&info);
             arguments.insert(field.clone(), of_wrong_type(&schema));
-            let outcome = house.call_rightly(&facts, Value::Object(arguments)).await;
-            assert_refused(&outcome, &format!("/{field}"), &format!("{}: {field} of a wrong type", facts.name));
+            let outcome = house.call_rightly(&info, Value::Object(arguments)).await;
+            assert_refused(&outcome, &format!("/{field}"), &format!("{}: {field} of a wrong type", info.name));
         }
     }
     assert_eq!(house.workspace.snapshot(), before);
@@ -81,17 +81,17 @@ async fn every_violation_is_told_at_once() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
+        let info = tool.info();
         let wrong: Map<String, Value> =
-            properties(&facts).iter().map(|(field, schema)| (field.clone(), of_wrong_type(schema))).collect();
+            properties(&info).iter().map(|(field, schema)| (field.clone(), of_wrong_type(schema))).collect();
         if wrong.is_empty() {
             continue;
         }
-        let outcome = house.call_rightly(&facts, Value::Object(wrong.clone())).await;
+        let outcome = house.call_rightly(&info, Value::Object(wrong.clone())).await;
         for field in wrong.keys() {
-            assert_refused(&outcome, &format!("/{field}"), &format!("{}: all wrong", facts.name));
+            assert_refused(&outcome, &format!("/{field}"), &format!("{}: all wrong", info.name));
             let message = &outcome.error.as_ref().unwrap().message;
-            assert!(message.contains(field.as_str()), "{}: {field} is not in {message}", facts.name);
+            assert!(message.contains(field.as_str()), "{}: {field} is not in {message}", info.name);
         }
     }
     assert_eq!(house.workspace.snapshot(), before);
@@ -104,15 +104,15 @@ async fn what_is_required_must_be_there() {
     let before = house.workspace.snapshot();
     let mut checked = 0;
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        for field in required(&facts) {
+        let info = tool.info();
+        for field in required(&info) {
             checked += 1;
-            let mut arguments = good(&facts);
+            let mut arguments = good(&info);
             arguments.remove(&field);
-            let outcome = house.call_rightly(&facts, Value::Object(arguments)).await;
-            assert_refused(&outcome, &format!("/{field}"), &format!("{} without {field}", facts.name));
-            let outcome = house.call_rightly(&facts, Value::Null).await;
-            assert_refused(&outcome, &format!("/{field}"), &format!("{} with null", facts.name));
+            let outcome = house.call_rightly(&info, Value::Object(arguments)).await;
+            assert_refused(&outcome, &format!("/{field}"), &format!("{} without {field}", info.name));
+            let outcome = house.call_rightly(&info, Value::Null).await;
+            assert_refused(&outcome, &format!("/{field}"), &format!("{} with null", info.name));
         }
     }
     assert!(checked >= 10, "{checked}");
@@ -125,11 +125,11 @@ async fn nothing_that_the_schema_does_not_name_is_taken() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        let mut arguments = good(&facts);
+        let info = tool.info();
+        let mut arguments = good(&info);
         arguments.insert("zzzzzz".to_owned(), json!(1));
-        let outcome = house.call_rightly(&facts, Value::Object(arguments)).await;
-        assert_refused(&outcome, "/zzzzzz", &format!("{} with another field", facts.name));
+        let outcome = house.call_rightly(&info, Value::Object(arguments)).await;
+        assert_refused(&outcome, "/zzzzzz", &format!("{} with another field", info.name));
         assert!(violations(&outcome, "/zzzzzz")[0]["nearest"].is_null(), "{outcome:?}");
     }
     assert_eq!(house.workspace.snapshot(), before);
@@ -140,21 +140,21 @@ async fn a_misspelt_field_is_told_its_nearest_name() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        for field in properties(&facts).keys() {
+        let info = tool.info();
+        for field in properties(&info).keys() {
             // The last two letters change places; in a short name the last one is doubled.
             let (head, tail) = field.split_at(field.len() - 2);
             let swapped: String = tail.chars().rev().collect();
             let double = swapped == tail || field.len() < 4;
             let misspelt = if double { format!("{field}{}", &tail[1..]) } else { format!("{head}{swapped}") };
-            let mut arguments = good(&facts);
+            let mut arguments = good(&info);
             let value = arguments.remove(field).unwrap_or(json!("x"));
             arguments.insert(misspelt.clone(), value);
-            let outcome = house.call_rightly(&facts, Value::Object(arguments)).await;
-            assert_refused(&outcome, &format!("/{misspelt}"), &format!("{}: {misspelt}", facts.name));
+            let outcome = house.call_rightly(&info, Value::Object(arguments)).await;
+            assert_refused(&outcome, &format!("/{misspelt}"), &format!("{}: {misspelt}", info.name));
             let near = violations(&outcome, &format!("/{misspelt}"))[0]["nearest"].clone();
             let near = near.as_str().unwrap_or_default();
-            assert!(near.starts_with(&format!("`{field}`")), "{}: {misspelt} is near {near}", facts.name);
+            assert!(near.starts_with(&format!("`{field}`")), "{}: {misspelt} is near {near}", info.name);
             assert!(outcome.text.contains(&format!("did you mean `{field}`")), "{}", outcome.text);
         }
     }
@@ -166,10 +166,10 @@ async fn arguments_are_an_object() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
+        let info = tool.info();
         for wrong in [json!([]), json!([{"path": "a.txt"}]), json!("a.txt"), json!(7), json!(true)] {
-            let outcome = house.call_rightly(&facts, wrong.clone()).await;
-            assert_refused(&outcome, "", &format!("{} with {wrong}", facts.name));
+            let outcome = house.call_rightly(&info, wrong.clone()).await;
+            assert_refused(&outcome, "", &format!("{} with {wrong}", info.name));
         }
     }
     assert_eq!(house.workspace.snapshot(), before);

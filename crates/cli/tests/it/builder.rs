@@ -535,7 +535,7 @@ async fn a_thousand_made_up_packages_come_out_as_they_went_in() {
 #[test]
 fn the_arguments_are_the_frozen_ones() {
     let tools = toolhost_tools::all(&toolhost_store::Records::nowhere());
-    let facts = |name: &str| tools.iter().map(|tool| tool.facts()).find(|facts| facts.name == name).unwrap();
+    let info = |name: &str| tools.iter().map(|tool| tool.info()).find(|info| info.name == name).unwrap();
     for (tool, required, optional) in [
         ("builder.context.get", &["mode", "targetId", "targetType"][..], &["workflowId"][..]),
         ("builder.workflow.read", &["workflowId"], &[]),
@@ -544,7 +544,7 @@ fn the_arguments_are_the_frozen_ones() {
         ("builder.asset.read", &["path"], &["workflowId"]),
         ("builder.refs.find", &["locator"], &[]),
     ] {
-        let schema = facts(tool).input_schema;
+        let schema = info(tool).input_schema;
         let names = |value: &Value| -> BTreeSet<String> {
             value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
         };
@@ -552,7 +552,7 @@ fn the_arguments_are_the_frozen_ones() {
         assert_eq!(names(&schema["required"]), required.iter().map(|name| (*name).to_owned()).collect(), "{tool}");
         assert_eq!(told, required.iter().chain(optional).map(|name| (*name).to_owned()).collect(), "{tool}");
     }
-    let locator = &facts("builder.refs.find").input_schema["properties"]["locator"];
+    let locator = &info("builder.refs.find").input_schema["properties"]["locator"];
     assert_eq!(locator["properties"]["type"]["enum"], json!(["id", "path"]));
     assert_eq!(locator["required"], json!(["type", "value"]));
 }

@@ -17,9 +17,9 @@ fn allows_calls(shown: &Shown) -> Presented {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_example_comes_to_what_it_says() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        assert!(!facts.examples.is_empty(), "{} has no example", facts.name);
-        for example in &facts.examples {
+        let info = tool.info();
+        assert!(!info.examples.is_empty(), "{} has no example", info.name);
+        for example in &info.examples {
             let workspace = TempWorkspace::new();
             for (path, content) in example.files {
                 workspace.write(path, content);
@@ -29,15 +29,15 @@ async fn every_example_comes_to_what_it_says() {
                 let mut call = house.request(tool, serde_json::from_str(arguments).unwrap());
                 call.caller.kind = CallerKind::Person;
                 let outcome = house.run(call).await;
-                assert!(outcome.ok, "{}: {}: before it, {tool}: {outcome:?}", facts.name, example.says);
+                assert!(outcome.ok, "{}: {}: before it, {tool}: {outcome:?}", info.name, example.says);
             }
-            let outcome = house.call_rightly(&facts, example.arguments.clone()).await;
-            check(&facts.name, example, &outcome);
-            check_tool_result(&facts.name, &outcome);
+            let outcome = house.call_rightly(&info, example.arguments.clone()).await;
+            check(&info.name, example, &outcome);
+            check_tool_result(&info.name, &outcome);
             if outcome.ok {
-                let validator = jsonschema::draft202012::new(&facts.output_schema.value()).unwrap();
+                let validator = jsonschema::draft202012::new(&info.output_schema.value()).unwrap();
                 let errors: Vec<String> = validator.iter_errors(&outcome.data).map(|e| e.to_string()).collect();
-                assert!(errors.is_empty(), "{}: {}: {errors:?}", facts.name, example.says);
+                assert!(errors.is_empty(), "{}: {}: {errors:?}", info.name, example.says);
             }
         }
     }
@@ -89,10 +89,10 @@ fn check(tool: &str, example: &Example, outcome: &Outcome) {
         Expect::Fails(kind) => {
             assert_eq!(outcome.error.as_ref().map(|error| error.kind), Some(*kind), "{place}: {outcome:?}");
         }
-        Expect::Data(facts) => {
+        Expect::Data(info) => {
             assert!(outcome.ok, "{place}: {outcome:?}");
-            assert!(!facts.is_empty(), "{place} expects nothing");
-            for (pointer, expected) in *facts {
+            assert!(!info.is_empty(), "{place} expects nothing");
+            for (pointer, expected) in *info {
                 let expected: Value = serde_json::from_str(expected).unwrap();
                 assert_eq!(outcome.data.pointer(pointer), Some(&expected), "{place}: {pointer} of {}", outcome.data);
             }

@@ -221,7 +221,7 @@ impl Direct {
     }
 
     fn tool(&self, name: &str) -> &dyn AnyTool {
-        &**self.tools.iter().find(|tool| tool.facts().name == name).unwrap()
+        &**self.tools.iter().find(|tool| tool.info().name == name).unwrap()
     }
 
     fn ctx<'a>(&'a self, call: &'a Call, approved: Option<Value>) -> Ctx<'a> {

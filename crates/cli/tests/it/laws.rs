@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use toolhost_contract::Effect;
 use toolhost_host::{Registry, wire_name};
 
 /// Longest title or description; some clients cut what is longer.
@@ -13,19 +14,19 @@ const TEXT_BYTES_MAX: usize = 1024;
 fn names_are_unique_and_of_the_right_form() {
     let mut seen = BTreeSet::new();
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        let parts: Vec<&str> = facts.name.split('.').collect();
-        assert!(parts.len() <= 3 && (parts.len() >= 2 || facts.name == "bash"), "{}", facts.name);
+        let info = tool.info();
+        let parts: Vec<&str> = info.name.split('.').collect();
+        assert!(parts.len() <= 3 && (parts.len() >= 2 || info.name == "bash"), "{}", info.name);
         for part in parts {
-            assert!(part.starts_with(|c: char| c.is_ascii_lowercase()), "{}", facts.name);
-            assert!(part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{}", facts.name);
+            assert!(part.starts_with(|c: char| c.is_ascii_lowercase()), "{}", info.name);
+            assert!(part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{}", info.name);
         }
-        let wire = wire_name(&facts.name);
+        let wire = wire_name(&info.name);
         // What every model API and MCP client takes.
         assert!((1..=64).contains(&wire.len()), "{wire}");
         assert!(wire.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{wire}");
-        let aliases = facts.aliases.iter().map(|alias| alias.name.to_owned());
-        let names: BTreeSet<String> = [facts.name.to_string(), wire].into_iter().chain(aliases).collect();
+        let aliases = info.aliases.iter().map(|alias| alias.name.to_owned());
+        let names: BTreeSet<String> = [info.name.to_string(), wire].into_iter().chain(aliases).collect();
         for name in names {
             assert!(seen.insert(name.clone()), "two tools answer to {name}");
         }
@@ -37,10 +38,10 @@ fn names_are_unique_and_of_the_right_form() {
 #[test]
 fn titles_and_descriptions_say_something_and_fit() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        for (what, text) in [("title", &*facts.title), ("description", &*facts.description)] {
-            assert!(!text.trim().is_empty(), "{} has no {what}", facts.name);
-            assert!(text.len() <= TEXT_BYTES_MAX, "the {what} of {} is {} bytes long", facts.name, text.len());
+        let info = tool.info();
+        for (what, text) in [("title", &*info.title), ("description", &*info.description)] {
+            assert!(!text.trim().is_empty(), "{} has no {what}", info.name);
+            assert!(text.len() <= TEXT_BYTES_MAX, "the {what} of {} is {} bytes long", info.name, text.len());
         }
     }
 }
@@ -49,40 +50,69 @@ fn titles_and_descriptions_say_something_and_fit() {
 #[test]
 fn schemas_are_objects_closed_and_described() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        assert_eq!(facts.input_schema["type"], "object", "{}", facts.name);
-        assert_eq!(facts.output_schema.value()["type"], "object", "{}", facts.name);
-        assert!(jsonschema::draft202012::new(&facts.output_schema.value()).is_ok(), "{}", facts.name);
+        let info = tool.info();
+        assert_eq!(info.input_schema["type"], "object", "{}", info.name);
+        assert_eq!(info.output_schema.value()["type"], "object", "{}", info.name);
+        assert!(jsonschema::draft202012::new(&info.output_schema.value()).is_ok(), "{}", info.name);
         let mut objects = 0;
-        each_object(&facts.input_schema, &mut |object| {
+        each_object(&info.input_schema, &mut |object| {
             objects += 1;
-            assert_eq!(object.get("additionalProperties"), Some(&Value::Bool(false)), "{}: {object:?}", facts.name);
+            assert_eq!(object.get("additionalProperties"), Some(&Value::Bool(false)), "{}: {object:?}", info.name);
             for (field, schema) in object["properties"].as_object().into_iter().flatten() {
                 let says = schema["description"].as_str().unwrap_or_default();
-                assert!(!says.trim().is_empty(), "{}: {field} is not described", facts.name);
+                assert!(!says.trim().is_empty(), "{}: {field} is not described", info.name);
             }
         });
         // A tool without arguments has no `properties`, but is closed all the same.
-        assert_eq!(facts.input_schema["additionalProperties"], false, "{}", facts.name);
+        assert_eq!(info.input_schema["additionalProperties"], false, "{}", info.name);
         for word in ["oneOf", "anyOf", "allOf", "not", "enum"] {
-            assert!(facts.input_schema.get(word).is_none(), "{}: providers refuse `{word}` there", facts.name);
+            assert!(info.input_schema.get(word).is_none(), "{}: providers refuse `{word}` there", info.name);
         }
-        assert!(objects > 0 || facts.input_schema.get("properties").is_none(), "{}", facts.name);
-        assert!(!facts.input_schema.to_string().contains("$ref"), "{}: the schema must be whole", facts.name);
+        assert!(objects > 0 || info.input_schema.get("properties").is_none(), "{}", info.name);
+        assert!(!info.input_schema.to_string().contains("$ref"), "{}: the schema must be whole", info.name);
     }
 }
 
 #[test]
 fn presets_of_aliases_are_arguments_of_their_tool() {
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        for alias in &facts.aliases {
+        let info = tool.info();
+        for alias in &info.aliases {
             for (name, value) in alias.preset.as_object().unwrap() {
-                let schema = &facts.input_schema["properties"][name];
+                let schema = &info.input_schema["properties"][name];
                 let validator = jsonschema::draft202012::new(schema).unwrap();
                 assert!(schema.is_object() && validator.is_valid(value), "{}: {name} = {value}", alias.name);
             }
         }
+    }
+}
+
+/// A rule about paths or commands looks at the arguments that the facts name, and at no others.
+#[test]
+fn facts_name_the_arguments_that_are_paths_commands_and_dry_runs() {
+    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
+        let info = tool.info();
+        let arguments = info.input_schema["properties"].as_object().cloned().unwrap_or_default();
+        let is_of = |name: &str, kinds: &[&str]| {
+            let kind = &arguments.get(name).expect("the facts name an argument")["type"];
+            let found = kind.as_array().cloned().unwrap_or_else(|| vec![kind.clone()]);
+            found.iter().all(|kind| kind == "null" || kinds.iter().any(|one| kind == one))
+        };
+        for name in info.facts.paths {
+            assert!(is_of(name, &["string", "array"]), "{}: {name} is no path", info.name);
+        }
+        for (name, schema) in &arguments {
+            let says = schema["description"].as_str().unwrap_or_default();
+            let is_path = says.contains("relative to the workspace root");
+            assert!(!is_path || info.facts.is_path(name), "{}: the facts do not name the path {name}", info.name);
+        }
+        if let Some(command) = info.facts.command {
+            assert!(is_of(command.name, &["string"]) && is_of(command.input, &["string"]), "{}", info.name);
+        }
+        let executes = info.facts.effect == Effect::Executes;
+        assert_eq!(info.facts.command.is_some(), executes, "{}: what it runs", info.name);
+        assert_eq!(info.facts.dry_run.is_some(), arguments.contains_key("dryRun"), "{}: dryRun", info.name);
+        assert!(info.facts.dry_run.is_none_or(|name| is_of(name, &["boolean"])), "{}", info.name);
     }
 }
 

@@ -62,11 +62,11 @@ fn every_family_and_every_verb_has_help() {
         let mut listed = verbs(&program, family);
         listed.retain(|verb| verb != "help");
         let of_family =
-            tools.iter().map(|tool| tool.facts()).filter(|facts| facts.name.starts_with(&format!("{family}.")));
+            tools.iter().map(|tool| tool.info()).filter(|info| info.name.starts_with(&format!("{family}.")));
         let mut expected: Vec<(String, String)> = Vec::new();
-        for facts in of_family {
-            let verb = facts.name.split_once('.').unwrap().1.replace('_', "-");
-            expected.push((verb, facts.description.split(['.', '\n']).next().unwrap().chars().take(30).collect()));
+        for info in of_family {
+            let verb = info.name.split_once('.').unwrap().1.replace('_', "-");
+            expected.push((verb, info.description.split(['.', '\n']).next().unwrap().chars().take(30).collect()));
         }
         assert_eq!(listed, expected.iter().map(|(verb, _)| verb.clone()).collect::<Vec<_>>(), "{family}");
         for (verb, description) in expected {

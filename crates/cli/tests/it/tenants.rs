@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolhost_contract::{Call, Facts, Outcome};
+use toolhost_contract::{Call, Outcome, ToolInfo};
 use toolhost_store::records::Kind;
 use toolhost_store::{Records, Role};
 use toolhost_testkit::{House, Seed};
@@ -121,12 +121,12 @@ fn learnt(outcome: &Outcome, kind: Kind, whose: Whose) -> String {
 }
 
 /// Every argument of every tool that may name a record, with the kind it names.
-fn names() -> Vec<(Facts, String, Kind, Value)> {
+fn names() -> Vec<(ToolInfo, String, Kind, Value)> {
     let mut found = Vec::new();
-    for facts in record_tools() {
-        for (field, schema) in properties(&facts) {
-            for kind in kinds_named(&facts, &field) {
-                found.push((facts.clone(), field.clone(), kind, naming(&schema, kind, 1)));
+    for info in record_tools() {
+        for (field, schema) in properties(&info) {
+            for kind in kinds_named(&info, &field) {
+                found.push((info.clone(), field.clone(), kind, naming(&schema, kind, 1)));
             }
         }
     }
@@ -143,13 +143,13 @@ fn every_argument_that_takes_an_id_is_among_those_tried() {
         number otherType personality priority resolution responsibilities role scope stage state status statusFilter \
         tags technology technologyStack title type usage version why";
     let says: Vec<&str> = SAYS.split(' ').collect();
-    for facts in record_tools() {
-        for field in properties(&facts).keys() {
-            let named = !kinds_named(&facts, field).is_empty();
+    for info in record_tools() {
+        for field in properties(&info).keys() {
+            let named = !kinds_named(&info, field).is_empty();
             assert!(
                 named != says.contains(&field.as_str()),
                 "{}: does `{field}` name a record? Say so in this test",
-                facts.name
+                info.name
             );
         }
     }
@@ -163,25 +163,25 @@ async fn what_is_the_other_project_s_answers_as_what_does_not_exist() {
         let before = street.everything().await;
         // Not only strangers to the other project: who is in both works in one at a time.
         for user in [street.person("edda"), street.person("both")] {
-            for (facts, field, kind, like) in names() {
+            for (info, field, kind, like) in names() {
                 let mut told = Vec::new();
                 for whose in [Whose::Theirs, Whose::Nobodys] {
-                    let mut arguments = good(&facts);
+                    let mut arguments = good(&info);
                     let value = match &like {
                         Value::Number(_) => json!(number(kind, whose)),
                         Value::Array(_) => json!([id_text(kind, number(kind, whose))]),
                         _ => json!(id_text(kind, number(kind, whose))),
                     };
                     arguments.insert(field.clone(), value);
-                    let outcome = street.call(user, street.ours, &facts.name, Value::Object(arguments)).await;
+                    let outcome = street.call(user, street.ours, &info.name, Value::Object(arguments)).await;
                     let learnt = learnt(&outcome, kind, whose);
-                    assert!(!learnt.contains(THEIRS), "{} {field}: {learnt}", facts.name);
+                    assert!(!learnt.contains(THEIRS), "{} {field}: {learnt}", info.name);
                     // A filter may find nothing; whatever else names what is not there is refused.
                     let filters = outcome.ok && outcome.data["items"] == json!([]);
-                    assert!(!outcome.ok || filters, "{} took {field} = {like}: {learnt}", facts.name);
+                    assert!(!outcome.ok || filters, "{} took {field} = {like}: {learnt}", info.name);
                     told.push(learnt);
                 }
-                assert_eq!(told[0], told[1], "{}: {field} of {}", facts.name, kind.as_str());
+                assert_eq!(told[0], told[1], "{}: {field} of {}", info.name, kind.as_str());
             }
         }
         assert!(street.everything().await == before, "something was changed");
@@ -193,19 +193,18 @@ async fn a_session_about_a_ticket_of_the_other_project_finds_none() {
     for engine in engines() {
         let street = Street::furnished(&engine).await;
         let before = street.everything().await;
-        for facts in record_tools().iter().filter(|facts| properties(facts).contains_key("ticketId")) {
+        for info in record_tools().iter().filter(|info| properties(info).contains_key("ticketId")) {
             let mut told = Vec::new();
             for whose in [Whose::Theirs, Whose::Nobodys] {
-                let mut arguments = good(facts);
+                let mut arguments = good(info);
                 arguments.remove("ticketId");
-                let mut call =
-                    street.request(street.person("edda"), street.ours, &facts.name, Value::Object(arguments));
+                let mut call = street.request(street.person("edda"), street.ours, &info.name, Value::Object(arguments));
                 call.scope.ticket_id = Some(id_text(Kind::Ticket, number(Kind::Ticket, whose)));
                 let outcome = street.house.run(call).await;
-                assert_eq!(refusal(&outcome).1, "not_found", "{}", facts.name);
+                assert_eq!(refusal(&outcome).1, "not_found", "{}", info.name);
                 told.push(learnt(&outcome, Kind::Ticket, whose));
             }
-            assert_eq!(told[0], told[1], "{}", facts.name);
+            assert_eq!(told[0], told[1], "{}", info.name);
         }
         assert!(street.everything().await == before, "something was changed");
     }
@@ -217,19 +216,19 @@ async fn a_stranger_cannot_tell_a_project_from_none() {
         let street = Street::furnished(&engine).await;
         let before = street.everything().await;
         for tool in toolhost_tools::all(&Records::nowhere()) {
-            let facts = tool.facts();
-            let fitting = facts.examples.first().map_or(json!({}), |example| example.arguments.clone());
+            let info = tool.info();
+            let fitting = info.examples.first().map_or(json!({}), |example| example.arguments.clone());
             for arguments in [fitting, json!({ "no": "sense" }), json!([])] {
                 for user in [street.person("stranger"), street.person("edda"), street.person("vera"), 424_242] {
                     let mut told = Vec::new();
                     for project in [street.theirs, NO_PROJECT, 0, -1] {
-                        let outcome = street.call(user, project, &facts.name, arguments.clone()).await;
+                        let outcome = street.call(user, project, &info.name, arguments.clone()).await;
                         let error = outcome.error.as_ref().unwrap();
                         let text = format!("{:?} {}", refusal(&outcome), outcome.text);
                         assert_eq!((error.kind.as_str(), &error.details), ("permission", &None), "{text}");
                         told.push(text.replace(&format!("project {project}"), "project <id>"));
                     }
-                    assert!(told.iter().all(|one| *one == told[0]), "{}: {told:?}", facts.name);
+                    assert!(told.iter().all(|one| *one == told[0]), "{}: {told:?}", info.name);
                 }
             }
         }
@@ -248,17 +247,17 @@ async fn viewers_read_with_every_tool_and_write_with_none() {
         let street = Street::furnished(&engine).await;
         let before = street.everything().await;
         let (mut reading, mut writing) = (0, 0);
-        for facts in record_tools() {
-            let arguments = Value::Object(good(&facts));
-            let outcome = street.call(street.person("vera"), street.ours, &facts.name, arguments.clone()).await;
-            if facts.effect.may_change() {
+        for info in record_tools() {
+            let arguments = Value::Object(good(&info));
+            let outcome = street.call(street.person("vera"), street.ours, &info.name, arguments.clone()).await;
+            if info.facts.effect.may_change() {
                 writing += 1;
                 let (code, kind, message) = refusal(&outcome);
-                assert_eq!((code, kind), ("AI_TOOL_FORBIDDEN", "permission"), "{}: {message}", facts.name);
+                assert_eq!((code, kind), ("AI_TOOL_FORBIDDEN", "permission"), "{}: {message}", info.name);
                 assert!(message.contains("viewer"), "{message}");
             } else {
                 reading += 1;
-                assert!(outcome.ok, "{} {arguments}: {outcome:?}", facts.name);
+                assert!(outcome.ok, "{} {arguments}: {outcome:?}", info.name);
             }
         }
         assert!(reading > 15 && writing > 35, "{reading} {writing}");
@@ -295,10 +294,10 @@ async fn a_role_that_is_given_or_taken_holds_within_two_seconds() {
 }
 
 /// Some arguments, in which each that names a record names one of anybody's.
-fn some_arguments(seed: &mut Seed, facts: &Facts) -> Value {
-    let mut arguments = good(facts);
-    for (field, schema) in properties(facts) {
-        let kinds = kinds_named(facts, &field);
+fn some_arguments(seed: &mut Seed, info: &ToolInfo) -> Value {
+    let mut arguments = good(info);
+    for (field, schema) in properties(info) {
+        let kinds = kinds_named(info, &field);
         if kinds.is_empty() || (!arguments.contains_key(&field) && seed.below(4) != 0) {
             continue;
         }
@@ -306,7 +305,7 @@ fn some_arguments(seed: &mut Seed, facts: &Facts) -> Value {
         let whose = [Whose::Ours, Whose::Ours, Whose::Theirs, Whose::Nobodys][usize::try_from(seed.below(4)).unwrap()];
         arguments.insert(field, naming(&schema, kind, number(kind, whose)));
     }
-    if properties(facts).contains_key("cascade") && seed.below(2) == 0 {
+    if properties(info).contains_key("cascade") && seed.below(2) == 0 {
         arguments.insert("cascade".to_owned(), json!(true));
     }
     Value::Object(arguments)
@@ -327,11 +326,11 @@ async fn whoever_calls_whatever_wherever_the_other_project_stays_as_it_is() {
             let place = usize::try_from(seed.below(3)).unwrap();
             let (project, role) =
                 [(street.ours, person.ours), (street.theirs, person.theirs), (NO_PROJECT, None)][place];
-            let facts = &tools[usize::try_from(seed.below(tools.len() as u64)).unwrap()];
-            let arguments = some_arguments(&mut seed, facts);
-            let outcome = street.call(person.id, project, &facts.name, arguments.clone()).await;
+            let info = &tools[usize::try_from(seed.below(tools.len() as u64)).unwrap()];
+            let arguments = some_arguments(&mut seed, info);
+            let outcome = street.call(person.id, project, &info.name, arguments.clone()).await;
             let after = street.everything().await;
-            let told = format!("seed {began}, step {step}: {role:?} of {project}: {} {arguments}", facts.name);
+            let told = format!("seed {began}, step {step}: {role:?} of {project}: {} {arguments}", info.name);
             for (other, word) in [(1, THEIRS), (0, OURS)] {
                 // Whoever is not in a project neither changes it nor reads of it.
                 if place != other {
@@ -339,11 +338,11 @@ async fn whoever_calls_whatever_wherever_the_other_project_stays_as_it_is() {
                     assert!(!format!("{outcome:?}").contains(word), "{told} tells of the other project: {outcome:?}");
                 }
             }
-            let may = role.is_some_and(|role| role != Role::Viewer || !facts.effect.may_change());
+            let may = role.is_some_and(|role| role != Role::Viewer || !info.facts.effect.may_change());
             let permission = outcome.error.as_ref().is_some_and(|error| error.kind.as_str() == "permission");
             assert_eq!(may, !permission, "{told}: {outcome:?}");
             let changed = after != before;
-            assert!(!changed || (outcome.ok && facts.effect.may_change()), "{told}: refused, and yet it wrote");
+            assert!(!changed || (outcome.ok && info.facts.effect.may_change()), "{told}: refused, and yet it wrote");
             written += u64::from(changed);
             refused += u64::from(permission);
             before = after;

@@ -1,7 +1,7 @@
 //! The tools that keep records, arguments that fit them, and which of those name a record.
 
 use serde_json::{Map, Value, json};
-use toolhost_contract::Facts;
+use toolhost_contract::ToolInfo;
 use toolhost_store::Records;
 use toolhost_store::records::Kind;
 
@@ -10,24 +10,24 @@ const WITHOUT_RECORDS: [&str; 10] =
     ["file", "bash", "git", "tool", "session", "approval", "review", "human", "deploy", "builder"];
 
 /// The tools that keep records.
-pub(crate) fn record_tools() -> Vec<Facts> {
-    let all = toolhost_tools::all(&Records::nowhere()).into_iter().map(|tool| tool.facts());
-    let of_records = |facts: &Facts| !WITHOUT_RECORDS.contains(&facts.name.split('.').next().unwrap());
-    let tools: Vec<Facts> = all.filter(of_records).collect();
+pub(crate) fn record_tools() -> Vec<ToolInfo> {
+    let all = toolhost_tools::all(&Records::nowhere()).into_iter().map(|tool| tool.info());
+    let of_records = |info: &ToolInfo| !WITHOUT_RECORDS.contains(&info.name.split('.').next().unwrap());
+    let tools: Vec<ToolInfo> = all.filter(of_records).collect();
     assert!(tools.len() > 55, "{}", tools.len());
     tools
 }
 
-pub(crate) fn properties(facts: &Facts) -> Map<String, Value> {
-    facts.input_schema["properties"].as_object().cloned().unwrap_or_default()
+pub(crate) fn properties(info: &ToolInfo) -> Map<String, Value> {
+    info.input_schema["properties"].as_object().cloned().unwrap_or_default()
 }
 
 /// The kinds of record that an argument may name; nothing for one that names none.
-pub(crate) fn kinds_named(facts: &Facts, field: &str) -> Vec<Kind> {
-    let family = facts.name.split('.').next().unwrap();
+pub(crate) fn kinds_named(info: &ToolInfo, field: &str) -> Vec<Kind> {
+    let family = info.name.split('.').next().unwrap();
     let of_family = || Kind::ALL.into_iter().find(|kind| kind.as_str() == family);
     match field {
-        "id" => match facts.name.as_ref() {
+        "id" => match info.name.as_ref() {
             "memory.resolve_issue" => vec![Kind::Issue],
             name if name.starts_with("record.") => Kind::ALL.to_vec(),
             name => vec![of_family().unwrap_or_else(|| unreachable!("{name}: whose id?"))],
@@ -61,14 +61,14 @@ pub(crate) fn naming(schema: &Value, kind: Kind, number: i64) -> Value {
 }
 
 /// Arguments that fit, of an example, which name the first records of their kinds.
-pub(crate) fn good(facts: &Facts) -> Map<String, Value> {
+pub(crate) fn good(info: &ToolInfo) -> Map<String, Value> {
     let required: Vec<&str> =
-        facts.input_schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        info.input_schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let fits = |one: &Map<String, Value>| required.iter().all(|name| one.contains_key(*name));
-    let found = facts.examples.iter().map(|one| one.arguments.as_object().unwrap().clone()).find(fits);
-    let mut arguments = found.unwrap_or_else(|| unreachable!("{} has no example with all it requires", facts.name));
-    for (field, schema) in properties(facts) {
-        let kinds = kinds_named(facts, &field);
+    let found = info.examples.iter().map(|one| one.arguments.as_object().unwrap().clone()).find(fits);
+    let mut arguments = found.unwrap_or_else(|| unreachable!("{} has no example with all it requires", info.name));
+    for (field, schema) in properties(info) {
+        let kinds = kinds_named(info, &field);
         // An example that takes all away stays as it is.
         let given = arguments.get_mut(&field).filter(|value| **value != json!([]));
         if let (Some(value), Some(kind)) = (given, kinds.first()) {

@@ -12,24 +12,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolhost_contract::{Effect, Facts};
+use toolhost_contract::{Approval, Effect, ToolInfo};
 use toolhost_sandbox::{Analyzed, WsPath};
 
 pub(crate) use self::pattern::is_one_text;
 use self::permission::runs_its_input;
 pub(crate) use self::permission::suggest;
+use crate::kinds::{ArgumentKinds, MOVED};
 use crate::policy::pattern::{Pattern, glob};
 use crate::registry::{Registered, Registry};
 
-/// The tool and argument whose text is a shell command.
-const SHELL_TOOL: &str = "bash";
-pub(crate) const SHELL_ARGUMENT: &str = "command";
-
-/// What only tells what it would do needs nobody's permission.
-const DRY_RUN_ARGUMENT: &str = "dryRun";
-
-/// Arguments that are paths: a rule sees them as the tools do, `./a//b` as `a/b`.
-pub(crate) const PATH_ARGUMENTS: &[&str] = &["path", "paths", "from", "to", "cwd", "files"];
+/// What rules call each of the two paths of a move.
+const MOVED_AS: &str = "path";
 
 /// In order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,6 +69,8 @@ pub struct Rule {
     defaults: BTreeMap<(String, String), String>,
     /// Those of the tools that change files: of a folder, all that is in it.
     changing: BTreeSet<String>,
+    /// Whether one of its conditions is about a path.
+    names_paths: bool,
     pub decide: Decide,
     pub why: Option<String>,
     /// As written, for people: `bash when command = cargo test*`.
@@ -94,6 +90,7 @@ pub struct Verdict {
 #[derive(Clone, Copy)]
 pub(crate) struct Looked<'a> {
     tool: &'a str,
+    kinds: &'a ArgumentKinds,
     arguments: &'a Value,
     /// The same with the places that its paths lead to, where that was looked up.
     places: Option<&'a Value>,
@@ -103,9 +100,15 @@ pub(crate) struct Looked<'a> {
 impl<'a> Looked<'a> {
     /// `command`: what the call's shell command runs, if it has one. Rules never analyze it themselves: a command without
     /// its analysis counts as not analyzable.
-    pub(crate) fn new(tool: &'a str, arguments: &'a Value, command: Option<&'a Analyzed>) -> Self {
-        let has_command = command_of(tool, arguments).is_some();
-        Self { tool, arguments, places: None, command: has_command.then(|| command.unwrap_or(NOT_ANALYZED)) }
+    pub(crate) fn new(
+        tool: &'a str,
+        kinds: &'a ArgumentKinds,
+        arguments: &'a Value,
+        command: Option<&'a Analyzed>,
+    ) -> Self {
+        let has_command = kinds.command_in(arguments).is_some();
+        let command = has_command.then(|| command.unwrap_or(NOT_ANALYZED));
+        Self { tool, kinds, arguments, places: None, command }
     }
 
     /// With the places that its paths lead to: a path may be a link's.
@@ -129,46 +132,45 @@ impl<'a> Looked<'a> {
 /// A command that was not analyzed.
 const NOT_ANALYZED: &Analyzed = &Analyzed::NotAnalyzable { why: "it was not analyzed" };
 
-/// The shell command in the arguments of a call, for the tool that takes one.
-pub(crate) fn command_of<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str> {
-    if tool == SHELL_TOOL { arguments.get(SHELL_ARGUMENT)?.as_str() } else { None }
-}
-
 /// What the shell command of a call runs, analyzed here and now: for rules that are loaded or explained. A call under way
 /// has [`Arguments`](crate::arguments::Arguments).
 #[expect(clippy::disallowed_methods, reason = "no call is under way")]
-pub(crate) fn analyzed(tool: &str, arguments: &Value) -> Option<Analyzed> {
-    let command = command_of(tool, arguments).map(toolhost_sandbox::analyze)?;
-    Some(with_input(command, arguments))
+pub(crate) fn analyzed(kinds: &ArgumentKinds, arguments: &Value) -> Option<Analyzed> {
+    let command = kinds.command_in(arguments).map(toolhost_sandbox::analyze)?;
+    Some(with_input(command, kinds, arguments))
 }
 
 /// A command with the input that its call gives it.
-pub(crate) fn with_input(command: Analyzed, arguments: &Value) -> Analyzed {
-    let has_input = arguments.get(INPUT_ARGUMENT).and_then(Value::as_str).is_some_and(|input| !input.is_empty());
-    if has_input { command.with_input() } else { command }
+pub(crate) fn with_input(command: Analyzed, kinds: &ArgumentKinds, arguments: &Value) -> Analyzed {
+    if kinds.has_input(arguments) { command.with_input() } else { command }
 }
-
-/// What a command reads, in the arguments of the tool that runs it.
-const INPUT_ARGUMENT: &str = "stdin";
 
 impl Rule {
     /// Compiles a rule and runs its own tests.
     pub(crate) fn new(raw: &RawRule, registry: &Registry) -> Result<Self, String> {
         let (name, tools) = check_names(raw, registry)?;
-        let when =
+        let when: Vec<(String, Pattern)> =
             raw.when.iter().map(|(name, pattern)| Ok((name.clone(), glob(pattern)?))).collect::<Result<_, String>>()?;
         let conditions: Vec<String> = raw.when.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
         let text = if conditions.is_empty() { name.clone() } else { format!("{name} when {}", conditions.join(", ")) };
         let defaults = defaults(&tools, raw, registry);
-        let changes = |tool: &&String| registry.get(tool).is_some_and(|tool| tool.facts.effect == Effect::Writes);
+        let changes = |tool: &&String| registry.get(tool).is_some_and(|tool| tool.info.facts.effect == Effect::Writes);
         let changing = tools.iter().filter(changes).cloned().collect();
-        let rule = Self { tools, when, defaults, changing, decide: raw.decide, why: raw.why.clone(), text };
+        let kinds: Vec<(String, ArgumentKinds)> =
+            tools.iter().filter_map(|tool| Some((tool.clone(), registry.get(tool)?.kinds.clone()))).collect();
+        let is_path =
+            |name: &String| kinds.iter().any(|(_, kinds)| kinds.is_path(name) || (name == MOVED_AS && kinds.is_move()));
+        let names_paths = when.iter().any(|(name, _)| is_path(name));
+        let rule =
+            Self { tools, when, defaults, changing, names_paths, decide: raw.decide, why: raw.why.clone(), text };
+        // Of several tools, examples are calls of the one that runs commands.
+        let shown = kinds.iter().find(|(_, kinds)| rule.when.iter().any(|(name, _)| kinds.is_command(name)));
+        let (tool, kinds) = shown.or(kinds.first()).ok_or("it is about no tool")?;
         for (examples, expected) in [(&raw.matches, true), (&raw.not_match, false)] {
             for example in examples {
                 let arguments = rule.example(example)?;
-                let tool = if rule.tools.contains(SHELL_TOOL) { SHELL_TOOL } else { &*name };
-                let command = analyzed(tool, &arguments);
-                if rule.matches_arguments(&Looked::new(tool, &arguments, command.as_ref())) != expected {
+                let command = analyzed(kinds, &arguments);
+                if rule.matches_arguments(&Looked::new(tool, kinds, &arguments, command.as_ref())) != expected {
                     let word = if expected { "does not match" } else { "matches" };
                     return Err(format!("it {word} its own example {example}"));
                 }
@@ -194,7 +196,7 @@ impl Rule {
     }
 
     pub(crate) fn names_paths(&self) -> bool {
-        self.when.iter().any(|(name, _)| PATH_ARGUMENTS.contains(&name.as_str()))
+        self.names_paths
     }
 
     pub(crate) fn matches(&self, call: &Looked<'_>) -> bool {
@@ -206,21 +208,21 @@ impl Rule {
     }
 
     fn matches_argument(&self, name: &str, glob: &Pattern, call: &Looked<'_>) -> bool {
-        if name == SHELL_ARGUMENT
+        if call.kinds.is_command(name)
             && let (Some(Value::String(_)), Some(command)) = (call.arguments.get(name), call.command)
         {
             return self.matches_command(glob, command);
         }
-        let is_moved_by_path = name == "path" && call.arguments.get("from").is_some();
+        // What a move names it names twice.
+        let is_moved_by_path = name == MOVED_AS && call.kinds.is_move();
         if self.decide != Decide::Allow && !is_moved_by_path && is_left_out(call, name) {
             return self.may_mean(name, glob, call);
         }
-        if !PATH_ARGUMENTS.contains(&name) {
+        let is_of_a_move = is_moved_by_path && self.decide != Decide::Allow;
+        if !call.kinds.is_path(name) && !is_of_a_move {
             return self.matches_value(glob, call.arguments.get(name), |text| self.matches_text(glob, text));
         }
-        // What a move names it names twice.
-        let is_of_a_move = name == "path" && call.arguments.get(name).is_none() && self.decide != Decide::Allow;
-        let names: &[&str] = if is_of_a_move { &["from", "to"] } else { &[name] };
+        let names: &[&str] = if is_of_a_move { &MOVED } else { &[name] };
         let is_whole = is_of_a_move || self.changing.contains(call.tool);
         let sides = std::iter::once(call.arguments).chain(call.places);
         let mut found = names
@@ -234,7 +236,7 @@ impl Rule {
     /// Whether an argument that is left out may be what the rule names: the branch that is checked out, all files.
     fn may_mean(&self, name: &str, glob: &Pattern, call: &Looked<'_>) -> bool {
         match self.defaults.get(&(call.tool.to_owned(), name.to_owned())) {
-            Some(text) if PATH_ARGUMENTS.contains(&name) => self.matches_path(glob, text, false),
+            Some(text) if call.kinds.is_path(name) => self.matches_path(glob, text, false),
             Some(text) => glob.is_match(text),
             None => !MEANS_NOTHING.contains(&name) || glob.is_match(""),
         }
@@ -326,13 +328,13 @@ fn defaults(tools: &BTreeSet<String>, raw: &RawRule, registry: &Registry) -> BTr
     let mut found = BTreeMap::new();
     for tool in tools.iter().filter_map(|tool| registry.get(tool)) {
         for name in raw.when.keys() {
-            let default = tool.facts.input_schema.pointer(&format!("/properties/{name}/default"));
+            let default = tool.info.input_schema.pointer(&format!("/properties/{name}/default"));
             let text = match default {
                 Some(Value::String(text)) => text.clone(),
                 Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
                 _ => continue,
             };
-            found.insert((tool.facts.name.to_string(), name.clone()), text);
+            found.insert((tool.info.name.to_string(), name.clone()), text);
         }
     }
     found
@@ -344,28 +346,28 @@ fn check_names(raw: &RawRule, registry: &Registry) -> Result<(String, BTreeSet<S
     let tools = registry.matching(&raw.tool).map_err(|problem| problem.to_string())?;
     for name in raw.when.keys() {
         let has = |tool: &&Registered| {
-            let properties = tool.facts.input_schema.get("properties").and_then(Value::as_object);
+            let properties = tool.info.input_schema.get("properties").and_then(Value::as_object);
             properties.is_some_and(|properties| properties.contains_key(name))
         };
         if !tools.iter().any(has) {
             return Err(format!("`{}` has no argument `{name}`", raw.tool));
         }
     }
-    let called = registry.get(&raw.tool).map_or_else(|| raw.tool.clone(), |tool| tool.facts.name.to_string());
-    Ok((called, tools.iter().map(|tool| tool.facts.name.to_string()).collect()))
+    let called = registry.get(&raw.tool).map_or_else(|| raw.tool.clone(), |tool| tool.info.name.to_string());
+    Ok((called, tools.iter().map(|tool| tool.info.name.to_string()).collect()))
 }
 
 /// Step 6 of the gate.
-pub(crate) fn decide(rules: &[Rule], facts: &Facts, call: &Looked<'_>) -> Verdict {
-    let verdict = by_rules(rules, facts, call);
-    let dry_run = call.arguments.get(DRY_RUN_ARGUMENT) == Some(&Value::Bool(true));
-    if facts.always_asks && !dry_run && verdict.decide == Decide::Allow {
+pub(crate) fn decide(rules: &[Rule], info: &ToolInfo, call: &Looked<'_>) -> Verdict {
+    let verdict = by_rules(rules, info, call);
+    let dry_run = info.facts.dry_run.and_then(|name| call.arguments.get(name)) == Some(&Value::Bool(true));
+    if info.facts.approval == Approval::Always && !dry_run && verdict.decide == Decide::Allow {
         return Verdict { decide: Decide::Ask, why: "a person allows each of these".to_owned(), rule: None };
     }
     verdict
 }
 
-fn by_rules(rules: &[Rule], facts: &Facts, call: &Looked<'_>) -> Verdict {
+fn by_rules(rules: &[Rule], info: &ToolInfo, call: &Looked<'_>) -> Verdict {
     let strictest = rules
         .iter()
         .filter(|rule| rule.matches(call))
@@ -373,9 +375,8 @@ fn by_rules(rules: &[Rule], facts: &Facts, call: &Looked<'_>) -> Verdict {
     match strictest {
         Some(rule) => {
             let mut why = rule.why.clone().unwrap_or_else(|| format!("the rule `{}`", rule.text));
-            if let Some(unclear) =
-                call.not_analyzable().filter(|_| rule.when.iter().any(|(name, _)| name == SHELL_ARGUMENT))
-            {
+            let is_about_command = || rule.when.iter().any(|(name, _)| call.kinds.is_command(name));
+            if let Some(unclear) = call.not_analyzable().filter(|_| is_about_command()) {
                 why = format!("{why}; it applies as what the command runs cannot be told: {unclear}");
             }
             if let Some(name) = rule.left_out(call) {
@@ -383,7 +384,7 @@ fn by_rules(rules: &[Rule], facts: &Facts, call: &Looked<'_>) -> Verdict {
             }
             Verdict { decide: rule.decide, why, rule: Some(rule.text.clone()) }
         }
-        None => by_effect(facts.effect),
+        None => by_effect(info.facts.effect),
     }
 }
 

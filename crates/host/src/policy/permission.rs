@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use toolhost_contract::{Effect, Facts};
+use toolhost_contract::{Approval, Effect, ToolInfo};
 use toolhost_sandbox::{Analyzed, SimpleCommand, Word};
 
 use super::pattern::glob;
-use super::{Decide, Looked, PATH_ARGUMENTS, Rule, SHELL_ARGUMENT};
+use super::{Decide, Looked, Rule};
 
 /// Words of a command that its generalisation keeps: the program and what it is to do.
 const WORDS_KEPT: usize = 2;
@@ -33,6 +33,7 @@ impl Rule {
             when,
             defaults: BTreeMap::new(),
             changing: BTreeSet::new(),
+            names_paths: false,
             decide: Decide::Allow,
             why: None,
             text,
@@ -45,16 +46,16 @@ impl Rule {
 ///
 /// A command keeps its first words, `cargo test *`, where these say what it does; else it is kept whole. Any other text must be
 /// the same, and what was left out stays out.
-pub(crate) fn suggest(facts: &Facts, call: &Looked<'_>) -> Option<BTreeMap<String, String>> {
-    if !facts.by_rule {
+pub(crate) fn suggest(info: &ToolInfo, call: &Looked<'_>) -> Option<BTreeMap<String, String>> {
+    if info.facts.approval != Approval::ByPolicy {
         return None;
     }
-    let properties = facts.input_schema.get("properties")?.as_object()?;
+    let properties = info.input_schema.get("properties")?.as_object()?;
     let mut conditions = BTreeMap::new();
     for (name, schema) in properties {
         let pattern = match call.arguments.get(name) {
-            Some(Value::String(_)) if call.command.is_some() && name == SHELL_ARGUMENT => command(call.command?)?,
-            Some(Value::String(text)) if PATH_ARGUMENTS.contains(&name.as_str()) => {
+            Some(Value::String(_)) if call.command.is_some() && call.kinds.is_command(name) => command(call.command?)?,
+            Some(Value::String(text)) if call.kinds.is_path(name) => {
                 globset::escape(toolhost_sandbox::WsPath::parse(text).ok()?.as_str())
             }
             Some(Value::String(text)) => globset::escape(text),
@@ -63,7 +64,9 @@ pub(crate) fn suggest(facts: &Facts, call: &Looked<'_>) -> Option<BTreeMap<Strin
             // A limit that is given next time reaches no further.
             Some(Value::Null) | None if is_of(schema, &["integer", "number"]) => continue,
             // Which remote, which branch: what is left out is looked up anew each time, and may be another then.
-            Some(Value::Null) | None if facts.effect == Effect::Reaches && is_of(schema, &["string"]) => return None,
+            Some(Value::Null) | None if info.facts.effect == Effect::Reaches && is_of(schema, &["string"]) => {
+                return None;
+            }
             Some(Value::Null) | None => String::new(),
             Some(other) => other.to_string(),
         };
@@ -72,7 +75,7 @@ pub(crate) fn suggest(facts: &Facts, call: &Looked<'_>) -> Option<BTreeMap<Strin
         }
         conditions.insert(name.clone(), pattern);
     }
-    Rule::permission(&facts.name, &conditions).ok()?.matches(call).then_some(conditions)
+    Rule::permission(&info.name, &conditions).ok()?.matches(call).then_some(conditions)
 }
 
 fn is_of(schema: &Value, types: &[&str]) -> bool {

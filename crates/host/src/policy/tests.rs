@@ -2,23 +2,26 @@
 
 use super::*;
 
+use toolhost_contract::{CommandArgument, Facts};
+
+const BASH: Facts = Facts {
+    effect: Effect::Executes,
+    paths: &["cwd"],
+    command: Some(CommandArgument { name: "command", input: "stdin" }),
+    ..toolhost_testkit::facts::READS
+};
+
 /// Just enough of `bash` for rules about it.
 struct FakeBash;
 
 impl toolhost_contract::AnyTool for FakeBash {
-    fn facts(&self) -> Facts {
-        Facts {
+    fn info(&self) -> ToolInfo {
+        ToolInfo {
             name: "bash".into(),
             title: "Run".into(),
             description: "runs".to_owned(),
-            effect: Effect::Executes,
+            facts: BASH,
             version: 1,
-            people_only: false,
-            owners_only: false,
-            always_asks: false,
-            by_rule: true,
-            waits: false,
-            trace: toolhost_contract::Trace::None,
             aliases: Vec::new(),
             input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),
             output_schema: toolhost_contract::Packed::new(&serde_json::json!({})),
@@ -43,6 +46,10 @@ fn a_rule_about_what_is_not_there_is_refused() {
     assert_eq!(none, Err("`bash` has no argument `comand`".to_owned()));
 }
 
+fn kinds() -> ArgumentKinds {
+    ArgumentKinds::of(&BASH)
+}
+
 fn rule(text: &str) -> Result<Rule, String> {
     let raw: RawRule = toml::from_str(text).map_err(|error| error.to_string())?;
     Rule::new(&raw, &Registry::new(vec![Box::new(FakeBash)]).expect("one tool"))
@@ -50,12 +57,12 @@ fn rule(text: &str) -> Result<Rule, String> {
 
 fn matches(rule: &Rule, command: &str) -> bool {
     let arguments = serde_json::json!({ "command": command });
-    rule.matches(&Looked::new("bash", &arguments, analyzed("bash", &arguments).as_ref()))
+    rule.matches(&Looked::new("bash", &kinds(), &arguments, analyzed(&kinds(), &arguments).as_ref()))
 }
 
-fn offered(facts: &Facts, command: &str) -> Option<BTreeMap<String, String>> {
+fn offered(info: &ToolInfo, command: &str) -> Option<BTreeMap<String, String>> {
     let arguments = serde_json::json!({ "command": command });
-    suggest(facts, &Looked::new(&facts.name, &arguments, analyzed(&facts.name, &arguments).as_ref()))
+    suggest(info, &Looked::new(&info.name, &kinds(), &arguments, analyzed(&kinds(), &arguments).as_ref()))
 }
 
 #[test]
@@ -171,7 +178,11 @@ fn what_was_not_analyzed_counts_as_not_analyzable() {
     let arguments = serde_json::json!({ "command": "ls" });
     for (decide, expected) in [("allow", false), ("ask", true), ("deny", true)] {
         let rule = rule(&format!("tool = 'bash'\nwhen = {{ command = 'ls' }}\ndecide = '{decide}'"));
-        assert_eq!(rule.expect("a rule").matches(&Looked::new("bash", &arguments, None)), expected, "{decide}");
+        assert_eq!(
+            rule.expect("a rule").matches(&Looked::new("bash", &kinds(), &arguments, None)),
+            expected,
+            "{decide}"
+        );
     }
 }
 
@@ -201,14 +212,14 @@ fn what_is_not_analyzable_is_allowed_by_no_rule_and_matched_by_every_other() {
             }
         }
     }
-    let facts = toolhost_contract::AnyTool::facts(&FakeBash);
+    let info = toolhost_contract::AnyTool::info(&FakeBash);
     for command in UNCLEAR {
-        assert_eq!(offered(&facts, command), None, "{command:?}");
+        assert_eq!(offered(&info, command), None, "{command:?}");
         let permission = BTreeMap::from([("command".to_owned(), "*".to_owned())]);
         let permission = Rule::permission("bash", &permission).expect("a permission");
         assert!(!matches(&permission, command), "{command:?}");
     }
-    let offered = |command: &str| offered(&facts, command);
+    let offered = |command: &str| offered(&info, command);
     let rule = |pattern: &str| Some(BTreeMap::from([("command".to_owned(), pattern.to_owned())]));
     assert_eq!(offered("echo test a"), rule("echo test *"));
     assert_eq!(offered("git push"), rule("git push"));
@@ -236,7 +247,7 @@ fn a_rule_that_fails_its_own_examples_is_refused() {
 
 #[test]
 fn the_offer_for_a_command_whose_first_words_do_not_say_what_it_does_is_that_command() {
-    let bash = toolhost_contract::AnyTool::facts(&FakeBash);
+    let bash = toolhost_contract::AnyTool::info(&FakeBash);
     let pattern = |command: &str| offered(&bash, command).map(|rule| rule["command"].clone());
     assert_eq!(pattern("cargo test -p x").as_deref(), Some("cargo test *"));
     for command in [
@@ -414,9 +425,9 @@ fn a_rule_that_denies_looks_at_what_a_command_reads() {
         ("sh", "", false),
     ] {
         let arguments = serde_json::json!({ "command": command, "stdin": input });
-        let command_of = analyzed("bash", &arguments);
+        let command_of = analyzed(&kinds(), &arguments);
         assert_eq!(
-            deny.matches(&Looked::new("bash", &arguments, command_of.as_ref())),
+            deny.matches(&Looked::new("bash", &kinds(), &arguments, command_of.as_ref())),
             expected,
             "{command} < {input}"
         );

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, AnyTool, Ctx, Effect, ErrorKind, Example, Preview, Tool, ToolError};
+use toolhost_contract::{Alias, AnyTool, Callers, Ctx, ErrorKind, Example, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath};
 use toolhost_store::{Filter, Reader};
 use toolhost_testkit::HouseBuilder;
@@ -81,7 +81,7 @@ impl Tool for Echo {
     type Output = Said;
     const NAME: &'static str = "probe.echo";
     const TITLE: &'static str = "Echo";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = toolhost_testkit::facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![
@@ -113,7 +113,7 @@ impl Tool for Put {
     type Output = Said;
     const NAME: &'static str = "probe.put";
     const TITLE: &'static str = "Put";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = toolhost_testkit::facts::WRITES;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -146,7 +146,7 @@ impl Tool for Panics {
     type Output = Said;
     const NAME: &'static str = "probe.panic";
     const TITLE: &'static str = "Panic";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = toolhost_testkit::facts::WRITES;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -170,7 +170,7 @@ impl Tool for Waits {
     type Output = Said;
     const NAME: &'static str = "probe.wait";
     const TITLE: &'static str = "Wait";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = toolhost_testkit::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -196,7 +196,7 @@ impl Tool for Stuck {
     type Output = Said;
     const NAME: &'static str = "probe.stuck";
     const TITLE: &'static str = "Stuck";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = toolhost_testkit::facts::WRITES;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -237,7 +237,7 @@ impl Tool for Grows {
     type Output = Grown;
     const NAME: &'static str = "probe.grow";
     const TITLE: &'static str = "Grow";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = toolhost_testkit::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -260,7 +260,7 @@ impl Tool for Sends {
     type Output = Said;
     const NAME: &'static str = "probe.send";
     const TITLE: &'static str = "Send";
-    const EFFECT: Effect = Effect::Reaches;
+    const FACTS: Facts = toolhost_testkit::facts::REACHES;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -284,7 +284,7 @@ impl Tool for Fails {
     type Output = Said;
     const NAME: &'static str = "probe.fail";
     const TITLE: &'static str = "Fail";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = toolhost_testkit::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -310,7 +310,7 @@ impl Tool for Looks {
     type Output = Said;
     const NAME: &'static str = "probe.look";
     const TITLE: &'static str = "Look";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = toolhost_testkit::facts::WRITES;
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()
@@ -336,8 +336,7 @@ impl Tool for Applies {
     type Output = Said;
     const NAME: &'static str = "probe.apply";
     const TITLE: &'static str = "Apply";
-    const EFFECT: Effect = Effect::Writes;
-    const PEOPLE_ONLY: bool = true;
+    const FACTS: Facts = Facts { callers: Callers::People, ..toolhost_testkit::facts::WRITES };
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()

@@ -166,7 +166,7 @@ fn is_asked_by(door: &Door, ask: &Ask, request: &CallToolRequestParams) -> bool 
     }
     let tool = door.gate.registry().get(&request.name);
     // An alias may have set arguments that its caller did not give.
-    tool.is_some_and(|tool| tool.facts.name == ask.tool)
+    tool.is_some_and(|tool| tool.info.name == ask.tool)
         && arguments.iter().all(|(name, value)| ask.call["arguments"].get(name) == Some(value))
 }
 

@@ -4,28 +4,28 @@ use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use toolhost_contract::{Effect, Facts, Outcome};
+use toolhost_contract::{Effect, Outcome, ToolInfo};
 use toolhost_host::{Names, Registered, Registry};
 
 /// A tool as MCP lists it.
 pub(crate) fn tool(registered: &Registered, registry: &Registry, names: Names) -> Tool {
-    let facts = &registered.facts;
+    let info = &registered.info;
     let (description, schema) = names.described(registry, registered);
     let mut tool = Tool::new(names.of(registered).to_owned(), description, object(schema));
-    tool.title = Some(facts.title.to_string());
-    tool.output_schema = Some(object(envelope(&facts.output_schema.value())));
-    tool.annotations = Some(annotations(facts));
+    tool.title = Some(info.title.to_string());
+    tool.output_schema = Some(object(envelope(&info.output_schema.value())));
+    tool.annotations = Some(annotations(info));
     tool
 }
 
 /// The four hints, from the effect: a tool that only reads says so, and everything else is taken as it could be.
-fn annotations(facts: &Facts) -> ToolAnnotations {
-    let effect = facts.effect;
+fn annotations(info: &ToolInfo) -> ToolAnnotations {
+    let effect = info.facts.effect;
     // Whoever waits for a person may run what they allow, whatever it is.
-    let runs_others = effect == Effect::Reads && facts.waits;
+    let runs_others = effect == Effect::Reads && info.facts.waits;
     let reads = effect == Effect::Reads && !runs_others;
     ToolAnnotations::from_raw(
-        Some(facts.title.to_string()),
+        Some(info.title.to_string()),
         Some(reads),
         Some(runs_others || matches!(effect, Effect::Writes | Effect::Executes | Effect::Reaches)),
         Some(reads),

@@ -78,7 +78,7 @@ impl McpService {
     }
 
     fn has_resources(&self) -> bool {
-        self.tools().any(|tool| tool.facts.name == resources::TOOL)
+        self.tools().any(|tool| tool.info.name == resources::TOOL)
     }
 
     fn call(&self, tool: String, arguments: Value) -> Call {

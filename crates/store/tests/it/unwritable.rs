@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use toolhost_contract::{AnyTool, Ctx, Effect, ErrorKind, Facts, Packed, Success, ToolError, Trace};
+use toolhost_contract::{AnyTool, Ctx, Effect, ErrorKind, Facts, Packed, Success, ToolError, ToolInfo};
+use toolhost_testkit::facts::READS;
 use toolhost_testkit::{House, HouseBuilder, SaysYes};
 
 type Ran<'a> = Pin<Box<dyn Future<Output = Result<Success, ToolError>> + Send + 'a>>;
@@ -21,20 +22,14 @@ struct Counts {
 }
 
 impl AnyTool for Counts {
-    fn facts(&self) -> Facts {
+    fn info(&self) -> ToolInfo {
         let closed = || json!({ "type": "object", "additionalProperties": false });
-        Facts {
+        ToolInfo {
             name: self.name.into(),
             title: self.name.into(),
             description: "counts".to_owned(),
-            effect: self.effect,
+            facts: Facts { effect: self.effect, ..READS },
             version: 1,
-            people_only: false,
-            owners_only: false,
-            always_asks: false,
-            by_rule: true,
-            waits: false,
-            trace: Trace::None,
             aliases: Vec::new(),
             input_schema: closed(),
             output_schema: Packed::new(&closed()),

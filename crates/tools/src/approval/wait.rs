@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Waited};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, Waited};
 
 const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 
@@ -39,8 +39,7 @@ impl Tool for Wait {
     type Output = Output;
     const NAME: &'static str = "approval.wait";
     const TITLE: &'static str = "Wait for a person";
-    const EFFECT: Effect = Effect::Reads;
-    const WAITS: bool = true;
+    const FACTS: Facts = Facts { waits: true, ..crate::facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Artifact, ArtifactKind, Query};
 
@@ -42,7 +42,7 @@ impl Tool for Load {
     type Output = Output;
     const NAME: &'static str = "artifact.load";
     const TITLE: &'static str = "Load an artifact";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Artifact, ArtifactKind, Query, Saved};
 
@@ -37,8 +37,7 @@ impl Tool for Save {
     type Output = Saved<Artifact>;
     const NAME: &'static str = "artifact.save";
     const TITLE: &'static str = "Save an artifact";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolhost_builder::refs::Object;
-use toolhost_contract::{CONFIRM_SOURCE, Ctx, Effect, ErrorCode, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{CONFIRM_SOURCE, Callers, Ctx, ErrorCode, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Packages;
 use toolhost_store::packages::{Applied, Apply};
 
@@ -34,9 +34,7 @@ impl Tool for ChangeApply {
     type Output = Applied;
     const NAME: &'static str = "builder.change.apply";
     const TITLE: &'static str = "Apply a staged change";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
-    const PEOPLE_ONLY: bool = true;
+    const FACTS: Facts = Facts { callers: Callers::People, ..crate::facts::WRITES_RECORDS };
 
     fn examples(&self) -> Vec<Example> {
         vec![

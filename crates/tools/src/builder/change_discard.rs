@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Packages;
 use toolhost_store::packages::Discarded;
 
@@ -37,8 +37,7 @@ impl Tool for ChangeDiscard {
     type Output = Output;
     const NAME: &'static str = "builder.change.discard";
     const TITLE: &'static str = "Discard a staged change";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

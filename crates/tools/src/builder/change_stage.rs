@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolhost_builder::Finding;
 use toolhost_builder::change::{Found, Report};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Packages;
 use toolhost_store::packages::{Staged, Whose};
 
@@ -83,8 +83,7 @@ impl Tool for ChangeStage {
     type Output = Output;
     const NAME: &'static str = "builder.change.stage";
     const TITLE: &'static str = "Stage a change of the package";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         let set = |operation: Value| {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Callers, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Packages;
 use toolhost_store::packages::Undone;
 
@@ -27,9 +27,7 @@ impl Tool for ChangeUndo {
     type Output = Undone;
     const NAME: &'static str = "builder.change.undo";
     const TITLE: &'static str = "Undo an applied change";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
-    const PEOPLE_ONLY: bool = true;
+    const FACTS: Facts = Facts { callers: Callers::People, ..crate::facts::WRITES_RECORDS };
 
     fn examples(&self) -> Vec<Example> {
         vec![

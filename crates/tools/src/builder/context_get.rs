@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolhost_builder::envelope::{Mode, TargetType};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, WorkflowRef};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, WorkflowRef};
 use toolhost_store::Packages;
 
 use super::{Workflow, session, shelf, told, workflow_of};
@@ -54,7 +54,7 @@ impl Tool for ContextGet {
     type Output = Output;
     const NAME: &'static str = "builder.context.get";
     const TITLE: &'static str = "Get the context of an object";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

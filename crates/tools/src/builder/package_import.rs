@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_builder::limits::{FILE_BYTES_MAX, FILES_MAX, PACKAGE_BYTES_MAX, Size};
 use toolhost_builder::{Files, MANIFEST, Package};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Callers, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_sandbox::{EntryKind, ListQuery, ReadSpan, WsPath};
 use toolhost_store::Packages;
 
@@ -43,10 +43,7 @@ impl Tool for PackageImport {
     type Output = Output;
     const NAME: &'static str = "builder.package.import";
     const TITLE: &'static str = "Import a workflow package";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
-    const PEOPLE_ONLY: bool = true;
-    const OWNERS_ONLY: bool = true;
+    const FACTS: Facts = Facts { callers: Callers::Owners, paths: &["path"], ..crate::facts::WRITES_RECORDS };
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolhost_builder::refs::{Locator, Object};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Packages;
 use toolhost_store::packages::FoundRefs;
 
@@ -53,7 +53,7 @@ impl Tool for RefsFind {
     type Output = FoundRefs;
     const NAME: &'static str = "builder.refs.find";
     const TITLE: &'static str = "Find references";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolhost_builder::guide::{Guide, Topic, guide};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 
 pub(crate) struct SchemaRead;
 
@@ -24,7 +24,7 @@ impl Tool for SchemaRead {
     type Output = Guide;
     const NAME: &'static str = "builder.schema.read";
     const TITLE: &'static str = "Read how a change set is written";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

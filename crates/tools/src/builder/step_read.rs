@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolhost_builder::envelope::TargetType;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, WorkflowRef};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, WorkflowRef};
 use toolhost_store::Packages;
 
 use super::{Read, Workflow, session, shelf};
@@ -40,7 +40,7 @@ impl Tool for StepRead {
     type Output = Read<Object>;
     const NAME: &'static str = "builder.step.read";
     const TITLE: &'static str = "Read a step";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Body, Desk, Feature, Kind, RecordId, Requirement, Saved};
 
@@ -70,7 +70,7 @@ impl Tool for FeatureCoverage {
     type Output = Output;
     const NAME: &'static str = "check.feature_coverage";
     const TITLE: &'static str = "Check what the plan covers";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("check_feature_coverage")]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Graph, Kind, RecordId, chain_text};
 
@@ -68,7 +68,7 @@ impl Tool for TaskDependencies {
     type Output = Output;
     const NAME: &'static str = "check.task_dependencies";
     const TITLE: &'static str = "Check what tasks depend on";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("check_task_dependencies")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Comment, Saved, Ticket};
 
@@ -29,8 +29,7 @@ impl Tool for Post {
     type Output = Saved<Comment>;
     const NAME: &'static str = "comment.post";
     const TITLE: &'static str = "Comment on a ticket";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Preview, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Component, ComponentType, Interface, Kind, RecordId, Saved};
 
@@ -47,8 +47,7 @@ impl Tool for Update {
     type Output = Saved<Component>;
     const NAME: &'static str = "component.update";
     const TITLE: &'static str = "Change a component";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolhost_contract::{
-    Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Progress, Tool, ToolError, Trace, visible_line,
+    Alias, Approval, Ctx, Effect, ErrorKind, Example, Expect, Facts, Preview, Progress, Tool, ToolError, Trace,
+    visible_line,
 };
 use toolhost_sandbox::{DeployMark, DeployPlan, Deployed, Deployment, Reason};
 
@@ -73,9 +74,13 @@ impl Tool for Copy {
     type Output = Output;
     const NAME: &'static str = "deploy.copy";
     const TITLE: &'static str = "Deploy the workspace";
-    const EFFECT: Effect = Effect::Writes;
-    const ALWAYS_ASKS: bool = true;
-    const TRACE: Trace = Trace::Deploy;
+    const FACTS: Facts = Facts {
+        effect: Effect::Writes,
+        approval: Approval::Always,
+        trace: Trace::Deploy,
+        dry_run: Some("dryRun"),
+        ..crate::facts::READS
+    };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("copy_workspace_to_project")]

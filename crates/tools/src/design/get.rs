@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Component, Design, Query, Saved};
 
@@ -45,7 +45,7 @@ impl Tool for Get {
     type Output = Output;
     const NAME: &'static str = "design.get";
     const TITLE: &'static str = "Read the design";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("get_design_document"), Alias::new("get_design")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{DataModel, Design, Query, Saved, TechnologyStack};
 
@@ -40,8 +40,7 @@ impl Tool for Update {
     type Output = Saved<Design>;
     const NAME: &'static str = "design.update";
     const TITLE: &'static str = "Describe the design";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Preview, Tool, ToolError, Trace};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Feature, Kind, RecordId, Saved};
 
@@ -45,8 +45,7 @@ impl Tool for Update {
     type Output = Saved<Feature>;
     const NAME: &'static str = "feature.update";
     const TITLE: &'static str = "Change a feature";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("update_feature")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::{EntryKind, WsPath};
 
 use super::{Approved, named, preview_of};
@@ -28,8 +28,7 @@ impl Tool for Delete {
     type Output = Output;
     const NAME: &'static str = "file.delete";
     const TITLE: &'static str = "Delete a file";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Files;
+    const FACTS: Facts = crate::facts::WRITES_FILE;
 
     fn examples(&self) -> Vec<Example> {
         vec![

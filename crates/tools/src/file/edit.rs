@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, encode};
 
 use super::{Approved, WHOLE_BYTES_MAX, as_text, check_marks, diff_of, named, read_whole, shortened};
@@ -71,8 +71,7 @@ impl Tool for Edit {
     type Output = Output;
     const NAME: &'static str = "file.edit";
     const TITLE: &'static str = "Edit a file";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Files;
+    const FACTS: Facts = Facts { dry_run: Some("dryRun"), ..crate::facts::WRITES_FILE };
 
     fn examples(&self) -> Vec<Example> {
         vec![

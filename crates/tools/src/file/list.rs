@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, visible_line};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError, visible_line};
 use toolhost_sandbox::{EntryKind, ListQuery, WsPath};
 
 use crate::page;
@@ -85,7 +85,7 @@ impl Tool for List {
     type Output = Output;
     const NAME: &'static str = "file.list";
     const TITLE: &'static str = "List files";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::READS };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("list_files")]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::{EntryKind, ListQuery, ReadSpan, WsPath};
 
 use super::{Approved, WHOLE_BYTES_MAX, named};
@@ -23,7 +23,7 @@ pub(crate) struct Move;
 pub(crate) struct Input {
     /// The present path, relative to the workspace root.
     from: String,
-    /// The new path; its folders are made.
+    /// The new path, relative to the workspace root; its folders are made.
     to: String,
 }
 
@@ -38,8 +38,7 @@ impl Tool for Move {
     type Output = Output;
     const NAME: &'static str = "file.move";
     const TITLE: &'static str = "Move a file";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Files;
+    const FACTS: Facts = Facts { paths: &["from", "to"], ..crate::facts::WRITES_FILE };
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_sandbox::{ReadSpan, WsPath};
 
 use super::outline::outline;
@@ -88,7 +88,7 @@ impl Tool for Read {
     type Output = Output;
     const NAME: &'static str = "file.read";
     const TITLE: &'static str = "Read a file";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::READS };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

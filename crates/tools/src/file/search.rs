@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, visible_line};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError, visible_line};
 use toolhost_sandbox::{SearchQuery, WsPath};
 
 use crate::page;
@@ -92,7 +92,7 @@ impl Tool for Search {
     type Output = Output;
     const NAME: &'static str = "file.search";
     const TITLE: &'static str = "Search in files";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         vec![

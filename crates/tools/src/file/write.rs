@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError, Trace};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::{WriteGuard, WsPath, decode};
 
 use super::{Approved, check_marks, named, preview_of, read_whole};
@@ -43,8 +43,7 @@ impl Tool for Write {
     type Output = Output;
     const NAME: &'static str = "file.write";
     const TITLE: &'static str = "Write a file";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Files;
+    const FACTS: Facts = crate::facts::WRITES_FILE;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("write_file")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 
 use super::{Mode, change};
 
@@ -76,7 +76,7 @@ impl Tool for Branch {
     type Output = Output;
     const NAME: &'static str = "git.branch";
     const TITLE: &'static str = "List, create or delete branches";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = crate::facts::CHANGES_REPOSITORY;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Approval, Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::{CommandResult, WsPath};
 
 use super::Mode;
@@ -147,9 +147,8 @@ impl Tool for Commit {
     type Output = Output;
     const NAME: &'static str = "git.commit";
     const TITLE: &'static str = "Commit changes";
-    const EFFECT: Effect = Effect::Writes;
     // A message says nothing of what is committed under it.
-    const BY_RULE: bool = false;
+    const FACTS: Facts = Facts { approval: Approval::OneByOne, paths: &["files"], ..crate::facts::CHANGES_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![

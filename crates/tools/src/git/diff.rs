@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 
 pub(crate) struct Diff;
 
@@ -33,7 +33,7 @@ impl Tool for Diff {
     type Output = Output;
     const NAME: &'static str = "git.diff";
     const TITLE: &'static str = "Show changes";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

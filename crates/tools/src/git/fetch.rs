@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 
 use super::remote::{self, Route};
 
@@ -54,7 +54,7 @@ impl Tool for Fetch {
     type Output = Output;
     const NAME: &'static str = "git.fetch";
     const TITLE: &'static str = "Fetch a remote's branches";
-    const EFFECT: Effect = Effect::Reaches;
+    const FACTS: Facts = crate::facts::REACHES_SERVER;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

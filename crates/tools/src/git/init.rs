@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 
 use super::Mode;
 
@@ -46,7 +46,7 @@ impl Tool for Init {
     type Output = Output;
     const NAME: &'static str = "git.init";
     const TITLE: &'static str = "Create a repository";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = crate::facts::CHANGES_REPOSITORY;
 
     fn examples(&self) -> Vec<Example> {
         vec![

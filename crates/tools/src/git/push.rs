@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::Remote;
 
 use super::Mode;
@@ -117,7 +117,7 @@ impl Tool for Push {
     type Output = Output;
     const NAME: &'static str = "git.push";
     const TITLE: &'static str = "Push a branch";
-    const EFFECT: Effect = Effect::Reaches;
+    const FACTS: Facts = crate::facts::REACHES_SERVER;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

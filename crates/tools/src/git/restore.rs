@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Approval, Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::WsPath;
 
 use super::{Mode, change};
@@ -74,9 +74,8 @@ impl Tool for Restore {
     type Output = Output;
     const NAME: &'static str = "git.restore";
     const TITLE: &'static str = "Restore files";
-    const EFFECT: Effect = Effect::Writes;
     // A path says nothing of the changes that are lost.
-    const BY_RULE: bool = false;
+    const FACTS: Facts = Facts { approval: Approval::OneByOne, paths: &["paths"], ..crate::facts::CHANGES_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![

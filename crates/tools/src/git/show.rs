@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 
 use super::Mode;
 
@@ -53,7 +53,7 @@ impl Tool for Show {
     type Output = Output;
     const NAME: &'static str = "git.show";
     const TITLE: &'static str = "Show a commit or a file of it";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         vec![

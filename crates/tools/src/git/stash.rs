@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_sandbox::WsPath;
 
 use super::{Mode, change};
@@ -144,7 +144,7 @@ impl Tool for Stash {
     type Output = Output;
     const NAME: &'static str = "git.stash";
     const TITLE: &'static str = "Stash changes";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = Facts { paths: &["paths"], ..crate::facts::CHANGES_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, visible_line};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, visible_line};
 use toolhost_sandbox::ReadSpan;
 
 use super::Mode;
@@ -97,7 +97,7 @@ impl Tool for Status {
     type Output = Output;
     const NAME: &'static str = "git.status";
     const TITLE: &'static str = "Repository status";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

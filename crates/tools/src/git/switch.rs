@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
 
 use super::{Mode, change};
 
@@ -92,7 +92,7 @@ impl Tool for Switch {
     type Output = Output;
     const NAME: &'static str = "git.switch";
     const TITLE: &'static str = "Switch to a branch";
-    const EFFECT: Effect = Effect::Writes;
+    const FACTS: Facts = crate::facts::CHANGES_REPOSITORY;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Answer, Asked, Ctx, Effect, ErrorKind, Example, Expect, Question, Tool, ToolError, Wanted};
+use toolhost_contract::{Answer, Asked, Ctx, ErrorKind, Example, Expect, Facts, Question, Tool, ToolError, Wanted};
 
 pub(crate) struct Ask;
 
@@ -48,7 +48,7 @@ impl Tool for Ask {
     type Output = Output;
     const NAME: &'static str = "human.ask";
     const TITLE: &'static str = "Ask a person";
-    const EFFECT: Effect = Effect::Asks;
+    const FACTS: Facts = crate::facts::ASKS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

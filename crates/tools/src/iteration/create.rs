@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Inheritance, Iteration, NewIteration, Saved};
 
@@ -36,8 +36,7 @@ impl Tool for Create {
     type Output = Saved<Iteration>;
     const NAME: &'static str = "iteration.create";
     const TITLE: &'static str = "Begin an iteration";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("pm_create_iteration")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Iteration, IterationStatus, Kind, RecordError, RecordId, Saved};
 
@@ -37,8 +37,7 @@ impl Tool for UpdateStatus {
     type Output = Saved<Iteration>;
     const NAME: &'static str = "iteration.update_status";
     const TITLE: &'static str = "Move an iteration";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

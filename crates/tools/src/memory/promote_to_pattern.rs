@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Pattern, Saved};
 
@@ -43,8 +43,7 @@ impl Tool for PromoteToPattern {
     type Output = Saved<Pattern>;
     const NAME: &'static str = "memory.promote_to_pattern";
     const TITLE: &'static str = "Keep a pattern";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("promote_to_pattern")]

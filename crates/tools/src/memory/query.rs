@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Found, Kind, Search, SearchScope};
 
@@ -99,7 +99,7 @@ impl Tool for Query {
     type Output = Output;
     const NAME: &'static str = "memory.query";
     const TITLE: &'static str = "Search the memory";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("query_memory")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Issue, Kind, RecordError, RecordId, Saved};
 
@@ -33,8 +33,7 @@ impl Tool for ResolveIssue {
     type Output = Saved<Issue>;
     const NAME: &'static str = "memory.resolve_issue";
     const TITLE: &'static str = "Resolve an issue";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Importance, Insight, Saved};
 
@@ -45,8 +45,7 @@ impl Tool for SaveInsight {
     type Output = Output;
     const NAME: &'static str = "memory.save_insight";
     const TITLE: &'static str = "Save an insight";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("save_insight")]

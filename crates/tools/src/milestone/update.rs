@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Preview, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, Milestone, RecordId, Saved};
 
@@ -40,8 +40,7 @@ impl Tool for Update {
     type Output = Saved<Milestone>;
     const NAME: &'static str = "milestone.update";
     const TITLE: &'static str = "Change a milestone";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

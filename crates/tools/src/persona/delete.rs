@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Preview, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, RecordId, Removed};
 
@@ -31,8 +31,7 @@ impl Tool for Delete {
     type Output = Removed;
     const NAME: &'static str = "persona.delete";
     const TITLE: &'static str = "Delete a persona";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

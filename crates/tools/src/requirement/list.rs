@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Category, Feature, Kind, Priority, Query, RecordError, Requirement, Saved};
 
@@ -48,7 +48,7 @@ impl Tool for List {
     type Output = Output;
     const NAME: &'static str = "requirement.list";
     const TITLE: &'static str = "List requirements";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("get_requirements")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 
 use super::{Output, Subject, ask};
 
@@ -33,7 +33,7 @@ impl Tool for Content {
     type Output = Output;
     const NAME: &'static str = "review.content";
     const TITLE: &'static str = "Have a text reviewed";
-    const EFFECT: Effect = Effect::Asks;
+    const FACTS: Facts = crate::facts::ASKS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Alias, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_sandbox::{Access, WriteGuard, WsPath, encode};
 
 use super::{Output, Subject, ask};
@@ -32,7 +32,7 @@ impl Tool for File {
     type Output = Output;
     const NAME: &'static str = "review.file";
     const TITLE: &'static str = "Have a file reviewed";
-    const EFFECT: Effect = Effect::Asks;
+    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::ASKS };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

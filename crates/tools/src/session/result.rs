@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Steps;
 
 pub(crate) struct SessionResult(pub(crate) Steps);
@@ -65,7 +65,7 @@ impl Tool for SessionResult {
     type Output = Output;
     const NAME: &'static str = "session.result";
     const TITLE: &'static str = "Read an earlier result again";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Kind, Query, RecordId, Saved, Status, Task};
 
@@ -50,7 +50,7 @@ impl Tool for List {
     type Output = Output;
     const NAME: &'static str = "task.list";
     const TITLE: &'static str = "List tasks";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

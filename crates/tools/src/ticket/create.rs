@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Criterion, Priority, Saved, Ticket, TicketState, TicketType};
 
@@ -40,8 +40,7 @@ impl Tool for Create {
     type Output = Saved<Ticket>;
     const NAME: &'static str = "ticket.create";
     const TITLE: &'static str = "Create a ticket";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Document, DocumentType, Query, Ticket};
 
@@ -42,7 +42,7 @@ impl Tool for ReadDocument {
     type Output = Output;
     const NAME: &'static str = "ticket.read_document";
     const TITLE: &'static str = "Read a document of a ticket";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, CallerKind, Ctx, Effect, ErrorKind, Example, Expect, Tool, ToolError, Trace};
+use toolhost_contract::{Alias, CallerKind, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
 use toolhost_store::Records;
 use toolhost_store::records::{Document, DocumentType, Query, RecordError, Saved, Ticket, loses_most};
 
@@ -38,8 +38,7 @@ impl Tool for SaveDocument {
     type Output = Saved<Document>;
     const NAME: &'static str = "ticket.save_document";
     const TITLE: &'static str = "Save a document of a ticket";
-    const EFFECT: Effect = Effect::Writes;
-    const TRACE: Trace = Trace::Records;
+    const FACTS: Facts = crate::facts::WRITES_RECORDS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("save_document")]

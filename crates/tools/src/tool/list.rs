@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Effect, Example, Expect, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
 
 pub(crate) struct List;
 
@@ -38,7 +38,7 @@ impl Tool for List {
     type Output = Output;
     const NAME: &'static str = "tool.list";
     const TITLE: &'static str = "List your tools";
-    const EFFECT: Effect = Effect::Reads;
+    const FACTS: Facts = crate::facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("list_my_tools")]

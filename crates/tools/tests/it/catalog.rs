@@ -16,7 +16,7 @@ async fn a_caller_sees_its_own_tools_only() {
     };
     // The list for a model leaves out the tools that only people may use.
     let there = toolhost_tools::all(&toolhost_store::Records::nowhere());
-    assert_eq!(names(&all).len(), there.iter().filter(|tool| !tool.facts().people_only).count());
+    assert_eq!(names(&all).len(), there.iter().filter(|tool| !tool.info().facts.is_for_people()).count());
     assert!(names(&narrow).contains(&"bash".to_owned()) && !names(&narrow).contains(&"file.write".to_owned()));
     for tool in narrow["tools"].as_array().unwrap() {
         assert!(tool["summary"].as_str().is_some_and(|s| !s.is_empty()), "{tool}");
@@ -32,16 +32,16 @@ async fn a_caller_sees_its_own_tools_only() {
 async fn every_tool_is_described_by_each_of_its_names() {
     let house = house(&[]).await;
     for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
-        let facts = tool.facts();
-        if facts.people_only {
-            refused(&house, "tool.describe", json!({ "name": facts.name }), ErrorKind::NotFound).await;
+        let info = tool.info();
+        if info.facts.is_for_people() {
+            refused(&house, "tool.describe", json!({ "name": info.name }), ErrorKind::NotFound).await;
             continue;
         }
-        let aliases: Vec<&str> = facts.aliases.iter().map(|alias| alias.name).collect();
-        let wire = facts.name.replace('.', "_");
-        for name in [&*facts.name, &wire].into_iter().chain(aliases) {
+        let aliases: Vec<&str> = info.aliases.iter().map(|alias| alias.name).collect();
+        let wire = info.name.replace('.', "_");
+        for name in [&*info.name, &wire].into_iter().chain(aliases) {
             let data = house.data("tool.describe", json!({ "name": name })).await;
-            assert_eq!((&data["name"], &data["inputSchema"]), (&json!(facts.name), &facts.input_schema), "{name}");
+            assert_eq!((&data["name"], &data["inputSchema"]), (&json!(info.name), &info.input_schema), "{name}");
         }
     }
     let error = refused(&house, "tool.describe", json!({ "name": "fil.read" }), ErrorKind::NotFound).await;

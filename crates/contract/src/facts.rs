@@ -1,0 +1,128 @@
+//! What a host must know of a tool to make a call safe: [`Facts`].
+
+use serde::{Deserialize, Serialize};
+
+/// What running a tool can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    Reads,
+    Writes,
+    /// Starts processes.
+    Executes,
+    /// Leaves the machine.
+    Reaches,
+    /// Asks a person.
+    Asks,
+}
+
+impl Effect {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+            Self::Executes => "executes",
+            Self::Reaches => "reaches",
+            Self::Asks => "asks",
+        }
+    }
+
+    /// Whether a call may change anything, here or elsewhere.
+    pub fn may_change(self) -> bool {
+        self != Self::Reads
+    }
+}
+
+/// What a call leaves behind by which its end can be decided when its host dies before it is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trace {
+    /// Nothing that decides it: processes, git, what leaves the machine, more than one transaction.
+    None,
+    /// The call changes files through its workspace and nothing else: each change is logged before it is made.
+    Files,
+    /// The call changes records or change sets in one transaction, and the history names the call. A call without a row in
+    /// the history may be repeated: it has not happened, or happening twice comes to the same.
+    Records,
+    /// The call deploys the workspace: the journal at the target names the call.
+    Deploy,
+}
+
+/// Who may call a tool, where a profile grants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Callers {
+    /// Models and people.
+    Anyone,
+    /// People. A model that calls it is refused; the profile alone cannot grant it.
+    People,
+    /// People who own the project.
+    Owners,
+}
+
+/// When a person is asked before a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Approval {
+    /// As policy decides. A person may allow a call and its like for a while.
+    ByPolicy,
+    /// As policy decides. A person allows one call at a time: the arguments say too little of what a call does.
+    OneByOne,
+    /// For each call: no rule of policy and no standing permission does it instead.
+    Always,
+}
+
+/// The argument that is a shell command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CommandArgument {
+    /// The name of the command's argument.
+    pub name: &'static str,
+    /// The name of the argument with the command's standard input.
+    pub input: &'static str,
+}
+
+/// The safety facts of a tool. No field has a default: a tool that leaves one out does not compile. All of them are in
+/// `docs/generated/tools.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Facts {
+    /// What a call can do.
+    pub effect: Effect,
+    /// Who may call it.
+    pub callers: Callers,
+    /// When a person is asked.
+    pub approval: Approval,
+    /// Whether a call may wait for a person, for as long as people are waited for.
+    pub waits: bool,
+    /// How the end of a call is decided whose host died.
+    pub trace: Trace,
+    /// The arguments that are paths in the workspace: each a text or a list of texts. Policy sees them as the tool does.
+    pub paths: &'static [&'static str],
+    /// The argument that is a shell command.
+    pub command: Option<CommandArgument>,
+    /// The argument that, where it is true, makes a call only tell what it would do. `Approval::Always` is then not meant.
+    pub dry_run: Option<&'static str>,
+}
+
+impl Facts {
+    /// Whether calls may run beside others, and again: the tool changes nothing, and does not wait for what may, such as
+    /// a call that a person allows.
+    pub fn only_reads(&self) -> bool {
+        self.effect == Effect::Reads && !self.waits
+    }
+
+    /// Whether a model that calls it is refused.
+    pub fn is_for_people(&self) -> bool {
+        self.callers != Callers::Anyone
+    }
+
+    /// Whether this argument is a path in the workspace.
+    pub fn is_path(&self, argument: &str) -> bool {
+        self.paths.contains(&argument)
+    }
+
+    /// Whether this argument is a shell command.
+    pub fn is_command(&self, argument: &str) -> bool {
+        self.command.is_some_and(|command| command.name == argument)
+    }
+}
