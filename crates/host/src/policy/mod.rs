@@ -293,7 +293,10 @@ impl Rule {
             (Analyzed::NotAnalyzable { .. }, decide) => decide != Decide::Allow,
             (Analyzed::Commands(commands), Decide::Allow) => {
                 !commands.is_empty()
-                    && commands.iter().all(|c| c.literal && !runs_its_input(c) && glob.is_match(&c.told_apart()))
+                    && commands.iter().all(|c| {
+                        let is_told = glob.is_one_text() || !runs::runs_others(c);
+                        c.literal && !runs_its_input(c) && is_told && glob.is_match(&c.told_apart())
+                    })
             }
             (Analyzed::Commands(commands), Decide::Ask | Decide::Deny) => {
                 commands.iter().any(|command| runs::may_run(command, glob))

@@ -25,6 +25,11 @@ impl Pattern {
         }
     }
 
+    /// Whether no other text than one matches.
+    pub(super) fn is_one_text(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+
     /// What every text that matches begins with.
     pub(super) fn start(&self) -> &str {
         match self {

@@ -9,17 +9,22 @@ use super::permission::is_runner;
 const ALSO_RUN: &[&str] = &[
     "bwrap",
     "capsh",
+    "bundle",
     "catchsegv",
     "ccache",
+    "cgexec",
     "chronic",
     "cmake",
     "coresched",
     "dbus-run-session",
+    "direnv",
     "entr",
     "expect",
     "fd",
     "firejail",
+    "gpg-agent",
     "hyperfine",
+    "ifne",
     "logsave",
     "ltrace",
     "nsenter",
@@ -27,11 +32,18 @@ const ALSO_RUN: &[&str] = &[
     "pee",
     "perf",
     "pipesz",
+    "pkexec",
+    "poetry",
+    "runcon",
     "runuser",
     "rustup",
+    "sem",
     "setarch",
     "setpriv",
+    "sg",
+    "start-stop-daemon",
     "su",
+    "systemd-inhibit",
     "systemd-run",
     "tini",
     "uclampset",
@@ -59,7 +71,14 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("split", &["--filter"]),
-    ("git", &["--upload-pack", "--receive-pack", "--exec", "--extcmd"]),
+    ("git", &["--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager"]),
+    ("cc", COMPILER),
+    ("c++", COMPILER),
+    ("clang", COMPILER),
+    ("g++", COMPILER),
+    ("gcc", COMPILER),
+    ("man", &["-P", "--pager", "-H", "--html"]),
+    ("ssh", &["-o", "-F"]),
     ("make", &["--eval", "SHELL"]),
     ("zip", &["-TT", "--unzip-command"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
@@ -69,6 +88,16 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("cargo", &["--config"]),
     ("rg", &["--pre", "--hostname-bin"]),
 ];
+/// Those of compilers.
+const COMPILER: &[&str] = &["-wrapper", "-B", "-specs", "--specs", "-fplugin"];
+/// Programs that run what stands in a word of theirs behind one of these.
+const COMMAND_WORDS: &[(&str, &[&str])] = &[
+    ("git", &["ext::"]),
+    ("socat", &["EXEC:", "exec:", "SYSTEM:", "system:", "SHELL:", "shell:"]),
+    ("sqlite3", &[".shell", ".system", "edit("]),
+];
+/// Programs that run files of a folder, or what their files say, by a name that says nothing.
+const RUN_FILES: &[&str] = &["run-parts"];
 /// Settings of git that run nothing, for `git -c`; beginnings, in small letters.
 const SETTINGS_PLAIN: &[&str] = &[
     "advice.",
@@ -127,6 +156,12 @@ pub(super) fn may_run(command: &SimpleCommand, glob: &Pattern) -> bool {
     false
 }
 
+/// Whether it runs commands besides its own program, which a pattern of its first words says nothing of.
+pub(super) fn runs_others(command: &SimpleCommand) -> bool {
+    let is_find = command.words.first().is_some_and(|program| name_of(program) == "find");
+    is_uncertain(command) || (is_find && !command.handed.is_empty())
+}
+
 fn name_of(program: &Word) -> &str {
     program.text.rsplit('/').next().unwrap_or_default()
 }
@@ -175,13 +210,143 @@ fn behind_options(arguments: &[Word]) -> impl Iterator<Item = &[Word]> {
 
 /// Subcommands of git that run what their arguments name, with the words that say so; none: all that they do.
 const GIT_RUNS: &[(&str, &[&str])] = &[
+    ("archive", &["--remote"]),
     ("bisect", &["run"]),
+    ("clone", &["-u", "-c", "--config", "--template"]),
     ("difftool", &[]),
     ("filter-branch", &[]),
+    ("for-each-repo", &[]),
     ("grep", &["-O", "--open-files-in-pager"]),
+    ("merge-index", &[]),
     ("mergetool", &[]),
     ("rebase", &["-x", "--exec", "-i", "--interactive"]),
+    ("remote-ext", &[]),
     ("submodule", &["foreach"]),
+];
+/// Subcommands that git has. Any other may be an alias of any command.
+const GIT_OWN: &[&str] = &[
+    "add",
+    "am",
+    "annotate",
+    "apply",
+    "archive",
+    "bisect",
+    "blame",
+    "branch",
+    "bundle",
+    "cat-file",
+    "check-attr",
+    "check-ignore",
+    "check-mailmap",
+    "check-ref-format",
+    "checkout",
+    "checkout-index",
+    "cherry",
+    "cherry-pick",
+    "clean",
+    "clone",
+    "column",
+    "commit",
+    "commit-graph",
+    "commit-tree",
+    "config",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "difftool",
+    "fast-export",
+    "fast-import",
+    "fetch",
+    "fetch-pack",
+    "filter-branch",
+    "fmt-merge-msg",
+    "for-each-ref",
+    "for-each-repo",
+    "format-patch",
+    "fsck",
+    "gc",
+    "get-tar-commit-id",
+    "grep",
+    "gui",
+    "hash-object",
+    "help",
+    "hook",
+    "index-pack",
+    "init",
+    "interpret-trailers",
+    "lfs",
+    "log",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "mailinfo",
+    "mailsplit",
+    "maintenance",
+    "merge",
+    "merge-base",
+    "merge-file",
+    "merge-index",
+    "merge-tree",
+    "mergetool",
+    "mktag",
+    "mktree",
+    "multi-pack-index",
+    "mv",
+    "name-rev",
+    "notes",
+    "pack-objects",
+    "pack-refs",
+    "patch-id",
+    "prune",
+    "pull",
+    "push",
+    "range-diff",
+    "read-tree",
+    "rebase",
+    "reflog",
+    "remote",
+    "remote-ext",
+    "repack",
+    "replace",
+    "request-pull",
+    "rerere",
+    "reset",
+    "restore",
+    "rev-list",
+    "rev-parse",
+    "revert",
+    "rm",
+    "send-email",
+    "send-pack",
+    "shortlog",
+    "show",
+    "show-branch",
+    "show-index",
+    "show-ref",
+    "sparse-checkout",
+    "stage",
+    "stash",
+    "status",
+    "stripspace",
+    "submodule",
+    "switch",
+    "symbolic-ref",
+    "tag",
+    "unpack-objects",
+    "update-index",
+    "update-ref",
+    "update-server-info",
+    "var",
+    "verify-commit",
+    "verify-pack",
+    "verify-tag",
+    "version",
+    "whatchanged",
+    "worktree",
+    "write-tree",
 ];
 
 /// Whether a subcommand of git runs what its arguments name.
@@ -189,7 +354,8 @@ fn git_runs(arguments: &[Word]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else { return false };
     let known = GIT_RUNS.iter().find(|(name, _)| *name == subcommand.text);
     known.is_some_and(|(_, words)| {
-        let says = |word: &Word| words.iter().any(|known| word.text.starts_with(known));
+        let says =
+            |word: &Word| words.iter().any(|known| word.text.starts_with(known) || abbreviates(&word.text, known));
         words.is_empty() || rest.iter().any(says)
     })
 }
@@ -211,6 +377,12 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
     if name == "make" && command.fed && arguments.iter().any(|word| word.text == "-" || word.text == "-f-") {
         return true;
     }
+    let in_word = COMMAND_WORDS.iter().filter(|(program, _)| *program == name).flat_map(|(_, marks)| *marks);
+    if RUN_FILES.contains(&name)
+        || in_word.into_iter().any(|mark| arguments.iter().any(|word| word.text.contains(mark)))
+    {
+        return true;
+    }
     if name == "git" {
         if git_runs(arguments) || behind_options(arguments).any(git_runs) {
             return true;
@@ -228,7 +400,7 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
                     return true;
                 }
                 text if text.starts_with('-') => {}
-                _ => return false,
+                text => return word.known && !GIT_OWN.contains(&text),
             }
         }
     }
@@ -243,6 +415,7 @@ fn names_command(program: &str, arguments: &[Word]) -> bool {
         arguments.iter().any(|word| {
             let rest = word.text.strip_prefix(option);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() == 2)
+                || abbreviates(&word.text, option)
         })
     };
     // `tar cIf`, and `tar -xIf`.
@@ -252,6 +425,12 @@ fn names_command(program: &str, arguments: &[Word]) -> bool {
             (at == 0 || is_cluster) && !word.text.starts_with("--") && word.text.contains(['I', 'F'])
         });
     in_cluster || options.any(is_given)
+}
+
+/// Whether a word is the beginning of a long option, which is enough for most programs: `--to-com=x` for `--to-command=x`.
+fn abbreviates(word: &str, option: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    name.starts_with("--") && name.len() > 2 && option.starts_with(name)
 }
 
 /// Whether a setting such as `color.ui=never` runs nothing.

@@ -353,6 +353,46 @@ const TOUCHES: &[&str] = &[
     "rustup run stable touch x",
     "printf 'x:' | make -f -",
     "cargo --config 'build.rustc-wrapper=\"./touch\"' build",
+    "tar xf x.tar --to-com='touch x'",
+    "tar -cf y.tar a --use-comp='touch x;cat'",
+    "tar --checkpoint=1 --checkpoint-act=exec='touch x' -cf y a",
+    "git ls-remote --up='touch x' .",
+    "git clone -u 'touch x' . c",
+    "git grep --open-files='touch x' hi",
+    "git rebase --ex='touch x' HEAD",
+    "git archive --remote=. --ex='touch x' HEAD",
+    "git clone 'ext::touch x' y",
+    "git merge-index touch -a",
+    "git for-each-repo --config=x st",
+    "git st",
+    "git config --global alias.st '!touch x' && git -C a st",
+    "HOME=. git log",
+    "XDG_CONFIG_HOME=. git log",
+    "export PATH=.; ls",
+    "PATH=.:$PATH ls",
+    "PATH=.; ls",
+    "LD_PRELOAD=./x.so ls",
+    "env LD_PRELOAD=./x.so ls",
+    "echo x | xargs -I{} touch {}",
+    "echo touch | xargs -I{} {} x",
+    "echo touch | xargs -I% /bin/% x",
+    "echo touch | xargs --replace=T T x",
+    "parallel {} x ::: touch",
+    "find touch -exec {} x ';'",
+    "find . -name t -okdir {}ouch x +",
+    "env --split='touch x'",
+    "sort --compress-prog='touch x' f",
+    "split --filt='touch x' f",
+    "rsync --rs='touch x' a b",
+    "ssh -o ProxyCommand='touch x' y",
+    "man -P 'touch x' ls",
+    "gcc -wrapper touch,x x.c",
+    "sqlite3 :memory: '.shell touch x'",
+    "socat - EXEC:'touch x'",
+    "start-stop-daemon -S -x /usr/bin/touch -- x",
+    "run-parts .",
+    "sg root -c 'touch x'",
+    "systemd-inhibit touch x",
 ];
 
 #[test]
@@ -382,11 +422,40 @@ fn a_rule_that_denies_looks_at_what_a_command_runs_in_its_turn() {
         "rsync a b",
         "X=$Y cargo test",
         "timeout 5 cargo test $X",
+        "find . -name '*.rs' -exec grep -l x {} +",
+        "find . -type f -exec rm {} ';'",
+        "ls | xargs -I{} cp {} backup/{}",
+        "git log --oneline --stat",
+        "git branch --unset-upstream",
+        "git push -u origin main",
+        "tar --extract --file x.tar",
+        "export RUST_LOG=debug; cargo test",
+        "gcc -O2 -Wall -o x x.c",
     ] {
         assert!(!matches(&deny, command), "{command}");
     }
     let allow = rule("tool = 'bash'\nwhen = { command = 'touch*' }\ndecide = 'allow'").expect("a rule");
     assert!(!matches(&allow, "env touch x") && !matches(&allow, "/usr/bin/touch x"));
+    // A rule that a person has widened does not allow what only an option says; the very command may be allowed.
+    for (command, wide) in [
+        ("tar xf x.tar --to-com='touch x'", "tar *"),
+        ("tar xf x.tar --to-command='touch x'", "tar *"),
+        ("git clone -u 'touch x' . c", "git *"),
+        ("git st", "git *"),
+        ("find . -exec touch x ';'", "find *"),
+        ("find . -delete", "find . *"),
+    ] {
+        let allow =
+            |pattern: &str| Rule::permission("bash", &BTreeMap::from([("command".to_owned(), pattern.to_owned())]));
+        // What it deletes it says itself.
+        let runs_others = command != "find . -delete";
+        assert_eq!(matches(&allow(wide).expect("a rule"), command), !runs_others, "{command}");
+        let Some(Analyzed::Commands(commands)) = analyzed(&kinds(), &serde_json::json!({ "command": command })) else {
+            unreachable!("`{command}` is analyzable")
+        };
+        let whole = globset::escape(&commands[0].told_apart());
+        assert!(matches(&allow(&whole).expect("a rule"), command), "{whole}");
+    }
 }
 
 #[test]

@@ -113,6 +113,9 @@ const VARIABLES: &[&str] = &[
 /// As above, where it lasts: the rest of the text would be read with another set of characters.
 const LOCALE: &[&str] = &["LANG", "LANGUAGE"];
 
+/// By these programs, and the files that say what those run, are found.
+pub(super) const FOUND_BY: &[&str] = &["HOME", "PATH", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME"];
+
 const TESTS_OF_ONE: &[&str] = &[
     "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-k", "-n", "-p", "-r", "-s", "-t", "-u", "-w", "-x", "-z", "-G", "-L",
     "-N", "-O", "-S",
@@ -125,6 +128,9 @@ const OBEYED: &str = "it sets a variable that the shell itself obeys";
 pub(super) fn check_variable(name: &str) -> Step<()> {
     if name.starts_with("LC_") || LOCALE.contains(&name) {
         return Err(OBEYED);
+    }
+    if FOUND_BY.contains(&name) || name.starts_with("LD_") {
+        return Err("it sets a variable by which programs are found");
     }
     check_assignment(name)
 }

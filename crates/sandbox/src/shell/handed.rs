@@ -65,8 +65,11 @@ const COMMANDS_IN: &[&str] = &[
     "SSH_ASKPASS",
     "VISUAL",
 ];
-/// The beginnings of variables that hold settings of git, of which many name commands.
-const SETTINGS_IN: &[&str] = &["GIT_CONFIG", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR"];
+/// The beginnings of variables that hold settings of git, of which many name commands, and of those that say what the loader of
+/// programs loads besides.
+const SETTINGS_IN: &[&str] = &["GIT_CONFIG", "GIT_DIR", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "LD_"];
+/// What stands for an argument, unless an option names something else.
+const PLACEHOLDER: &str = "{}";
 
 /// What a command runs beside itself.
 #[derive(Default)]
@@ -94,7 +97,7 @@ impl Handed {
     /// What a variable makes another program run.
     fn add_variable(&mut self, assignment: &Word) {
         let Some((name, value)) = assignment.text.split_once('=') else { return };
-        if SETTINGS_IN.iter().any(|begin| name.starts_with(begin)) {
+        if SETTINGS_IN.iter().any(|begin| name.starts_with(begin)) || builtins::FOUND_BY.contains(&name) {
             self.more = true;
         } else if COMMANDS_IN.contains(&name) && !value.is_empty() {
             match reader::read(value) {
@@ -119,12 +122,19 @@ fn handed(command: &SimpleCommand) -> Handed {
         });
         return Handed { commands, more: false };
     }
-    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) else { return Handed::default() };
     let mut found = Handed::default();
+    match name {
+        "export" => arguments.iter().for_each(|argument| found.add_variable(argument)),
+        "find" => found.commands = of_find(arguments),
+        _ => {}
+    }
+    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) else { return found };
     let adds = ADD_ARGUMENTS.contains(&name);
     match wrapper.command(arguments, &mut found) {
         Some(mut words) => {
             if adds {
+                let given = placeholder(arguments);
+                fill(&mut words, given);
                 words.push(Word::unknown());
             }
             let mut inner = SimpleCommand::new(Vec::new(), words);
@@ -136,6 +146,45 @@ fn handed(command: &SimpleCommand) -> Handed {
         None => found.more |= arguments.iter().any(|word| !word.known),
     }
     found
+}
+
+/// The commands behind `-exec` and its like, with each file that is found unknown.
+fn of_find(arguments: &[Word]) -> Vec<SimpleCommand> {
+    const ACTIONS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+    let mut commands = Vec::new();
+    let mut rest = arguments;
+    while let Some(at) = rest.iter().position(|word| ACTIONS.contains(&word.text.as_str())) {
+        rest = &rest[at + 1..];
+        let end = rest.iter().position(|word| word.text == ";" || word.text == "+").unwrap_or(rest.len());
+        let mut words = rest[..end].to_vec();
+        fill(&mut words, PLACEHOLDER);
+        if !words.is_empty() {
+            commands.push(SimpleCommand::new(Vec::new(), words));
+        }
+        rest = &rest[end..];
+    }
+    commands
+}
+
+/// What stands in the place of the placeholder is not known; a program of which only the folder is known may be any.
+fn fill(words: &mut [Word], placeholder: &str) {
+    words.iter_mut().for_each(|word| word.filled(placeholder));
+    if let Some(program) = words.first_mut().filter(|program| !program.known) {
+        *program = Word::unknown();
+    }
+}
+
+/// What stands for an argument in the command that `xargs` and `parallel` run.
+fn placeholder(arguments: &[Word]) -> &str {
+    let at = arguments.iter().position(|word| word.text.starts_with("-I") || word.text.starts_with("--replace="));
+    let said = at.and_then(|at| match arguments[at].text.strip_prefix("--replace=") {
+        Some(said) => Some(said),
+        None => match &arguments[at].text[2..] {
+            "" => arguments.get(at + 1).map(|word| word.text.as_str()),
+            attached => Some(attached),
+        },
+    });
+    said.filter(|said| !said.is_empty()).unwrap_or(PLACEHOLDER)
 }
 
 impl Wrapper {
@@ -172,13 +221,19 @@ impl Wrapper {
 
 /// Whether an option of `env` takes a text apart into words: `-S`, also behind others.
 fn splits(text: &str) -> bool {
-    text.starts_with("--split-string") || (text.starts_with('-') && !text.starts_with("--") && text.contains('S'))
+    split_by_name(text).is_some() || (text.starts_with('-') && !text.starts_with("--") && text.contains('S'))
+}
+
+/// What is attached to the option by its name, of which the beginning is enough.
+fn split_by_name(text: &str) -> Option<&str> {
+    let (name, attached) = text.split_once('=').unwrap_or((text, ""));
+    (name.len() > 2 && "--split-string".starts_with(name)).then_some(attached)
 }
 
 /// The words of such a text, and those that follow; `None` where the text has quotes, escapes or variables, or options stand
 /// before it in the same word.
 fn split_string(text: &str, after: &[Word]) -> Option<Vec<Word>> {
-    let attached = text.strip_prefix("--split-string").or_else(|| text.strip_prefix("-S"))?;
+    let attached = split_by_name(text).or_else(|| text.strip_prefix("-S"))?;
     let (string, after) = match attached.strip_prefix('=').unwrap_or(attached) {
         "" => {
             let (string, after) = after.split_first().filter(|(string, _)| string.known)?;

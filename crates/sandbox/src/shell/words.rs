@@ -53,6 +53,14 @@ impl Word {
         Self { text: "...".to_owned(), known: false, start: String::new(), single: false, bare: false }
     }
 
+    /// What a program puts in the place of `placeholder` is not known.
+    pub(super) fn filled(&mut self, placeholder: &str) {
+        if let Some(at) = self.text.find(placeholder).filter(|_| self.known) {
+            self.start = self.text[..at].to_owned();
+            self.known = false;
+        }
+    }
+
     pub(super) fn is(&self, text: &str) -> bool {
         self.known && self.text == text
     }
