@@ -112,9 +112,15 @@ fn limit_resources(limits: &ResourceLimits) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Two filters: what is answered "not permitted", and what is answered "no such call" so that programs fall back.
+/// A filter for each answer: "not permitted"; "no such call" so that programs fall back; and "this file system has no such
+/// thing", which programs that copy attributes take for a reason to go on.
 fn restrict_calls(policy: &Policy) -> Result<(), Failure> {
-    for (rules, answer) in [(refused_calls(policy)?, libc::EPERM), (absent_calls(), libc::ENOSYS)] {
+    let filters = [
+        (refused_calls(policy)?, libc::EPERM),
+        (whole(&ABSENT), libc::ENOSYS),
+        (whole(&ATTRIBUTE_CALLS), libc::EOPNOTSUPP),
+    ];
+    for (rules, answer) in filters {
         let errno = u32::try_from(answer)?;
         let filter = SeccompFilter::new(
             rules,
@@ -130,17 +136,37 @@ fn restrict_calls(policy: &Policy) -> Result<(), Failure> {
 
 /// `clone3` hides its flags behind a pointer that a filter cannot follow, and `openat2` its mode; libc and programs fall back
 /// to `clone` and `openat`. Rules of Landlock are memory of the kernel's, gigabytes in seconds, that nothing counts.
-fn absent_calls() -> BTreeMap<i64, Vec<SeccompRule>> {
-    const CALLS: [i64; 7] = [
-        libc::SYS_landlock_create_ruleset,
-        libc::SYS_landlock_add_rule,
-        libc::SYS_clone3,
-        libc::SYS_openat2,
-        libc::SYS_io_uring_setup,
-        libc::SYS_io_uring_enter,
-        libc::SYS_io_uring_register,
-    ];
-    CALLS.into_iter().map(|call| (call, Vec::new())).collect()
+const ABSENT: [i64; 7] = [
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+/// Calls that change extended attributes and flags of files. A filter cannot see an attribute's name, and among them are access
+/// lists: the default list of a folder says which modes new files in it have, also those of the host and of people.
+const ATTRIBUTE_CALLS: [i64; 9] = [
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SYS_SETXATTRAT,
+    SYS_REMOVEXATTRAT,
+    SYS_FILE_SETATTR,
+];
+/// Numbers of calls that `libc` does not name yet; they are the same on every architecture.
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
+const SYS_FILE_SETATTR: i64 = 469;
+
+/// These calls, whatever their arguments.
+fn whole(calls: &[i64]) -> BTreeMap<i64, Vec<SeccompRule>> {
+    calls.iter().map(|call| (*call, Vec::new())).collect()
 }
 
 fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
@@ -197,6 +223,10 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
     // Who leases a file keeps others from opening it, also one that it may only read.
     let lease = u64::try_from(libc::F_SETLEASE)?;
     rules.insert(libc::SYS_fcntl, vec![rule(arg(1, SeccompCmpOp::Eq, lease)?)?]);
+    // It leaves a device behind, in the place of what it moves.
+    let whiteout = u64::from(libc::RENAME_WHITEOUT);
+    let leaves = arg(4, SeccompCmpOp::MaskedEq(whiteout), whiteout)?;
+    rules.insert(libc::SYS_renameat2, vec![rule(leaves)?]);
     rules.extend(set_id_calls()?);
     rules.extend(ipc_calls(policy.private_ipc)?);
     if landlock_abi() < LANDLOCK_ABI_TRUNCATE {

@@ -163,7 +163,7 @@ pub(crate) struct Seen(Vec<Option<[i64; 6]>>);
 impl Seen {
     /// Looks at `.git`, what it lists its places in, and the places found before.
     pub(crate) fn now(root: &Path, outer: Option<&Path>, places: &Places) -> Self {
-        const NAMES: [&str; 13] = [
+        const NAMES: [&str; 15] = [
             "",
             "config",
             "config.worktree",
@@ -178,6 +178,8 @@ impl Seen {
             "refs/heads",
             "refs/remotes",
             "refs/remotes/origin",
+            "refs/stash",
+            "refs/tags",
         ];
         let inner = root.join(GIT_DIR);
         let gits = std::iter::once(inner.as_path()).chain(outer);
@@ -301,186 +303,7 @@ done"#;
 ///
 /// Its arguments are the repositories around the workspace, a top folder and its `.git` each. It runs before the first command
 /// after each change of a repository, so it starts few processes: four a repository.
-const SCRIPT: &str = r#"
-shopt -s nullglob dotglob
-declare -A known gits
-say() { # as it is called: where it leads is found outside
-    case "$2" in /*) printf '%s\0%s\0' "$1" "$2" ;; *) printf '%s\0%s/%s\0' "$1" "$PWD" "$2" ;; esac
-}
-links_in() { # each of these folders, and the links in it
-    local folder entry
-    for folder; do
-        for entry in "$folder" "$folder"/*; do
-            [ ! -L "$entry" ] || say whole "$entry"
-        done
-    done
-}
-todo=()
-visit() { # the working tree at the folder $1, later and once
-    cd -- "$1" 2>/dev/null || return
-    [ -z "${known[$PWD]-}" ] || return
-    known[$PWD]=1
-    todo+=("$PWD")
-}
-ask() { # git of this working tree
-    if [ -n "$own_git" ]; then GIT_DIR=$own_git git "$@"; else git "$@"; fi
-}
-settings() { # of the repository at hand
-    local origin item file value
-    last= failed=
-    while IFS= read -r -d '' origin && IFS= read -r -d '' item; do
-        [ "$origin" != failed ] || failed=1
-        case "$item" in core.hookspath|core.hookspath$'\n'*) own_hooks=1 ;; esac
-        case "$origin" in file:*) ;; *) continue ;; esac
-        if [ "$origin" != "$last" ]; then
-            last=$origin
-            file=${origin#file:}
-            case "$file" in /*) ;; *) file=$PWD/$file ;; esac
-            say setting "$file"
-        fi
-        case "$item" in
-            include.path$'\n'*|includeif.*.path$'\n'*)
-                value=${item#*$'\n'}
-                case "$value" in '~'*|'%('*) say home "$value"; continue ;; /*) ;; *) value=${file%/*}/$value ;; esac
-                if [ "$with" = --includes ]; then say setting "$value"; else say include "$value"; fi ;;
-        esac
-    done < <(GIT_DIR=$git_dir git config --list --show-origin $with -z 2>/dev/null || printf 'failed\0\0')
-}
-refused() { # why git says nothing of a repository that is there
-    printf 'refused\0%s: %s\0' "$PWD" "$1"
-}
-unreadable() { # what git may not read here, if that is why it says nothing; or for what else it gives up
-    local said
-    said=$(ask rev-parse --git-dir 2>&1 >/dev/null)
-    # A warning before git gives up, or what it gives up for.
-    case "$said" in *": unable to access '"*"': "*)
-        said=${said#*"access '"}
-        say unreadable "${said%%"': "*}" ;;
-    # What lies around the workspace is closed here, and git is told where each repository around it is.
-    *"error opening '$top/"*) refused "${said%%$'\n'*}" ;;
-    *"error opening '"*) ;;
-    # Nobody's git takes it for one.
-    ''|*'not a git repository'*|*'invalid gitfile format'*|*'not a gitdir'*) ;;
-    *) refused "${said%%$'\n'*}" ;;
-    esac
-}
-named_in() { # the file $1, as git reads it: without the line ends at its end; sets elsewhere
-    elsewhere=
-    [ -f "$1" ] || return
-    IFS= read -r -d '' -n 65536 elsewhere <"$1"
-    while :; do case "$elsewhere" in *$'\n'|*$'\r') elsewhere=${elsewhere%?} ;; *) break ;; esac; done
-    [ -n "$elsewhere" ]
-}
-leads_to() { # the folder $1 is or would be a repository's, and may share another's
-    say git "$1"
-    if named_in "$1/commondir"; then
-        case "$elsewhere" in /*) say git "$elsewhere" ;; *) say git "$1/$elsewhere" ;; esac
-    fi
-}
-of_repository() { # at the folder $1; sets common, index and tree
-    local git_dir hooks elsewhere last failed with item value paths own_hooks=
-    common= index= tree=
-    cd -- "$1" 2>/dev/null || return
-    # Also where nothing is there yet, and git therefore says nothing: whatever comes there becomes this repository.
-    if [ -n "$own_git" ]; then
-        leads_to "$own_git"
-    elif named_in .git; then
-        case "$elsewhere" in 'gitdir: '*) leads_to "${elsewhere#gitdir: }" ;; esac
-    fi
-    mapfile -t paths < <(ask rev-parse --path-format=absolute --git-dir --git-common-dir --git-path index --show-toplevel 2>/dev/null)
-    if [ "${#paths[@]}" -lt 3 ] || [ "${#paths[@]}" -gt 4 ]; then # no repository, or a name with a line end
-        paths=()
-        for item in --git-dir --git-common-dir '--git-path index'; do
-            value=$(ask rev-parse --path-format=absolute $item 2>/dev/null) || { unreadable; return; }
-            paths+=("$value")
-        done
-        paths+=("$(ask rev-parse --path-format=absolute --show-toplevel 2>/dev/null)")
-    fi
-    git_dir=${paths[0]} common=${paths[1]} index=${paths[2]} tree=${paths[3]-}
-    say git "$common"
-    say setting "$git_dir/config.worktree" # it may come later
-    leads_to "$git_dir"
-    # What hooks and their folder are relative to; without a working tree, that is the repository.
-    cd -- "${tree:-$git_dir}" 2>/dev/null || tree=
-    say tree "$PWD"
-    with=--includes
-    settings
-    # One of the included files cannot be read from here: they are read outside.
-    [ -z "$failed" ] || { with=--no-includes; settings; }
-    [ -z "$failed" ] || refused 'its settings cannot be read'
-    hooks=$common/hooks
-    [ -z "$own_hooks" ] || hooks=$(GIT_DIR=$git_dir git config $with --type=path --get core.hooksPath 2>/dev/null) || hooks=$common/hooks
-    say hooks "$hooks"
-    say hooks "$common/hooks"
-    links_in "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks"
-}
-in_commits() { # the commits in which submodules are looked for
-    ask for-each-ref --count=2000 --format='%(objectname)' refs/heads refs/remotes refs/stash refs/tags
-    # Git enters one of a commit that it fetches only if the settings say that submodules are followed.
-    [ -z "$followed" ] || ask rev-list --all --max-count=5000
-}
-in_branches() { # where other commits have submodules: a name and a path, each pair ended by NUL
-    local blob item followed=
-    while IFS= read -r -d '' item; do
-        followed=1
-        # One that was taken out is still in the settings; mostly it is called after its place.
-        case "$item" in submodule.?*.url|submodule.?*.active)
-            item=${item#submodule.} item=${item%.*}
-            printf '%s\n%s\0' "$item" "$item" ;;
-        esac
-    done < <(ask config -z --name-only --get-regexp '^submodule[.]' 2>/dev/null)
-    in_commits 2>/dev/null | sed 's/$/:.gitmodules/' |
-        ask cat-file --batch-check='%(objectname)' 2>/dev/null | grep -v ' ' | sort -u | head -n 100 |
-        while read -r blob; do ask config -z --blob "$blob" --get-regexp '^submodule\..*\.path$' 2>/dev/null; done
-}
-could_be() { # whether the folder $1 below the tree is none, or one through no link
-    local above=$tree part rest=$1/
-    case "/$1/" in */../*|*/./*|*//*|*/.git/*) return 1 ;; esac
-    while [ -n "$rest" ]; do
-        part=${rest%%/*} rest=${rest#*/} above=$above/$part
-        if [ -L "$above" ] || { [ -e "$above" ] && [ ! -d "$above" ]; }; then return 1; fi
-    done
-}
-top=$PWD
-visit .
-while [ "$#" -gt 1 ]; do # repositories around this folder
-    gits[$1]=$2
-    visit "$1"
-    shift 2
-done
-n=0
-while [ "$n" -lt "${#todo[@]}" ] && [ "$n" -lt 1000 ]; do
-    at=${todo[n]}
-    n=$((n + 1))
-    own_git=${gits[$at]-}
-    of_repository "$at"
-    [ -n "$index" ] || continue
-    say read "$at"
-    say index "$index"
-    [ -z "$tree" ] || visit "$tree"
-    if [ -d "$common/worktrees" ]; then
-        while IFS= read -r -d '' line; do
-            case "$line" in 'worktree '*)
-                say git "${line#worktree }/.git"
-                visit "${line#worktree }" ;;
-            esac
-        done < <(cd -- "$at" && ask worktree list --porcelain -z 2>/dev/null)
-    fi
-    [ -n "$tree" ] && cd -- "$tree" || continue
-    while IFS= read -r -d '' entry; do
-        inner=$tree/${entry#*$'\t'}
-        say git "$inner/.git"
-        [ ! -e "$inner/.git" ] || visit "$inner"
-    done < <(cd -- "$at" && ask ls-files --full-name --stage -z -- "$tree" 2>/dev/null | grep -za '^160000 ')
-    # A fetch, or a checkout of another commit, enters what stands in the place of a submodule that this one does not have.
-    branched=0
-    while IFS= read -r -d '' entry && [ "$branched" -lt 200 ]; do
-        branched=$((branched + 1))
-        ! could_be "${entry#*$'\n'}" || say branched "$tree/${entry#*$'\n'}/.git"
-    done < <(cd -- "$at" && in_branches)
-done
-printf 'done\0.\0'
-"#;
+const SCRIPT: &str = include_str!("places.sh");
 /// The last that it prints.
 const DONE: &str = "done\0.\0";
 
@@ -674,7 +497,8 @@ fn of_settings(home: &Path, root: &Path, printed: &[(String, PathBuf)]) -> Resul
             let value = unquoted(value);
             match name.as_str() {
                 _ if value.is_empty() => {}
-                "hookspath" => {
+                // New repositories, submodules among them, get the hooks of a template.
+                "hookspath" | "templatedir" => {
                     // Git tells its own folder of hooks. Of another condition's, what is not understood is not followed.
                     let path = expanded(home, &value).unwrap_or_else(|_| PathBuf::from(&value));
                     found.extend(trees.iter().map(|tree| ("hooks".to_owned(), tree.join(&path))));

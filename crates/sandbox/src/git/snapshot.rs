@@ -43,6 +43,9 @@ pub(super) const ARMED_FILES: [&str; 5] = ["config", "config.worktree", "commond
 /// Folders of such files.
 pub(super) const ARMED_FOLDERS: [&str; 4] = ["hooks", "info", "branches", "remotes"];
 
+/// Files that say from where else a repository takes its objects: git does not compare what it takes with its name.
+const BORROWED: [&str; 2] = ["objects/info/alternates", "objects/info/http-alternates"];
+
 /// Everything kept of one workspace, parents before what is in them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -312,6 +315,7 @@ impl Taking {
                 ["objects", "refs"].iter().for_each(|name| go(name, Depth::Needed(Need::Folder)));
                 ARMED_FILES.iter().for_each(|name| go(name, Depth::Name));
                 ARMED_FOLDERS.iter().for_each(|name| go(name, Depth::Whole));
+                BORROWED.iter().for_each(|name| go(name, Depth::Name));
                 ["modules", "worktrees"].iter().for_each(|name| go(name, Depth::Repositories));
                 return Ok(None);
             }

@@ -180,6 +180,45 @@ async fn no_command_takes_memory_that_nobody_counts() {
     }
 }
 
+/// Access lists among them: that of a folder says which modes new files in it have, the host's and people's, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_command_changes_attributes_of_files_or_leaves_a_device() {
+    let list = "struct.pack('<I', 2) + b''.join(struct.pack('<HHI', *one) for one in [(1, 7, 2**32 - 1), (4, 7, 2**32 - 1), (32, 7, 2**32 - 1)])";
+    let calls = [
+        // The default list of a folder, by its name and by an open file, and what `setfattr` writes.
+        format!("os.setxattr('.', 'system.posix_acl_default', {list})"),
+        format!("os.setxattr(os.open('.', os.O_RDONLY), 'system.posix_acl_default', {list})"),
+        "os.setxattr('f', 'user.a', b'b')".to_owned(),
+        "os.setxattr('f', 'user.a', b'b', follow_symlinks=False)".to_owned(),
+        "os.removexattr('f', 'user.b')".to_owned(),
+        // `setxattrat`, `removexattrat`, `file_setattr`
+        "call(463, -100, b'f', 0, b'user.a', 0, 0)".to_owned(),
+        "call(466, -100, b'f', 0, b'user.b')".to_owned(),
+        "call(469, -100, b'f', c.create_string_buffer(64), 24, 0)".to_owned(),
+        // `renameat2` with `RENAME_WHITEOUT`
+        "call(316, -100, b'f', -100, b'g', 4)".to_owned(),
+    ];
+    for (tier, room) in rooms().await {
+        std::fs::write(room.ws().join("f"), "").unwrap();
+        for one in &calls {
+            let script = format!(
+                "import ctypes as c, errno, os, struct\nl = c.CDLL(None, use_errno=True)\ndef call(*a):\n    if l.syscall(*a) == -1: raise OSError(c.get_errno(), 'no')\n\
+                 try:\n    {one}\n    print('done')\nexcept OSError as e: print(errno.errorcode[e.errno])"
+            );
+            let result = room.bash(&format!("python3 - <<'E'\n{script}\nE"), Access::Write).await;
+            let answer = if one.starts_with("call(316") { "EPERM\n" } else { "EOPNOTSUPP\n" };
+            assert_eq!(result.stdout.text.replace("ENOTSUP", "EOPNOTSUPP"), answer, "{tier:?}: {one}: {result:?}");
+        }
+        // Programs that copy attributes go on without.
+        let result = room.bash(
+            "cp -a f h && cp -p f i && d=${TMPDIR:-/tmp}; mv f $d/f && mv $d/f f && tar cf t.tar f && tar xpf t.tar",
+            Access::Write,
+        );
+        let result = result.await;
+        assert_eq!((result.exit_code, result.stderr.text.as_str()), (0, ""), "{tier:?}: {result:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn shared_memory_has_its_limit() {
     let room = Room::with(FenceChoice::Full, |_| {}, |config| config.limits.shm_bytes = 8 << 20);

@@ -240,3 +240,31 @@ async fn a_rebase_that_a_command_leaves_is_named_with_what_it_would_run() {
         assert!(told, "{script}: {to:?}");
     }
 }
+
+/// Git takes an object from there by its name alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn from_where_a_repository_borrows_objects_no_command_says() {
+    const BORROWS: &str =
+        "mkdir -p alt; echo ../../alt > .git/objects/info/alternates; echo x > .git/objects/info/http-alternates";
+    for (furnish, file, was) in [
+        ("true", "alternates", None),
+        (
+            "git init -q --bare ../outside/more; echo $PWD/../outside/more/objects > .git/objects/info/alternates",
+            "alternates",
+            Some("more"),
+        ),
+        ("rm -rf .git/objects/info", "http-alternates", None),
+    ] {
+        let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, furnish), |_| {});
+        let script = format!("mkdir -p .git/objects/info; {BORROWS}");
+        let result = room.try_bash(&script, Access::Write, Duration::from_secs(60)).await;
+        let now = std::fs::read_to_string(room.ws().join(".git/objects/info").join(file)).ok();
+        assert_eq!(
+            now.as_deref().map(|text| text.contains("outside/more")),
+            was.map(|_| true),
+            "{furnish}: {result:?}"
+        );
+        let told = result.unwrap().restored;
+        assert!(told.iter().any(|name| name == &format!(".git/objects/info/{file}")), "{furnish}: {told:?}");
+    }
+}

@@ -43,6 +43,73 @@ async fn a_fetch_enters_nothing_that_a_command_made_where_another_branch_has_a_s
     }
 }
 
+/// Where branches, tags and stashes have a submodule, also without a file that names it, and beside many names that are none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_enters_nothing_that_a_command_made_in_the_place_of_a_submodule() {
+    /// Puts a submodule at PLACE into the index.
+    const LINK: &str = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),PLACE";
+    // What an agent could commit itself, on a branch of its own.
+    const DECOYS: &str = "git switch -qc aaa; for i in $(seq 700); do printf '[submodule \"x%s\"]\n path = a%s\n' $i $i; done > .gitmodules
+        git add .gitmodules; git commit -qm decoys; git switch -q main; ";
+    const ATTACK: &str = "git init -q PLACE; cd PLACE && git config user.name a; git config user.email a@example.org
+        git commit -q --allow-empty -m x; git config core.fsmonitor 'touch MARK; false'";
+    let branch = format!("{DECOYS}git switch -qc gm; {LINK}; git commit -qm gm; git switch -q main");
+    let tag = format!("{DECOYS}{LINK}; git commit -qm gm; git tag -am t gm; git reset -q --hard HEAD~1");
+    let stash = format!(
+        "{DECOYS}{LINK}; t=$(git write-tree); i=$(git commit-tree $t -p HEAD -m i)
+        git stash store -m s $(git commit-tree $t -p HEAD -p $i -m w); git reset -q --hard"
+    );
+    for choice in TIERS {
+        for (furnish, checkout) in [(&branch, "gm"), (&tag, "gm"), (&stash, "stash@{0}")] {
+            for place in ["zz/ev", "a\\ b%s\"é", ":160000 160000 x"] {
+                let quoted = format!("'{place}'");
+                let room = Room::with(choice, |ws| prepare(ws, &furnish.replace("PLACE", &quoted)), |_| {});
+                let attack = fill(&ATTACK.replace("PLACE", &quoted), &room.ws());
+                let result = room.try_bash(&attack, Access::Write, Duration::from_secs(60)).await;
+                for args in [&["checkout", "-q", checkout][..], &["status"]] {
+                    git(&room.ws(), args);
+                    assert!(!mark(&room.ws()).exists(), "{args:?} of {checkout} in {choice:?} after {result:?}");
+                }
+                assert!(git(&room.ws(), &["ls-files", "-s"]).stdout.windows(6).any(|mode| mode == b"160000"));
+            }
+        }
+    }
+}
+
+/// A branch may be fetched from anywhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_name_in_a_branch_keeps_commands_from_running() {
+    let long = "git switch -qc other; n=$(printf 'n%.0s' $(seq 300)); p=$(printf 'p/%.0s' $(seq 1200))
+        for name in $n d/$n/e DEEP; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),${name%/}
+        printf '[submodule \"%s\"]\n path = %s\n' $name $name >> .gitmodules; done
+        git add .gitmodules; git commit -qm other; git switch -qf main || true";
+    for choice in TIERS {
+        let room = Room::with(choice, |ws| prepare(ws, &long.replace("DEEP", "a/b")), |_| {});
+        let result = room.bash("echo fine", Access::Write).await;
+        assert_eq!(result.stdout.text, "fine\n", "{choice:?}: {result:?}");
+        // One that cannot be held: the error says why.
+        let room = Room::with(choice, |ws| prepare(ws, &long.replace("DEEP", "$p")), |_| {});
+        let refused = room.try_bash("echo fine", Access::Write, Duration::from_secs(60)).await.unwrap_err().to_string();
+        assert!(refused.contains("a submodule more than 100 folders deep, at `p/p/"), "{choice:?}: {refused}");
+    }
+}
+
+/// The hooks of a template are copied into each new repository, submodules and clones among them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_repository_gets_no_hooks_of_a_command() {
+    let furnish = "mkdir -p tmpl/hooks; echo x > tmpl/description; git config init.templateDir $PWD/tmpl
+        (cd ../outside; git init -q sub; git -C sub commit -q --allow-empty -m s); git submodule --quiet add $PWD/../outside/sub sm
+        git commit -qm sm; git submodule --quiet deinit -f sm; rm -rf .git/modules/sm";
+    let attack = "mkdir -p tmpl/hooks; printf '#!/bin/sh\ntouch MARK\n' > tmpl/hooks/post-checkout; chmod +x tmpl/hooks/post-checkout";
+    for choice in TIERS {
+        let room = Room::with(choice, |ws| prepare(ws, furnish), |_| {});
+        let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+        let template = format!("init.templateDir={}", room.ws().join("tmpl").display());
+        git(&room.ws(), &["-c", &template, "submodule", "update", "--init"]);
+        assert!(room.ws().join("sm/.git").exists() && !mark(&room.ws()).exists(), "{choice:?}: {result:?}");
+    }
+}
+
 /// A clone that follows submodules, of an origin that has one and had another one at `libs/sub` until somebody took it out.
 fn without_former_submodule(ws: &Path) {
     prepare(
