@@ -191,3 +191,82 @@ async fn a_name_that_somebody_else_gave_is_told_of_where_an_own_change_hides_it(
         assert_eq!(data(&staged)["validation"]["valid"], json!(true), "{staged:?}");
     }
 }
+
+/// The revisions and the rest of what the session reads of the workflow now.
+async fn revisions(house: &toolhost_testkit::House) -> Value {
+    let wish = json!({"targetType": "workflow", "targetId": FLOW, "mode": "optimize"});
+    let read = in_session(house, "s1", "builder.context.get", wish).await;
+    data(&read)["revision_info"]["revisions"].clone()
+}
+
+async fn staged_now(house: &toolhost_testkit::House, operations: Value, extensions: Value) -> Value {
+    let mut whole = small(operations, &revisions(house).await);
+    whole["changeSet"]["extensions"] = extensions;
+    data(&in_session(house, "s1", "builder.change.stage", whole).await).clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_reaches_what_an_earlier_set_of_the_session_has_made() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let new = json!([
+            {"op": "upsert", "targetType": "asset", "target": {"path": "assets/unused.md"}, "payload": {"content": "x\n"}}
+        ]);
+        staged_now(&house, new, json!({})).await;
+        apply(&house, "cs-1").await;
+        let node = json!([
+            {"op": "upsert", "targetType": "workflow", "target": {"workflowId": FLOW}, "payload": {
+                "nodes": [{"id": "mid", "title": "Mid", "agentId": "writer"}],
+                "edges": [{"from": "summary", "to": "mid", "label": "l"}, {"from": "mid", "to": "deliver", "label": "k"}],
+                "deleteEdges": [{"from": "summary", "to": "deliver"}],
+            }},
+            {"op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": "mid"},
+                "payload": {"step_markdown": "## Goal\n\nBy assets/unused.md.\n\n## Instructions\n\n1. Do it.\n\n## Completion\n\nIt is done.\n"}},
+        ]);
+        let staged = staged_now(&house, node, json!({})).await;
+        assert_eq!(staged["validation"]["valid"], true, "{staged:#}");
+        let rename = json!({"renames": [{"from": "asset:assets/unused.md", "to": "asset:assets/used.md"}]});
+        let staged = staged_now(&house, json!([]), rename).await;
+        assert_eq!(staged["basedOn"], json!(["cs-2"]), "{staged:#}");
+        assert!(staged["objects"].as_array().unwrap().contains(&json!(format!("step:{FLOW}/mid"))), "{staged:#}");
+        let wish = json!({"changeSetId": "cs-3", "confirmSource": "ui_manual_apply",
+            "confirmDeletes": ["asset:assets/unused.md"]});
+        data(&person(&house, "builder.change.apply", wish).await);
+        let now = files(&house).await;
+        assert!(String::from_utf8_lossy(&now["steps/mid.md"]).contains("By assets/used.md."), "{:?}", now.keys());
+        let found = toolhost_builder::validate(&Package::read(now));
+        assert!(found.iter().all(|one| one.severity != toolhost_builder::Severity::Error), "{found:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_is_seen_beside_what_the_session_has_deleted_and_what_it_refers_to() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let asset = |path: &str, text: &str| json!({"op": "upsert", "targetType": "asset", "target": {"path": path}, "payload": {"content": text}});
+        let delete = json!([{"op": "delete", "targetType": "asset", "target": {"path": "assets/logo.txt"}}]);
+        staged_now(&house, json!([asset("assets/logo.txt", "x\n")]), json!({})).await;
+        apply(&house, "cs-1").await;
+        staged_now(&house, json!([asset("assets/one.md", "See assets/logo.txt.\n")]), json!({})).await;
+        let deleted = staged_now(&house, delete.clone(), json!({})).await;
+        assert_eq!(
+            (&deleted["basedOn"], &deleted["validation"]["valid"]),
+            (&json!(["cs-2"]), &json!(false)),
+            "{deleted:#}"
+        );
+        assert!(deleted["validation"].to_string().contains("assets/one.md"), "{deleted:#}");
+        // The other way round: what is gone is not there for a later set.
+        data(&in_session(&house, "s1", "builder.change.discard", json!({"changeSetId": "cs-2"})).await);
+        let refers = staged_now(&house, json!([asset("assets/two.md", "See assets/logo.txt.\n")]), json!({})).await;
+        assert_eq!(
+            (&refers["basedOn"], &refers["validation"]["valid"]),
+            (&json!(["cs-3"]), &json!(false)),
+            "{refers:#}"
+        );
+        let told = refers["validation"].to_string();
+        assert!(told.contains("ASSET_NOT_FOUND") && told.contains("assets/logo.txt"), "{refers:#}");
+        // What does not meet them is as before.
+        let alone = staged_now(&house, json!([asset("assets/three.md", "three\n")]), json!({})).await;
+        assert_eq!((&alone["basedOn"], &alone["validation"]["valid"]), (&json!([]), &json!(true)), "{alone:#}");
+    }
+}

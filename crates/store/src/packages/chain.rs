@@ -93,6 +93,7 @@ impl Shelf {
         let both = [&part.base, all];
         let known = missing(&part.base, both);
         let seen = Seen { index: Index::of(all), missing: missing(all, both) };
+        links.take_opposed(&part.base, both, &known);
         loop {
             let Ok((drafts, _)) = merged(&part.base, &links.drafts()) else { return Ok(()) };
             let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
@@ -209,6 +210,33 @@ impl Links<'_> {
         let makers = seen.makers(to);
         let made = first(&|draft| makers.contains(&draft.object) && draft.wanted.is_some());
         self.taken.extend(made.or_else(|| first(&|draft| draft.object == *from)));
+    }
+
+    /// Takes earlier sets that refer to what this one deletes, and those that delete what this one refers to: the session saw them
+    /// when it wrote this one.
+    fn take_opposed(&mut self, base: &Package, both: [&Package; 2], known: &BTreeSet<(Object, Object)>) {
+        let earlier: Vec<&Draft> = self.others.iter().filter(|draft| draft.set < self.own).collect();
+        let view = last_of_each(earlier.iter().copied().chain(self.chosen).cloned().collect());
+        let Ok((view, _)) = merged(base, &view) else { return };
+        let view: Vec<_> = view.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
+        let deletes = |drafts: &[&Draft], object: &Object| {
+            drafts.iter().any(|draft| draft.object == *object && draft.wanted.is_none())
+        };
+        let chosen: Vec<&Draft> = self.chosen.iter().collect();
+        for (from, to) in missing(&overlay(base, &view).0, both).difference(known) {
+            // What a graph says of a node it says for the node.
+            let graph = from.workflow().map(|id| Object::Workflow(id.to_owned()));
+            let says = |draft: &Draft| {
+                draft.wanted.is_some() && (draft.object == *from || Some(&draft.object) == graph.as_ref())
+            };
+            if deletes(&chosen, to) {
+                self.taken.extend(earlier.iter().filter(|draft| says(draft)).map(|draft| draft.set));
+            } else if chosen.iter().any(|draft| says(draft)) && deletes(&earlier, to) {
+                let deleting = earlier.iter().filter(|draft| draft.object == *to && draft.wanted.is_none());
+                self.taken.extend(deleting.map(|draft| draft.set));
+            }
+        }
+        self.take_earlier();
     }
 
     /// Takes the earliest set whose graph has the node of a step.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use toolhost_builder::change::overlay;
+use toolhost_builder::change::{Rename, overlay};
 use toolhost_builder::refs::Object;
 use toolhost_builder::{ASSETS_FOLDER, Elsewhere, Files, Finding, MANIFEST, Package, Place, Severity};
 use toolhost_contract::ErrorCode;
@@ -167,6 +167,22 @@ impl Shelf {
                 return Ok(Part { head, base, after: Some(after), drafts: rebased, findings });
             }
         }
+    }
+
+    /// Adds what refers to objects that are renamed, or may do so in what the session has staged.
+    pub(super) async fn want_referring(
+        &self,
+        tx: &mut Tx,
+        want: &mut Want,
+        (renames, drafts): (&[Rename], &[Draft]),
+    ) -> Result<()> {
+        for rename in renames {
+            want.workflows.extend(drafts.iter().filter_map(|draft| Some(draft.object.workflow()?.to_owned())));
+            for unit in self.units_with(tx, &rename.from).await? {
+                want.add_unit(&unit);
+            }
+        }
+        Ok(())
     }
 
     async fn base(&self, tx: &mut Tx, head: &Head, want: &Want, drafts: &[Draft]) -> Result<Package> {

@@ -146,7 +146,7 @@ impl Shelf {
         want.manifest = set.operations.iter().any(|operation| matches!(operation.object, Object::Workflow(_)));
         let (asked, unclear) = change::wanted(&set);
         warnings.extend(unclear);
-        self.want_referring(&mut tx, &mut want, &asked).await?;
+        self.want_referring(&mut tx, &mut want, (&asked, &drafts)).await?;
         let mut part = self.part(&mut tx, &want, &drafts).await?;
         let written = set.to_value();
         let named: BTreeSet<Object> = set.operations.iter().map(|operation| operation.object.clone()).collect();
@@ -235,16 +235,6 @@ impl Shelf {
         let query = query.bind(&self.who.name).bind(body.to_string()).bind(self.clock.unix_ms());
         let query = query.bind(self.overlay(session));
         query.bind((written != body).then(|| written.to_string())).run(tx).await?;
-        Ok(())
-    }
-
-    /// Adds what refers to objects that are renamed.
-    async fn want_referring(&self, tx: &mut Tx, want: &mut Want, renames: &[Rename]) -> Result<()> {
-        for rename in renames {
-            for unit in self.units_with(tx, &rename.from).await? {
-                want.add_unit(&unit);
-            }
-        }
         Ok(())
     }
 
