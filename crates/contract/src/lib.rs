@@ -24,7 +24,9 @@ pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Trace};
 pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
-pub use near::{NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, did_you_mean, nearest, nearest_names, or_list};
+pub use near::{
+    NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, did_you_mean, is_slip_of, nearest, nearest_names, or_list,
+};
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};

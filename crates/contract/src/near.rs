@@ -22,6 +22,12 @@ pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     scored.into_iter().take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate).collect()
 }
 
+/// Whether a name is another one with a slip of the pen: but for case and signs between words, at most two letters differ.
+pub fn is_slip_of(said: &str, meant: &str) -> bool {
+    let bare = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    said.len() <= NAME_COMPARED_MAX && strsim::damerau_levenshtein(&bare(said), &bare(meant)) <= 2
+}
+
 /// `; did you mean …?` after these names, or nothing if there are none.
 pub fn did_you_mean(near: &[impl AsRef<str>]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", or_list(near)) }

@@ -71,7 +71,10 @@ fn node_kept<'a>((base, after): (&Package, &'a Package), id: &str, node: &str) -
         names.extend([path, relative].iter().flat_map(|path| [format!("({path})"), format!("`{path}`")]));
     }
     let mut lines = lines_with(after, texts_of(workflow).chain(documents(after)), &names);
-    lines.extend(lines_with(after, data(after), &in_data(names)));
+    // The graph of another workflow has nodes and files of its own.
+    let others: BTreeSet<&str> = after.workflows().iter().map(|other| other.graph_path.as_str()).collect();
+    let own = data(after).filter(|file| *file == workflow.graph_path || !others.contains(file));
+    lines.extend(lines_with(after, own, &in_data(names)));
     lines.retain(is_meant);
     lines
 }

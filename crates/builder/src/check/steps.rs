@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use toolhost_contract::nearest;
+use toolhost_contract::{is_slip_of, nearest};
 
 use super::Scope;
 use super::manifest::{agent_missing, check_mentions, workflow_missing, workflows_are_told};
@@ -71,6 +71,7 @@ pub(super) fn check_front(file: &str, document: &Document, findings: &mut Findin
         let meant = nearest(name, FIELDS.into_iter()).into_iter().next();
         let is_slip = |meant: &&str| {
             meant.len().abs_diff(name.len()) <= 1
+                && is_slip_of(name, meant)
                 && meant.as_bytes().first() == name.to_ascii_lowercase().as_bytes().first()
         };
         if let Some(meant) = meant.filter(is_slip) {

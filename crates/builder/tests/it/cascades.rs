@@ -433,3 +433,13 @@ fn a_word_of_other_tools_gets_the_word_that_is_meant() {
     check("source", rename("from", "source"), place, "`source`", "write `from`");
     check("target", rename("to", "target"), place, "`target`", "write `to`");
 }
+
+#[test]
+fn a_field_of_ones_own_is_none_that_is_misspelt() {
+    for (name, is_slip) in [("notes", false), ("titles", true), ("agentID", true), ("tile", true), ("owner", false)] {
+        let mut files = crate::sample::files();
+        replace(&mut files, "steps/plan.md", "title:", &format!("{name}: x\ntitle:"));
+        let found = findings(files);
+        assert_eq!(found.iter().any(|one| one.code == "FIELD_MISSPELT"), is_slip, "{name}: {found:#?}");
+    }
+}

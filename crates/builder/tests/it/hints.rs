@@ -288,6 +288,37 @@ fn kept_after(files: Files, rename: &Value) -> Vec<(String, Option<usize>, Strin
 }
 
 #[test]
+fn a_node_of_another_workflow_with_the_same_name_is_not_the_renamed_one() {
+    let mut files = small::files();
+    for name in ["workflow.md", "workflow.graph.json", "steps/begin.md", "steps/work.md"] {
+        let copy = files[name].clone();
+        files.insert(format!("second/{name}"), copy);
+    }
+    for name in files.keys().filter(|name| name.starts_with("steps/")).cloned().collect::<Vec<_>>() {
+        let copy = files[&name].clone();
+        files.entry(format!("second/{name}")).or_insert(copy);
+    }
+    small::edit(&mut files, "bmad.json", |manifest| {
+        let one = json!({"id": "second", "displayName": "S", "workflow": "second/workflow.md", "graph": "second/workflow.graph.json"});
+        let main = json!({"id": "main", "displayName": "M", "workflow": "workflow.md", "graph": "workflow.graph.json"});
+        manifest["workflows"] = json!([main, one]);
+    });
+    let package = Package::read(files);
+    let mut value = small_set(
+        &json!([{
+            "op": "upsert", "targetType": "workflow", "target": {"workflowId": "second"}, "payload": {"displayName": "T"}
+        }]),
+        &json!({"renames": [{"from": "step:main/work", "to": "step:main/toil"}]}),
+    );
+    value["extensions"]["baseRevisions"] = json!({});
+    let mut whole = parse(&value).unwrap().set;
+    toolhost_builder::change::complete(&package, &mut whole, &Redactor::default()).unwrap();
+    let report = report_on(&package, &whole.to_value());
+    let kept: Vec<_> = report.warnings.iter().filter(|found| found.code == "FORMER_NAME_KEPT").collect();
+    assert!(kept.is_empty(), "{kept:#?}");
+}
+
+#[test]
 fn what_still_speaks_of_a_renamed_agent_or_asset_is_told() {
     let mut files = small::files();
     small::replace(&mut files, "steps/begin.md", "## Goal", "Let `ada` begin, and Ada end.\n\n## Goal");

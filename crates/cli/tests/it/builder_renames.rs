@@ -270,3 +270,33 @@ async fn a_set_is_seen_beside_what_the_session_has_deleted_and_what_it_refers_to
         assert_eq!((&alone["basedOn"], &alone["validation"]["valid"]), (&json!([]), &json!(true)), "{alone:#}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_edge_loses_and_what_goes_with_a_node_is_said() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let graph = |payload: Value| json!([{"op": "upsert", "targetType": "workflow", "target": {"workflowId": FLOW}, "payload": payload}]);
+        let read = in_session(&house, "s1", "builder.workflow.read", json!({"workflowId": FLOW})).await;
+        let edges = data(&read)["graph_json"]["edges"].as_array().unwrap().clone();
+        let edge = edges.iter().find(|edge| edge["to"] == "deliver").unwrap();
+        let (id, label) = (edge["id"].as_str().unwrap(), edge["label"].as_str().unwrap());
+        let other = json!({"from": edge["from"], "to": "deliver", "label": "another way"});
+        let staged = staged_now(&house, graph(json!({"edges": [other]})), json!({})).await;
+        let implied = staged["implied"].to_string();
+        assert!(implied.contains(&format!("this changes the edge `{id}`, whose `label` was `{label}`")), "{staged:#}");
+        let mut moved = small(
+            graph(json!({"edges": [{"id": id, "to": "scope"}], "deleteNodes": ["deliver"]})),
+            &revisions(&house).await,
+        );
+        moved["changeSet"]["extensions"] = json!({});
+        let told = in_session(&house, "s1", "builder.change.stage", moved).await.text;
+        assert!(told.contains(&format!("the edge `{id}` of `workflow:{FLOW}` goes with the node `deliver`")), "{told}");
+        for (tool, arguments) in [
+            ("builder.refs.find", json!({"locator": {"type": "id", "value": "summry"}})),
+            ("builder.context.get", json!({"targetType": "step", "targetId": "summry", "mode": "optimize"})),
+        ] {
+            let told = in_session(&house, "s1", tool, arguments).await.text;
+            assert!(told.contains("did you mean `summary`?"), "{tool}: {told}");
+        }
+    }
+}

@@ -11,6 +11,8 @@ use crate::db::{Tx, sql};
 
 /// Names that one is compared with.
 const COMPARED_MAX: usize = 1_000;
+/// Workflows whose nodes are looked at where none is named.
+const WORKFLOWS_MAX: i64 = 50;
 
 impl Shelf {
     /// The same error; where something was not found, with the names that may have been meant.
@@ -40,6 +42,21 @@ impl Shelf {
         PackageError::Near { error: Box::new(error), near, there, count }
     }
 
+    /// Ids and paths of any kind that the session sees and that are written almost like this.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn near_names(&self, name: &str, session: Option<&str>) -> super::Result<Vec<String>> {
+        let mut tx = self.db.snapshot().await?;
+        let mut there = Vec::new();
+        for what in ["step", "agent", "workflow", "asset"] {
+            there.extend(self.names_of(&mut tx, what, None, session).await?);
+        }
+        there.sort();
+        there.dedup();
+        Ok(nearest_names(name, &there).into_iter().map(str::to_owned).collect())
+    }
+
     /// The names of all objects of this kind that the session sees; of steps, those of the workflow if one is named, else
     /// all that its workflows name.
     async fn names_of(
@@ -58,14 +75,18 @@ impl Shelf {
                 let names = nodes.flat_map(|node| [Some(node.id.clone()), node.path.clone()]).flatten();
                 return Ok(names.take(COMPARED_MAX).collect());
             }
-            let text = "SELECT DISTINCT name FROM package_name WHERE project_id = $1 ORDER BY name LIMIT $2";
-            let query = sql(text).bind(self.who.project_id).bind(COMPARED_MAX as i64);
-            let rows = query.all(tx).await?;
-            let mut names = rows.iter().map(|row| Ok(row.get("name")?)).collect::<super::Result<Vec<String>>>()?;
+            let text = "SELECT id FROM package_workflow WHERE project_id = $1 ORDER BY position LIMIT $2";
+            let query = sql(text).bind(self.who.project_id).bind(WORKFLOWS_MAX);
+            let ids =
+                query.all(tx).await?.iter().map(|row| Ok(row.get("id")?)).collect::<super::Result<Vec<String>>>()?;
+            let part = self.part(tx, &Want::workflows(ids.iter().map(String::as_str)), &drafts).await?;
+            let nodes = part.package().workflows().iter().flat_map(|workflow| &workflow.nodes);
+            let mut names: Vec<String> = nodes.map(|node| node.id.clone()).take(COMPARED_MAX).collect();
             names.extend(drafts.iter().filter_map(|draft| match &draft.object {
                 toolhost_builder::refs::Object::Step { node, .. } => Some(node.clone()),
                 _ => None,
             }));
+            names.sort();
             return Ok(names);
         }
         let mut want = Want { asset_names: what == "asset", workflow_names: what == "workflow", ..Want::default() };

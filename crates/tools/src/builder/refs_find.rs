@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolhost_builder::refs::{Locator, Object};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, did_you_mean};
 use toolhost_store::Packages;
 use toolhost_store::packages::FoundRefs;
 
@@ -108,9 +108,15 @@ impl Tool for RefsFind {
                 _ => Locator::Id(value),
             },
         };
-        let found = shelf(&self.0, ctx)?.find_refs(&locator, session(ctx)).await?;
+        let named = match &locator {
+            Locator::Id(name) | Locator::Path(name) => name.clone(),
+            Locator::Object(_) => String::new(),
+        };
+        let shelf = shelf(&self.0, ctx)?;
+        let found = shelf.find_refs(&locator, session(ctx)).await?;
         if found.refs.objects.is_empty() && found.refs.inbound.is_empty() {
-            let message = format!("there is nothing with the {locator} in the package");
+            let near = did_you_mean(&shelf.near_names(&named, session(ctx)).await?);
+            let message = format!("there is nothing with the {locator} in the package{near}");
             return Err(ToolError::new(ErrorKind::NotFound, message)
                 .hint("an id is that of a workflow, a node, an agent or a variable; a path is that of a file"));
         }

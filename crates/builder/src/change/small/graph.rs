@@ -48,6 +48,8 @@ pub(super) struct Graph<'a> {
     value: Value,
     nodes: Vec<Fields>,
     edges: Vec<Fields>,
+    /// Ids of edges that went with a node, each with that node.
+    gone: Vec<(String, String)>,
 }
 
 impl<'a> Graph<'a> {
@@ -61,7 +63,7 @@ impl<'a> Graph<'a> {
             let finding = Finding::error("GRAPH_NOT_EDITABLE", "", "", message);
             return Err(Box::new(finding.expected("lists of nodes and edges").hint("give `graph_json`")));
         };
-        Ok(Self { object, nodes, edges, value })
+        Ok(Self { object, nodes, edges, gone: Vec::new(), value })
     }
 
     pub(super) fn into_value(mut self) -> Value {
@@ -120,12 +122,17 @@ impl<'a> Graph<'a> {
         let at = self.node_named(id)?;
         self.nodes.remove(at);
         let before = self.edges.len();
-        self.edges.retain(|edge| text(edge, "from") != Some(id) && text(edge, "to") != Some(id));
-        let gone = before - self.edges.len();
-        match gone {
+        let is_at = |edge: &Fields| text(edge, "from") == Some(id) || text(edge, "to") == Some(id);
+        for (edge, named) in self.edges.iter().filter_map(|edge| Some((edge, text(edge, "id")?))) {
+            if is_at(edge) {
+                self.gone.push((named.to_owned(), id.to_owned()));
+            }
+        }
+        self.edges.retain(|edge| !is_at(edge));
+        match before - self.edges.len() {
             0 => {}
             1 => self.imply(implied, format!("the edge at `{id}` goes with it")),
-            _ => self.imply(implied, format!("{gone} edges at `{id}` go with it")),
+            gone => self.imply(implied, format!("{gone} edges at `{id}` go with it")),
         }
         Ok(())
     }
@@ -153,6 +160,7 @@ impl<'a> Graph<'a> {
     fn put_edge(&mut self, wanted: &Fields, implied: &mut Vec<Implied>) -> Made<()> {
         let at = match self.edge_meant(wanted)? {
             Some(at) => {
+                self.tell_changed(at, wanted, implied);
                 set_fields(&mut self.edges[at], wanted);
                 at
             }
@@ -166,6 +174,24 @@ impl<'a> Graph<'a> {
             self.only_default(at, implied);
         }
         Ok(())
+    }
+
+    /// Who names an edge by its ends may have meant another one beside it: what it loses is said.
+    fn tell_changed(&self, at: usize, wanted: &Fields, implied: &mut Vec<Implied>) {
+        let edge = &self.edges[at];
+        let (Some(id), None) = (text(edge, "id"), text(wanted, "id")) else { return };
+        let lost: Vec<String> = ["label", "conditionText"]
+            .into_iter()
+            .filter(|name| wanted.get(*name).is_some_and(|new| edge.get(*name).is_some_and(|former| former != new)))
+            .map(|name| format!("`{name}` was `{}`", text(edge, name).unwrap_or_default()))
+            .collect();
+        if !lost.is_empty() {
+            let lost = lost.join(" and ");
+            self.imply(
+                implied,
+                format!("this changes the edge `{id}`, whose {lost}; a second way there needs an `id` of its own"),
+            );
+        }
     }
 
     /// The edge with this id; without an id the one with these ends and this label, or the only one with these ends, whose
@@ -199,6 +225,12 @@ impl<'a> Graph<'a> {
     fn new_edge(&self, wanted: &Fields, implied: &mut Vec<Implied>) -> Made<Fields> {
         let (Some(from), Some(to)) = (text(wanted, "from"), text(wanted, "to")) else {
             let id = text(wanted, "id").unwrap_or_default();
+            if let Some((_, node)) = self.gone.iter().find(|(edge, _)| edge == id) {
+                let message =
+                    format!("the edge `{id}` of `{}` goes with the node `{node}`, which the set deletes", self.object);
+                let finding = Finding::error("TARGET_NOT_FOUND", "", "", message).actual(id);
+                return Err(Box::new(finding.hint("give a new edge, with `from` and `to`")));
+            }
             let known = self.edges.iter().filter_map(|edge| text(edge, "id"));
             return Err(Box::new(not_found("edge", self.object, id, known)));
         };
