@@ -36,8 +36,12 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
     let mut seen = BTreeSet::new();
     for step in workflow.steps.iter().filter(is_meant) {
         let (Some(document), Some(node)) = (&step.document, nodes.get(step.node_id.as_str())) else { continue };
-        // A file that two nodes share has its own finding, and so have two nodes with one id.
-        if !seen.insert(&step.path) || twice.contains(step.node_id.as_str()) {
+        // A file that two nodes share has its own finding, and so have two nodes with one id. It is compared with the node that
+        // it names.
+        let named = document.field("nodeId").unwrap_or_default();
+        let is_others = named != step.node_id
+            && workflow.steps.iter().any(|other| other.path == step.path && other.node_id == named);
+        if is_others || !seen.insert(&step.path) || twice.contains(step.node_id.as_str()) {
             continue;
         }
         check_front(&step.path, document, findings);
@@ -65,6 +69,13 @@ pub(super) fn check_front(file: &str, document: &Document, findings: &mut Findin
                 .hint("remove the first one"),
         );
     }
+    let mut lines = document.body().lines().enumerate();
+    if let Some((at, _)) = lines.find(|(_, line)| CONFLICT_MARKS.iter().any(|mark| line.starts_with(mark))) {
+        let message = format!("`{file}` has marks of a merge that was not finished");
+        let finding = Finding::warning("MERGE_UNFINISHED", file, "", message).at(document.body_line() + at, 1);
+        let hint = "keep one of the two texts, and take the marks out";
+        findings.add(finding.expected("one text").actual("two, between `<<<<<<<` and `>>>>>>>`").hint(hint));
+    }
     let fields = document.front().as_object().into_iter().flat_map(|fields| fields.keys());
     for name in fields.filter(|name| !FIELDS.contains(&name.as_str())) {
         // Fields of one's own are fine; one letter more or less than one that is read is none of those.
@@ -86,6 +97,9 @@ pub(super) fn check_front(file: &str, document: &Document, findings: &mut Findin
         }
     }
 }
+
+/// What git and its like write around two texts of which a person has to choose one.
+const CONFLICT_MARKS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
 
 /// The fields of a step's front matter that are read.
 const FIELDS: [&str; 9] =
@@ -344,6 +358,13 @@ fn check_subworkflow(
     findings: &mut Findings,
 ) {
     if node.kind != Some(NodeKind::Subworkflow) {
+        let kind = node.value.get("type").and_then(Value::as_str).filter(|_| node.kind.is_some());
+        if let (Some(id), Some(kind)) = (document.field("workflowId"), kind) {
+            let message = format!("`workflowId` is read of a `subworkflow`, and `{}` is a `{}`", node.id, kind);
+            let finding = Finding::warning("SUBWORKFLOW_TYPE", file, "/workflowId", message).actual(id);
+            let hint = "make the node a `subworkflow`, or take the field out";
+            findings.add(finding.expected("a node of type `subworkflow`").hint(hint));
+        }
         return;
     }
     match document.field("workflowId") {

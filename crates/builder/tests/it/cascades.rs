@@ -443,3 +443,35 @@ fn a_field_of_ones_own_is_none_that_is_misspelt() {
         assert_eq!(found.iter().any(|one| one.code == "FIELD_MISSPELT"), is_slip, "{name}: {found:#?}");
     }
 }
+
+#[test]
+fn two_nodes_of_one_file_and_a_way_back_to_its_own_node_are_told_once() {
+    for (thief, owner) in [("draft", 1), ("scope", 4)] {
+        let mut files = sample(GRAPH, |graph| {
+            let file = graph["nodes"][owner]["file"].clone();
+            let nodes = graph["nodes"].as_array_mut().unwrap();
+            nodes.iter_mut().find(|node| node["id"] == thief).unwrap()["file"] = file;
+        });
+        files.remove(&format!("steps/{thief}.md"));
+        let found: Vec<String> = findings(files).into_iter().map(|one| one.code).collect();
+        assert_eq!(found, ["STEP_FILE_SHARED"], "{thief}");
+    }
+    let back = sample(GRAPH, |graph| {
+        let edge = json!({"id": "zz", "from": "draft", "to": "draft", "label": "again"});
+        graph["edges"].as_array_mut().unwrap().push(edge);
+    });
+    let place = "CYCLE_MISSING_DECISION workflow.graph.json:112:5";
+    check("back", back, place, "no decision", "make one of them a decision");
+}
+
+#[test]
+fn a_merge_that_was_not_finished_and_a_workflow_that_is_not_started_are_told() {
+    let mut files = crate::sample::files();
+    let text = b"\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n";
+    files.get_mut("steps/plan.md").unwrap().extend_from_slice(text);
+    check("marks", files, "warning MERGE_UNFINISHED steps/plan.md:38:1", "a merge", "keep one of the two");
+    let mut files = crate::sample::files();
+    replace(&mut files, "steps/plan.md", "title:", "workflowId: nosuch\ntitle:");
+    let place = "warning SUBWORKFLOW_TYPE steps/plan.md:5:1";
+    check("a step", files, place, "`plan` is a `step`", "make the node a `subworkflow`");
+}

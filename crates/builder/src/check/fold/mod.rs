@@ -177,7 +177,7 @@ fn fold_dead_ends(workflow: &Workflow, findings: &mut Vec<Finding>) {
 
 /// What is set before what can only be told where all nodes are reached and lead on.
 fn fold_order(workflow: &Workflow, findings: &mut Vec<Finding>) {
-    let codes = ["EDGE_NODE_MISSING", "DEAD_END", "NODE_UNREACHABLE", "ENTRY_NODE_MISSING"];
+    let codes = ["EDGE_NODE_MISSING", "DEAD_END", "NODE_UNREACHABLE", "ENTRY_NODE_MISSING", "STEP_FILE_SHARED"];
     let is_cause = |finding: &Finding| codes.contains(&&*finding.code) && finding.file == workflow.graph_path;
     let follows = |finding: &Finding| {
         let is_own = finding.file == workflow.graph_path || workflow.steps.iter().any(|step| step.path == finding.file);

@@ -124,6 +124,15 @@ pub(super) fn fold_loops(workflow: &Workflow, findings: &mut Vec<Finding>) {
         let Some(node) = node_at(workflow, index_in(&pointer, "/nodes", "")) else { continue };
         let Some(path) = &node.path else { continue };
         let leads_back = workflow.edges.iter().any(|edge| edge.from == node.id && edge.to == node.id);
+        if leads_back {
+            // The way back is one more way, which nobody has a transition for.
+            let place = format!("/nodes/{}", node.index);
+            findings.retain(|finding| {
+                let is_default = finding.code == "DEFAULT_EDGE_MISSING" && finding.pointer == place;
+                let is_way = finding.code == "EDGE_WITHOUT_TRANSITION" && finding.expected == node.id;
+                !((is_default && finding.file == workflow.graph_path) || (is_way && finding.file == *path))
+            });
+        }
         let follows = |finding: &Finding| finding.code == "TRANSITION_WITHOUT_EDGE" && finding.file == *path;
         let Some(to) = findings.iter().find(|f| follows(f)).map(|finding| finding.actual.clone()) else { continue };
         if !leads_back {
@@ -207,7 +216,11 @@ pub(super) fn fold_misnamed(package: &Package, findings: &mut Vec<Finding>) {
         named.extend(path.map(|path| format!("{}{path}", graph.map_or("", Workflow::folder))));
     }
     let is_list = |finding: &&Finding| finding.file == MANIFEST && finding.pointer.matches('/').count() == 1;
-    let has_list = findings.iter().filter(is_list).any(|finding| field_meant(finding) == Some("workflows"));
+    let is_lost = |finding: &&Finding| finding.code == "FILE_MISSING" && finding.pointer.ends_with("/workflow");
+    let has_list = findings
+        .iter()
+        .filter(|finding| finding.file == MANIFEST)
+        .any(|finding| is_lost(&finding) || (is_list(&finding) && field_meant(finding) == Some("workflows")));
     findings.retain(|finding| {
         let is_unused = ["UNUSED_FILE", "ORPHAN_STEP_FILE"].contains(&&*finding.code) && named.contains(&finding.file);
         let is_unlisted = has_list && finding.code == "WORKFLOW_NOT_FOUND";
