@@ -238,7 +238,9 @@ const WRITE: &str = "write ";
 
 fn unknown_field(file: &str, at: &str, name: &str, known: &[String], meant: Option<&str>) -> Finding {
     let message = format!("{} has a field `{}` that nobody reads", place(file, at), quoted(name));
+    let is_condition = at.contains("/transitions/") && name.starts_with("condition");
     let hint = match meant {
+        _ if is_condition => "a condition belongs to the edge: write it with `edges` of the workflow".to_owned(),
         Some(meant) => format!("{WRITE}`{meant}` if that is meant; else take it out"),
         None => "take it out, or fix its name".to_owned(),
     };

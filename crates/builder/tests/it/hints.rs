@@ -397,3 +397,21 @@ fn a_folder_in_the_place_of_a_file_is_told_as_one() {
     let hint = "write `workflow.md`, which nothing else names, if that is meant; else add the file";
     assert_eq!(told, [("`steps` is a folder", hint)]);
 }
+
+#[test]
+fn what_belongs_elsewhere_is_told_with_its_place() {
+    for name in ["renames", "baseRevisions", "supersedes", "rewriteReferences"] {
+        let mut value = small_set(&json!([]), &json!({}));
+        value[name] = json!([]);
+        let refused = format!("{:?}", parse(&value).unwrap_err());
+        assert!(
+            refused.contains(&format!("`{name}` is no field of the contract: write it in `extensions`")),
+            "{refused}"
+        );
+    }
+    let mut files = small::files();
+    small::replace(&mut files, "steps/begin.md", "    label: go\n", "    label: go\n    conditionExpr: {}\n");
+    let found = small::findings(files);
+    let told: Vec<&str> = found.iter().map(|one| one.hint.as_str()).collect();
+    assert_eq!(told, ["a condition belongs to the edge: write it with `edges` of the workflow"], "{found:#?}");
+}

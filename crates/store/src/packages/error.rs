@@ -316,8 +316,13 @@ impl PackageError {
             }
             Self::Blocked { .. } => {
                 "it contains the rejected text: read the objects again and stage the change anew; `builder.change.discard` \
-                 gives it up"
+                 (on the command line `toolhost change discard`) gives it up"
             }
+            Self::Ended { state, .. } if state == "applied" => {
+                "stage another set for what is to change further; a person can take it back with `toolhost change undo`"
+            }
+            Self::Ended { .. } => "read the objects again, and stage the change anew if it is still wanted",
+            Self::NothingStaged(_) => "stage a set first, with `builder.change.stage`",
             _ => return None,
         })
     }

@@ -167,6 +167,9 @@ pub(crate) fn path_of(pointer: &str) -> String {
     path
 }
 
+/// What a set says in its `extensions`.
+const EXTENSIONS: [&str; 4] = ["baseRevisions", "renames", "rewriteReferences", "supersedes"];
+
 fn from_finding(finding: Finding, value: &Value) -> ContractError {
     let path = path_of(&finding.pointer);
     // The schema can only say that an operation is not what it must not be.
@@ -178,6 +181,9 @@ fn from_finding(finding: Finding, value: &Value) -> ContractError {
     let at = if path.is_empty() { "the set".to_owned() } else { format!("`{}`", quoted(&path)) };
     let message = match finding.code.as_str() {
         "SCHEMA_REQUIRED" => format!("{at} is missing: {}", said_small(&finding.expected)),
+        "SCHEMA_UNKNOWN_FIELD" if EXTENSIONS.contains(&path.as_str()) => {
+            format!("{at} is no field of the contract: write it in `extensions`")
+        }
         "SCHEMA_UNKNOWN_FIELD" => {
             let meant: Vec<&str> = field_meant(&finding).into_iter().collect();
             format!("{at} is no field of the contract{}: {}", did_you_mean(&meant), finding.expected)
