@@ -3,7 +3,7 @@
 //! None of it is read from the workspace: an agent can write there.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use crate::deploy_target;
@@ -631,7 +631,9 @@ fn keep_apart(root: &Path, state: &Path, config_file: &Path) -> anyhow::Result<(
         // A folder that is not there yet is where its parent is.
         let real =
             path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).unwrap_or_else(|| path.to_owned());
-        if real.starts_with(root) || path.starts_with(root) {
+        // `root/..` begins with the workspace and leads out of it.
+        let leads_up = path.components().any(|part| part == Component::ParentDir);
+        if real.starts_with(root) || (!leads_up && path.starts_with(root)) {
             bail!(
                 "the {what} {} would be inside the workspace {}, where an agent could change it: choose a project folder \
                  below it with --root, or another place with --state and --config",

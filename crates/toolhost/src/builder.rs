@@ -368,7 +368,8 @@ impl Builder {
         let state = self.state.clone().ok_or(Error::NoState)?;
         // A folder that does not exist yet is where its parent is.
         let real = state.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
-        if real.is_some_and(|real| real.starts_with(&root)) || state.starts_with(&root) {
+        let leads_up = state.components().any(|part| part == std::path::Component::ParentDir);
+        if real.is_some_and(|real| real.starts_with(&root)) || (!leads_up && state.starts_with(&root)) {
             return Err(Error::StateInWorkspace { state });
         }
         Ok(LocalConfig {

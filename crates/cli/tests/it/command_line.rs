@@ -255,3 +255,22 @@ fn a_reader_that_leaves_ends_the_printing_quietly() {
     assert!(shell.stderr.is_empty() && shell.stdout.len() == 10, "{shell:?}");
     assert_eq!(program.run(&["tools"]).code, Some(0));
 }
+
+#[test]
+fn a_state_folder_beside_the_workspace_may_be_named_from_inside_of_it() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
+    let name = |path: &std::path::Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let (root, state) = (name(&workspace.root()), name(&workspace.state()));
+    let run = |state: &str| {
+        let program = Program::new(TOOLHOST, &workspace).bare();
+        let arguments = ["--root", ".", "--state", state, "call", "file.read", r#"{"path":"a.txt"}"#];
+        program.command(&arguments).current_dir(workspace.root()).output().unwrap()
+    };
+    let ran = run(&format!("../{state}"));
+    assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(0), &b"hello\n"[..]), "{ran:?}");
+    for inside in ["state".to_owned(), format!("../{root}/state"), format!("../{state}/../{root}/x")] {
+        let ran = run(&inside);
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(!ran.status.success() && said.contains("would be inside the workspace"), "{inside}: {said}");
+    }
+}
