@@ -195,7 +195,7 @@ fn way_out(object: &str, now: &Package, sets: &[String]) -> String {
     let known = Object::parse(object);
     if known.as_ref().is_some_and(|object| change::snapshot(now, object).is_none()) {
         return format!(
-            "somebody else has deleted or renamed it: discard {ids}, look with `builder.context.get` for what has taken its \
+            "somebody else has deleted or renamed it: discard {ids}, read the context again for what has taken its \
              place, and make the change there"
         );
     }
