@@ -110,13 +110,18 @@ of_repository() { # at the folder $1; sets common, index and tree
     say hooks "$common/hooks"
     links_in "$common" "$git_dir" "$common/info" "$hooks" "$common/hooks"
 }
-tips() { # the commits that branches, tags and stashes lead to, the newest first
-    ask for-each-ref --count=2000 --sort=-committerdate \
-        --format='%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)' refs/heads refs/remotes refs/tags
+LOOKED_FOR_S=6 # seconds in which trees are compared; a repository in which that takes longer says it in files
+briefly() { # git of this working tree, ended after a while
+    if [ -n "$own_git" ]; then GIT_DIR=$own_git timeout "$LOOKED_FOR_S" git "$@"; else timeout "$LOOKED_FOR_S" git "$@"; fi
+}
+tips() { # the commits that the newest branches, tags and stashes lead to
+    local peeled='%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)'
+    ask for-each-ref --count=500 --sort=-committerdate --format='%(objectname)' refs/heads refs/remotes
     ask log -g -n 100 --format='%H%n%P' refs/stash | tr ' ' '\n' | grep .
+    ask for-each-ref --count=100 --sort=-creatordate --format="$peeled" refs/tags
 }
 compared() { # the commits that are told, each with its parents or with the one that is told beside it
-    ask diff-tree --stdin -m -r --root --raw --no-commit-id --no-renames --ignore-submodules=none 2>/dev/null
+    briefly diff-tree --stdin -m -r --root --raw --no-commit-id --no-renames --ignore-submodules=none 2>/dev/null
 }
 one_to_the_next() { # of these commits: each beside the one before it
     local tip last=
@@ -136,6 +141,12 @@ submodules_in() { # what `diff-tree` and `ls-tree` tell, a line each: the paths 
         printf '%s\0' "$path"
     done
 }
+named_by_files() { # of the commits that are told: the paths that their `.gitmodules` name, each ended by NUL
+    local blob item
+    sed 's/$/:.gitmodules/' | ask cat-file --batch-check='%(objectname)' 2>/dev/null | grep -v ' ' | sort -u |
+        while read -r blob; do ask config -z --blob "$blob" --get-regexp '^submodule\..*\.path$' 2>/dev/null; done |
+        while IFS= read -r -d '' item; do printf '%s\0' "${item#*$'\n'}"; done
+}
 in_branches() { # where other commits have submodules: paths, each ended by NUL
     local item all followed=
     while IFS= read -r -d '' item; do
@@ -148,14 +159,15 @@ in_branches() { # where other commits have submodules: paths, each ended by NUL
     done < <(ask config -z --name-only --get-regexp '^submodule[.]' 2>/dev/null)
     mapfile -t all < <(tips 2>/dev/null)
     # All that the newest has, and what differs from one to the next: far less than all that each has.
-    [ "${#all[@]}" -eq 0 ] || ask ls-tree -r --full-tree "${all[0]}" 2>/dev/null | submodules_in
+    [ "${#all[@]}" -eq 0 ] || briefly ls-tree -r --full-tree "${all[0]}" 2>/dev/null | submodules_in
     printf '%s\n' "${all[@]}" | one_to_the_next | compared | submodules_in
-    if [ "${PIPESTATUS[2]}" -ne 0 ]; then
-        # A clone that lacks folders: what is there is looked at one by one.
-        for item in "${all[@]}"; do ask ls-tree -r --full-tree "$item" 2>/dev/null; done | submodules_in
-    fi
+    # It takes long, or the clone lacks folders.
+    [ "${PIPESTATUS[2]}" -eq 0 ] || printf '%s\n' "${all[@]}" | named_by_files
     # Git enters one of a commit that it fetches only if the settings say that submodules are followed.
-    [ -z "$followed" ] || ask rev-list --all --max-count=5000 2>/dev/null | compared | submodules_in
+    if [ -n "$followed" ]; then
+        ask rev-list --all --max-count=5000 2>/dev/null | compared | submodules_in
+        [ "${PIPESTATUS[1]}" -eq 0 ] || ask rev-list --all --max-count=5000 2>/dev/null | named_by_files
+    fi
 }
 DEPTH_MAX=100 # of folders: each on the way to a submodule is held
 could_be() { # whether the folder $1 below the tree is none, or one through no link

@@ -76,6 +76,26 @@ async fn a_checkout_enters_nothing_that_a_command_made_in_the_place_of_a_submodu
     }
 }
 
+/// Where trees cannot be compared, files say where submodules are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_enters_nothing_that_a_command_made_where_a_file_names_a_submodule() {
+    let furnish = "git switch -qc gm; printf '[submodule \"s\"]\n path = zz/ev\n url = x\n' > .gitmodules; git add .gitmodules
+        git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),zz/ev; GIT_COMMITTER_DATE=2020-01-01T00:00:00Z git commit -qm gm
+        git switch -qf main; git switch -qc bad; mkdir sub; echo x > sub/x; git add sub; git commit -qm bad; t=$(git rev-parse HEAD:sub)
+        git switch -q main; rm -f .git/objects/${t:0:2}/${t:2}";
+    let attack = "git init -q zz/ev; cd zz/ev && git config user.name a; git config user.email a@example.org
+        git commit -q --allow-empty -m x; git config core.fsmonitor 'touch MARK; false'";
+    for choice in TIERS {
+        let room = Room::with(choice, |ws| prepare(ws, furnish), |_| {});
+        let result = room.try_bash(&fill(attack, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+        for args in [&["checkout", "-q", "gm"][..], &["status"]] {
+            git(&room.ws(), args);
+            assert!(!mark(&room.ws()).exists(), "{args:?} in {choice:?} after {result:?}");
+        }
+        assert!(git(&room.ws(), &["ls-files", "-s"]).stdout.windows(6).any(|mode| mode == b"160000"));
+    }
+}
+
 /// A branch may be fetched from anywhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_name_in_a_branch_keeps_commands_from_running() {
