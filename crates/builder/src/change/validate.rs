@@ -237,9 +237,14 @@ fn check_deleted(check: &Check<'_>, set: &ChangeSet, report: &mut Report) {
             let broken = after.find(&locator).inbound.into_iter().filter(|r| !r.resolved);
             // A choice of a menu is a reference only as long as there is such a workflow.
             let lost = before.find(&locator).inbound.into_iter().filter(|r| is_lost_choice(check, &object, r));
-            for reference in broken.chain(lost) {
+            let uses: Vec<Ref> = broken.chain(lost).collect();
+            // A node names its agent in the graph and in its step: that is one use.
+            let is_agent = matches!(object, Object::Agent(_));
+            let is_told = |r: &&Ref| told.contains(&place(&r.file, &r.pointer, r.line));
+            let mut users: BTreeSet<Object> = uses.iter().filter(is_told).map(|r| r.from.clone()).collect();
+            for reference in uses {
                 let Ref { from, file, pointer, line, .. } = reference;
-                if !told.insert(place(&file, &pointer, line)) {
+                if !told.insert(place(&file, &pointer, line)) || (!users.insert(from.clone()) && is_agent) {
                     continue;
                 }
                 // What follows from an operation is one that who wrote the set has not numbered.

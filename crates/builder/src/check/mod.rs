@@ -336,7 +336,7 @@ fn check_unused(package: &Package, findings: &mut Findings) {
 /// Whether a file that nothing names is the one that a finding misses: then that finding says so, and there is no second one.
 fn is_what_is_missed(package: &Package, path: &str, is_step: bool, findings: &mut Findings) -> bool {
     let ending = |path: &str| path.rsplit_once('.').map(|(_, ending)| ending.to_owned());
-    let of_place = |pointer: &str| if pointer == "/entry/workflow" { "md" } else { "json" }.to_owned();
+    let of_place = |pointer: &str| if pointer.ends_with("/workflow") { "md" } else { "json" }.to_owned();
     let path_ending = &ending(path).unwrap_or_default();
     let places: Vec<(&str, String)> = if is_step {
         let document = package.files().get(path).and_then(|bytes| Document::parse(path, bytes).ok());
@@ -346,7 +346,10 @@ fn is_what_is_missed(package: &Package, path: &str, is_step: bool, findings: &mu
         let own = nodes.filter(|(_, node)| Some(node.id.as_str()) == of);
         own.map(|(workflow, node)| (workflow.graph_path.as_str(), format!("/nodes/{}/file", node.index))).collect()
     } else {
-        ["/entry/agents", "/entry/workflow", "/entry/graph"].map(|pointer| (MANIFEST, pointer.to_owned())).to_vec()
+        let listed = package.workflows().iter().filter(|workflow| workflow.pointer != "/entry");
+        let listed = listed.flat_map(|of| ["workflow", "graph"].map(|name| format!("{}/{name}", of.pointer)));
+        let entry = ["/entry/agents", "/entry/workflow", "/entry/graph"].map(str::to_owned);
+        entry.into_iter().chain(listed).map(|pointer| (MANIFEST, pointer)).collect()
     };
     let missing = findings.listed().iter_mut().find(|finding| {
         let codes = ["FILE_MISSING", "PATH_UNSAFE", "STEP_FILE_SHARED", "PATH_TAKEN", "SCHEMA_REQUIRED"];

@@ -475,3 +475,23 @@ fn a_merge_that_was_not_finished_and_a_workflow_that_is_not_started_are_told() {
     let place = "warning SUBWORKFLOW_TYPE steps/plan.md:5:1";
     check("a step", files, place, "`plan` is a `step`", "make the node a `subworkflow`");
 }
+
+#[test]
+fn the_misspelt_graph_of_a_second_workflow_gets_the_name_that_nothing_else_names() {
+    let mut files = small();
+    for name in ["workflow.md", "workflow.graph.json"] {
+        files.insert(format!("second/{name}"), files[name].clone());
+    }
+    for name in files.keys().filter(|name| name.starts_with("steps/")).cloned().collect::<Vec<_>>() {
+        files.insert(format!("second/{name}"), files[&name].clone());
+    }
+    edit(&mut files, "bmad.json", |manifest| {
+        let place = |id: &str, folder: &str, graph: &str| json!({"id": id, "displayName": id, "workflow": format!("{folder}workflow.md"), "graph": format!("{folder}{graph}")});
+        manifest["workflows"] =
+            json!([place("main", "", "workflow.graph.json"), place("second", "second/", "workflow.grph.json")]);
+    });
+    let found = findings(files);
+    let told: Vec<_> = found.iter().map(|one| (one.code.as_str(), one.hint.as_str())).collect();
+    let hint = "write `second/workflow.graph.json`, which nothing else names, if that is meant; else add the file";
+    assert_eq!(told, [("FILE_MISSING", hint)], "{found:#?}");
+}

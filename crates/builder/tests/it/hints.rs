@@ -415,3 +415,20 @@ fn what_belongs_elsewhere_is_told_with_its_place() {
     let told: Vec<&str> = found.iter().map(|one| one.hint.as_str()).collect();
     assert_eq!(told, ["a condition belongs to the edge: write it with `edges` of the workflow"], "{found:#?}");
 }
+
+#[test]
+fn a_node_that_names_a_deleted_agent_in_graph_and_step_is_told_once() {
+    let mut files = small::files();
+    small::edit(&mut files, "workflow.graph.json", |graph| graph["nodes"][0]["agentId"] = json!("ada"));
+    small::edit(&mut files, "agents.json", |agents| {
+        let mut eve = agents["agents"][0].clone();
+        eve["id"] = json!("eve");
+        agents["agents"].as_array_mut().unwrap().push(eve);
+    });
+    let package = Package::read(files);
+    let delete = json!([{"op": "delete", "targetType": "agent", "target": {"agentId": "ada"}}]);
+    let report = report_on(&package, &small_set(&delete, &json!({})));
+    let told: Vec<(&str, &str)> =
+        report.errors.iter().map(|found| (found.code.as_str(), found.file.as_str())).collect();
+    assert_eq!(told.len(), 1, "{told:?}: {:#?}", report.errors);
+}

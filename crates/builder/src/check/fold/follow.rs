@@ -42,7 +42,7 @@ pub(super) fn fold_unread(workflow: &Workflow, findings: &mut Vec<Finding>) {
     findings.retain(|finding| {
         let follows = match finding.code.as_str() {
             "TRANSITION_DEFAULT_MISMATCH" => unread.contains(&finding.file),
-            "VARIABLE_MAYBE_UNSET" => has_no_type && is_own(finding),
+            "VARIABLE_MAYBE_UNSET" => (has_no_type || has_no_end) && is_own(finding),
             "CYCLE_MISSING_DECISION" | "CYCLE_MISSING_EXIT" => has_no_end && is_own(finding),
             _ => false,
         };
