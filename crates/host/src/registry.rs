@@ -158,6 +158,11 @@ impl Registered {
         Ok(self.validator.get_or_init(|| compiled))
     }
 
+    /// How rules look at its arguments.
+    pub fn kinds(&self) -> &ArgumentKinds {
+        &self.kinds
+    }
+
     /// Whether these arguments pass the tool's published schema; every violation is named.
     pub fn check(&self, arguments: &Value) -> std::result::Result<(), ToolError> {
         validate(self, arguments)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use toolhost_host::{rule_id, rule_number, rule_words};
+use toolhost_host::{Registered, rule_id, rule_number, rule_words};
 
 use crate::settings::Settings;
 use crate::{Usage, print, wire};
@@ -37,6 +37,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             if settings.json {
                 print::json(&permits)?;
             } else {
+                let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
                 let rows: Vec<Vec<String>> = permits
                     .iter()
                     .map(|permit| {
@@ -48,7 +49,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                         vec![
                             rule_id(permit.number),
                             permit.profile.clone(),
-                            print::cell(&rule_words(&permit.tool, &conditions, None)),
+                            print::cell(&rule_words(
+                                &permit.tool,
+                                &conditions,
+                                registry.get(&permit.tool).map(Registered::kinds),
+                            )),
                             print::cell(&permit.granted_by),
                             print::visible_line(&state),
                         ]
