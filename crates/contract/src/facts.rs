@@ -115,14 +115,4 @@ impl Facts {
     pub fn is_for_people(&self) -> bool {
         self.callers != Callers::Anyone
     }
-
-    /// Whether this argument is a path in the workspace.
-    pub fn is_path(&self, argument: &str) -> bool {
-        self.paths.contains(&argument)
-    }
-
-    /// Whether this argument is a shell command.
-    pub fn is_command(&self, argument: &str) -> bool {
-        self.command.is_some_and(|command| command.name == argument)
-    }
 }

@@ -22,7 +22,8 @@ pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     scored.into_iter().take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate).collect()
 }
 
-/// Whether a name is another one with a slip of the pen: but for case and signs between words, at most two letters differ.
+/// Whether the author of `said` probably meant `meant`: at most two letters differ, and case and the signs between words do not
+/// count.
 pub fn is_slip_of(said: &str, meant: &str) -> bool {
     let bare = |name: &str| name.to_lowercase().replace(['_', '-'], "");
     said.len() <= NAME_COMPARED_MAX && strsim::damerau_levenshtein(&bare(said), &bare(meant)) <= 2

@@ -495,3 +495,18 @@ fn the_misspelt_graph_of_a_second_workflow_gets_the_name_that_nothing_else_names
     let hint = "write `second/workflow.graph.json`, which nothing else names, if that is meant; else add the file";
     assert_eq!(told, [("FILE_MISSING", hint)], "{found:#?}");
 }
+
+#[test]
+fn a_menu_that_names_a_missing_document_is_no_second_mistake() {
+    let with_menu = |names: &str| {
+        let mut files = small();
+        edit(&mut files, "agents.json", |agents| {
+            agents["agents"][0]["menu"] = json!([{"trigger": "x", "description": "d", "workflow": names}]);
+        });
+        without(files, "workflow.md")
+    };
+    check("by its file", with_menu("workflow.md"), "FILE_MISSING bmad.json:6:5", "`workflow.md`", "add the file");
+    let found = findings(with_menu("nosuch"));
+    let codes: Vec<&str> = found.iter().map(|one| one.code.as_str()).collect();
+    assert_eq!(codes.len(), 2, "a menu that names nothing is told all the same: {codes:?}");
+}

@@ -176,7 +176,7 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Who names an edge by its ends may have meant another one beside it: what it loses is said.
+    /// Tells which texts an edge loses. An author who names an edge only by its ends may have meant to add a second one.
     fn tell_changed(&self, at: usize, wanted: &Fields, implied: &mut Vec<Implied>) {
         let edge = &self.edges[at];
         let (Some(id), None) = (text(edge, "id"), text(wanted, "id")) else { return };

@@ -216,14 +216,13 @@ pub(super) fn fold_misnamed(package: &Package, findings: &mut Vec<Finding>) {
         named.extend(path.map(|path| format!("{}{path}", graph.map_or("", Workflow::folder))));
     }
     let is_list = |finding: &&Finding| finding.file == MANIFEST && finding.pointer.matches('/').count() == 1;
-    let is_lost = |finding: &&Finding| finding.code == "FILE_MISSING" && finding.pointer.ends_with("/workflow");
-    let has_list = findings
-        .iter()
-        .filter(|finding| finding.file == MANIFEST)
-        .any(|finding| is_lost(&finding) || (is_list(&finding) && field_meant(finding) == Some("workflows")));
+    let has_list = findings.iter().filter(is_list).any(|finding| field_meant(finding) == Some("workflows"));
+    // A menu may name a workflow by its file, and that file is missing.
+    let missing = findings.iter().filter(|finding| finding.code == "FILE_MISSING" && finding.file == MANIFEST);
+    let missing: BTreeSet<String> = missing.map(|finding| finding.actual.clone()).collect();
     findings.retain(|finding| {
         let is_unused = ["UNUSED_FILE", "ORPHAN_STEP_FILE"].contains(&&*finding.code) && named.contains(&finding.file);
-        let is_unlisted = has_list && finding.code == "WORKFLOW_NOT_FOUND";
+        let is_unlisted = finding.code == "WORKFLOW_NOT_FOUND" && (has_list || missing.contains(&finding.actual));
         !(is_unused || is_unlisted)
     });
 }
