@@ -344,12 +344,21 @@ fn is_what_is_missed(package: &Package, path: &str, is_step: bool, findings: &mu
         let nodes =
             package.workflows().iter().flat_map(|workflow| workflow.nodes.iter().map(move |node| (workflow, node)));
         let own = nodes.filter(|(_, node)| Some(node.id.as_str()) == of);
-        own.map(|(workflow, node)| (workflow.graph_path.as_str(), format!("/nodes/{}/file", node.index))).collect()
+        // The finding about a file that two nodes share stands at the later one of them.
+        let sharing = own.flat_map(|(workflow, own)| {
+            let nodes = workflow.nodes.iter().filter(|node| node.path == own.path);
+            nodes.map(|node| (workflow.graph_path.as_str(), format!("/nodes/{}/file", node.index)))
+        });
+        sharing.collect()
     } else {
         let listed = package.workflows().iter().filter(|workflow| workflow.pointer != "/entry");
         let listed = listed.flat_map(|of| ["workflow", "graph"].map(|name| format!("{}/{name}", of.pointer)));
         let entry = ["/entry/agents", "/entry/workflow", "/entry/graph"].map(str::to_owned);
         entry.into_iter().chain(listed).map(|pointer| (MANIFEST, pointer)).collect()
+    };
+    let of_step = |package: &Package| {
+        let document = Document::parse(path, package.files().get(path)?).ok()?;
+        document.field("nodeId").filter(|_| is_step).map(str::to_owned)
     };
     let missing = findings.listed().iter_mut().find(|finding| {
         let codes = ["FILE_MISSING", "PATH_UNSAFE", "STEP_FILE_SHARED", "PATH_TAKEN", "SCHEMA_REQUIRED"];
@@ -363,7 +372,12 @@ fn is_what_is_missed(package: &Package, path: &str, is_step: bool, findings: &mu
             // A graph names its files from its own folder on.
             let folder = if is_step { files::folder_of(&finding.file) } else { "" };
             let path = path.strip_prefix(folder).unwrap_or(path);
-            finding.hint = format!("write `{path}`, which nothing else names, if that is meant; else add the file");
+            finding.hint = match (finding.code.as_str(), of_step(package)) {
+                ("STEP_FILE_SHARED", Some(node)) => {
+                    format!("give the node `{node}` the file `{path}`, which nothing else names")
+                }
+                _ => format!("write `{path}`, which nothing else names, if that is meant; else add the file"),
+            };
             true
         }
         None => false,

@@ -456,6 +456,18 @@ fn two_nodes_of_one_file_and_a_way_back_to_its_own_node_are_told_once() {
         let found: Vec<String> = findings(files).into_iter().map(|one| one.code).collect();
         assert_eq!(found, ["STEP_FILE_SHARED"], "{thief}");
     }
+    // Its own file is left, whichever of the two nodes comes first.
+    for (thief, owner) in [("draft", 1), ("scope", 4)] {
+        let files = sample(GRAPH, |graph| {
+            let file = graph["nodes"][owner]["file"].clone();
+            let nodes = graph["nodes"].as_array_mut().unwrap();
+            nodes.iter_mut().find(|node| node["id"] == thief).unwrap()["file"] = file;
+        });
+        let found = findings(files);
+        let hint = format!("give the node `{thief}` the file `steps/{thief}.md`, which nothing else names");
+        let told: Vec<_> = found.iter().map(|one| (one.code.as_str(), one.hint.as_str())).collect();
+        assert_eq!(told, [("STEP_FILE_SHARED", hint.as_str())], "{thief}");
+    }
     let back = sample(GRAPH, |graph| {
         let edge = json!({"id": "zz", "from": "draft", "to": "draft", "label": "again"});
         graph["edges"].as_array_mut().unwrap().push(edge);
