@@ -33,6 +33,7 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
     let begins_nowhere = |edge: &&Edge| !nodes.contains_key(edge.from.as_str());
     let lost: BTreeSet<&str> = workflow.edges.iter().filter(begins_nowhere).map(|edge| edge.to.as_str()).collect();
     let agents: BTreeSet<&str> = package.agents().iter().map(|agent| agent.id.as_str()).collect();
+    let are_listed = transitions_are_listed(workflow, &ways);
     let mut seen = BTreeSet::new();
     for step in workflow.steps.iter().filter(is_meant) {
         let (Some(document), Some(node)) = (&step.document, nodes.get(step.node_id.as_str())) else { continue };
@@ -50,6 +51,10 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
         check_sections(&step.path, document, node, findings);
         let ways = ways.get(node.id.as_str()).map(Vec::as_slice).unwrap_or_default();
         if workflow.is_whole() && ways.iter().all(|edge| nodes.contains_key(edge.to.as_str())) {
+            // An end with a way on has its own finding.
+            if are_listed && !ways.is_empty() && node.kind != Some(NodeKind::End) && !lists_transitions(document) {
+                findings.add(transitions_missing(&step.path, ways));
+            }
             check_transitions(&step.path, document, ways, &lost, findings);
         }
         check_subworkflow(package, (&workflow.id, &step.path), document, node, findings);
@@ -77,15 +82,8 @@ pub(super) fn check_front(file: &str, document: &Document, findings: &mut Findin
         findings.add(finding.expected("one text").actual("two, between `<<<<<<<` and `>>>>>>>`").hint(hint));
     }
     let fields = document.front().as_object().into_iter().flat_map(|fields| fields.keys());
-    for name in fields.filter(|name| !FIELDS.contains(&name.as_str())) {
-        // Fields of one's own are fine; one letter more or less than one that is read is none of those.
-        let meant = nearest(name, FIELDS.into_iter()).into_iter().next();
-        let is_slip = |meant: &&str| {
-            meant.len().abs_diff(name.len()) <= 1
-                && is_slip_of(name, meant)
-                && meant.as_bytes().first() == name.to_ascii_lowercase().as_bytes().first()
-        };
-        if let Some(meant) = meant.filter(is_slip) {
+    for name in fields {
+        if let Some(meant) = field_meant(name) {
             let also = if document.front().get(meant).is_some() {
                 format!(", and `{meant}` is there, too")
             } else {
@@ -96,6 +94,18 @@ pub(super) fn check_front(file: &str, document: &Document, findings: &mut Findin
             findings.add(finding.expected(meant).hint(format!("write `{meant}` if that is meant")));
         }
     }
+}
+
+/// The field that was meant by a name that is none. Fields of one's own are fine; one letter more or less than one that is
+/// read is none of those.
+fn field_meant(name: &str) -> Option<&'static str> {
+    let meant = nearest(name, FIELDS.into_iter().filter(|_| !FIELDS.contains(&name))).into_iter().next();
+    let is_slip = |meant: &&str| {
+        meant.len().abs_diff(name.len()) <= 1
+            && is_slip_of(name, meant)
+            && meant.as_bytes().first() == name.to_ascii_lowercase().as_bytes().first()
+    };
+    meant.filter(is_slip)
 }
 
 /// What git and its like write around two texts of which a person has to choose one.
@@ -226,8 +236,37 @@ fn nearly_section<'a>(document: &'a Document, section: &str) -> Option<(usize, &
     headings.into_iter().find(|(_, text)| plain(text) == wanted)
 }
 
+/// Whether the steps of a workflow say themselves where they lead: of those with a way on, three do for each that does not.
+fn transitions_are_listed(workflow: &Workflow, ways: &BTreeMap<&str, Vec<&Edge>>) -> bool {
+    let with_ways = workflow.steps.iter().filter(|step| ways.contains_key(step.node_id.as_str()));
+    let documents: Vec<&Document> = with_ways.filter_map(|step| step.document.as_deref()).collect();
+    let listing = documents.iter().filter(|document| lists_transitions(document)).count();
+    listing >= 3 * (documents.len() - listing)
+}
+
+/// Whether a step says where it leads, also under a name that is misspelt.
+fn lists_transitions(document: &Document) -> bool {
+    let mut fields = document.front().as_object().into_iter().flat_map(|fields| fields.keys());
+    fields.any(|name| name == "transitions" || field_meant(name) == Some("transitions"))
+}
+
+fn transitions_missing(file: &str, ways: &[&Edge]) -> Finding {
+    let targets: Vec<String> = ways.iter().take(TARGETS_SHOWN).map(|edge| format!("`{}`", edge.to)).collect();
+    let more = if ways.len() > targets.len() { ", …" } else { "" };
+    let targets = format!("{}{more}", targets.join(", "));
+    let message = format!("`{file}` lists no transitions, as other steps do, and the graph leads to {targets}");
+    let finding = Finding::warning("TRANSITIONS_MISSING", file, "", message);
+    finding
+        .expected(format!("transitions to {targets}"))
+        .actual("nothing")
+        .hint("add `transitions` to the front matter")
+}
+
+/// How many targets of a step without transitions are named.
+const TARGETS_SHOWN: usize = 5;
+
 /// The transitions that a step lists lead where the graph's edges lead, and the same of them is the default. A step that
-/// lists none leaves it to the graph. To the lost nodes leads an edge that begins nowhere.
+/// lists none, in a workflow whose other steps mostly list none, too, leaves it to the graph. To the lost nodes leads an edge that begins nowhere.
 fn check_transitions(file: &str, document: &Document, ways: &[&Edge], lost: &BTreeSet<&str>, findings: &mut Findings) {
     let Some(transitions) = document.front().get("transitions").and_then(Value::as_array) else { return };
     let of = |name: &str, transition: &Value| transition.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -266,6 +266,18 @@ fn cases() -> Vec<Case> {
     case("a transition twice", vec![Swap(BEGIN, "label: go", "label: go\n  - to: work\n    label: go")], &["warning TRANSITION_DUPLICATE steps/begin.md:10:5"]);
     case("two ways to one node, and one transition", vec![Swap(BEGIN, "label: go", "label: go\n    isDefault: true"), Set(GRAPH, "/edges/0/isDefault", json!(true)), Set(GRAPH, "/edges/-", json!({"from": "begin", "to": "work", "label": "run"}))], &["warning EDGE_WITHOUT_TRANSITION steps/begin.md:7:1"]);
     case("a transition too few", vec![Swap(CHOOSE, "type: decision", "type: decision\ntransitions:\n  - to: end\n    label: good\n    isDefault: true")], &["warning EDGE_WITHOUT_TRANSITION steps/choose.md:5:1"]);
+    let listed = |lost: &'static str| vec![
+        Set(GRAPH, "/nodes/-", node("lost", "step")),
+        Set(GRAPH, "/edges/2", json!({ "id": "e3", "from": "choose", "to": "lost", "label": "good", "isDefault": true })),
+        Set(GRAPH, "/edges/-", json!({ "id": "e5", "from": "lost", "to": "end", "label": "last" })),
+        Swap(WORK, "type: step", "type: step\ntransitions:\n  - to: choose\n    label: done"),
+        Swap(CHOOSE, "type: decision", "type: decision\ntransitions:\n  - to: lost\n    label: good\n    isDefault: true\n  - to: work\n    label: again"),
+        File("steps/lost.md", LOST_FILE),
+        Swap("steps/lost.md", "type: step\n", lost),
+    ];
+    case("steps that all list their transitions", listed("type: step\ntransitions:\n  - to: end\n    label: last\n"), &[]);
+    case("a step without transitions, where most have them", listed("type: step\n"), &["warning TRANSITIONS_MISSING steps/lost.md:1:1"]);
+    case("a step with misspelt transitions, where most have them", listed("type: step\ntransition:\n  - to: end\n    label: last\n"), &["warning FIELD_MISSPELT steps/lost.md:5:1"]);
     case("a transition without a label", vec![Swap(BEGIN, "    label: go\n", "")], &["error SCHEMA_REQUIRED steps/begin.md:8:5"]);
     case("a transition with a condition", vec![Swap(BEGIN, "    label: go\n", "    label: go\n    conditionExpr: true\n")], &["error SCHEMA_UNKNOWN_FIELD steps/begin.md:10:5"]);
     case("another node's step", vec![Swap(WORK, "nodeId: work", "nodeId: play")], &["error STEP_NODE_MISMATCH steps/work.md:3:1"]);
