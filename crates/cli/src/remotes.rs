@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
-use toolhost_sandbox::{Remote, RemoteAccess, RemoteUrl, TokenSource};
+use toolhost_contract::workspace::{Remote, RemoteAccess, RemoteUrl, TokenSource};
 
 use crate::keys::Vault;
 

@@ -16,9 +16,10 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost::ModelConfig;
+use toolhost_contract::workspace::Remote;
 use toolhost_contract::{Clock, Redactor, SystemClock};
 use toolhost_host::{Asking, Unattended};
-use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans, Remote};
+use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans};
 
 /// Beside the configuration: the keys of `toolhost key set`.
 const KEYS_FOLDER: &str = "keys";

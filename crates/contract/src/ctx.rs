@@ -1,7 +1,8 @@
 //! What a running tool is handed.
 
+use crate::shell::Analyzed;
+use crate::workspace::{Watch, Workspace};
 use tokio_util::sync::CancellationToken;
-use toolhost_sandbox::{Analyzed, Watch, Workspace};
 
 use crate::call::Call;
 use crate::clock::Clock;
@@ -88,7 +89,7 @@ impl Ctx<'_> {
     /// Follows a command: cancelled with the call, its progress told to the caller.
     pub fn watch(&self) -> Watch {
         let sink = std::sync::Arc::clone(&self.progress);
-        let tell = move |p: toolhost_sandbox::Progress| {
+        let tell = move |p: crate::workspace::Progress| {
             let seconds = p.elapsed.as_secs_f64();
             let message = format!("running for {seconds:.0} s, {} bytes of output", p.output_bytes);
             sink.report(Progress { done: seconds, total: None, message });

@@ -206,9 +206,9 @@ impl ToolError {
     }
 }
 
-impl From<toolhost_sandbox::Error> for ToolError {
-    fn from(error: toolhost_sandbox::Error) -> Self {
-        use toolhost_sandbox::{Error as E, ErrorKind as K, PathError};
+impl From<crate::workspace::Error> for ToolError {
+    fn from(error: crate::workspace::Error) -> Self {
+        use crate::workspace::{Error as E, ErrorKind as K, PathError};
         let kind = match error.kind() {
             K::Security => ErrorKind::Security,
             K::NotFound => ErrorKind::NotFound,
@@ -284,8 +284,8 @@ impl From<toolhost_sandbox::Error> for ToolError {
     }
 }
 
-impl From<toolhost_sandbox::PathError> for ToolError {
-    fn from(error: toolhost_sandbox::PathError) -> Self {
-        toolhost_sandbox::Error::from(error).into()
+impl From<crate::workspace::PathError> for ToolError {
+    fn from(error: crate::workspace::PathError) -> Self {
+        crate::workspace::Error::from(error).into()
     }
 }

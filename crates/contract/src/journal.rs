@@ -1,8 +1,8 @@
 //! What survives its process: the steps of a session, kept in order, and what people want of it meanwhile.
 
+use crate::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolhost_sandbox::BoxFuture;
 
 use crate::facts::Trace;
 use crate::ids::CallId;

@@ -6,6 +6,7 @@
 mod call;
 mod clock;
 mod ctx;
+mod deploys;
 mod error;
 mod facts;
 mod ids;
@@ -14,12 +15,18 @@ mod near;
 mod outcome;
 mod people;
 mod redact;
+pub mod shell;
 mod tool;
 mod visible;
+pub mod workspace;
+
+use std::future::Future;
+use std::pin::Pin;
 
 pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope};
 pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
+pub use deploys::{Deploys, Made};
 pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Trace};
 pub use ids::{CallId, IdSource, RandomIds};
@@ -31,5 +38,7 @@ pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, Tool
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};
 pub use tool::{Alias, AnyTool, Example, Expect, Packed, Tool, ToolInfo, description_of, schema_of};
-pub use toolhost_sandbox::BoxFuture;
 pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, quoted, visible, visible_json, visible_line};
+
+/// A future on the heap, for traits that are used as objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

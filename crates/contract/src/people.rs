@@ -1,8 +1,8 @@
 //! People in a call: what they are shown, what they are asked and what they say.
 
+use crate::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolhost_sandbox::BoxFuture;
 
 use crate::error::ToolError;
 

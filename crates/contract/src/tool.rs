@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::future::Future;
 
+use crate::BoxFuture;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RestrictFormats;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use toolhost_sandbox::BoxFuture;
 
 use crate::ctx::Ctx;
 use crate::error::{ErrorKind, ToolError};

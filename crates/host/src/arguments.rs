@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhost_contract::ToolError;
-use toolhost_sandbox::{Analyzed, Executor, WsPath};
+use toolhost_contract::shell::Analyzed;
+use toolhost_contract::workspace::{Executor, WsPath};
 
 use crate::kinds::ArgumentKinds;
 use crate::policy::{Looked, analyzed, with_input};

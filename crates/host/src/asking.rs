@@ -12,11 +12,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
+use toolhost_contract::BoxFuture;
+use toolhost_contract::shell::Analyzed;
+use toolhost_contract::workspace::Workspace;
 use toolhost_contract::{
     AGENT_DOOR, Answer, Approval, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError,
     Waited, Wanted,
 };
-use toolhost_sandbox::{Analyzed, BoxFuture, Workspace};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
 
 use crate::arguments::Arguments;

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolhost_contract::workspace::{Executor, Tier, Workspace};
 use toolhost_contract::{
-    BoxFuture, Call, CallId, CallerKind, Catalog, Clock, Ctx, Effect, ErrorCode, ErrorKind, Grants, IdSource, Meta,
-    Outcome, OutcomeError, ProgressSink, Redactor, Revision, Scope, Silent, Success, ToolError, ToolSummary,
+    BoxFuture, Call, CallId, CallerKind, Catalog, Clock, Ctx, Deploys, Effect, ErrorCode, ErrorKind, Grants, IdSource,
+    Made, Meta, Outcome, OutcomeError, ProgressSink, Redactor, Revision, Scope, Silent, Success, ToolError,
+    ToolSummary, Trace,
 };
-use toolhost_sandbox::{Deployment, Executor, Tier, Workspace};
 use toolhost_store::{AskLimits, Audit, FileLog};
 
 use crate::arguments::{Analyzer, Arguments};
@@ -27,7 +28,7 @@ use crate::profile::{Profile, Profiles};
 use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
 use crate::record::{Record, is_pending, keepable};
 use crate::registry::{Registered, Registry, nearest_tools, with_presets};
-use crate::undo::{Logged, Made, made};
+use crate::undo::{Logged, made};
 use crate::validate::validate;
 
 /// How long a tool may take to end after its deadline or cancellation, before it is dropped.
@@ -45,6 +46,8 @@ pub struct GateConfig {
     pub registry: Arc<Registry>,
     pub profiles: Arc<Profiles>,
     pub executor: Arc<dyn Executor>,
+    /// Where the workspace is deployed to, if the operator has said so.
+    pub deploys: Option<Arc<dyn Deploys>>,
     pub audit: Audit,
     /// Where what file tools change is written down.
     pub file_log: FileLog,
@@ -229,7 +232,9 @@ impl Gate {
         let (tool, duration_ms) = (outcome.meta.tool.as_str(), outcome.meta.duration_ms);
         let exit_code = outcome.data.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
         tracing::info!(call = %call.id, tool, outcome = word(&outcome), exit_code, duration_ms, "a call ended");
-        self.note_mended(&call).await;
+        if record.trace == Trace::Deploy {
+            self.note_recovered(&call).await;
+        }
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
         let audit = &self.config.audit;
@@ -251,8 +256,8 @@ impl Gate {
     }
 
     /// Whatever looks at a deploy first recovers what a crash left of one, and that is a deed of its own.
-    async fn note_mended(&self, call: &Call) {
-        let recovered = self.config.executor.deployment().map(Deployment::take_recovered).unwrap_or_default();
+    async fn note_recovered(&self, call: &Call) {
+        let recovered = self.config.deploys.as_ref().map(|deploys| deploys.take_recovered()).unwrap_or_default();
         if recovered.is_empty() {
             return;
         }

@@ -18,6 +18,7 @@ mod queue;
 mod record;
 mod registry;
 mod semantic;
+mod shell;
 mod shown;
 mod tighten;
 mod undo;
@@ -39,7 +40,9 @@ pub use queue::{
 };
 pub use registry::{Registered, Registry, wire_name};
 pub use semantic::{BUILDER_LOOP_TOOLS, SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
+pub use shell::analyze;
 pub use shown::{ANSWER_BYTES_MAX, PAGE_BYTES_MAX, PAGE_LINES_MAX, Shown, rule_words};
 pub use tighten::Tightening;
+pub use toolhost_contract::Made;
 pub use toolhost_contract::Redactor;
-pub use undo::{Made, Undo, UndoConflict, UndoStep};
+pub use undo::{Undo, UndoConflict, UndoStep};

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use toolhost_contract::BoxFuture;
 use toolhost_contract::{Callers, Clock, ErrorKind, Scope, ToolError, ToolInfo};
-use toolhost_sandbox::BoxFuture;
 use toolhost_store::{People, Role};
 
 /// How long a role that was read is believed. Who was removed may still call for so long.

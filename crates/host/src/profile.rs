@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+use toolhost_contract::workspace::{Access, Executor, Fence, HostRule};
 use toolhost_contract::{ErrorCode, ErrorKind, ToolError};
-use toolhost_sandbox::{Access, Executor, Fence, HostRule};
 
 use crate::arguments::Arguments;
 use crate::error::{Error, Result};

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
+use toolhost_contract::BoxFuture;
+use toolhost_contract::shell::Analyzed;
 use toolhost_contract::{Answer, Approval, Call, CallId, ErrorKind, Pending, Redactor, ToolError, visible};
-use toolhost_sandbox::{Analyzed, BoxFuture};
 use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
 
 use crate::arguments::{Analyzer, Arguments};
@@ -249,7 +250,7 @@ impl Queue {
             let arguments = ask.call.get("arguments").cloned().unwrap_or_default();
             // No call is under way here: the one that asked is another process's, or pending.
             #[expect(clippy::disallowed_methods, reason = "no call is under way")]
-            let analyzer: Analyzer = Arc::new(toolhost_sandbox::analyze);
+            let analyzer: Analyzer = Arc::new(crate::analyze);
             Arguments::analyze(&analyzer, &shown.kinds, arguments).await?.command().cloned()
         } else {
             None

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolhost_contract::{Call, CallId, Effect, Outcome, Redactor, Trace};
-use toolhost_sandbox::Recovered;
 use toolhost_store::{Entry, Event};
 
 /// What is known of a call so far.
@@ -72,7 +71,7 @@ impl Record {
     }
 
     /// What a call found of a deploy that a crash had interrupted, and has recovered.
-    pub(crate) fn recovered(call: &Call, id: CallId, recovered: &[Recovered]) -> Entry {
+    pub(crate) fn recovered(call: &Call, id: CallId, recovered: &[Value]) -> Entry {
         let record = Self::of(RECOVERED.to_owned(), Some(Effect::Writes));
         let mut row = record.row(Event::Finished, call, "");
         row.call_id = id;

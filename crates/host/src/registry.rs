@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
 use serde_json::Value;
+use toolhost_contract::workspace::{Glob, GlobStyle};
 use toolhost_contract::{
     Alias, AnyTool, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolInfo, ToolSummary, did_you_mean,
     nearest,
 };
-use toolhost_sandbox::{Glob, GlobStyle};
 
 use crate::error::{Error, Result};
 use crate::kinds::ArgumentKinds;

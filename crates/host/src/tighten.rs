@@ -3,7 +3,7 @@
 //! It is read once, when the host starts: what an agent writes there later changes nothing for this host.
 
 use serde::Deserialize;
-use toolhost_sandbox::Access;
+use toolhost_contract::workspace::Access;
 
 use crate::error::{Error, Result};
 use crate::policy::{Decide, RawRule, Rule};

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Call, CallId, ErrorKind, ToolError, visible_line};
-use toolhost_sandbox::{
-    BoxFuture, ChangeLog, DeployState, EntryKind, Error as SandboxError, FORMER_BYTES_MAX, FileChange, Present,
-    ReadSpan, Workspace, WriteGuard, WsPath, decode,
+use toolhost_contract::BoxFuture;
+use toolhost_contract::workspace::{
+    ChangeLog, EntryKind, Error as WorkspaceError, FORMER_BYTES_MAX, FileChange, Present, ReadSpan, Workspace,
+    WriteGuard, WsPath, decode,
 };
+use toolhost_contract::{Call, CallId, ErrorKind, Made, ToolError, visible_line};
 use toolhost_store::{Change, Changes, FileLog, NewChange};
 
 use crate::gate::Gate;
@@ -44,7 +45,7 @@ impl Logged {
 }
 
 impl ChangeLog for Logged {
-    fn before(&self, change: FileChange) -> BoxFuture<'_, toolhost_sandbox::Result<()>> {
+    fn before(&self, change: FileChange) -> BoxFuture<'_, toolhost_contract::workspace::Result<()>> {
         Box::pin(async move {
             let (former_sha256, former_mode, former) = match change.former {
                 Present::Nothing => (None, None, None),
@@ -64,7 +65,7 @@ impl ChangeLog for Logged {
             };
             self.log.before(&new).await.map_err(|error| {
                 let why = error.outage().map_or(UNTOLD, |outage| outage.told().0).to_owned();
-                SandboxError::Unkept { path: change.path.to_string(), why, source: Box::new(error) }
+                WorkspaceError::Unkept { path: change.path.to_string(), why, source: Box::new(error) }
             })
         })
     }
@@ -226,9 +227,11 @@ impl Undo {
     }
 }
 
-fn meanwhile(path: &str, error: SandboxError) -> ToolError {
+fn meanwhile(path: &str, error: WorkspaceError) -> ToolError {
     match error {
-        SandboxError::Changed { .. } | SandboxError::NotFound { .. } | SandboxError::Exists { .. } => changed(path),
+        WorkspaceError::Changed { .. } | WorkspaceError::NotFound { .. } | WorkspaceError::Exists { .. } => {
+            changed(path)
+        }
         error => error.into(),
     }
 }
@@ -264,17 +267,6 @@ fn play_back(play: &mut BTreeMap<String, Held>, change: &Change) -> Result<(), S
     Ok(())
 }
 
-/// Whether the changes of files that a call has logged were made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
-    /// Everything is as it was before.
-    No,
-    /// Everything is as the call was to leave it.
-    Yes,
-    /// Something else has changed the files since, or their contents cannot be compared.
-    Unknown,
-}
-
 impl Gate {
     /// Whether a call whose host has died has deployed the workspace. What it had begun is finished or discarded first, as
     /// whoever deploys next would.
@@ -282,14 +274,10 @@ impl Gate {
     /// # Errors
     /// If the target or its journal cannot be read.
     pub async fn deployed(&self, call: &CallId) -> Result<Made, ToolError> {
-        let Some(deployment) = self.config.executor.deployment() else { return Ok(Made::Unknown) };
-        deployment.recover().await?;
-        let known = deployment.history().await?.into_iter().find(|deploy| deploy.id == call.as_str());
-        Ok(match known.map(|deploy| deploy.state) {
-            None => Made::No,
-            Some(DeployState::Done | DeployState::Undone) => Made::Yes,
-            Some(DeployState::Unfinished) => Made::Unknown,
-        })
+        match &self.config.deploys {
+            Some(deploys) => deploys.made(call).await,
+            None => Ok(Made::Unknown),
+        }
     }
 }
 
@@ -340,8 +328,10 @@ async fn look(workspace: &Workspace, path: &str) -> Result<Result<Real, String>,
     let parsed = WsPath::parse(path)?;
     let spot = match workspace.spot(&parsed, false).await {
         Ok(spot) => spot,
-        Err(SandboxError::NotFound { .. }) => return Ok(Err("something else stands on the way there now".to_owned())),
-        Err(SandboxError::Escape { .. }) => return Ok(Err("a link stands on the way there now".to_owned())),
+        Err(WorkspaceError::NotFound { .. }) => {
+            return Ok(Err("something else stands on the way there now".to_owned()));
+        }
+        Err(WorkspaceError::Escape { .. }) => return Ok(Err("a link stands on the way there now".to_owned())),
         Err(error) => return Err(error.into()),
     };
     let why = match spot.kind {
@@ -364,7 +354,9 @@ async fn look(workspace: &Workspace, path: &str) -> Result<Result<Real, String>,
 fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
     let path = visible_line(path);
     match (decode(before), decode(after)) {
-        (Some(before), Some(after)) => toolhost_sandbox::diff(&path, &before.text, &after.text, DIFF_CONTEXT_LINES),
+        (Some(before), Some(after)) => {
+            toolhost_contract::workspace::diff(&path, &before.text, &after.text, DIFF_CONTEXT_LINES)
+        }
         _ => format!("{path}: {} bytes become {}\n", before.len(), after.len()),
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolhost_contract::{ToolError, Trace};
-use toolhost_sandbox::{Access, Fence, Workspace};
+use toolhost_contract::workspace::{Access, Fence, Workspace};
+use toolhost_contract::{Made, ToolError, Trace};
 use toolhost_store::{Entry, Event, Reader};
 
 use crate::gate::Gate;
-use crate::undo::{Made, made};
+use crate::undo::made;
 
 impl Gate {
     /// Adds to the audit how the calls ended that a crash left unknown, where the log of file changes and the files of this

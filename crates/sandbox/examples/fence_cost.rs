@@ -9,7 +9,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use toolhost_sandbox::{Access, Command, Executor, Fence, FenceChoice, Limits, LocalConfig, LocalExecutor, Watch};
+use toolhost_contract::workspace::{Access, Command, Executor, Fence, Watch};
+use toolhost_sandbox::{FenceChoice, Limits, LocalConfig, LocalExecutor};
 
 fn main() {
     let mut args = std::env::args().skip(1);

@@ -4,13 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toolhost_contract::{BoxFuture, CallId, Deploys, Made, ToolError};
 
 use crate::deploy::{
-    DeployKey, DeployMark, DeployPlan, DeployRecord, DeployRules, DeployWatch, Deployed, Deployer, Recovered, UndoPlan,
-    Undone,
+    DeployKey, DeployMark, DeployPlan, DeployRecord, DeployRules, DeployState, DeployWatch, Deployed, Deployer,
+    Recovered, UndoPlan, Undone,
 };
-use crate::error::{Error, Result};
+use toolhost_contract::workspace::{Error, Result};
 
 /// Told how far a deploy has come: files done, files in all, what is being done.
 pub type DeployProgress = Arc<dyn Fn(usize, usize, &'static str) + Send + Sync>;
@@ -49,7 +51,7 @@ impl Deployment {
         self.target.file_name().map_or_else(|| "the project".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// What a crash had left and any call has recovered since this was last asked, for the audit.
+    /// What a crash had left and has been recovered since this was last asked, for the audit.
     pub fn take_recovered(&self) -> Vec<Recovered> {
         std::mem::take(&mut *self.recovered.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -110,5 +112,25 @@ impl Deployment {
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| Error::Io { path: "the deploy".to_owned(), source: std::io::Error::other(error) })?
+    }
+}
+
+impl Deploys for Deployment {
+    fn take_recovered(&self) -> Vec<Value> {
+        let recovered = Self::take_recovered(self);
+        // They hold ids and paths: each of them is an object.
+        recovered.iter().filter_map(|one| serde_json::to_value(one).ok()).collect()
+    }
+
+    fn made<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, std::result::Result<Made, ToolError>> {
+        Box::pin(async move {
+            self.recover().await?;
+            let known = self.history().await?.into_iter().find(|deploy| deploy.id == call.as_str());
+            Ok(match known.map(|deploy| deploy.state) {
+                None => Made::No,
+                Some(DeployState::Done | DeployState::Undone) => Made::Yes,
+                Some(DeployState::Unfinished) => Made::Unknown,
+            })
+        })
     }
 }

@@ -16,10 +16,12 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags};
 use rustix::io::ReadWriteFlags;
 use sha2::{Digest, Sha256};
+use toolhost_contract::workspace::{
+    Content, EntryKind, Error, POLICY_FILE, ReadSpan, Result, Spot, WriteGuard, Written, WsPath, is_git_internal,
+    is_state,
+};
 
-use crate::error::{Error, Result};
-use crate::executor::{Content, EntryKind, ReadSpan, Spot, WriteGuard, Written};
-use crate::path::{POLICY_FILE, WsPath, is_git_internal, is_state};
+use crate::error::from_io;
 
 /// The permission bits that a written file keeps: without those by which it would run as its owner or group.
 const MODE_KEPT: u32 = 0o777;
@@ -71,7 +73,7 @@ impl Tree {
 
     pub(crate) fn read(&self, path: &WsPath, span: ReadSpan) -> Result<Content> {
         let (mut file, size) = self.open_regular(path)?;
-        let io = |e| Error::from_io(path.as_str(), e);
+        let io = |e| from_io(path.as_str(), e);
         let mode = file.metadata().map_err(io)?.mode() & 0o7777;
         if span.start > 0 {
             file.seek(SeekFrom::Start(span.start)).map_err(io)?;
@@ -119,8 +121,8 @@ impl Tree {
         let mut options = OpenOptions::new();
         // Without O_NONBLOCK the open of a FIFO waits for a writer, perhaps forever.
         options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-        let file = self.dir.open_with(path.as_str(), &options).map_err(|e| Error::from_io(path.as_str(), e))?;
-        let metadata = file.metadata().map_err(|e| Error::from_io(path.as_str(), e))?;
+        let file = self.dir.open_with(path.as_str(), &options).map_err(|e| from_io(path.as_str(), e))?;
+        let metadata = file.metadata().map_err(|e| from_io(path.as_str(), e))?;
         if !metadata.is_file() {
             return Err(Error::NotRegular {
                 path: path.to_string(),
@@ -135,7 +137,7 @@ impl Tree {
         // A file that must be there already is in folders that are; a refused write leaves none behind.
         let missing = if guard.expected_sha256.is_some() { Missing::Refuse } else { Missing::CreateParents };
         let place = if guard.exact { self.place_of_link(path, missing, true)? } else { self.place(path, missing)? };
-        let io = |e: std::io::Error| Error::from_io(path.as_str(), e);
+        let io = |e: std::io::Error| from_io(path.as_str(), e);
         let present = match place.parent.symlink_metadata(&place.name) {
             Ok(metadata) if metadata.is_file() => Some(metadata),
             Ok(metadata) => {
@@ -165,11 +167,11 @@ impl Tree {
     pub(crate) fn rename(&self, from: &WsPath, to: &WsPath) -> Result<()> {
         let _turn = self.turn();
         let source = self.place_of_link(from, Missing::Refuse, true)?;
-        source.parent.symlink_metadata(&source.name).map_err(|e| Error::from_io(from.as_str(), e))?;
+        source.parent.symlink_metadata(&source.name).map_err(|e| from_io(from.as_str(), e))?;
         let target = self.place_of_link(to, Missing::CreateParents, true)?;
-        clear_set_id(&source).map_err(|e| Error::from_io(from.as_str(), e))?;
+        clear_set_id(&source).map_err(|e| from_io(from.as_str(), e))?;
         rustix::fs::renameat_with(&source.parent, &source.name, &target.parent, &target.name, RenameFlags::NOREPLACE)
-            .map_err(|e| Error::from_io(to.as_str(), e.into()))?;
+            .map_err(|e| from_io(to.as_str(), e.into()))?;
         sync_folder(&source.parent);
         sync_folder(&target.parent);
         Ok(())
@@ -178,7 +180,7 @@ impl Tree {
     pub(crate) fn remove(&self, path: &WsPath, expected: Option<&str>) -> Result<()> {
         let _turn = self.turn();
         let place = self.place_of_link(path, Missing::Refuse, true)?;
-        let io = |e| Error::from_io(path.as_str(), e);
+        let io = |e| from_io(path.as_str(), e);
         if let Some(expected) = expected {
             check_unchanged(&place, path, expected)?;
         }
@@ -199,7 +201,7 @@ impl Tree {
 
     /// Where a path leads, and what is there.
     pub(crate) fn spot(&self, path: &WsPath, follow: bool) -> Result<Spot> {
-        let io = |e| Error::from_io(path.as_str(), e);
+        let io = |e| from_io(path.as_str(), e);
         if path.is_root() {
             return Ok(Spot { path: path.clone(), kind: Some(EntryKind::Folder), link: None, missing: Vec::new() });
         }
@@ -240,7 +242,7 @@ impl Tree {
             let leads_to = parent.read_link_contents(path.file_name()).map_err(io)?;
             spot.link = Some(leads_to.to_string_lossy().into_owned());
         }
-        spot.kind = Some(EntryKind::of(metadata.file_type()));
+        spot.kind = Some(kind_of(metadata.file_type()));
         Ok(spot)
     }
 
@@ -250,7 +252,7 @@ impl Tree {
         if !is_link {
             return self.place_of_link(path, missing, false);
         }
-        let target = self.dir.canonicalize(path.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
+        let target = self.dir.canonicalize(path.as_str()).map_err(|e| from_io(path.as_str(), e))?;
         let target = WsPath::from_walk(&target).ok_or_else(|| Error::Escape { path: path.to_string() })?;
         self.place_of_link(&target, missing, false)
     }
@@ -273,7 +275,7 @@ impl Tree {
         if missing == Missing::CreateParents {
             self.create_folders(&folder, exact)?;
         }
-        let parent = self.dir.open_dir(folder.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
+        let parent = self.dir.open_dir(folder.as_str()).map_err(|e| from_io(path.as_str(), e))?;
         // A link may lead into `.git` under another name; the handle knows where it really is.
         match self.real_folder(&parent) {
             Some(real) if is_git_internal(&real) => return Err(Error::GitInternal { path: path.to_string() }),
@@ -323,7 +325,7 @@ impl Tree {
     }
 
     fn create_folder(&self, folder: &WsPath, exact: bool) -> Result<()> {
-        let io = |e| Error::from_io(folder.as_str(), e);
+        let io = |e| from_io(folder.as_str(), e);
         let parent = self.dir.open_dir(folder.parent().as_str()).map_err(io)?;
         // Asked before each one is made: a link may lead into `.git`, and nothing is to be left there.
         if self.real_folder(&parent).is_some_and(|real| is_git_internal(&real)) {
@@ -457,7 +459,7 @@ fn clear_set_id_of_folder(folder: &Dir) -> std::io::Result<()> {
 
 /// What is at the place, and not what a link there leads to.
 fn check_unchanged(place: &Place, path: &WsPath, expected: &str) -> Result<()> {
-    let io = |e: std::io::Error| Error::from_io(path.as_str(), e);
+    let io = |e: std::io::Error| from_io(path.as_str(), e);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(&place.parent, &place.name, flags, Mode::empty()) {
         Ok(file) => std::fs::File::from(file),
@@ -492,6 +494,15 @@ fn sync_folder_or_fail(folder: &Dir) -> std::io::Result<()> {
 fn sync_folder(folder: &Dir) {
     // A file system that cannot sync folders has done what it can.
     let _ = sync_folder_or_fail(folder);
+}
+
+fn kind_of(file_type: cap_std::fs::FileType) -> EntryKind {
+    match () {
+        () if file_type.is_symlink() => EntryKind::Link,
+        () if file_type.is_dir() => EntryKind::Folder,
+        () if file_type.is_file() => EntryKind::File,
+        () => EntryKind::Other,
+    }
 }
 
 /// What stands at a name, from its mode.

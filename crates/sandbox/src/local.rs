@@ -4,23 +4,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::command::{Command, CommandResult, Watch};
 use crate::deploy::{DeployKey, DeployRules};
 use crate::deployment::Deployment;
-use crate::error::{Error, Result};
-use crate::executor::{
-    Access, BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, Spot,
-    WriteGuard, Written,
-};
-use crate::fence::{FenceChoice, FenceReport, Method, Probed, Tier};
+use crate::error::from_io;
+use crate::fence::{FenceChoice, Method, Probed};
 use crate::files::Tree;
 use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Reach, Refs, Seen, Turn};
+use crate::job::Job;
 use crate::memory::machine_memory_bytes;
-use crate::path::{POLICY_FILE, STATE_FOLDER, WsPath};
-use crate::remote::{self, Remote, RemoteCommand, RemoteResult};
+use crate::remote;
 use crate::running::{lock, run_in};
 use crate::spawner::Spawner;
 use crate::walk::Walk;
+use toolhost_contract::BoxFuture;
+use toolhost_contract::workspace::{
+    Access, Command, CommandResult, Content, Error, Executor, Fence, FenceReport, ListQuery, Listing, POLICY_FILE,
+    ReadSpan, Remote, RemoteCommand, RemoteResult, Result, STATE_FOLDER, SearchPage, SearchQuery, Spot, Tier, Watch,
+    WriteGuard, Written, WsPath,
+};
 
 /// What the operator says about the workspace and its commands.
 #[derive(Debug, Clone)]
@@ -163,7 +164,7 @@ impl Room {
     }
 
     /// The folders of the workspace that a command sees, outer ones first.
-    pub(crate) fn readable_folders(&self, command: &Command) -> Vec<PathBuf> {
+    pub(crate) fn readable_folders(&self, command: &Job) -> Vec<PathBuf> {
         if command.finds_git { self.mapped_folders() } else { self.folders() }
     }
 
@@ -391,7 +392,8 @@ impl LocalExecutor {
         let fence = Fence { workspace: Access::Write, network: Vec::new() };
         let held = git::of_git_itself(&self.room.root, self.room.outer_git.as_deref());
         let command = git::forget(&self.room.root, before);
-        let result = run_in(&self.spawner, &self.room, method, command, &fence, Watch::unattended(), &held).await?;
+        let result =
+            run_in(&self.spawner, &self.room, method, command.into(), &fence, Watch::unattended(), &held).await?;
         let left = self.places(method).await?.new_repositories(before);
         if left.is_empty() && !is_closed().await? {
             let said = result.stdout.text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
@@ -491,6 +493,11 @@ impl LocalExecutor {
         let held = self.on_files(move |_| git::hold(begun, tier, &room.root, &found)).await?;
         Ok((held, Some(places)))
     }
+
+    /// Where the workspace is deployed to, if the operator has said so.
+    pub fn deployment(&self) -> Option<&Deployment> {
+        self.deployment.as_ref()
+    }
 }
 
 /// Tells a walk that nobody waits for it any more.
@@ -568,12 +575,12 @@ impl Executor for LocalExecutor {
                 let folder = tree.dir().open_dir(cwd.as_str());
                 folder.map(|_| ()).map_err(|e| match e.raw_os_error() {
                     Some(libc::ENOTDIR) => Error::NotFolder { path: cwd.to_string() },
-                    _ => Error::from_io(cwd.as_str(), e),
+                    _ => from_io(cwd.as_str(), e),
                 })
             })
             .await?;
             if fence.workspace == Access::Read {
-                return run_in(&self.spawner, &self.room, method, command, fence, watch, &Held::default()).await;
+                return run_in(&self.spawner, &self.room, method, command.into(), fence, watch, &Held::default()).await;
             }
             let (held, before) = self.hold(method, &command).await?;
             // Where the index can be written, a repository of the command's own could be added to it.
@@ -582,7 +589,7 @@ impl Executor for LocalExecutor {
                 Some(_) => Some(self.refs().await?),
                 None => None,
             };
-            let result = run_in(&self.spawner, &self.room, method, command, fence, watch, &held).await;
+            let result = run_in(&self.spawner, &self.room, method, command.into(), fence, watch, &held).await;
             // Before the result: a command that has left git armed has not simply ended.
             let mut restored = self.on_files(move |_| held.end()).await?;
             if let Some(before) = before {
@@ -595,10 +602,6 @@ impl Executor for LocalExecutor {
             };
             result.map(|result| CommandResult { restored, refs_changed, ..result })
         })
-    }
-
-    fn deployment(&self) -> Option<&Deployment> {
-        self.deployment.as_ref()
     }
 
     fn remote(&self, name: &str) -> Option<&Remote> {

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Bytes kept of each end of a stream.
-pub const CAPTURE_BYTES_DEFAULT: usize = 32 * 1024;
+use toolhost_contract::workspace::Captured;
 
 /// Bytes of each end that are given up to cut at a blank; at most a quarter of the end.
 const WORD_BYTES_MAX: usize = 4096;
@@ -14,16 +13,6 @@ pub(crate) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
-}
-
-/// A stream as it was kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured {
-    /// Text with one line in place of what was left out; invalid UTF-8 replaced.
-    pub text: String,
-    /// Bytes the command wrote in all.
-    pub bytes: u64,
-    pub truncated: bool,
 }
 
 impl Capture {

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-use crate::executor::HostRule;
+use toolhost_contract::workspace::HostRule;
 
 /// The bridge's port inside the fence.
 pub(crate) const PORT_INSIDE: u16 = 3128;

@@ -8,18 +8,19 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use crate::cgroup::CommandCgroup;
-use crate::command::{Command, CommandResult, Progress, Signal, Watch};
-use crate::error::{Error, Result};
-use crate::executor::Fence;
-use crate::fence::{self, Method, Plan, Tier};
+use crate::fence::{self, Method, Plan};
 use crate::git::Held;
 use crate::helper;
+use crate::job::Job;
 use crate::local::{Limits, Room};
 use crate::memory::{self, WATCH_EVERY};
-use crate::output::{Capture, Captured};
+use crate::output::Capture;
 use crate::proxy::Proxy;
 use crate::spawner::{Spawner, Started};
 use crate::terminal::Waiters;
+use toolhost_contract::workspace::{
+    Captured, Command, CommandResult, Error, Fence, Progress, Result, Signal, Tier, Watch,
+};
 
 /// How long after a command's end its streams are still read: a daemon may hold them open forever.
 const STREAM_GRACE: Duration = Duration::from_millis(200);
@@ -33,7 +34,7 @@ pub(crate) async fn run_in(
     spawner: &Spawner,
     room: &Room,
     method: &Method,
-    command: Command,
+    command: Job,
     fence: &Fence,
     watch: Watch,
     held: &Held,
@@ -60,7 +61,7 @@ pub(crate) async fn run_plan(
     spawner: &Spawner,
     room: &Room,
     method: &Method,
-    command: Command,
+    command: Job,
     mut plan: Plan,
     watch: Watch,
 ) -> Result<CommandResult> {

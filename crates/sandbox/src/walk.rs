@@ -14,12 +14,12 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use crate::error::{Error, Result};
-use crate::executor::{Entry, EntryKind, ListQuery, Listing, MatchLine, SearchPage, SearchQuery};
+use crate::error::from_io;
 use crate::fence::landlock_thread;
 use crate::files::Tree;
-use crate::glob::{Glob, GlobStyle};
-use crate::path::WsPath;
+use toolhost_contract::workspace::{
+    Entry, EntryKind, Error, Glob, GlobStyle, ListQuery, Listing, MatchLine, Result, SearchPage, SearchQuery, WsPath,
+};
 
 /// Most entries one walk looks at.
 pub(crate) const WALK_ENTRIES_MAX: usize = 1_000_000;
@@ -156,7 +156,7 @@ impl Walk<'_> {
     }
 
     fn check_folder(&self, path: &WsPath) -> Result<()> {
-        let metadata = self.tree.dir().metadata(path.as_str()).map_err(|e| Error::from_io(path.as_str(), e))?;
+        let metadata = self.tree.dir().metadata(path.as_str()).map_err(|e| from_io(path.as_str(), e))?;
         if metadata.is_dir() { Ok(()) } else { Err(Error::NotFolder { path: path.to_string() }) }
     }
 

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope, ToolInfo};
+use toolhost_contract::workspace::Remote;
+use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, Deploys, IdSource, Outcome, Scope, ToolInfo};
 use toolhost_host::{
     Analyzer, Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
     Tightening, Unattended,
 };
-use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, LocalConfig, LocalExecutor, Remote};
+use toolhost_sandbox::{DeployKey, DeployRules, Deployment, FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Filter, Project, Records, Store, Verdict};
 
 use crate::clock::{CountingIds, FakeClock};
@@ -21,7 +22,7 @@ pub const USER: i64 = 1;
 const OWNER: &str = "local";
 
 /// Tools are made of the records they keep.
-type Tools = Box<dyn FnOnce(&Records) -> Vec<Box<dyn AnyTool>>>;
+type Tools = Box<dyn FnOnce(&Records, Option<&Deployment>) -> Vec<Box<dyn AnyTool>>>;
 
 /// What a house is made of.
 pub struct HouseBuilder {
@@ -60,11 +61,11 @@ pub struct House {
 impl HouseBuilder {
     /// A house with these tools, whose callers have the profile `all`, and where nobody can be asked.
     pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Self {
-        Self::of(|_| tools)
+        Self::of(|_, _| tools)
     }
 
     /// As [`HouseBuilder::new`], with tools that keep records.
-    pub fn of(tools: impl FnOnce(&Records) -> Vec<Box<dyn AnyTool>> + 'static) -> Self {
+    pub fn of(tools: impl FnOnce(&Records, Option<&Deployment>) -> Vec<Box<dyn AnyTool>> + 'static) -> Self {
         Self {
             tools: Box::new(tools),
             database: None,
@@ -82,7 +83,7 @@ impl HouseBuilder {
             deploy: None,
             remotes: Vec::new(),
             fence: FenceChoice::Auto,
-            analyzer: Arc::new(toolhost_sandbox::analyze),
+            analyzer: Arc::new(toolhost_host::analyze),
         }
     }
 
@@ -180,10 +181,6 @@ impl HouseBuilder {
             None => Store::open(&self.workspace.state(), Arc::clone(&shared_clock)).await.unwrap(),
             Some(url) => Store::connect(url, Arc::clone(&shared_clock)).await.unwrap(),
         };
-        let registry = Arc::new(Registry::new((self.tools)(&store.records())).unwrap());
-        let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text, &registry).unwrap());
-        let profiles = Profiles::load(&registry, &[&self.operator], tightening.as_ref()).unwrap();
-        let project = store.project(&self.workspace.root(), "ws", OWNER).await.unwrap();
         let executor = LocalExecutor::open(LocalConfig {
             root: self.workspace.root(),
             helper: self.helper,
@@ -198,13 +195,20 @@ impl HouseBuilder {
             deploy: self.deploy,
             remotes: self.remotes,
             limits: toolhost_sandbox::Limits::default(),
-        });
+        })
+        .unwrap();
+        let deployment = executor.deployment().cloned();
+        let registry = Arc::new(Registry::new((self.tools)(&store.records(), deployment.as_ref())).unwrap());
+        let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text, &registry).unwrap());
+        let profiles = Profiles::load(&registry, &[&self.operator], tightening.as_ref()).unwrap();
+        let project = store.project(&self.workspace.root(), "ws", OWNER).await.unwrap();
         let redactor = Arc::new(Redactor::new(self.secrets));
         let ids = Arc::new(CountingIds::default());
         let gate = Gate::new(GateConfig {
             registry,
             profiles: Arc::new(profiles),
-            executor: Arc::new(executor.unwrap()),
+            executor: Arc::new(executor),
+            deploys: deployment.map(|deployment| Arc::new(deployment) as Arc<dyn Deploys>),
             audit: store.audit(),
             file_log: store.file_log(),
             queue: Queue::new(store.asks(), store.audit(), store.people(), Arc::clone(&redactor)),

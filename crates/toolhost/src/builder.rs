@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolhost_contract::{Clock, IdSource, RandomIds, SystemClock};
+use toolhost_contract::workspace::Error as WorkspaceError;
+use toolhost_contract::workspace::{Executor, NoWorkspace, POLICY_FILE, ReadSpan, WsPath};
+use toolhost_contract::{Clock, Deploys, IdSource, RandomIds, SystemClock};
 use toolhost_host::{Asking, Gate, GateConfig, Limits, Members, Profiles, Queue, Redactor, Registry, Tightening};
-use toolhost_sandbox::{
-    Error as SandboxError, Executor, FenceChoice, LocalConfig, LocalExecutor, NoWorkspace, POLICY_FILE, ReadSpan,
-    WsPath,
-};
+use toolhost_sandbox::{Deployment, FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Records, Store};
 
 use crate::connection::{Connection, is_unwritable};
@@ -74,6 +73,10 @@ pub struct Kit {
 }
 
 impl Kit {
+    fn deployment(&self) -> Option<&Deployment> {
+        self.local.as_deref().and_then(LocalExecutor::deployment)
+    }
+
     fn executor(&self) -> Arc<dyn Executor> {
         match &self.local {
             Some(local) => Arc::<LocalExecutor>::clone(local),
@@ -227,8 +230,10 @@ impl Builder {
         let info = tokio::task::spawn_blocking(crate::info);
         let connection = self.connect().await?;
         let store = connection.store();
-        let registry = Registry::with_facts(toolhost_tools::all(&store.records()), info.await?)?;
-        let kit = self.kit_with(registry).await?;
+        let local = self.local_executor()?;
+        let tools = toolhost_tools::all(&store.records(), local.as_deref().and_then(LocalExecutor::deployment));
+        let registry = Registry::with_facts(tools, info.await?)?;
+        let kit = self.kit_with(registry, local).await?;
         if let Some(probing) = kit.local.clone() {
             // Probing the fence takes a few milliseconds, which pass while the caller does something else.
             tokio::spawn(async move { probing.report().await });
@@ -254,13 +259,14 @@ impl Builder {
             registry: Arc::clone(&kit.registry),
             profiles: Arc::clone(&kit.profiles),
             executor: kit.executor(),
+            deploys: kit.deployment().map(|deployment| Arc::new(deployment.clone()) as Arc<dyn Deploys>),
             audit: store.audit(),
             file_log: store.file_log(),
             queue: Queue::new(store.asks(), store.audit(), store.people(), Arc::clone(&redactor)),
             asking: self.asking,
             members: Arc::new(Members::new(store.people(), Arc::clone(&self.clock))),
             redactor,
-            analyzer: Arc::new(toolhost_sandbox::analyze),
+            analyzer: Arc::new(toolhost_host::analyze),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             limits: self.limits,
@@ -334,12 +340,12 @@ impl Builder {
     /// # Errors
     /// If the workspace cannot be opened, or a profile is wrong.
     pub async fn kit(&self) -> Result<Kit> {
-        self.kit_with(crate::registry(&Records::nowhere())?).await
+        let local = self.local_executor()?;
+        self.kit_with(crate::registry(&Records::nowhere())?, local).await
     }
 
-    async fn kit_with(&self, registry: Registry) -> Result<Kit> {
+    async fn kit_with(&self, registry: Registry, local: Option<Arc<LocalExecutor>>) -> Result<Kit> {
         let registry = Arc::new(registry);
-        let local = self.local_executor()?.map(Arc::new);
         if let Some(local) = &local
             && let Err(error) = local.settle().await
         {
@@ -354,14 +360,15 @@ impl Builder {
         Ok(Kit { registry, profiles: Arc::new(profiles), local })
     }
 
-    fn local_executor(&self) -> Result<Option<LocalExecutor>> {
+    fn local_executor(&self) -> Result<Option<Arc<LocalExecutor>>> {
         let config = match (&self.local, self.root()?) {
             (Some(config), _) => config.clone(),
             (None, Some(root)) => self.local_config(root)?,
             (None, None) => return Ok(None),
         };
         let root = config.root.clone();
-        LocalExecutor::open(config).map(Some).map_err(|source| Error::Workspace { root, source })
+        let opened = LocalExecutor::open(config).map_err(|source| Error::Workspace { root, source })?;
+        Ok(Some(Arc::new(opened)))
     }
 
     fn local_config(&self, root: PathBuf) -> Result<LocalConfig> {
@@ -404,7 +411,7 @@ async fn tightening(executor: &dyn Executor, registry: &Registry) -> Result<Opti
     match executor.read(&path, ReadSpan { start: 0, bytes_max: POLICY_BYTES_MAX }).await {
         Ok(content) if content.size > POLICY_BYTES_MAX => Err(Error::PolicySize),
         Ok(content) => Ok(Some(Tightening::parse(&String::from_utf8_lossy(&content.bytes), registry)?)),
-        Err(SandboxError::NotFound { .. }) => Ok(None),
+        Err(WorkspaceError::NotFound { .. }) => Ok(None),
         Err(source) => Err(Error::Policy { source }),
     }
 }

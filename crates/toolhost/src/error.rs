@@ -33,9 +33,9 @@ pub enum Error {
     #[error("the workspace {root}", root = .root.display())]
     Workspace { root: PathBuf, source: std::io::Error },
     /// The project's own `toolhost.toml`.
-    #[error("{} of the project cannot be read", toolhost_sandbox::POLICY_FILE)]
-    Policy { source: toolhost_sandbox::Error },
-    #[error("{} is larger than {POLICY_BYTES_MAX} bytes", toolhost_sandbox::POLICY_FILE)]
+    #[error("{} of the project cannot be read", toolhost_contract::workspace::POLICY_FILE)]
+    Policy { source: toolhost_contract::workspace::Error },
+    #[error("{} is larger than {POLICY_BYTES_MAX} bytes", toolhost_contract::workspace::POLICY_FILE)]
     PolicySize,
     /// `whose`: of which program or file they are.
     #[error("the profiles (built in, and {whose})")]

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolhost_contract::workspace::Executor;
 use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope};
 use toolhost_host::{Asking, Gate, Hooks, Registry};
-use toolhost_sandbox::{Deployment, Executor, LocalExecutor};
+use toolhost_sandbox::{Deployment, LocalExecutor};
 use toolhost_store::Store;
 use toolhost_store::records::Ticket;
 
@@ -131,7 +132,7 @@ impl Host {
     /// Where the workspace is deployed to.
     #[must_use]
     pub fn deployment(&self) -> Option<&Deployment> {
-        self.executor.deployment()
+        self.local.as_deref().and_then(LocalExecutor::deployment)
     }
 
     /// The workspace's files, for what a person does without a tool.

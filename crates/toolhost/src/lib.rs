@@ -50,12 +50,12 @@ pub use toolhost_store as store;
 /// # Errors
 /// If two tools share a name, or a schema does not compile.
 pub fn registry(records: &Records) -> Result<Registry> {
-    Ok(Registry::new(toolhost_tools::all(records))?)
+    Ok(Registry::new(toolhost_tools::all(records, None))?)
 }
 
 /// What the tools say of themselves, which is the same whatever records they find.
 fn info() -> Vec<ToolInfo> {
-    toolhost_tools::all(&Records::nowhere()).iter().map(|tool| tool.info()).collect()
+    toolhost_tools::all(&Records::nowhere(), None).iter().map(|tool| tool.info()).collect()
 }
 
 /// The inside of the fence, for a program that names itself as [`Builder::fence_program`].

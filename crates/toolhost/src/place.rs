@@ -1,6 +1,7 @@
 //! Where an agent works, beside its ticket: the branch that is checked out, and the remote that git tools use.
 
-use toolhost_sandbox::{Executor, LocalExecutor, ReadSpan, Remote, WsPath};
+use toolhost_contract::workspace::{Executor, ReadSpan, Remote, WsPath};
+use toolhost_sandbox::LocalExecutor;
 
 /// Largest file of git's that is looked at.
 const FILE_BYTES_MAX: u64 = 64 * 1024;

@@ -5,11 +5,12 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolhost_contract::shell::{Analyzed, SimpleCommand};
+use toolhost_contract::workspace::{Access, Command, RefChange, WsPath};
 use toolhost_contract::{
     Alias, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError, visible,
     visible_line,
 };
-use toolhost_sandbox::{Access, Analyzed, Command, RefChange, SimpleCommand, WsPath};
 
 use crate::{git_hint, interactive};
 

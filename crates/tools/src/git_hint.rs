@@ -3,7 +3,8 @@
 //! Commands cannot write `.git` in the full tier, and have no git identity in any tier. An agent that runs `git commit` in
 //! `bash` gets git's error, which says nothing about the tools; the hint adds the tool's name.
 
-use toolhost_sandbox::{Analyzed, CommandResult, SimpleCommand, Tier};
+use toolhost_contract::shell::{Analyzed, SimpleCommand};
+use toolhost_contract::workspace::{CommandResult, Tier};
 
 /// All tools that write the repository.
 const WRITERS: [&str; 6] = ["git.commit", "git.branch", "git.switch", "git.restore", "git.stash", "git.init"];
@@ -161,14 +162,14 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "no call is under way")]
     fn hint(command: &str, failed: bool, said: &[&str]) -> Option<String> {
-        hint_for(Some(&toolhost_sandbox::analyze(command)), failed, said, &|tool| Some(tool.to_owned()))
+        hint_for(Some(&toolhost_host::analyze(command)), failed, said, &|tool| Some(tool.to_owned()))
     }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "no call is under way")]
     fn a_hint_names_the_tools_that_the_caller_has_as_it_calls_them() {
         let check = |command: &str, called: Called<'_>, expected: &str| {
-            let hint = hint_for(Some(&toolhost_sandbox::analyze(command)), true, &[READ_ONLY], called);
+            let hint = hint_for(Some(&toolhost_host::analyze(command)), true, &[READ_ONLY], called);
             assert_eq!(hint.unwrap(), format!(".git is read-only for commands: {expected}"));
         };
         let wire = |tool: &str| Some(tool.replace('.', "_"));

@@ -4,8 +4,8 @@
 //! its text: `echo vim` and `npx vitest run` are fine. What is not analyzable is let through: it finds no terminal, and
 //! what would wait for one all the same is ended by the sandbox.
 
+use toolhost_contract::shell::{Analyzed, SimpleCommand, Word};
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_sandbox::{Analyzed, SimpleCommand, Word};
 
 const EDITORS: &[&str] = &["vi", "vim", "nvim", "nano", "emacs", "pico", "ed", "joe", "micro", "hx"];
 const PAGERS: &[&str] = &["less", "more", "most"];
@@ -90,7 +90,7 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "no call is under way")]
     fn check(command: &str, has_stdin: bool) -> Result<(), ToolError> {
-        super::check(Some(&toolhost_sandbox::analyze(command)), has_stdin)
+        super::check(Some(&toolhost_host::analyze(command)), has_stdin)
     }
 
     /// Rules: 002.14.

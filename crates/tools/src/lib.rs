@@ -37,13 +37,14 @@ mod ticket;
 mod tool;
 
 use toolhost_contract::AnyTool;
+use toolhost_sandbox::Deployment;
 use toolhost_store::{Packages, Records};
 
 /// Every built-in tool, in the order lists show them. Those for records keep them in `records`, those of the builder their
-/// package beside them.
-pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
+/// package beside them; `deployment` says where the workspace is deployed to.
+pub fn all(records: &Records, deployment: Option<&Deployment>) -> Vec<Box<dyn AnyTool>> {
     let packages = of_packages(&records.packages());
-    let families = [of_the_workspace(), of_records(records), packages, of_people(), of_the_host(records)];
+    let families = [of_the_workspace(), of_records(records), packages, of_people(deployment), of_the_host(records)];
     families.into_iter().flatten().collect()
 }
 
@@ -156,13 +157,13 @@ fn of_packages(packages: &Packages) -> Vec<Box<dyn AnyTool>> {
 }
 
 /// What takes a person.
-fn of_people() -> Vec<Box<dyn AnyTool>> {
+fn of_people(deployment: Option<&Deployment>) -> Vec<Box<dyn AnyTool>> {
     vec![
         Box::new(review::file::File),
         Box::new(review::content::Content),
         Box::new(human::ask::Ask),
         Box::new(approval::wait::Wait),
-        Box::new(deploy::copy::Copy),
+        Box::new(deploy::copy::Copy(deployment.cloned())),
     ]
 }
 

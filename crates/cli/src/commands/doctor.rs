@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use serde_json::json;
-use toolhost_sandbox::{Executor, FenceReport, MemoryReport, Tier};
+use toolhost_contract::workspace::{Executor, FenceReport, MemoryReport, Tier};
 
 use crate::print::{self, BAD, BOLD, GOOD, WARN, paint};
 use crate::settings::{Resolved, Settings};
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let executor = wire::local(&kit)?;
     if args.accept_git {
         match executor.accept_git().await {
-            Err(toolhost_sandbox::Error::CommandUnderWay) => anyhow::bail!(NOT_YET),
+            Err(toolhost_contract::workspace::Error::CommandUnderWay) => anyhow::bail!(NOT_YET),
             accepted => accepted.context(STILL_REFUSED)?,
         }
         if !settings.json {

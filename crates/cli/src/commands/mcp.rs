@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use toolhost::{Host, Need, PersonaRole, Place};
+use toolhost_contract::workspace::Access;
 use toolhost_contract::{IdSource, RandomIds};
 use toolhost_host::{Names, Profile};
-use toolhost_sandbox::Access;
 use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, serve_stdio};
 
 use crate::idle::GiveMemoryBack;

@@ -147,7 +147,7 @@ async fn explain(tool: &str, arguments: &str, profile: &str, settings: &Settings
     let profile = kit.profiles.get(profile)?;
     let Some(tool) = kit.registry.get(tool) else { bail!("unknown tool `{tool}`: `toolhost tools` lists all tools") };
     let arguments: Value = serde_json::from_str(arguments).context("the arguments are not JSON")?;
-    let workspace = kit.local.as_deref().map(|local| local as &dyn toolhost_sandbox::Executor);
+    let workspace = kit.local.as_deref().map(|local| local as &dyn toolhost_contract::workspace::Executor);
     let explained = profile.explain(tool, arguments, workspace).await;
     let verdict = &explained.verdict;
     let has = profile.has(&tool.info.name);

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use toolhost_contract::workspace::Access;
 use toolhost_host::Profile;
-use toolhost_sandbox::Access;
 
 use crate::print;
 use crate::settings::Settings;

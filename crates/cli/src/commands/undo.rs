@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{Clock, visible_line};
 use toolhost_host::Undo;
-use toolhost_sandbox::{Access, Fence, Workspace};
 use toolhost_store::{Changes, Role};
 
 use crate::settings::Settings;

@@ -5,8 +5,8 @@ use std::thread::ThreadId;
 
 use serde_json::json;
 use toolhost_contract::{Answer, ErrorKind};
+use toolhost_host::analyze;
 use toolhost_host::{Analyzer, Decision, Limits, Presented, Shown, Standing};
-use toolhost_sandbox::analyze;
 use toolhost_testkit::TempWorkspace;
 
 use crate::room::house;

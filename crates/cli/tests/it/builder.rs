@@ -273,7 +273,7 @@ async fn decision_2_the_context_is_the_one_envelope() {
 async fn decision_3_authorisation_comes_before_any_look_at_the_package() {
     let engine = engines().next().unwrap();
     // These tools have no database at all: whoever reaches the package gets an internal error.
-    let nowhere = toolhost_tools::all(&toolhost_store::Records::nowhere());
+    let nowhere = crate::room::every_tool();
     let house = toolhost_testkit::HouseBuilder::new(nowhere).database(engine.url.clone()).build().await;
     let stranger = house.store.people().add_user("stranger").await.unwrap();
     for (tool, arguments) in each_read() {
@@ -534,7 +534,7 @@ async fn a_thousand_made_up_packages_come_out_as_they_went_in() {
 /// Rules: 000.20, 000.21, 000.22, 000.23, 000.24, 000.25, 001.41.
 #[test]
 fn the_arguments_are_the_frozen_ones() {
-    let tools = toolhost_tools::all(&toolhost_store::Records::nowhere());
+    let tools = crate::room::every_tool();
     let info = |name: &str| tools.iter().map(|tool| tool.info()).find(|info| info.name == name).unwrap();
     for (tool, required, optional) in [
         ("builder.context.get", &["mode", "targetId", "targetType"][..], &["workflowId"][..]),

@@ -4,9 +4,10 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolhost_contract::workspace::{Remote, RemoteAccess, RemoteUrl, TokenSource};
 use toolhost_contract::{Answer, ErrorKind, Outcome};
 use toolhost_host::{Presented, Shown};
-use toolhost_sandbox::{FenceChoice, Remote, RemoteAccess, RemoteUrl, TokenSource};
+use toolhost_sandbox::FenceChoice;
 use toolhost_testkit::{
     House, HttpGit, Repositories, SshGit, TempWorkspace, environments_with, processes_named, said, until,
 };

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{
     Answer, AnyTool, Asked, BoxFuture, Call, Catalog, Ctx, ErrorKind, Grants, People, Question, Silent, SystemClock,
     ToolError, ToolSummary, Waited,
 };
 use toolhost_host::{Presented, Shown};
-use toolhost_sandbox::{Access, Fence, FenceChoice, LocalConfig, LocalExecutor, Workspace};
-use toolhost_store::Records;
+use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_testkit::{House, TempWorkspace, said};
 
 use crate::room::{TOOLHOST, house};
@@ -205,7 +205,7 @@ impl Direct {
         });
         let fence = Fence { workspace: Access::Write, network: Vec::new() };
         let workspace = Workspace::new(Arc::new(executor.unwrap()), fence);
-        let tools = toolhost_tools::all(&Records::nowhere());
+        let tools = crate::room::every_tool();
         Self { house, workspace, tools, clock: SystemClock::default() }
     }
 

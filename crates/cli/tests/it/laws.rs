@@ -13,7 +13,7 @@ const TEXT_BYTES_MAX: usize = 1024;
 #[test]
 fn names_are_unique_and_of_the_right_form() {
     let mut seen = BTreeSet::new();
-    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
+    for tool in crate::room::every_tool() {
         let info = tool.info();
         let parts: Vec<&str> = info.name.split('.').collect();
         assert!(parts.len() <= 3 && (parts.len() >= 2 || info.name == "bash"), "{}", info.name);
@@ -31,13 +31,13 @@ fn names_are_unique_and_of_the_right_form() {
             assert!(seen.insert(name.clone()), "two tools answer to {name}");
         }
     }
-    assert!(Registry::new(toolhost_tools::all(&toolhost_store::Records::nowhere())).is_ok());
+    assert!(Registry::new(crate::room::every_tool()).is_ok());
 }
 
 /// Rules: 004.4.
 #[test]
 fn titles_and_descriptions_say_something_and_fit() {
-    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
+    for tool in crate::room::every_tool() {
         let info = tool.info();
         for (what, text) in [("title", &*info.title), ("description", &*info.description)] {
             assert!(!text.trim().is_empty(), "{} has no {what}", info.name);
@@ -49,7 +49,7 @@ fn titles_and_descriptions_say_something_and_fit() {
 /// Rules: 004.2, 004.4.
 #[test]
 fn schemas_are_objects_closed_and_described() {
-    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
+    for tool in crate::room::every_tool() {
         let info = tool.info();
         assert_eq!(info.input_schema["type"], "object", "{}", info.name);
         assert_eq!(info.output_schema.value()["type"], "object", "{}", info.name);
@@ -75,7 +75,7 @@ fn schemas_are_objects_closed_and_described() {
 
 #[test]
 fn presets_of_aliases_are_arguments_of_their_tool() {
-    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
+    for tool in crate::room::every_tool() {
         let info = tool.info();
         for alias in &info.aliases {
             for (name, value) in alias.preset.as_object().unwrap() {
@@ -90,7 +90,7 @@ fn presets_of_aliases_are_arguments_of_their_tool() {
 /// A rule about paths or commands looks at the arguments that the facts name, and at no others.
 #[test]
 fn facts_name_the_arguments_that_are_paths_commands_and_dry_runs() {
-    for tool in toolhost_tools::all(&toolhost_store::Records::nowhere()) {
+    for tool in crate::room::every_tool() {
         let info = tool.info();
         let arguments = info.input_schema["properties"].as_object().cloned().unwrap_or_default();
         let is_of = |name: &str, kinds: &[&str]| {

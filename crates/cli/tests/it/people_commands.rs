@@ -54,7 +54,7 @@ fn verbs(program: &Program, family: &str) -> Vec<String> {
 fn every_family_and_every_verb_has_help() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace);
-    let tools = toolhost_tools::all(&toolhost_store::Records::nowhere());
+    let tools = crate::room::every_tool();
     let whole = check(&program, &["--help"], 0).stdout;
     let mut checked = 0;
     for family in FAMILIES {

@@ -89,7 +89,7 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     }
     assert!(!has("bash") && !has("file.write") && !has("git.commit"), "{planner}");
     let all = tools(&profile(&program, "all"));
-    assert_eq!(all.len(), toolhost_tools::all(&toolhost_store::Records::nowhere()).len());
+    assert_eq!(all.len(), crate::room::every_tool().len());
 }
 
 #[test]

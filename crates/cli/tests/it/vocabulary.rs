@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 use toolhost_contract::ToolInfo;
-use toolhost_store::Records;
 use toolhost_store::records::Kind;
 
 /// Families of tools that keep no records.
@@ -11,7 +10,7 @@ const WITHOUT_RECORDS: [&str; 10] =
 
 /// The tools that keep records.
 pub(crate) fn record_tools() -> Vec<ToolInfo> {
-    let all = toolhost_tools::all(&Records::nowhere()).into_iter().map(|tool| tool.info());
+    let all = crate::room::every_tool().into_iter().map(|tool| tool.info());
     let of_records = |info: &ToolInfo| !WITHOUT_RECORDS.contains(&info.name.split('.').next().unwrap());
     let tools: Vec<ToolInfo> = all.filter(of_records).collect();
     assert!(tools.len() > 55, "{}", tools.len());

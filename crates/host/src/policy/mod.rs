@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolhost_contract::shell::Analyzed;
+use toolhost_contract::workspace::WsPath;
 use toolhost_contract::{Approval, Effect, ToolInfo};
-use toolhost_sandbox::{Analyzed, WsPath};
 
 pub(crate) use self::pattern::is_one_text;
 use self::permission::runs_its_input;
@@ -136,7 +137,7 @@ const NOT_ANALYZED: &Analyzed = &Analyzed::NotAnalyzable { why: "it was not anal
 /// has [`Arguments`](crate::arguments::Arguments).
 #[expect(clippy::disallowed_methods, reason = "no call is under way")]
 pub(crate) fn analyzed(kinds: &ArgumentKinds, arguments: &Value) -> Option<Analyzed> {
-    let command = kinds.command_in(arguments).map(toolhost_sandbox::analyze)?;
+    let command = kinds.command_in(arguments).map(crate::analyze)?;
     Some(with_input(command, kinds, arguments))
 }
 

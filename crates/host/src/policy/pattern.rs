@@ -1,6 +1,6 @@
 //! Patterns of rules: globs, most of which are plain texts.
 
-use toolhost_sandbox::{Glob, GlobStyle};
+use toolhost_contract::workspace::{Glob, GlobStyle};
 
 /// What `globset::escape` puts in brackets.
 const ESCAPED: &str = "?*[]{}";

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use toolhost_contract::shell::{Analyzed, SimpleCommand, Word};
 use toolhost_contract::{Approval, Effect, ToolInfo};
-use toolhost_sandbox::{Analyzed, SimpleCommand, Word};
 
 use super::pattern::glob;
 use super::{Decide, Looked, Rule};
@@ -56,7 +56,7 @@ pub(crate) fn suggest(info: &ToolInfo, call: &Looked<'_>) -> Option<BTreeMap<Str
         let pattern = match call.arguments.get(name) {
             Some(Value::String(_)) if call.command.is_some() && call.kinds.is_command(name) => command(call.command?)?,
             Some(Value::String(text)) if call.kinds.is_path(name) => {
-                globset::escape(toolhost_sandbox::WsPath::parse(text).ok()?.as_str())
+                globset::escape(toolhost_contract::workspace::WsPath::parse(text).ok()?.as_str())
             }
             Some(Value::String(text)) => globset::escape(text),
             // A list would need each of its items named.

@@ -1,6 +1,6 @@
 //! What a command may run beyond its own first word, for rules that ask or deny: a wrapper's command, a shell's text.
 
-use toolhost_sandbox::{SimpleCommand, Word};
+use toolhost_contract::shell::{SimpleCommand, Word};
 
 use super::pattern::Pattern;
 use super::permission::is_runner;

@@ -33,7 +33,7 @@ impl toolhost_contract::AnyTool for FakeBash {
         &'a self,
         _: &'a toolhost_contract::Ctx<'a>,
         _: Value,
-    ) -> toolhost_sandbox::BoxFuture<'a, Result<toolhost_contract::Success, toolhost_contract::ToolError>> {
+    ) -> toolhost_contract::BoxFuture<'a, Result<toolhost_contract::Success, toolhost_contract::ToolError>> {
         Box::pin(std::future::ready(Err(toolhost_contract::ToolError::internal("never run"))))
     }
 }

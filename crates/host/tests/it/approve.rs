@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolhost_contract::BoxFuture;
 use toolhost_contract::{Answer, Call, CallId, CallerKind, ErrorCode, ErrorKind};
 use toolhost_host::{Asking, Decision, Hooks, Person, Presented, Presenter, Shown, Standing, Unattended};
-use toolhost_sandbox::BoxFuture;
 use toolhost_store::{Ask, AskLimits, AskState, NewAsk};
 use toolhost_testkit::{House, HouseBuilder, SaysNo, SaysYes, said};
 

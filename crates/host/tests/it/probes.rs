@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolhost_contract::workspace::{WriteGuard, WsPath};
 use toolhost_contract::{Alias, AnyTool, Callers, Ctx, ErrorKind, Example, Facts, Preview, Tool, ToolError};
-use toolhost_sandbox::{WriteGuard, WsPath};
 use toolhost_store::{Filter, Reader};
 use toolhost_testkit::HouseBuilder;
 
@@ -124,7 +124,7 @@ impl Tool for Put {
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, _: Text) -> Result<Option<Preview>, ToolError> {
-        let span = toolhost_sandbox::ReadSpan { start: 0, bytes_max: 100 };
+        let span = toolhost_contract::workspace::ReadSpan { start: 0, bytes_max: 100 };
         let there = ctx.workspace.read(&WsPath::parse("made.txt")?, span).await.map(|content| content.bytes);
         let rests_on = json!(there.ok());
         Ok(Some(Preview { summary: "put".to_owned(), detail: String::new(), left_out: 0, rests_on }))

@@ -44,7 +44,7 @@ fn a_profile_extends_another_and_adds_to_it() {
     assert_eq!(tools_of(&profiles, "most"), ["probe.echo", "probe.put", "probe.send"]);
     let more = profiles.get("more").unwrap();
     assert_eq!((more.limits.calls_per_session, more.description.as_str()), (5, "base"));
-    assert_eq!(more.fence.workspace, toolhost_sandbox::Access::Read, "what is not granted is not given");
+    assert_eq!(more.fence.workspace, toolhost_contract::workspace::Access::Read, "what is not granted is not given");
     assert_eq!(profiles.get("most").unwrap().fence.network.len(), 1);
 }
 

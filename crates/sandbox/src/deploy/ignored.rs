@@ -14,8 +14,9 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::root::Root;
 use super::rules::lineage;
-use crate::error::{Error, Result};
+use crate::error::from_io;
 use crate::walk::IGNORE_BYTES_MAX;
+use toolhost_contract::workspace::{Error, Result};
 
 /// The rules that hold in one folder: its own, then those of the folders above.
 pub(super) struct Rules {
@@ -103,7 +104,7 @@ fn read(root: &Root, file: &str, folder: &str, above: Inherited) -> Result<Inher
         return Err(Error::NotRegular { path: file.to_owned(), what: "too large" });
     }
     let mut bytes = Vec::new();
-    opened.take(IGNORE_BYTES_MAX).read_to_end(&mut bytes).map_err(|e| Error::from_io(file, e))?;
+    opened.take(IGNORE_BYTES_MAX).read_to_end(&mut bytes).map_err(|e| from_io(file, e))?;
     let mut builder = GitignoreBuilder::new("");
     for line in String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}').lines() {
         // A line that is no pattern is passed over, as git does.

@@ -17,11 +17,10 @@ use sha2::{Digest, Sha256};
 use super::plan::{MadeFolder, PlannedFile, PlannedRemoval};
 use super::root::{Root, Stop};
 use super::{DeployMark, DeployRecord, DeployState, WORK_FOLDER};
-use crate::error::{Error, Result};
-use crate::executor::{ReadSpan, WriteGuard};
+use crate::error::from_io;
 use crate::files::Tree;
-use crate::path::{POLICY_FILE, WsPath, is_git_internal};
 use crate::remover::remove_tree;
+use toolhost_contract::workspace::{Error, POLICY_FILE, ReadSpan, Result, WriteGuard, WsPath, is_git_internal};
 
 /// How long a deploy waits for another to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -124,7 +123,7 @@ impl Work {
 
     /// The same, made if need be.
     pub(super) fn create(root: &Root, key: &DeployKey, stop: Stop<'_>) -> Result<Self> {
-        let io = |e: std::io::Error| Error::from_io(WORK_FOLDER, e);
+        let io = |e: std::io::Error| from_io(WORK_FOLDER, e);
         match rustix::fs::mkdirat(root.tree().dir(), WORK_FOLDER, Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(e) => return Err(io(e.into())),
@@ -173,7 +172,7 @@ impl Work {
 
     /// Names of the deploys' folders.
     pub(super) fn folders(&self) -> Result<Vec<String>> {
-        let io = |e| Error::from_io("deploys", e);
+        let io = |e| from_io("deploys", e);
         let entries = match self.tree.dir().read_dir("deploys") {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(io)?,
@@ -219,9 +218,9 @@ impl Work {
         let id = &mark.id;
         let folder = format!("deploys/{id}");
         let dir = self.tree.dir();
-        dir.create_dir(&folder).map_err(|e| Error::from_io(&folder, e))?;
+        dir.create_dir(&folder).map_err(|e| from_io(&folder, e))?;
         for part in ["new", "former"] {
-            dir.create_dir(format!("{folder}/{part}")).map_err(|e| Error::from_io(&folder, e))?;
+            dir.create_dir(format!("{folder}/{part}")).map_err(|e| from_io(&folder, e))?;
         }
         let changed = record.files.iter().filter(|file| file.former.is_some()).count();
         let about = About {
@@ -256,7 +255,7 @@ impl Work {
     fn open_deploy(&self, id: &str, record: Record) -> Result<Deploy> {
         let open = |part: &str| {
             let path = format!("deploys/{id}/{part}");
-            self.tree.dir().open_dir(&path).map_err(|e| Error::from_io(&path, e))
+            self.tree.dir().open_dir(&path).map_err(|e| from_io(&path, e))
         };
         let late = self.read_json(&format!("deploys/{id}/late.json"))?.unwrap_or_default();
         Ok(Deploy { id: id.to_owned(), new: open("new")?, former: open("former")?, record, late })
@@ -269,7 +268,7 @@ impl Work {
 
     /// Removes a deploy's folder. The first step takes it out of the list, so that no half of it is taken for a whole.
     pub(super) fn remove(&self, id: &str) -> Result<()> {
-        let io = |e| Error::from_io(id, e);
+        let io = |e| from_io(id, e);
         let dir = self.tree.dir();
         let leaving = if id.starts_with(LEAVING) { id.to_owned() } else { format!("{LEAVING}{id}") };
         if leaving != id {
@@ -370,11 +369,11 @@ fn trusted(root: &Root) -> Result<Option<Dir>> {
                 Some(libc::ELOOP | libc::ENOTDIR | libc::EXDEV) => {
                     distrust("is not a folder, so nothing can be deployed here: move it away")
                 }
-                _ => Err(Error::from_io(WORK_FOLDER, e)),
+                _ => Err(from_io(WORK_FOLDER, e)),
             };
         }
     };
-    let metadata = dir.dir_metadata().map_err(|e| Error::from_io(WORK_FOLDER, e))?;
+    let metadata = dir.dir_metadata().map_err(|e| from_io(WORK_FOLDER, e))?;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return distrust("belongs to another user, so its word is not taken: move it away");
     }
@@ -391,7 +390,7 @@ fn trusted(root: &Root) -> Result<Option<Dir>> {
 }
 
 fn lock(dir: &Dir, stop: Stop<'_>) -> Result<OwnedFd> {
-    let io = |e: rustix::io::Errno| Error::from_io("lock", e.into());
+    let io = |e: rustix::io::Errno| from_io("lock", e.into());
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(dir, "lock", flags, Mode::RUSR | Mode::WUSR).map_err(io)?;
     let began = Instant::now();

@@ -11,10 +11,10 @@ use super::journal::may_be_deployed;
 use super::root::{Root, Stat, Stop, in_parallel, look};
 use super::rules::{Filter, lineage};
 use super::{DEPTH_MAX, Reason, WORK_FOLDER};
-use crate::error::{Error, Result};
+use crate::error::from_io;
 use crate::files::sha256_of;
-use crate::path::{PATH_BYTES_MAX, POLICY_FILE, is_git_internal};
 use crate::walk::WALK_ENTRIES_MAX;
+use toolhost_contract::workspace::{Error, PATH_BYTES_MAX, POLICY_FILE, Result, is_git_internal};
 
 /// How long a file must have rested before its stamps stand for its content: stamps are as coarse as the kernel's tick.
 const SETTLED_AFTER: Duration = Duration::from_millis(200);
@@ -58,7 +58,7 @@ pub(super) fn walk(
         let opened = match root.listed_folder(&folder) {
             Ok(opened) => opened,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(e) if folder.is_empty() => return Err(Error::from_io(".", e)),
+            Err(e) if folder.is_empty() => return Err(from_io(".", e)),
             Err(_) => {
                 closed.push(folder);
                 continue;
@@ -73,7 +73,7 @@ pub(super) fn walk(
                 continue;
             }
         };
-        let io = |e: rustix::io::Errno| Error::from_io(if folder.is_empty() { "." } else { &folder }, e.into());
+        let io = |e: rustix::io::Errno| from_io(if folder.is_empty() { "." } else { &folder }, e.into());
         for entry in Dir::read_from(&opened).map_err(io)? {
             let entry = entry.map_err(io)?;
             let raw = entry.file_name();
@@ -100,7 +100,7 @@ pub(super) fn walk(
                     closed.push(folder);
                     break;
                 }
-                Err(e) => return Err(Error::from_io(&path, e.into())),
+                Err(e) => return Err(from_io(&path, e.into())),
             };
             let ignored = rules.as_ref().is_some_and(|rules| rules.ignore(&path, stat.is_folder()));
             let next = visit(Entry { path: &path, name: &name, stat, ignored, utf8 })?;
@@ -267,7 +267,7 @@ fn one(job: &Job<'_>, known: &HashMap<Stat, String>, buffer: &mut [u8]) -> Resul
     if let Some(sha256) = known.get(&stat) {
         return Ok(Some(Hashed { sha256: sha256.clone(), stat }));
     }
-    let sha256 = sha256_of(file, buffer).map_err(|e| Error::from_io(job.path, e))?;
+    let sha256 = sha256_of(file, buffer).map_err(|e| from_io(job.path, e))?;
     Ok(Some(Hashed { sha256, stat }))
 }
 
@@ -311,7 +311,7 @@ impl<'a> Looker<'a> {
             Some(FolderAt::Blocked(why)) => return Ok(Place::Blocked(why)),
             Some(FolderAt::Missing) | None => return Ok(Place::Free),
         };
-        let found = look(open, name).map_err(|e| Error::from_io(path, e))?;
+        let found = look(open, name).map_err(|e| from_io(path, e))?;
         Ok(match found {
             None => Place::Free,
             Some(stat) if stat.is_file() => Place::File(stat),
@@ -326,7 +326,7 @@ impl<'a> Looker<'a> {
 fn in_the_way(root: &Root, path: &str) -> Result<&'static str> {
     for part in lineage(path) {
         let (parent, name) = root.parent(part)?;
-        match look(&parent, name).map_err(|e| Error::from_io(part, e))? {
+        match look(&parent, name).map_err(|e| from_io(part, e))? {
             Some(stat) if stat.is_folder() => {}
             Some(stat) if stat.what() == "a link" => break,
             _ => return Ok("a file stands in its path in the target"),
@@ -345,11 +345,11 @@ pub(super) fn folder_at(root: &Root, folder: &str) -> Result<FolderAt> {
                 Some(libc::ENOENT) => Ok(FolderAt::Missing),
                 Some(libc::ELOOP | libc::EXDEV | libc::ENOTDIR) => Ok(FolderAt::Blocked(in_the_way(root, folder)?)),
                 Some(libc::EACCES) => Ok(FolderAt::Blocked("its folder in the target cannot be entered")),
-                _ => Err(Error::from_io(folder, e)),
+                _ => Err(from_io(folder, e)),
             };
         }
     };
-    let stat = Stat::from(rustix::fs::fstat(&open).map_err(|e| Error::from_io(folder, e.into()))?);
+    let stat = Stat::from(rustix::fs::fstat(&open).map_err(|e| from_io(folder, e.into()))?);
     if stat.device != root.device {
         return Ok(FolderAt::Blocked("its folder in the target is another file system"));
     }

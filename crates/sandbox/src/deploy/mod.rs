@@ -24,14 +24,16 @@ use serde::Serialize;
 use self::journal::{Manifest, Stage, Work};
 use self::listing::Hashes;
 use self::root::Root;
-use crate::error::{Error, Result};
+use toolhost_contract::workspace::{Error, Result};
+
+use crate::error::from_io;
 
 pub use self::journal::DeployKey;
 pub use self::plan::{DeployPlan, FormerFile, PlannedFile, PlannedRemoval, Reason};
 pub use self::rules::{DeployRules, Orphans, PROTECT_DEFAULT, SHIP_DEFAULT};
 
 /// Where the target keeps the state of deploys.
-const WORK_FOLDER: &str = crate::path::STATE_FOLDER;
+const WORK_FOLDER: &str = toolhost_contract::workspace::STATE_FOLDER;
 /// Deploys that can be looked at and undone; what older ones replaced is given up.
 const DEPLOYS_KEPT: usize = 10;
 /// Folders inside each other. What is deeper is listed as left out, in the workspace and in the target.
@@ -201,7 +203,7 @@ impl<'a> Port<'a> {
 impl Deployer {
     /// Opens both folders. The workspace may be inside the target, but not the other way round.
     pub fn open(source: &Path, target: &Path, key: DeployKey) -> Result<Self> {
-        let source_path = source.canonicalize().map_err(|e| Error::from_io("the workspace", e))?;
+        let source_path = source.canonicalize().map_err(|e| from_io("the workspace", e))?;
         let target_path = target.canonicalize().ok().filter(|path| path.is_dir()).ok_or(Error::DeployFolders {
             why: "the deploy target is not a folder, or it does not exist: a person must create it, or name another one",
         })?;
@@ -314,7 +316,7 @@ impl Deployer {
 
     /// Everything that was written so far is on disk when this returns.
     fn sync(&self) -> Result<()> {
-        let io = |e: std::io::Error| Error::from_io(".", e);
+        let io = |e: std::io::Error| from_io(".", e);
         let root = self.target.listed_folder("").map_err(io)?;
         rustix::fs::syncfs(root).map_err(|e| io(e.into()))
     }

@@ -11,7 +11,7 @@ use super::listing::{CLOSED, FolderAt, Hashed, Job, Looker, Next, Place, Source,
 use super::root::{Stat, Stop, split};
 use super::rules::{DeployRules, Filter, Orphans, lineage};
 use super::{Deployer, WORK_FOLDER};
-use crate::error::Result;
+use toolhost_contract::workspace::Result;
 
 /// What a deploy would do. Only what it would do is in its digest: what is refused or protected is told to the reader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,8 +15,9 @@ use super::plan::Reason;
 use super::root::{At, Root, Stat, exchange, look, move_to_free, plain_mode};
 use super::rules::lineage;
 use super::{DeployStep, Deployer, Port};
-use crate::error::{Error, Result};
+use crate::error::from_io;
 use crate::files::sha256_of;
+use toolhost_contract::workspace::{Error, Result};
 
 /// How often somebody may come in between before it is given up.
 const ATTEMPTS_MAX: usize = 100;
@@ -59,8 +60,7 @@ impl<'a> Roll<'a> {
             if self.staged(&name)?.is_some() {
                 let (parent, last) = self.root.parent(&folder.path)?;
                 // Somebody may have made it meanwhile: then it is theirs.
-                move_to_free((&self.deploy.new, &name), (&parent, last))
-                    .map_err(|e| Error::from_io(&folder.path, e))?;
+                move_to_free((&self.deploy.new, &name), (&parent, last)).map_err(|e| from_io(&folder.path, e))?;
                 port.step(DeployStep::FolderMade(k))?;
             }
         }
@@ -137,7 +137,7 @@ impl<'a> Roll<'a> {
     fn place(&mut self, n: usize, port: &mut Port<'_>) -> Result<bool> {
         let deploy = self.deploy;
         let path = &deploy.record.files[n].path;
-        let io = |e| Error::from_io(path, e);
+        let io = |e| from_io(path, e);
         let name = n.to_string();
         if self.staged(&name)?.is_none() {
             return Ok(false);
@@ -189,7 +189,7 @@ impl<'a> Roll<'a> {
     fn put_away(&mut self, k: usize) -> Result<bool> {
         let deploy = self.deploy;
         let orphan = &deploy.record.orphans[k];
-        let io = |e| Error::from_io(&orphan.path, e);
+        let io = |e| from_io(&orphan.path, e);
         let name = self.orphan_name(k);
         if self.former(&name)?.is_some() {
             return Ok(false);
@@ -215,7 +215,7 @@ impl<'a> Roll<'a> {
     fn bring_back(&mut self, k: usize) -> Result<bool> {
         let deploy = self.deploy;
         let path = &deploy.record.orphans[k].path;
-        let io = |e| Error::from_io(path, e);
+        let io = |e| from_io(path, e);
         let name = self.orphan_name(k);
         if self.former(&name)?.is_none() {
             return Ok(false);
@@ -235,7 +235,7 @@ impl<'a> Roll<'a> {
     fn restore(&mut self, n: usize, port: &mut Port<'_>) -> Result<bool> {
         let deploy = self.deploy;
         let path = &deploy.record.files[n].path;
-        let io = |e| Error::from_io(path, e);
+        let io = |e| from_io(path, e);
         let name = n.to_string();
         let (staged, former) = ((&deploy.new, name.as_str()), (&deploy.former, name.as_str()));
         let crash = matches!(self.known, Known::Nothing);
@@ -301,7 +301,7 @@ impl<'a> Roll<'a> {
 
     /// The folder that something returns to, made again if it is gone; `None` if something else is in the way.
     fn way_back<'p>(&self, path: &'p str) -> Result<Option<(OwnedFd, &'p str)>> {
-        let io = |e| Error::from_io(path, e);
+        let io = |e| from_io(path, e);
         for folder in lineage(super::root::split(path).0).filter(|folder| !folder.is_empty()) {
             let Ok((parent, last)) = self.root.parent(folder) else { return Ok(None) };
             match look(&parent, last).map_err(io)? {
@@ -327,7 +327,7 @@ impl<'a> Roll<'a> {
                 Ok(false) => {}
                 // It has gone by itself.
                 Err(e) if e.kind() == K::NotFound => return Ok(former(&name)),
-                Err(e) => return Err(Error::from_io(&former(&name), e)),
+                Err(e) => return Err(from_io(&former(&name), e)),
             }
         }
         Err(Error::Exists { path: former(name) })
@@ -339,7 +339,7 @@ impl<'a> Roll<'a> {
             return Ok(());
         };
         rustix::fs::chmodat(&self.deploy.former, name, plain_mode(stat.mode()), AtFlags::empty())
-            .map_err(|e| Error::from_io(name, e.into()))
+            .map_err(|e| from_io(name, e.into()))
     }
 
     fn tell_of_rest(&mut self, path: &str, name: &str) {
@@ -349,11 +349,11 @@ impl<'a> Roll<'a> {
     }
 
     fn staged(&self, name: &str) -> Result<Option<Stat>> {
-        look(&self.deploy.new, name).map_err(|e| Error::from_io(name, e))
+        look(&self.deploy.new, name).map_err(|e| from_io(name, e))
     }
 
     fn former(&self, name: &str) -> Result<Option<Stat>> {
-        look(&self.deploy.former, name).map_err(|e| Error::from_io(name, e))
+        look(&self.deploy.former, name).map_err(|e| from_io(name, e))
     }
 
     /// Orphans are counted after the files.
@@ -382,14 +382,14 @@ pub(super) fn make_folder(root: &Root, parent: impl AsFd, name: &str, mode: u32)
 
 /// Whether a regular file of this mode and content is at a name.
 pub(super) fn is_content<F: AsFd>(at: At<'_, F>, mode: u32, sha256: &str) -> Result<bool> {
-    let io = |e: std::io::Error| Error::from_io(at.1, e);
+    let io = |e: std::io::Error| from_io(at.1, e);
     let is_mode = look(at.0, at.1).map_err(io)?.is_some_and(|stat| stat.mode() == mode);
     Ok(is_mode && content(at)?.is_some_and(|found| found.sha256 == sha256))
 }
 
 /// Mode and hash of what is at a name; what is no regular file has a word for a hash.
 fn content<F: AsFd>(at: At<'_, F>) -> Result<Option<ManifestFile>> {
-    let io = |e: std::io::Error| Error::from_io(at.1, e);
+    let io = |e: std::io::Error| from_io(at.1, e);
     let Some(stat) = look(at.0, at.1).map_err(io)? else { return Ok(None) };
     let mode = stat.mode();
     if !stat.is_file() {

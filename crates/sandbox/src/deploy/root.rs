@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::from_io;
 use crate::files::{Tree, what_it_is};
+use toolhost_contract::workspace::{Error, Result};
 
 /// Most threads that hash and copy.
 const THREADS_MAX: usize = 8;
@@ -81,7 +82,7 @@ impl From<rustix::fs::Stat> for Stat {
 
 impl Root {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let io = |e| Error::from_io(".", e);
+        let io = |e| from_io(".", e);
         let tree = Tree::open(path).map_err(io)?;
         let stat = Stat::from(rustix::fs::fstat(tree.dir()).map_err(|e| io(e.into()))?);
         Ok(Self { tree, device: stat.device, inode: stat.inode })
@@ -104,15 +105,15 @@ impl Root {
     /// The folder that a path is in, and its last name.
     pub(super) fn parent<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str)> {
         let (folder, name) = split(path);
-        let folder = self.folder(folder).map_err(|e| Error::from_io(path, e))?;
+        let folder = self.folder(folder).map_err(|e| from_io(path, e))?;
         Ok((folder, name))
     }
 
     /// A regular file to read; it never blocks.
     pub(super) fn file(&self, path: &str) -> Result<(File, Stat)> {
         let file = self.open_beneath(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
-        let file = file.map_err(|e| Error::from_io(path, e))?;
-        let stat = Stat::from(rustix::fs::fstat(&file).map_err(|e| Error::from_io(path, e.into()))?);
+        let file = file.map_err(|e| from_io(path, e))?;
+        let stat = Stat::from(rustix::fs::fstat(&file).map_err(|e| from_io(path, e.into()))?);
         if !stat.is_file() {
             return Err(Error::NotRegular { path: path.to_owned(), what: stat.what() });
         }

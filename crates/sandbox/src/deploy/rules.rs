@@ -3,9 +3,7 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-
-use crate::error::Result;
-use crate::glob::{Glob, GlobStyle};
+use toolhost_contract::workspace::{Glob, GlobStyle, Result};
 
 /// What ships unless the project says otherwise: pages, scripts, data, texts, images and fonts.
 pub const SHIP_DEFAULT: &[&str] = &[

@@ -17,8 +17,9 @@ use super::root::{Stat, Stop, in_parallel, plain_mode};
 use super::{
     DEPLOYS_KEPT, DeployMark, DeployRules, DeployStep, Deployed, Deployer, PATHS_NAMED_MAX, Port, Reason, undo,
 };
-use crate::error::{Error, Result};
+use crate::error::from_io;
 use crate::files::sha256_of;
+use toolhost_contract::workspace::{Error, Result};
 
 /// Longest name of a deploy.
 const ID_BYTES_MAX: usize = 64;
@@ -137,7 +138,7 @@ fn prepare(
 fn stage(deployer: &Deployer, deploy: &Deploy, port: &mut Port<'_>, stop: Stop<'_>) -> Result<()> {
     for (k, folder) in deploy.record.folders.iter().enumerate() {
         let made = make_folder(&deployer.target, &deploy.new, &folder_name(k), folder.mode);
-        made.map_err(|e| Error::from_io(&folder.path, e))?;
+        made.map_err(|e| from_io(&folder.path, e))?;
     }
     let files = &deploy.record.files;
     let done = AtomicUsize::new(0);
@@ -154,7 +155,7 @@ fn stage(deployer: &Deployer, deploy: &Deploy, port: &mut Port<'_>, stop: Stop<'
 }
 
 fn copy(deployer: &Deployer, new: &Dir, n: usize, file: &PlannedFile, buffer: &mut [u8]) -> Result<()> {
-    let io = |e: std::io::Error| Error::from_io(&file.path, e);
+    let io = |e: std::io::Error| from_io(&file.path, e);
     let stale = || Error::PlanStale { what: format!("`{}`", file.path) };
     let (from, stat) = deployer.source.file(&file.path).map_err(|e| match e {
         Error::Io { .. } => e,

@@ -6,7 +6,8 @@ use super::plan::{Reason, name_some};
 use super::roll::{Known, Roll, is_content};
 use super::root::look;
 use super::{DeployStep, Deployer, PATHS_NAMED_MAX, Port, UndoPlan, Undone};
-use crate::error::{Error, Result};
+use crate::error::from_io;
+use toolhost_contract::workspace::{Error, Result};
 
 /// What is known of the state that it is taken back from.
 #[derive(Clone, Copy)]
@@ -91,7 +92,7 @@ fn plan_of(deployer: &Deployer, deploy: &Deploy) -> Result<UndoPlan> {
     let record = &deploy.record;
     let kept = |name: usize| {
         let name = name.to_string();
-        look(&deploy.former, &name).map(|found| found.is_some()).map_err(|e| Error::from_io(&name, e))
+        look(&deploy.former, &name).map(|found| found.is_some()).map_err(|e| from_io(&name, e))
     };
     let mut plan = UndoPlan {
         id: deploy.id.clone(),

@@ -6,18 +6,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Tier;
 use super::identity::{IdMap, Identity};
 use super::policy::{Mounted, NetworkMode, Policy, ResourceLimits};
 use crate::cgroup::Cgroups;
-use crate::command::Command;
-use crate::error::{Error, Result};
-use crate::executor::{Access, Fence};
 use crate::git::Held;
 use crate::helper;
+use crate::job::Job;
 use crate::local::{LocalConfig, Room};
 use crate::proxy;
 use crate::remover::Scratch;
+use toolhost_contract::workspace::{Access, Command, Error, Fence, Result, Tier};
 
 /// Where the helper appears inside the full fence.
 const HELPER_INSIDE: &str = "/run/toolhost-exec";
@@ -90,7 +88,7 @@ pub(crate) struct Method {
 pub(crate) fn plan(
     method: &Method,
     room: &Room,
-    command: &Command,
+    command: &Job,
     fence: &Fence,
     proxy: Option<&Path>,
     held: &Held,
@@ -105,7 +103,7 @@ fn full(
     method: &Method,
     bwrap: &Path,
     room: &Room,
-    command: &Command,
+    command: &Job,
     fence: &Fence,
     proxy: Option<&Path>,
     held: &Held,
@@ -182,7 +180,7 @@ fn lock_of(held: &Held) -> Result<Option<OwnedFd>> {
 }
 
 /// The Landlock tier, and no fence at all where the operator said so: nothing but the helper ends the tree.
-fn bare_helper(method: &Method, room: &Room, command: &Command, fence: &Fence, held: &Held) -> Result<Plan> {
+fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held: &Held) -> Result<Plan> {
     let config = &room.config;
     let enforce = method.tier == Tier::Landlock;
     if enforce && !fence.network.is_empty() {
@@ -283,7 +281,7 @@ fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
 }
 
 /// The workspace, and read-only in it what a command may use but not change. Answers the mounts inside it.
-fn workspace_view(args: &mut Args, room: &Room, access: Access, command: &Command, held: &Held) -> Vec<Mounted> {
+fn workspace_view(args: &mut Args, room: &Room, access: Access, command: &Job, held: &Held) -> Vec<Mounted> {
     for folder in room.readable_folders(command) {
         let writable = access == Access::Write && (folder == room.root || command.is_git);
         args.parents_of(&folder);

@@ -4,19 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use tokio::sync::OnceCell;
 
 use super::bwrap::Method;
 use super::identity::{IdMap, Identity};
-use super::{FenceChoice, FenceReport, LANDLOCK_ABI_SIGNALS, Tier, landlock_abi};
+use super::{FenceChoice, LANDLOCK_ABI_SIGNALS, landlock_abi};
 use crate::cgroup::{Cgroups, NoCgroup};
-use crate::command::{Command, Watch};
-use crate::error::Error;
-use crate::executor::{Access, Fence};
 use crate::git::Held;
 use crate::local::Room;
 use crate::spawner::Spawner;
+use toolhost_contract::workspace::{Access, Command, Error, Fence, Watch};
+use toolhost_contract::workspace::{FenceReport, MemoryReport, Probe, Tier};
 
 /// Where distributions put `bwrap`; never looked for on `PATH`, which may name folders others can write.
 const BWRAP_PLACES: &[&str] = &["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
@@ -28,30 +26,6 @@ const BUSY_WAITS: [Duration; 3] = [Duration::from_millis(100), Duration::from_mi
 const BUSY_FOR: Duration = Duration::from_secs(2);
 /// What is used up, and free again later: processes, memory, handles, space.
 const USED_UP: [i32; 6] = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE, libc::ENOSPC, libc::EDQUOT];
-
-/// What was found on this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Probe {
-    pub kernel: String,
-    /// 0: the kernel has no Landlock, or it is switched off.
-    pub landlock_abi: i32,
-    pub bwrap: Option<PathBuf>,
-    /// Who commands run as.
-    pub runs_as: String,
-}
-
-/// How the memory of a command's processes together is limited.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MemoryReport {
-    pub limit_bytes: u64,
-    /// The host's cgroup, in which the kernel holds the limit. `None`: each process has the limit, and the host watches
-    /// the sum.
-    pub cgroup: Option<PathBuf>,
-    /// Why there is no cgroup.
-    pub why: Option<String>,
-}
 
 /// Why a fence did not hold in its trial.
 enum Failed {
@@ -257,7 +231,9 @@ async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), Fa
     let root = room.root.to_string_lossy();
     let command = Command::new(["sh", "-c", "cd -- \"$1\" && exec ls >/dev/null", "sh", &root], TRIAL_TIMEOUT);
     let fence = Fence { workspace: Access::Read, network: Vec::new() };
-    match crate::running::run_in(spawner, room, method, command, &fence, Watch::unattended(), &Held::default()).await {
+    match crate::running::run_in(spawner, room, method, command.into(), &fence, Watch::unattended(), &Held::default())
+        .await
+    {
         Ok(result) if result.exit_code == 0 => Ok(()),
         Ok(result) if result.timed_out => {
             Err(Failed::Busy(format!("the trial took more than {} s", TRIAL_TIMEOUT.as_secs())))

@@ -3,14 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Tier;
 use super::bwrap::{Method, Plan, limits, orders, system_readable};
 use super::identity::Identity;
 use super::policy::{NetworkMode, Policy, ResourceLimits};
-use crate::command::Command;
-use crate::error::{Error, Result};
 use crate::local::LocalConfig;
-use crate::remote::{Remote, Stage};
+use crate::remote::Stage;
+use toolhost_contract::workspace::{Command, Error, Remote, Result, Tier};
 
 /// What looking up a name takes, besides what every command may read.
 const NAMES: [&str; 3] = ["/etc/resolv.conf", "/etc/host.conf", "/etc/gai.conf"];

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use super::places::{GIT_DIR, Place, Places};
 use super::snapshot::{Identity, Snapshot};
-use crate::error::Error;
+use toolhost_contract::workspace::Error;
 
 /// The lock of those that keep all that git obeys; no workspace is called so.
 const AMONG_ALL: &str = "all.turn";
@@ -109,17 +109,22 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// What there was before commands that could write the index, if what they added to it is not taken out yet.
-    pub(crate) fn unsettled(&self) -> crate::error::Result<Option<Places>> {
+    pub(crate) fn unsettled(&self) -> toolhost_contract::workspace::Result<Option<Places>> {
         self.guard.before().map_err(failed)
     }
 
     /// It is taken out.
-    pub(crate) fn settled(&self) -> crate::error::Result<()> {
+    pub(crate) fn settled(&self) -> toolhost_contract::workspace::Result<()> {
         self.guard.forget("before").map_err(failed)
     }
 
     /// Keeps what is at the names in `alone` and in `kept`, which are among all the `places`.
-    pub(crate) fn keep(self, alone: &[&str], kept: &[&Place], places: &Places) -> crate::error::Result<Lease> {
+    pub(crate) fn keep(
+        self,
+        alone: &[&str],
+        kept: &[&Place],
+        places: &Places,
+    ) -> toolhost_contract::workspace::Result<Lease> {
         // Hosts of other workspaces begin before this one or after it: theirs may have the same repository.
         let _among_all = match self.reach {
             Reach::All => self.guard.alone_with(kept)?,
@@ -193,7 +198,7 @@ impl Guard {
     }
 
     /// Puts back what commands of a host that was killed have left.
-    pub(crate) fn finish(&self) -> crate::error::Result<Vec<String>> {
+    pub(crate) fn finish(&self) -> toolhost_contract::workspace::Result<Vec<String>> {
         if !self.folder.exists() {
             return Ok(Vec::new());
         }
@@ -201,7 +206,7 @@ impl Guard {
         self.finish_in_turn()
     }
 
-    fn finish_in_turn(&self) -> crate::error::Result<Vec<String>> {
+    fn finish_in_turn(&self) -> toolhost_contract::workspace::Result<Vec<String>> {
         let in_use = self.lock_file("use").map_err(failed)?;
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(Vec::new());
@@ -211,7 +216,7 @@ impl Guard {
 
     /// Forgets what is kept: a person says that all is as it should be. Refused while a command is under way: what it changes
     /// after the person has looked would be nobody's to put back.
-    pub(crate) fn accept(&self) -> crate::error::Result<()> {
+    pub(crate) fn accept(&self) -> toolhost_contract::workspace::Result<()> {
         if !self.folder.exists() {
             return Ok(());
         }
@@ -225,7 +230,7 @@ impl Guard {
 
     /// A turn in which what commands have added to an index can be taken out of it: none, if nothing is to be, or a command
     /// is under way that could add to it again.
-    pub(crate) fn unsettled(&self) -> crate::error::Result<Option<Turn>> {
+    pub(crate) fn unsettled(&self) -> toolhost_contract::workspace::Result<Option<Turn>> {
         if !self.file("before").exists() {
             return Ok(None);
         }
@@ -242,7 +247,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`Error::CommandUnderWay`] and [`Error::Overlap`]: a command is under way here, or in a workspace around or inside.
-    pub(crate) fn alone(&self) -> crate::error::Result<Alone> {
+    pub(crate) fn alone(&self) -> toolhost_contract::workspace::Result<Alone> {
         let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         make().map_err(failed)?;
         let turn = self.turn().map_err(failed)?;
@@ -263,11 +268,11 @@ impl Guard {
     }
 
     /// A lock on the workspace's folder itself: hosts whose guards are kept elsewhere, for another `HOME`, see this one.
-    fn workspace_lock(&self, how: FlockOperation) -> crate::error::Result<Locked> {
+    fn workspace_lock(&self, how: FlockOperation) -> toolhost_contract::workspace::Result<Locked> {
         self.workspace_file(how).map(Locked)
     }
 
-    fn workspace_file(&self, how: FlockOperation) -> crate::error::Result<File> {
+    fn workspace_file(&self, how: FlockOperation) -> toolhost_contract::workspace::Result<File> {
         let folder = File::open(&self.root).map_err(failed)?;
         match lock_soon(&folder, how) {
             Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::CommandUnderWay),
@@ -278,7 +283,7 @@ impl Guard {
 
     /// Waits until no [`alone`](Self::alone) of a workspace around this one or inside it is held. None begins while the answer
     /// is held.
-    fn beside_no_change(&self) -> crate::error::Result<Locked> {
+    fn beside_no_change(&self) -> toolhost_contract::workspace::Result<Locked> {
         loop {
             let among_all = self.turn_among_all().map_err(failed)?;
             let Some(mark) = self.held_alone().map_err(failed)? else { return Ok(among_all) };
@@ -312,7 +317,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`Error::CommandUnderWay`]: a host that keeps its guard elsewhere holds it alone.
-    pub(crate) fn while_nobody_is_alone(&self) -> crate::error::Result<Vec<Locked>> {
+    pub(crate) fn while_nobody_is_alone(&self) -> toolhost_contract::workspace::Result<Vec<Locked>> {
         let mut held = Vec::new();
         if self.folder.exists() {
             held.push(self.turn().map_err(failed)?);
@@ -337,7 +342,7 @@ impl Guard {
     /// # Errors
     /// [`Error::Overlap`]: a command under way elsewhere reaches what would be kept here; [`Error::OtherTier`]: one under way here
     /// is in another tier.
-    pub(crate) fn begin(&self, reach: Reach) -> crate::error::Result<Begun> {
+    pub(crate) fn begin(&self, reach: Reach) -> toolhost_contract::workspace::Result<Begun> {
         let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         make().map_err(failed)?;
         if reach == Reach::All {
@@ -379,7 +384,7 @@ impl Guard {
 
     /// Puts back what killed hosts of those workspaces have left: it must not be kept here as the person's. One whose turn it is
     /// does so itself.
-    fn finish_others(&self) -> crate::error::Result<()> {
+    fn finish_others(&self) -> toolhost_contract::workspace::Result<()> {
         for (other, _) in self.others().map_err(failed)? {
             let turn = other.lock_file("turn").map_err(failed)?;
             if flock(&turn, FlockOperation::NonBlockingLockExclusive).is_ok() {
@@ -391,7 +396,7 @@ impl Guard {
 
     /// Refuses while a command under way in another workspace can change these places: what it has planted would be kept here
     /// as the person's, and put back after that other one has taken it away. None begins there while the answer is held.
-    fn alone_with(&self, places: &[&Place]) -> crate::error::Result<Locked> {
+    fn alone_with(&self, places: &[&Place]) -> toolhost_contract::workspace::Result<Locked> {
         let among_all = self.beside_no_change()?;
         for (other, kept) in self.others().map_err(failed)? {
             let reaches = |place: &&Place| match &kept.held {
@@ -406,7 +411,7 @@ impl Guard {
     }
 
     /// Puts the kept snapshot back. The last one to do so forgets it.
-    fn restore_kept(&self, last: bool) -> crate::error::Result<Vec<String>> {
+    fn restore_kept(&self, last: bool) -> toolhost_contract::workspace::Result<Vec<String>> {
         let Some(mut kept) = self.kept().map_err(failed)? else { return Ok(Vec::new()) };
         match kept.snapshot.restore() {
             Ok(changed) => {
@@ -518,7 +523,7 @@ impl Lease {
     }
 
     /// Puts back what has changed and names it.
-    pub(crate) fn restore(mut self) -> crate::error::Result<Vec<String>> {
+    pub(crate) fn restore(mut self) -> toolhost_contract::workspace::Result<Vec<String>> {
         self.ended = true;
         let _turn = self.guard.turn().map_err(failed)?;
         let last = flock(&self.in_use, FlockOperation::NonBlockingLockExclusive).is_ok();

@@ -11,9 +11,8 @@ use super::placeholder::{Empty, Placeholder};
 use super::places::{GIT_DIR, Place, Places, Rule};
 use super::shared::refuse_shared;
 use super::snapshot::set_aside;
-use crate::error::{Error, Result};
-use crate::fence::{Mounted, Tier};
-use crate::path::{POLICY_FILE, STATE_FOLDER};
+use crate::fence::Mounted;
+use toolhost_contract::workspace::{Error, POLICY_FILE, Result, STATE_FOLDER, Tier};
 
 /// A mount inside the workspace.
 #[derive(Debug, Clone)]

@@ -33,6 +33,5 @@ pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
 pub(crate) use places::{FOUND_BYTES_MAX, Places, Seen, find, forget, read_places, refused, unreadable};
 pub(crate) use read::small_text;
-pub use refs::RefChange;
 pub(crate) use refs::Refs;
 pub(crate) use shared::refuse_shared;

@@ -15,8 +15,8 @@ use super::around::Around;
 use super::packed;
 use super::read::small_text;
 use super::snapshot::{ARMED_FILES, ARMED_FOLDERS, take_away};
-use crate::command::Command;
-use crate::error::{Error, Result};
+use crate::job::Job;
+use toolhost_contract::workspace::{Command, Error, Result};
 
 /// Most places held for one workspace: each is a mount.
 pub(crate) const PLACES_MAX: usize = 500;
@@ -210,13 +210,11 @@ fn stamp(path: &Path) -> Option<[i64; 6]> {
 /// The command that names the places; it wants a read-only fence.
 ///
 /// `also` are files outside that git is to read, too.
-pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Command {
+pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Job {
     let pairs = around.iter().flat_map(|around| [&around.top, &around.git]);
     let pairs = pairs.map(|path| path.to_string_lossy().into_owned());
     let script = ["bash", "-c", SCRIPT, "find"].map(str::to_owned);
     let mut command = Command::new(script.into_iter().chain(pairs), GIT_TIMEOUT);
-    command.finds_git = true;
-    command.also_reads = also.to_vec();
     command.toolchains = false;
     command.capture_bytes = FOUND_BYTES_MAX;
     let pairs = [
@@ -236,7 +234,7 @@ pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Command {
         ("GIT_CONFIG_VALUE_1", "*"),
     ];
     command.env = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    command
+    Job { command, finds_git: true, also_reads: also.to_vec() }
 }
 
 /// The command that takes what a command has added to an index as a repository of its own out of it again: a person's git would
@@ -295,7 +293,7 @@ done"#;
         argv.extend(folders.filter(|folder| !folder.is_empty()).map(str::to_owned));
         argv.push("--".to_owned());
     }
-    Command { argv, is_git: true, ends_in_order: true, finds_git: false, also_reads: Vec::new(), ..find(&[], &[]) }
+    Command { argv, is_git: true, ends_in_order: true, ..find(&[], &[]).command }
 }
 
 /// Prints kinds and absolute paths, each ended by NUL: `git` for a repository's `.git`, `hooks`, `setting` for a file of settings, and

@@ -14,6 +14,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
+use toolhost_contract::workspace::RefChange;
+
 use super::snapshot::{names, open};
 
 /// Most references compared. A repository with more of them is not compared at all.
@@ -30,17 +32,6 @@ const REBASE_TODO: &str = "rebase-merge/git-rebase-todo";
 const TODO_BYTES_MAX: u64 = 1 << 20;
 /// The lock files that git makes while it writes, and that a command can leave behind.
 const LOCKS: [&str; 4] = ["HEAD.lock", "config.lock", "index.lock", "packed-refs.lock"];
-
-/// A reference that is not what it was before a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefChange {
-    /// `HEAD`, a full name such as `refs/heads/main`, or `rebase-merge/git-rebase-todo`.
-    pub name: String,
-    /// The commit, or `ref: ` and another reference; `None` if the reference did not exist.
-    pub from: Option<String>,
-    /// `None` if the reference does not exist any more.
-    pub to: Option<String>,
-}
 
 /// The references of a workspace's repository; nothing if they are too many, or no references.
 pub(crate) struct Refs(Option<BTreeMap<String, String>>);

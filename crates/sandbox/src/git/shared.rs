@@ -12,8 +12,7 @@ use rustix::fs::{AtFlags, FileType, statat};
 
 use super::places::{Place, Places, Rule};
 use super::snapshot::{ARMED_FILES, ARMED_FOLDERS, names, open};
-use crate::error::Error;
-use crate::path::POLICY_FILE;
+use toolhost_contract::workspace::{Error, POLICY_FILE};
 
 /// Most files looked at for one command.
 const FILES_MAX: usize = 20_000;
@@ -31,7 +30,7 @@ enum Depth {
 }
 
 /// Fails if a file of `places`, or the policy, has more than one name.
-pub(crate) fn refuse_shared(root: &Path, places: &Places) -> crate::error::Result<()> {
+pub(crate) fn refuse_shared(root: &Path, places: &Places) -> toolhost_contract::workspace::Result<()> {
     let mut search = Search { todo: VecDeque::new(), shared: Vec::new(), left: FILES_MAX };
     search.todo.push_back((root.to_owned(), PathBuf::from(POLICY_FILE), Depth::Whole));
     for Place { top, path, rule } in &places.all {

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::{Remote, RemoteCommand, RemoteResult, Stage};
-use crate::command::{Command, Watch};
-use crate::error::{Error, Result};
+use super::Stage;
 use crate::fence::{self, Method};
 use crate::local::Room;
 use crate::running::run_plan;
 use crate::spawner::Spawner;
+use toolhost_contract::workspace::{Command, Error, Remote, RemoteCommand, RemoteResult, Result, Watch};
 
 pub(crate) async fn run(
     spawner: &Spawner,
@@ -30,7 +29,7 @@ pub(crate) async fn run(
     let making = tokio::task::spawn_blocking(move || Stage::new(&temp, &borrowed, &granted, &order)).await;
     let stage = making.map_err(std::io::Error::other).flatten().map_err(|error| unusable(error.to_string()))?;
     let plan = fence::plan_remote(method, &room.config, &command, &stage, (remote, &objects))?;
-    let mut result = run_plan(spawner, room, method, command, plan, watch).await?;
+    let mut result = run_plan(spawner, room, method, command.into(), plan, watch).await?;
     for stream in [&mut result.stdout, &mut result.stderr] {
         stage.hide(&mut stream.text);
     }

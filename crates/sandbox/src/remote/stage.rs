@@ -7,9 +7,9 @@ use std::io::{Error, ErrorKind, Result, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use super::{Remote, RemoteAccess, RemoteCommand};
 use crate::fence::TEMP_PREFIX;
 use crate::remover::Scratch;
+use toolhost_contract::workspace::{Remote, RemoteAccess, RemoteCommand};
 
 /// Most commits that a remote is told of.
 const KNOWN_MAX: usize = 1000;

@@ -10,7 +10,8 @@ mod floods;
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, FenceChoice, Tier};
+use toolhost_contract::workspace::{Access, Command, Tier};
+use toolhost_sandbox::FenceChoice;
 
 use crate::room::{Bystander, Room, SECRET, assert_passes_alone, copy, is_root, rooms, runs_alone};
 

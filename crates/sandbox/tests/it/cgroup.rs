@@ -3,7 +3,8 @@
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-use toolhost_sandbox::{Access, Executor, FenceChoice, Tier};
+use toolhost_contract::workspace::{Access, Executor, Tier};
+use toolhost_sandbox::FenceChoice;
 
 use crate::room::{AGENT_UID, Room, is_root};
 

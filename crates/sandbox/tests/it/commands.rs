@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Error, Executor, FenceChoice, Tier, WriteGuard};
+use toolhost_contract::workspace::{Access, Error, Executor, Tier, WriteGuard};
+use toolhost_sandbox::FenceChoice;
 
 use crate::room::{AGENT_UID, Bystander, Room, copy, crowd, is_root, path, processes_named, rooms};
 

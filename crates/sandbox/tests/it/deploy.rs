@@ -11,9 +11,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
+use toolhost_contract::workspace::{Error, Result};
 use toolhost_sandbox::{
-    DeployKey, DeployMark, DeployPlan, DeployRules, DeployStep, DeployWatch, Deployed, Deployer, Error, Orphans,
-    Result, Undone,
+    DeployKey, DeployMark, DeployPlan, DeployRules, DeployStep, DeployWatch, Deployed, Deployer, Orphans, Undone,
 };
 
 /// As a host would have it.

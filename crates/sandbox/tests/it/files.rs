@@ -8,9 +8,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
-use toolhost_sandbox::{
-    Command, Error, ErrorKind, Executor, FenceChoice, ListQuery, ReadSpan, WriteGuard, Written, WsPath,
+use toolhost_contract::workspace::{
+    Command, Error, ErrorKind, Executor, ListQuery, ReadSpan, WriteGuard, Written, WsPath,
 };
+use toolhost_sandbox::FenceChoice;
 
 use crate::room::{Room, SECRET, WHOLE, everything, look_for, path};
 
@@ -140,7 +141,7 @@ async fn no_command_starts_in_a_folder_outside() {
         for folder in ["l", "up", "up/outside"] {
             let mut command = Command::new(["cat", "secret.txt"], std::time::Duration::from_secs(20));
             command.cwd = path(folder);
-            let refused = room.run(command, toolhost_sandbox::Access::Write).await.unwrap_err();
+            let refused = room.run(command, toolhost_contract::workspace::Access::Write).await.unwrap_err();
             assert!(matches!(refused, Error::Escape { .. }), "{folder}: {refused:?}");
         }
     }
@@ -156,8 +157,8 @@ async fn paths_that_say_by_themselves_that_they_leave_are_refused() {
     assert_eq!(WsPath::parse(r"\\?\notes.txt").unwrap().as_str(), "notes.txt");
     assert!(WsPath::parse(r"\\?\C:\x").is_err());
     let long = "d/".repeat(3000);
-    assert!(matches!(WsPath::parse(&long), Err(toolhost_sandbox::PathError::TooLong(6000))));
-    assert!(matches!(WsPath::parse(&"n".repeat(300)), Err(toolhost_sandbox::PathError::NameTooLong(300))));
+    assert!(matches!(WsPath::parse(&long), Err(toolhost_contract::workspace::PathError::TooLong(6000))));
+    assert!(matches!(WsPath::parse(&"n".repeat(300)), Err(toolhost_contract::workspace::PathError::NameTooLong(300))));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, CommandResult, FenceChoice, LocalExecutor};
+use toolhost_contract::workspace::{Access, Command, CommandResult};
+use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use crate::files::races::Swapper;
 use crate::room::{Room, SECRET, config};
@@ -330,7 +331,7 @@ async fn a_link_swapped_in_while_a_fence_is_built_shows_nothing_outside() {
             }
             Err(error) => {
                 refused += 1;
-                assert!(matches!(error, toolhost_sandbox::Error::FenceBuild { .. }), "{error:?}");
+                assert!(matches!(error, toolhost_contract::workspace::Error::FenceBuild { .. }), "{error:?}");
             }
         }
     }

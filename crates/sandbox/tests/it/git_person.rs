@@ -17,7 +17,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
+use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watch};
+use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use self::plant::{
     AROUND, ATTACKS, CLEAN, LATER, LINKED, Template, commit, fill, git, has_text, mark, planting, prepare, sure,
@@ -536,7 +537,7 @@ async fn where_putting_back_fails_commands_are_refused_until_it_succeeds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_tools_do_not_change_what_the_persons_git_obeys() {
-    use toolhost_sandbox::WriteGuard;
+    use toolhost_contract::workspace::WriteGuard;
     let path = crate::room::path;
     let template = Template::new();
     for choice in TIERS {

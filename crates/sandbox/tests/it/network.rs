@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 
-use toolhost_sandbox::{Error, Executor, FenceChoice};
+use toolhost_contract::workspace::{Error, Executor};
+use toolhost_sandbox::FenceChoice;
 
 use crate::room::Room;
 

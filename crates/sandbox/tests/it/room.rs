@@ -6,10 +6,11 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use toolhost_sandbox::{
-    Access, Command, CommandResult, Executor, Fence, FenceChoice, HostRule, Limits, ListQuery, LocalConfig,
-    LocalExecutor, ReadSpan, Result, SearchQuery, Tier, Watch, WsPath,
+use toolhost_contract::workspace::{
+    Access, Command, CommandResult, Executor, Fence, HostRule, ListQuery, ReadSpan, Result, SearchQuery, Tier, Watch,
+    WsPath,
 };
+use toolhost_sandbox::{FenceChoice, Limits, LocalConfig, LocalExecutor};
 
 /// What stands in the file outside; no answer may ever hold it.
 pub(crate) const SECRET: &str = "the-secret-outside";

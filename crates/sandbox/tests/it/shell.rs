@@ -4,7 +4,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Analyzed, SimpleCommand, Word, analyze};
+use toolhost_contract::shell::{Analyzed, SimpleCommand, Word};
+use toolhost_contract::workspace::Access;
+use toolhost_host::analyze;
 
 use crate::room::Room;
 

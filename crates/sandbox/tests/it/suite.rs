@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use toolhost_sandbox::{
+use toolhost_contract::workspace::{
     Access, Command, Entry, EntryKind, Error, ErrorKind, Executor, Fence, ListQuery, ReadSpan, Result, SearchQuery,
     Watch, WriteGuard,
 };
@@ -225,7 +225,8 @@ async fn searches_find_lines(executor: &dyn Executor) {
         ),
     ] {
         let page = executor.search(query.clone()).await.unwrap();
-        let shown = |m: &toolhost_sandbox::MatchLine| format!("{}:{}:{}", &m.path["find/".len()..], m.line, m.text);
+        let shown =
+            |m: &toolhost_contract::workspace::MatchLine| format!("{}:{}:{}", &m.path["find/".len()..], m.line, m.text);
         // Whether a line before the first NUL of a binary file is found is each executor's own.
         let found: Vec<_> = page.matches.iter().filter(|m| m.path != "find/binary").map(shown).collect();
         assert_eq!(found, expected, "{query:?}");

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_builder::limits::{FILE_BYTES_MAX, FILES_MAX, PACKAGE_BYTES_MAX, Size};
 use toolhost_builder::{Files, MANIFEST, Package};
+use toolhost_contract::workspace::{EntryKind, ListQuery, ReadSpan, WsPath};
 use toolhost_contract::{Callers, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
-use toolhost_sandbox::{EntryKind, ListQuery, ReadSpan, WsPath};
 use toolhost_store::Packages;
 
 use super::{shelf, told};

@@ -14,7 +14,7 @@ use toolhost_sandbox::{DeployMark, DeployPlan, Deployed, Deployment, Reason};
 /// Paths of one list in an answer; the others are counted. A person who has to allow the deploy is shown all of them.
 const SHOWN_MAX: usize = 200;
 
-pub(crate) struct Copy;
+pub(crate) struct Copy(pub(crate) Option<Deployment>);
 
 /// Copies the finished workspace into the user's project folder. A person sees the plan and agrees each time; a dry run
 /// only tells the plan. It happens whole or not at all, and the person can undo it.
@@ -119,7 +119,7 @@ impl Tool for Copy {
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, _: Input) -> Result<Option<Preview>, ToolError> {
-        let deployment = deployment(ctx)?;
+        let deployment = self.deployment()?;
         let plan = deployment.plan(&ctx.cancel).await?;
         let summary = format!(
             "deploy to {}: {} new, {} changed, {} deleted files",
@@ -134,7 +134,7 @@ impl Tool for Copy {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let deployment = deployment(ctx)?;
+        let deployment = self.deployment()?;
         let plan = deployment.plan(&ctx.cancel).await?;
         if input.dry_run {
             return Ok(output(&plan, None, SHOWN_MAX));
@@ -159,12 +159,14 @@ impl Tool for Copy {
     }
 }
 
-fn deployment<'a>(ctx: &Ctx<'a>) -> Result<&'a Deployment, ToolError> {
-    ctx.workspace.deployment().ok_or_else(|| {
-        ToolError::new(ErrorKind::NotFound, "no deploy target is set").hint(
-            "ask the person to name the folder with `--deploy-to DIR`, or with `to` below [deploy] in config.toml",
-        )
-    })
+impl Copy {
+    fn deployment(&self) -> Result<&Deployment, ToolError> {
+        self.0.as_ref().ok_or_else(|| {
+            ToolError::new(ErrorKind::NotFound, "no deploy target is set").hint(
+                "ask the person to name the folder with `--deploy-to DIR`, or with `to` below [deploy] in config.toml",
+            )
+        })
+    }
 }
 
 fn output(plan: &DeployPlan, deployed: Option<Deployed>, shown_max: usize) -> Output {

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolhost_contract::workspace::{EntryKind, WsPath};
 use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
-use toolhost_sandbox::{EntryKind, WsPath};
 
 use super::{Approved, named, preview_of};
 

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use toolhost_contract::workspace::{WriteGuard, WsPath, encode};
 use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
-use toolhost_sandbox::{WriteGuard, WsPath, encode};
 
 use super::{Approved, WHOLE_BYTES_MAX, as_text, check_marks, diff_of, named, read_whole, shortened};
 
@@ -120,7 +120,7 @@ impl Tool for Edit {
             && *seen != before_sha256
         {
             let (path, expected, actual) = (path.to_string(), seen.clone(), before_sha256);
-            return Err(toolhost_sandbox::Error::Changed { path, expected, actual }.into());
+            return Err(toolhost_contract::workspace::Error::Changed { path, expected, actual }.into());
         }
         if !dry_run {
             // Between the reading and this moment somebody else may have written.
@@ -149,7 +149,7 @@ async fn prepare(ctx: &Ctx<'_>, path: WsPath, input: Input) -> Result<Prepared, 
         && !expected.eq_ignore_ascii_case(&before_sha256)
     {
         let (path, expected, actual) = (path.to_string(), expected.clone(), before_sha256);
-        return Err(toolhost_sandbox::Error::Changed { path, expected, actual }.into());
+        return Err(toolhost_contract::workspace::Error::Changed { path, expected, actual }.into());
     }
     let before = as_text(&path, &content.bytes, content.size)?;
     // Searching and comparing is work for the processor, where no deadline would reach it among the others.

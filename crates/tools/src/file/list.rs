@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolhost_contract::workspace::{EntryKind, ListQuery, WsPath};
 use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError, visible_line};
-use toolhost_sandbox::{EntryKind, ListQuery, WsPath};
 
 use crate::page;
 

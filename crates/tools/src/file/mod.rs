@@ -11,8 +11,8 @@ pub(crate) mod write;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use toolhost_contract::workspace::{Content, Decoded, ReadSpan, Spot, Workspace, WriteGuard, WsPath, decode};
 use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError, masks_secret, visible_line};
-use toolhost_sandbox::{Content, Decoded, ReadSpan, Spot, Workspace, WriteGuard, WsPath, decode};
 
 /// Largest file that is read whole, bytes.
 const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -126,7 +126,7 @@ async fn preview_of(ctx: &Ctx<'_>, spot: &Spot, after: Option<&str>, summary: St
 }
 
 fn diff_of(path: &str, before: &str, after: &str) -> String {
-    toolhost_sandbox::diff(&visible_line(path), before, after, DIFF_CONTEXT_LINES)
+    toolhost_contract::workspace::diff(&visible_line(path), before, after, DIFF_CONTEXT_LINES)
 }
 
 /// A diff as an answer holds it.

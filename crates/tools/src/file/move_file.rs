@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use toolhost_contract::workspace::{EntryKind, ListQuery, ReadSpan, WsPath};
 use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
-use toolhost_sandbox::{EntryKind, ListQuery, ReadSpan, WsPath};
 
 use super::{Approved, WHOLE_BYTES_MAX, named};
 

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use toolhost_contract::workspace::{ReadSpan, WsPath};
 use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
-use toolhost_sandbox::{ReadSpan, WsPath};
 
 use super::outline::outline;
 use super::{WHOLE_BYTES_MAX, as_text, read_whole};

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolhost_contract::workspace::{WriteGuard, WsPath, decode};
 use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
-use toolhost_sandbox::{WriteGuard, WsPath, decode};
 
 use super::{Approved, check_marks, named, preview_of, read_whole};
 

@@ -4,8 +4,8 @@
 //! change these, so no tree that is checked out changes them either. A repository in a repository comes and goes only by
 //! a person's hand: once it is listed as a submodule, a person's `git status` enters whatever stands there.
 
+use toolhost_contract::workspace::{Captured, CommandResult};
 use toolhost_contract::{Ctx, ErrorKind, ToolError};
-use toolhost_sandbox::{Captured, CommandResult};
 
 use super::Mode;
 

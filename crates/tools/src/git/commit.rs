@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolhost_contract::workspace::{CommandResult, WsPath};
 use toolhost_contract::{Approval, Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
-use toolhost_sandbox::{CommandResult, WsPath};
 
 use super::Mode;
 

@@ -22,8 +22,8 @@ pub(crate) mod switch;
 
 use std::time::Duration;
 
+use toolhost_contract::workspace::{Captured, Command, CommandResult, WsPath};
 use toolhost_contract::{Ctx, ErrorKind, ToolError, is_deceptive, visible_line};
-use toolhost_sandbox::{Captured, Command, CommandResult, WsPath};
 
 /// How long git may take.
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -125,11 +125,11 @@ async fn is_plain(ctx: &Ctx<'_>) -> bool {
     let (Ok(path), Ok(elsewhere)) = (WsPath::parse(".git/config"), WsPath::parse(".git/commondir")) else {
         return false;
     };
-    let one = toolhost_sandbox::ReadSpan { start: 0, bytes_max: 1 };
-    if !matches!(ctx.workspace.read(&elsewhere, one).await, Err(toolhost_sandbox::Error::NotFound { .. })) {
+    let one = toolhost_contract::workspace::ReadSpan { start: 0, bytes_max: 1 };
+    if !matches!(ctx.workspace.read(&elsewhere, one).await, Err(toolhost_contract::workspace::Error::NotFound { .. })) {
         return false;
     }
-    let span = toolhost_sandbox::ReadSpan { start: 0, bytes_max: CONFIG_BYTES_MAX };
+    let span = toolhost_contract::workspace::ReadSpan { start: 0, bytes_max: CONFIG_BYTES_MAX };
     match ctx.workspace.read(&path, span).await {
         Ok(content) if content.size <= CONFIG_BYTES_MAX => {
             let text = String::from_utf8_lossy(&content.bytes).to_lowercase();
@@ -233,7 +233,7 @@ async fn no_repository(ctx: &Ctx<'_>) -> ToolError {
     let none =
         ToolError::new(ErrorKind::NotFound, "the workspace is not a git repository").hint("`git.init` creates one");
     let Ok(path) = WsPath::parse(".git") else { return none };
-    let span = toolhost_sandbox::ReadSpan { start: 0, bytes_max: 4096 };
+    let span = toolhost_contract::workspace::ReadSpan { start: 0, bytes_max: 4096 };
     let Ok(content) = ctx.workspace.read(&path, span).await else { return none };
     let text = String::from_utf8_lossy(&content.bytes).into_owned();
     let Some(place) = text.strip_prefix("gitdir:") else { return none };

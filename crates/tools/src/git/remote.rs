@@ -2,14 +2,14 @@
 //!
 //! Two repositories take part. The workspace's, which an agent may have written, is asked for its branches in the fence and
 //! without a network. The conversation with the remote is in another one, which the host makes for it (see
-//! `toolhost_sandbox::RemoteCommand`): address, credentials and every setting are the operator's and the host's there.
+//! `toolhost_contract::workspace::RemoteCommand`): address, credentials and every setting are the operator's and the host's there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolhost_contract::workspace::{CommandResult, Remote, RemoteCommand, RemoteResult, RemoteUrl};
 use toolhost_contract::{Ctx, ErrorKind, ToolError};
-use toolhost_sandbox::{CommandResult, Remote, RemoteCommand, RemoteResult, RemoteUrl};
 
 use super::{Mode, PREVIEW_BYTES};
 

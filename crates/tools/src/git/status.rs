@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolhost_contract::workspace::ReadSpan;
 use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, visible_line};
-use toolhost_sandbox::ReadSpan;
 
 use super::Mode;
 

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use toolhost_contract::workspace::{Access, WriteGuard, WsPath, encode};
 use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
-use toolhost_sandbox::{Access, WriteGuard, WsPath, encode};
 
 use super::{Output, Subject, ask};
 use crate::file::{as_text, read_whole};

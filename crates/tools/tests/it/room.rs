@@ -1,7 +1,8 @@
 //! A house with every built-in tool.
 
 use serde_json::Value;
-use toolhost_contract::{ErrorKind, OutcomeError};
+use toolhost_contract::{AnyTool, ErrorKind, OutcomeError};
+use toolhost_store::Records;
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace};
 
 pub(crate) async fn house(files: &[(&str, &[u8])]) -> House {
@@ -21,4 +22,9 @@ pub(crate) async fn refused(house: &House, tool: &str, arguments: Value, kind: E
     let error = outcome.error.unwrap();
     assert_eq!(error.kind, kind, "{tool} {arguments}: {error:?}");
     error
+}
+
+/// The built-in tools, as they are listed: none of them can be called.
+pub(crate) fn every_tool() -> Vec<Box<dyn AnyTool>> {
+    toolhost_tools::all(&Records::nowhere(), None)
 }

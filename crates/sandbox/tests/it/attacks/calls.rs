@@ -3,7 +3,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use toolhost_sandbox::{Access, Command, FenceChoice, Tier};
+use toolhost_contract::workspace::{Access, Command, Tier};
+use toolhost_sandbox::FenceChoice;
 
 use crate::room::{Room, is_root, rooms};
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Tier, Watch};
+use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Tier, Watch};
+use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use crate::room::{Bystander, Room, config, processes_about, processes_named, rerun_alone, rooms, runs_alone, until};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, FenceChoice, Tier};
+use toolhost_contract::workspace::{Access, Command, Error, Tier};
+use toolhost_sandbox::FenceChoice;
 
 use crate::room::{Room, assert_passes_alone, crowd, is_root, processes_about, rooms, runs_alone, until};
 

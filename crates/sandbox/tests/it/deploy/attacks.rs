@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
-use toolhost_sandbox::{DeployKey, DeployRules, DeployStep, Deployer, ErrorKind};
+use toolhost_contract::workspace::ErrorKind;
+use toolhost_sandbox::{DeployKey, DeployRules, DeployStep, Deployer};
 
 use super::{At, Trees, everything, fill, mode};
 

@@ -3,7 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
-use toolhost_sandbox::{DeployPlan, DeployRules, Deployer, ErrorKind, Orphans, Reason};
+use toolhost_contract::workspace::ErrorKind;
+use toolhost_sandbox::{DeployPlan, DeployRules, Deployer, Orphans, Reason};
 
 use super::{Trees, everything, fill, key, mode};
 use crate::room::is_root;

@@ -3,7 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use toolhost_sandbox::{DeployMark, DeployRules, DeployState, DeployStep, DeployWatch, ErrorKind, Result};
+use toolhost_contract::workspace::{ErrorKind, Result};
+use toolhost_sandbox::{DeployMark, DeployRules, DeployState, DeployStep, DeployWatch};
 
 use super::{At, Trees, contents, everything, fill, mode, snapshot};
 

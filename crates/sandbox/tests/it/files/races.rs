@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{RenameFlags, renameat_with};
-use toolhost_sandbox::{Executor, WriteGuard};
+use toolhost_contract::workspace::{Executor, WriteGuard};
 
 use crate::room::{Room, SECRET, WHOLE, everything, look_for, path};
 
@@ -76,7 +76,7 @@ async fn race(what: &str, operation: impl AsyncFn(&Room, usize) -> (bool, String
     room.assert_untouched(&counts);
 }
 
-fn answer<T: std::fmt::Debug>(result: toolhost_sandbox::Result<T>) -> (bool, String) {
+fn answer<T: std::fmt::Debug>(result: toolhost_contract::workspace::Result<T>) -> (bool, String) {
     (result.is_ok(), format!("{result:?}"))
 }
 

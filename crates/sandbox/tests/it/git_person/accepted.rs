@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Error, FenceChoice, LocalExecutor};
+use toolhost_contract::workspace::{Access, Error};
+use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use super::TIERS;
 use super::plant::{Template, fill, git, has_text, planting, prepare, sure, use_all_of_git, use_git};

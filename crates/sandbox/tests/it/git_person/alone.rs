@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalConfig, LocalExecutor, Watch};
+use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watch};
+use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 
 use super::TIERS;
 use super::plant::{commit, sure};

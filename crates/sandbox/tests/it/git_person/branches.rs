@@ -4,7 +4,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalExecutor, Watch};
+use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watch};
+use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use super::plant::{by_person, fill, git, mark, prepare};
 use super::{TIERS, config};

@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Error, FenceChoice, LocalExecutor};
+use toolhost_contract::workspace::{Access, Error};
+use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use super::TIERS;
 use super::plant::{Template, by_person, fill, git, mark, prepare, use_all_of_git};

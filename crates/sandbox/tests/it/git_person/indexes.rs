@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use toolhost_sandbox::{Access, FenceChoice};
+use toolhost_contract::workspace::Access;
+use toolhost_sandbox::FenceChoice;
 
 use super::plant::{commit, git, mark, sure};
 use crate::room::Room;

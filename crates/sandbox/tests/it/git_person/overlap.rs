@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, Command, Error, Executor, Fence, FenceChoice, LocalConfig, LocalExecutor, Watch};
+use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watch};
+use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 
 use super::plant::{commit, fill, sure, use_git};
 use crate::room::{Room, config, until};

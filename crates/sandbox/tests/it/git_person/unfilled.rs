@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use toolhost_sandbox::{Access, FenceChoice};
+use toolhost_contract::workspace::Access;
+use toolhost_sandbox::FenceChoice;
 
 use super::plant::{commit, git, sure};
 use crate::room::{Room, until};

@@ -1,10 +1,12 @@
 //! What is read of a command, what is not, and the limits of both.
 
-#![expect(clippy::panic, reason = "tests")]
+#![expect(clippy::panic, clippy::disallowed_methods, reason = "tests of the very function, and of the time that it takes")]
 
 use std::time::{Duration, Instant};
 
-use super::{Analyzed, COMMAND_BYTES_MAX, COMMANDS_MAX, DEPTH_MAX, SimpleCommand, analyze};
+use toolhost_contract::shell::{Analyzed, SimpleCommand};
+
+use super::{COMMAND_BYTES_MAX, COMMANDS_MAX, DEPTH_MAX, analyze};
 
 fn commands(text: &str) -> Vec<SimpleCommand> {
     match analyze(text) {

@@ -1,6 +1,8 @@
 //! Commands that others run for somebody: `env vim x`, `timeout 5 less x`, `bash -c 'vim x'`.
 
-use super::{SimpleCommand, Word, builtins, reader};
+use toolhost_contract::shell::{SHELLS, SimpleCommand, Word};
+
+use super::{builtins, reader};
 
 /// A program that runs the command which follows its own options.
 struct Wrapper {
@@ -41,10 +43,6 @@ const WRAPPERS: &[Wrapper] = &[
 ];
 /// Programs that give what they run arguments which they read.
 const ADD_ARGUMENTS: &[&str] = &["xargs", "parallel"];
-/// They run the text behind `-c`.
-const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh", "ksh", "rbash", "ash", "mksh", "su", "script"];
-/// They read commands from their input, and their text is not taken apart.
-const OTHER_SHELLS: &[&str] = &["fish", "busybox"];
 /// Variables whose value other programs run as a command.
 const COMMANDS_IN: &[&str] = &[
     "BROWSER",
@@ -246,25 +244,6 @@ fn split_string(text: &str, after: &[Word]) -> Option<Vec<Word>> {
     string.chars().all(is_plain).then(|| words.chain(after.iter().cloned()).collect())
 }
 
-/// Names under which a program finds its own input.
-const INPUTS: &[&str] = &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
-
-pub(super) fn is_shell(program: &Word) -> bool {
-    let name = program.text.rsplit('/').next().unwrap_or_default();
-    program.known && (SHELLS.contains(&name) || OTHER_SHELLS.contains(&name))
-}
-
-/// `-c`, a cluster of options that ends in it, such as `-lc`, and `--command`.
-pub(super) fn is_text_option(word: &Word) -> bool {
-    let is_cluster = word.text.starts_with('-') && !word.text.starts_with("--") && word.text.ends_with('c');
-    word.known && (is_cluster || word.text == "--command")
-}
-
-/// An option, or a name of the program's own input.
-pub(super) fn is_no_script(word: &Word) -> bool {
-    word.known && (word.text.starts_with('-') || INPUTS.contains(&word.text.as_str()))
-}
-
 fn is_assignment(text: &str) -> bool {
     // `env` takes any name, such as that of a function of bash's: `BASH_FUNC_x%%=`.
     text.split_once('=').is_some_and(|(name, _)| {
@@ -277,7 +256,7 @@ fn text_of(arguments: &[Word]) -> Option<&str> {
     if let Some(text) = arguments.iter().find_map(|word| word.text.strip_prefix("--command=").filter(|_| word.known)) {
         return Some(text);
     }
-    let at = arguments.iter().position(is_text_option)?;
+    let at = arguments.iter().position(Word::is_text_option)?;
     // Behind a script it is the script's. `-o` and `-euo` take the next word.
     let is_option = |word: &Word| word.known && word.text.starts_with(['-', '+']);
     let mut is_value = false;

@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::error::{Error, Result};
+use super::{Error, Result};
 
 /// Longest glob, bytes.
 pub const GLOB_BYTES_MAX: usize = 4096;

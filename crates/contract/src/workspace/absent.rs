@@ -2,15 +2,12 @@
 //!
 //! A program that uses records and workflow packages only need not have a folder, and no fence is probed for it.
 
-use crate::command::{Command, CommandResult, Watch};
-use crate::error::{Error, Result};
-use crate::executor::{
-    BoxFuture, Content, Executor, Fence, ListQuery, Listing, ReadSpan, SearchPage, SearchQuery, Spot, WriteGuard,
-    Written,
+use super::{
+    Command, CommandResult, Content, Error, Executor, Fence, FenceReport, ListQuery, Listing, MemoryReport, Probe,
+    ReadSpan, Remote, RemoteCommand, RemoteResult, Result, SearchPage, SearchQuery, Spot, Watch, WriteGuard, Written,
+    WsPath,
 };
-use crate::fence::{FenceReport, MemoryReport, Probe};
-use crate::path::WsPath;
-use crate::remote::{Remote, RemoteCommand, RemoteResult};
+use crate::BoxFuture;
 
 /// No files and no commands.
 #[derive(Debug, Default, Clone, Copy)]

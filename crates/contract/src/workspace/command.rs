@@ -1,15 +1,14 @@
 //! A command to run in the fence, and what came of it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::fence::Tier;
-use crate::git::RefChange;
-use crate::output::Captured;
-use crate::path::WsPath;
+use super::{Tier, WsPath};
+
+/// Bytes kept of each end of a stream.
+pub const CAPTURE_BYTES_DEFAULT: usize = 32 * 1024;
 
 /// A program with arguments; no shell unless the program is one.
 #[derive(Debug, Clone)]
@@ -37,10 +36,6 @@ pub struct Command {
     pub ends_in_order: bool,
     /// A process of it that waits for the other end of a FIFO is ended after a second.
     pub ends_fifo_waits: bool,
-    /// It looks for what git obeys: it also reads the repositories around the workspace, and prints paths as they are.
-    pub(crate) finds_git: bool,
-    /// Files outside that it reads besides.
-    pub(crate) also_reads: Vec<PathBuf>,
 }
 
 impl Command {
@@ -53,14 +48,12 @@ impl Command {
             stdin: Vec::new(),
             stdin_file: None,
             timeout,
-            capture_bytes: crate::output::CAPTURE_BYTES_DEFAULT,
+            capture_bytes: CAPTURE_BYTES_DEFAULT,
             toolchains: true,
             is_git: false,
             changes_files: false,
             ends_in_order: false,
             ends_fifo_waits: false,
-            finds_git: false,
-            also_reads: Vec::new(),
         }
     }
 }
@@ -113,7 +106,7 @@ pub struct CommandResult {
     pub refs_changed: Vec<RefChange>,
 }
 
-/// A signal that ended a command.
+/// A signal that ended a command, by its number on Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signal(pub i32);
 
@@ -121,25 +114,46 @@ impl Signal {
     /// The usual name, such as `SIGKILL`.
     pub fn name(self) -> String {
         let known = [
-            (libc::SIGHUP, "SIGHUP"),
-            (libc::SIGINT, "SIGINT"),
-            (libc::SIGQUIT, "SIGQUIT"),
-            (libc::SIGILL, "SIGILL"),
-            (libc::SIGTRAP, "SIGTRAP"),
-            (libc::SIGABRT, "SIGABRT"),
-            (libc::SIGBUS, "SIGBUS"),
-            (libc::SIGFPE, "SIGFPE"),
-            (libc::SIGKILL, "SIGKILL"),
-            (libc::SIGSEGV, "SIGSEGV"),
-            (libc::SIGPIPE, "SIGPIPE"),
-            (libc::SIGTERM, "SIGTERM"),
-            (libc::SIGXCPU, "SIGXCPU"),
-            (libc::SIGXFSZ, "SIGXFSZ"),
-            (libc::SIGSYS, "SIGSYS"),
+            (1, "SIGHUP"),
+            (2, "SIGINT"),
+            (3, "SIGQUIT"),
+            (4, "SIGILL"),
+            (5, "SIGTRAP"),
+            (6, "SIGABRT"),
+            (7, "SIGBUS"),
+            (8, "SIGFPE"),
+            (9, "SIGKILL"),
+            (11, "SIGSEGV"),
+            (13, "SIGPIPE"),
+            (15, "SIGTERM"),
+            (24, "SIGXCPU"),
+            (25, "SIGXFSZ"),
+            (31, "SIGSYS"),
         ];
         known
             .iter()
             .find(|(number, _)| *number == self.0)
             .map_or_else(|| format!("signal {}", self.0), |(_, name)| (*name).to_owned())
     }
+}
+
+/// A stream as it was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// Text with one line in place of what was left out; invalid UTF-8 replaced.
+    pub text: String,
+    /// Bytes the command wrote in all.
+    pub bytes: u64,
+    pub truncated: bool,
+}
+
+/// A reference that is not what it was before a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefChange {
+    /// `HEAD`, a full name such as `refs/heads/main`, or `rebase-merge/git-rebase-todo`.
+    pub name: String,
+    /// The commit, or `ref: ` and another reference; `None` if the reference did not exist.
+    pub from: Option<String>,
+    /// `None` if the reference does not exist any more.
+    pub to: Option<String>,
 }

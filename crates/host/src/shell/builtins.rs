@@ -1,7 +1,8 @@
 //! What the shell runs itself, and variables that mean something to it.
 
+use toolhost_contract::shell::Word;
+
 use super::reader::{Step, is_name_byte};
-use super::words::Word;
 
 /// They run what is not written there as a command, or change what words mean later.
 const UNCLEAR: &[&str] = &[

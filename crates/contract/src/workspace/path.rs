@@ -93,12 +93,12 @@ impl WsPath {
     }
 
     /// The path of a name in this folder.
-    pub(crate) fn join(&self, name: &str) -> Result<Self, PathError> {
+    pub fn join(&self, name: &str) -> Result<Self, PathError> {
         Self::parse(&format!("{}/{name}", self.0))
     }
 
     /// A path that a directory walk found below the root; walks never yield `..`.
-    pub(crate) fn from_walk(relative: &std::path::Path) -> Option<Self> {
+    pub fn from_walk(relative: &std::path::Path) -> Option<Self> {
         Self::parse(relative.to_str()?).ok()
     }
 }
@@ -113,10 +113,10 @@ impl fmt::Display for WsPath {
 pub const POLICY_FILE: &str = "toolhost.toml";
 
 /// Where deploys into a folder keep their state; a workspace may be such a folder.
-pub(crate) const STATE_FOLDER: &str = ".toolhost";
+pub const STATE_FOLDER: &str = ".toolhost";
 
 /// Whether a path is in the state of deploys at the workspace root.
-pub(crate) fn is_state(path: &str) -> bool {
+pub fn is_state(path: &str) -> bool {
     path.split('/').next().is_some_and(|top| top.eq_ignore_ascii_case(STATE_FOLDER))
 }
 

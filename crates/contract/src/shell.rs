@@ -1,30 +1,11 @@
-//! What a shell command runs, as far as that is certain: for rules, hints and previews. It protects nothing; the fence
-//! does.
-//!
-//! A reader of our own takes a small part of bash apart, byte by byte and in one pass. Whatever is not in that part is
-//! *not analyzable*, however harmless: bash has too many corners to list what is dangerous, so what is understood is
-//! listed instead. Tests hold the reader against bash itself with texts that are made up.
+//! What a shell command runs, as the host has taken it apart: for rules, hints and previews.
 
-mod builtins;
-mod handed;
-mod heredocs;
-mod reader;
-mod words;
-
-#[cfg(test)]
-mod tests;
-
-pub use words::Word;
-
-/// Longer commands are not analyzed, bytes.
-const COMMAND_BYTES_MAX: usize = 32 * 1024;
-/// Most simple commands in one command.
-const COMMANDS_MAX: usize = 500;
-/// Deepest nesting of groups, conditions, loops and substitutions, counted together.
-const DEPTH_MAX: usize = 24;
-
-/// How often a command is followed into one that it runs: `env nohup timeout 5 bash -c 'vim x'`.
-const HANDED_DEPTH_MAX: usize = 8;
+/// They run the text behind `-c`.
+pub const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh", "ksh", "rbash", "ash", "mksh", "su", "script"];
+/// They read commands from their input, and their text is not taken apart.
+const OTHER_SHELLS: &[&str] = &["fish", "busybox"];
+/// Names under which a program finds its own input.
+const INPUTS: &[&str] = &["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// A shell command, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +41,21 @@ pub struct SimpleCommand {
     pub runs_more: bool,
 }
 
+/// A word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// Unquoted where the word is known, else as it was written.
+    pub text: String,
+    /// Whether it is one word with this very text, whatever the state of things when it runs.
+    pub known: bool,
+    /// What it begins with for certain.
+    pub start: String,
+    /// Whether it is one word, known or not.
+    pub single: bool,
+    /// Whether it was written without quotes and escapes.
+    pub bare: bool,
+}
+
 impl Analyzed {
     /// The same commands with an input that is not in their text: any of them may read it.
     #[must_use]
@@ -76,38 +72,28 @@ impl Analyzed {
     }
 }
 
-/// Takes a command apart as bash would. The time and the memory it takes grow with its length alone.
-pub fn analyze(text: &str) -> Analyzed {
-    match reader::read(text) {
-        Ok(mut commands) => {
-            commands.iter_mut().for_each(|command| handed::find(command, HANDED_DEPTH_MAX));
-            Analyzed::Commands(commands)
-        }
-        Err(why) => Analyzed::NotAnalyzable { why },
-    }
-}
-
 impl SimpleCommand {
-    fn new(assignments: Vec<Word>, words: Vec<Word>) -> Self {
+    /// A command with these assignments in front of it.
+    pub fn new(assignments: Vec<Word>, words: Vec<Word>) -> Self {
         let literal = assignments.iter().chain(&words).all(|word| word.known);
         let text = joined(assignments.iter().chain(&words));
         Self { assignments, words, text, literal, fed: false, redirected: false, handed: Vec::new(), runs_more: false }
     }
 
     /// No command, but a deed that a rule may speak of: `> file`.
-    fn deed(what: &'static str, object: Word) -> Self {
+    pub fn deed(what: &'static str, object: Word) -> Self {
         let deed = Self::new(Vec::new(), vec![Word::literal(what), object]);
         Self { literal: false, ..deed }
     }
 
     /// Whether it is a shell.
     pub fn is_shell(&self) -> bool {
-        self.words.first().is_some_and(handed::is_shell)
+        self.words.first().is_some_and(Word::is_shell)
     }
 
     /// Whether it has an option `-c`, behind which stands what it runs.
     pub fn has_text(&self) -> bool {
-        self.words.iter().skip(1).any(handed::is_text_option)
+        self.words.iter().skip(1).any(Word::is_text_option)
     }
 
     /// Whether it is a shell that reads its commands from an input of which its text says nothing.
@@ -115,7 +101,7 @@ impl SimpleCommand {
         (self.fed || self.redirected)
             && self.is_shell()
             && !self.has_text()
-            && self.words.iter().skip(1).all(handed::is_no_script)
+            && self.words.iter().skip(1).all(Word::is_no_script)
     }
 
     /// Whether one of its texts, with and without its assignments, matches; or could, by what is known of it, where a
@@ -153,6 +139,75 @@ impl SimpleCommand {
         let arguments = self.words.iter().skip(1).map(Word::shown);
         let words = self.assignments.iter().map(Word::as_assignment).chain(program).chain(arguments);
         words.collect::<Vec<String>>().join(" ")
+    }
+}
+
+impl Word {
+    /// One that is known.
+    pub fn literal(text: &str) -> Self {
+        Self { text: text.to_owned(), known: true, start: text.to_owned(), single: true, bare: true }
+    }
+
+    /// Any number of words of which nothing is known.
+    pub fn unknown() -> Self {
+        Self { text: "...".to_owned(), known: false, start: String::new(), single: false, bare: false }
+    }
+
+    /// What a program puts in the place of `placeholder` is not known.
+    pub fn filled(&mut self, placeholder: &str) {
+        if let Some(at) = self.text.find(placeholder).filter(|_| self.known) {
+            self.start = self.text[..at].to_owned();
+            self.known = false;
+        }
+    }
+
+    /// Whether it is known to be this text.
+    pub fn is(&self, text: &str) -> bool {
+        self.known && self.text == text
+    }
+
+    /// Whether its text is read as one word without quotes.
+    pub fn is_one(&self) -> bool {
+        !self.text.is_empty() && !self.text.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))
+    }
+
+    /// As people are shown it: quoted where that is needed.
+    pub fn shown(&self) -> String {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte) || byte >= 0x80;
+        let plain = !self.text.is_empty() && self.text.bytes().all(plain);
+        if !self.known || plain || matches!(self.text.as_str(), "[" | "]" | "{}") {
+            return self.text.clone();
+        }
+        format!("'{}'", self.text.replace('\'', r"'\''"))
+    }
+
+    /// As [`shown`](Self::shown), with quotes around the value alone.
+    pub fn as_assignment(&self) -> String {
+        match self.text.split_once('=') {
+            Some((name, value)) if self.known => format!("{name}={}", Self::literal(value).shown_value()),
+            _ => self.text.clone(),
+        }
+    }
+
+    fn shown_value(&self) -> String {
+        if self.text.is_empty() { String::new() } else { self.shown() }
+    }
+
+    /// Whether it names a shell.
+    pub fn is_shell(&self) -> bool {
+        let name = self.text.rsplit('/').next().unwrap_or_default();
+        self.known && (SHELLS.contains(&name) || OTHER_SHELLS.contains(&name))
+    }
+
+    /// `-c`, a cluster of options that ends in it, such as `-lc`, and `--command`.
+    pub fn is_text_option(&self) -> bool {
+        let is_cluster = self.text.starts_with('-') && !self.text.starts_with("--") && self.text.ends_with('c');
+        self.known && (is_cluster || self.text == "--command")
+    }
+
+    /// An option, or a name of the program's own input.
+    pub fn is_no_script(&self) -> bool {
+        self.known && (self.text.starts_with('-') || INPUTS.contains(&self.text.as_str()))
     }
 }
 

@@ -1,9 +1,11 @@
 //! The grammar: lists, pipelines, groups, conditions, loops and redirections.
 
+use toolhost_contract::shell::{SimpleCommand, Word};
+
 use super::builtins;
 use super::heredocs::Heredoc;
-use super::words::{Reading, Word};
-use super::{COMMAND_BYTES_MAX, COMMANDS_MAX, DEPTH_MAX, SimpleCommand};
+use super::words::Reading;
+use super::{COMMAND_BYTES_MAX, COMMANDS_MAX, DEPTH_MAX};
 
 /// An error is what is not understood, for people.
 pub(super) type Step<T> = Result<T, &'static str>;

@@ -1,21 +1,8 @@
 //! Words: quotes, escapes and what is only known when the command runs.
 
-use super::reader::{IN_HEREDOC_LINE, Reader, Step, is_meta, is_name_byte};
+use toolhost_contract::shell::Word;
 
-/// A word of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
-    /// Unquoted where the word is known, else as it was written.
-    pub text: String,
-    /// Whether it is one word with this very text, whatever the state of things when it runs.
-    pub known: bool,
-    /// What it begins with for certain.
-    pub(super) start: String,
-    /// Whether it is one word, known or not.
-    pub(super) single: bool,
-    /// Whether it was written without quotes and escapes.
-    pub(super) bare: bool,
-}
+use super::reader::{IN_HEREDOC_LINE, Reader, Step, is_meta, is_name_byte};
 
 /// How a word is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,54 +27,6 @@ impl Making {
     fn unknown(&mut self, quoted: bool) {
         self.certain.get_or_insert(self.value.len());
         self.single &= quoted;
-    }
-}
-
-impl Word {
-    pub(super) fn literal(text: &str) -> Self {
-        Self { text: text.to_owned(), known: true, start: text.to_owned(), single: true, bare: true }
-    }
-
-    /// Any number of words of which nothing is known.
-    pub(super) fn unknown() -> Self {
-        Self { text: "...".to_owned(), known: false, start: String::new(), single: false, bare: false }
-    }
-
-    /// What a program puts in the place of `placeholder` is not known.
-    pub(super) fn filled(&mut self, placeholder: &str) {
-        if let Some(at) = self.text.find(placeholder).filter(|_| self.known) {
-            self.start = self.text[..at].to_owned();
-            self.known = false;
-        }
-    }
-
-    pub(super) fn is(&self, text: &str) -> bool {
-        self.known && self.text == text
-    }
-
-    /// Whether its text is read as one word without quotes.
-    pub fn is_one(&self) -> bool {
-        !self.text.is_empty() && !self.text.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c))
-    }
-
-    pub(super) fn shown(&self) -> String {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte) || byte >= 0x80;
-        let plain = !self.text.is_empty() && self.text.bytes().all(plain);
-        if !self.known || plain || matches!(self.text.as_str(), "[" | "]" | "{}") {
-            return self.text.clone();
-        }
-        format!("'{}'", self.text.replace('\'', r"'\''"))
-    }
-
-    pub(super) fn as_assignment(&self) -> String {
-        match self.text.split_once('=') {
-            Some((name, value)) if self.known => format!("{name}={}", Self::literal(value).shown_value()),
-            _ => self.text.clone(),
-        }
-    }
-
-    fn shown_value(&self) -> String {
-        if self.text.is_empty() { String::new() } else { self.shown() }
     }
 }
 

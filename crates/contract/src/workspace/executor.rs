@@ -4,20 +4,12 @@
 //! The idea is Bonsai's `ToolExecutor`: a container or a remote machine can be the workspace later. What any executor
 //! must hold is the suite in `tests/it/suite.rs`.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::command::{Command, CommandResult, Watch};
-use crate::deployment::Deployment;
-use crate::error::{Error, Result};
-use crate::fence::FenceReport;
-use crate::path::WsPath;
-use crate::remote::{Remote, RemoteCommand, RemoteResult};
-
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+use super::{Command, CommandResult, Error, FenceReport, Remote, RemoteCommand, RemoteResult, Result, Watch, WsPath};
+use crate::BoxFuture;
 
 /// Files and commands of one workspace.
 pub trait Executor: Send + Sync {
@@ -45,11 +37,6 @@ pub trait Executor: Send + Sync {
 
     /// Runs a command in the fence until it ends, times out or is cancelled; then its whole process tree is gone.
     fn run<'a>(&'a self, command: Command, fence: &'a Fence, watch: Watch) -> BoxFuture<'a, Result<CommandResult>>;
-
-    /// Where the workspace is deployed to, if the operator has said so.
-    fn deployment(&self) -> Option<&Deployment> {
-        None
-    }
 
     /// The remote of this name, if the operator grants it here.
     fn remote(&self, _name: &str) -> Option<&Remote> {
@@ -224,17 +211,6 @@ pub struct SearchPage {
     pub cut: bool,
     /// Something was not looked at: it is too deep or closed, or has too long a line.
     pub unseen: bool,
-}
-
-impl EntryKind {
-    pub(crate) fn of(file_type: cap_std::fs::FileType) -> Self {
-        match () {
-            () if file_type.is_symlink() => Self::Link,
-            () if file_type.is_dir() => Self::Folder,
-            () if file_type.is_file() => Self::File,
-            () => Self::Other,
-        }
-    }
 }
 
 /// What a change of a file is about to do, and what is there before it.
@@ -417,11 +393,6 @@ impl Workspace {
 
     pub async fn search(&self, query: SearchQuery) -> Result<SearchPage> {
         self.executor.search(query).await
-    }
-
-    /// Where it is deployed to, if the operator has said so.
-    pub fn deployment(&self) -> Option<&Deployment> {
-        self.executor.deployment()
     }
 
     /// The files that a tool which runs git must not change; see [`Executor::git_obeys`].
