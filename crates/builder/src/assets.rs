@@ -38,7 +38,10 @@ pub fn problem(path: &str) -> Option<(&'static str, String)> {
     }
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_known = EXTENSIONS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending));
-    (!is_known).then(|| ("ASSET_EXTENSION", format!("does not end in one of {}", EXTENSIONS.join(" "))))
+    (!is_known).then(|| ("ASSET_EXTENSION", format!(
+            "does not end in one of {}: other files are carried as they are, and a person changes them by importing the package again",
+            EXTENSIONS.join(" ")
+        )))
 }
 
 /// Characters that the path of a new asset may have: those that every file system takes, that a text can name between

@@ -164,8 +164,8 @@ fn check_masks(object: &Object, current: Option<&Snapshot>, wanted: &Snapshot) -
         let before = current.and_then(|current| current.get(*part)).unwrap_or_default();
         if masks_secret(before, after) {
             let message = format!(
-                "the {} of `{object}` would get `{REDACTED}`, or something like it, in the place of a secret that was not shown; \
-                 writing it would destroy the secret",
+                "the {} of `{object}` would get `{REDACTED}`, or something like it, which is what a read shows in the place of a \
+                 secret; writing it would destroy the secret, or look as if there was one",
                 part.as_str()
             );
             let finding = Finding::error("REDACTED_WRITTEN_BACK", "", "", message).actual(REDACTED);
@@ -177,7 +177,10 @@ fn check_masks(object: &Object, current: Option<&Snapshot>, wanted: &Snapshot) -
                 Part::Definition => {
                     "give only the fields that change (`agent_fields`), or passages (`textEdits`), which leave the secret as it is"
                 }
-                _ => "change the other passages by `textEdits` (`find` and `replace`), which leave the secret as it is",
+                _ => {
+                    "change the other passages by `textEdits` (`find` and `replace`), which leave the secret as it is; take one out \
+                     by an edit of its own line; where no secret is meant, use other words"
+                }
             };
             return Err(Box::new(finding.expected("the text without the mark").hint(hint)));
         }

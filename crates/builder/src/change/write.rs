@@ -386,7 +386,9 @@ impl<'a> Draft<'a> {
         if is_entry || place.pointer == "/entry" {
             let message = format!("the workflow `{id}` is the entry of the package, and stays as long as it is");
             let finding = Finding::error("ENTRY_WORKFLOW_DELETED", MANIFEST, "/entry", message);
-            return Err(Box::new(finding.hint("make another workflow the entry first")));
+            return Err(Box::new(finding.hint(
+                "no change set names another entry: a person changes `entry` in bmad.json and imports the package again",
+            )));
         }
         self.list_entry(id, None)?;
         self.workflows.insert(id.to_owned(), None);

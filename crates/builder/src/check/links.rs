@@ -49,7 +49,9 @@ fn is_file_of_ours(target: &str) -> bool {
     let path = target.split(['#', '?']).next().unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();
     let is_outside = path.starts_with('/') || path.contains([':', '{', '%', '\\', '*']);
-    !path.is_empty() && !is_outside && name.contains('.') && name != ".." && assets::mentions(path).is_empty()
+    // A name without an ending may be a place of another system; among the assets it is meant as one of them.
+    let is_file = name.contains('.') || (path.starts_with(assets::FOLDER) && !name.is_empty());
+    !path.is_empty() && !is_outside && is_file && name != ".." && assets::mentions(path).is_empty()
 }
 
 fn is_there(package: &Package, file: &str, target: &str) -> bool {
@@ -86,7 +88,7 @@ mod tests {
         {
             assert!(!is_file_of_ours(no), "{no}");
         }
-        assert!(is_file_of_ours("../steps/a.md#x"));
+        assert!(is_file_of_ours("../steps/a.md#x") && is_file_of_ours("assets/tone") && !is_file_of_ours("assets/"));
         assert_eq!(joined("steps/", "../workflow.md").as_deref(), Some("workflow.md"));
         assert_eq!(joined("", "../x.md"), None);
     }

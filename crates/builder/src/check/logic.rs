@@ -48,6 +48,9 @@ const OPERATORS: [(&str, usize, usize); 34] = [
 /// Operators whose second argument is asked of each item, so that its variables are parts of the item.
 const OF_EACH: [&str; 6] = ["map", "reduce", "filter", "all", "none", "some"];
 
+/// Operators that compare their arguments.
+const COMPARING: [&str; 8] = ["==", "===", "!=", "!==", ">", ">=", "<", "<="];
+
 /// A variable that the condition of an edge reads.
 pub(super) struct Read {
     /// The node that the edge leads from.
@@ -145,9 +148,30 @@ impl Rules<'_> {
             let finding = Finding::error("CONDITION_INVALID", self.file, pointer, message);
             let hint = format!("give `{operator}` a list of {expected} arguments");
             self.findings.add(finding.expected(expected).actual(given.to_string()).hint(hint));
-        } else if !is_of_item {
-            self.variables(pointer, operator, arguments);
+        } else {
+            self.compared(pointer, operator, arguments);
+            if !is_of_item {
+                self.variables(pointer, operator, arguments);
+            }
         }
+    }
+
+    /// A comparison of values that are all written there is the same each time.
+    fn compared(&mut self, pointer: &str, operator: &str, arguments: &Value) {
+        let Some(values) = arguments.as_array().filter(|_| COMPARING.contains(&operator)) else { return };
+        if values.iter().any(|value| value.is_object() || value.is_array()) {
+            return;
+        }
+        let message =
+            format!("the condition `{operator}` compares values that are all written there: it is always the same");
+        let finding = Finding::warning("CONDITION_CONSTANT", self.file, pointer, message).actual(arguments.to_string());
+        let named =
+            values.iter().filter_map(Value::as_str).find(|text| self.known.is_some_and(|known| known.contains(text)));
+        let hint = match named {
+            Some(name) => format!("for the variable `{name}` write {{\"var\": \"{name}\"}}"),
+            None => "name a variable: {\"var\": \"its name\"}".to_owned(),
+        };
+        self.findings.add(finding.expected("a variable among the values").hint(hint));
     }
 
     /// The variables that an operator reads by name.

@@ -253,6 +253,8 @@ fn check_menu(package: &Package, file: &str, at: &str, agent: &Value, findings: 
 fn check_choice(package: &Package, file: &str, at: &str, choice: &Value, findings: &mut Findings) {
     for name in ["workflow", "validate-workflow"] {
         let named = choice.get(name).and_then(Value::as_str);
+        // An asset has a finding of its own.
+        let named = named.filter(|named| assets::mentions(named).is_empty());
         if let Some(named) = named.filter(|named| !names_workflow(package, named)) {
             findings.add(workflow_missing(package, file, format!("{at}/{name}"), named));
         }

@@ -141,7 +141,21 @@ impl<'a> Shape<'a> {
         if workflow.nodes.iter().all(|node| node.kind.is_some_and(|kind| kind != NodeKind::End)) {
             let message = format!("`{graph}` has no node of the type `end`");
             let finding = Finding::error("END_MISSING", graph, "/nodes", message).expected("a node of the type `end`");
-            findings.add(finding.actual("none").hint("add an `end` node, and the edges that lead to it"));
+            let last = workflow.nodes.iter().enumerate().filter(|(number, _)| self.links.out(*number).is_empty());
+            let last: Vec<String> = last.take(NAMED_MAX).map(|(_, node)| format!("`{}`", node.id)).collect();
+            let hint = match last.as_slice() {
+                [] => "add an `end` node, and the edges that lead to it".to_owned(),
+                [one] => {
+                    format!("give {one}, which leads nowhere, the type `end`; or add an `end` node and edges to it")
+                }
+                several => {
+                    let names = several.join(", ");
+                    format!(
+                        "give each of {names}, which lead nowhere, the type `end`; or add an `end` node and edges to it"
+                    )
+                }
+            };
+            findings.add(finding.actual("none").hint(hint));
             return false;
         }
         let mut ends_well = true;
@@ -157,6 +171,13 @@ impl<'a> Shape<'a> {
             let hint = format!("take the edge out, or give `{}` another type", edge.from);
             findings.add(finding.expected("a node that is no end").actual(&edge.from).hint(hint));
             ends_well = false;
+        }
+        if workflow.edges.is_empty() && workflow.nodes.len() > 1 {
+            let message = format!("no edge leads from a node of `{graph}` to another one");
+            let finding =
+                Finding::error("EDGES_MISSING", graph, "/edges", message).expected("the ways between the nodes");
+            findings.add(finding.actual("none").hint("add an edge for each way, with `from` and `to`"));
+            return false;
         }
         let is_dead_end = |node: &Node, number: usize| {
             node.kind.is_some_and(|kind| kind != NodeKind::End) && self.links.out(number).is_empty()

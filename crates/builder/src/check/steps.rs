@@ -50,7 +50,9 @@ pub(super) fn check(package: &Package, workflow: &Workflow, scope: Scope<'_>, fi
         check_agent(package, &step.path, document, node, &agents, findings);
         check_sections(&step.path, document, node, findings);
         let ways = ways.get(node.id.as_str()).map(Vec::as_slice).unwrap_or_default();
-        if workflow.is_whole() && ways.iter().all(|edge| nodes.contains_key(edge.to.as_str())) {
+        // A graph without any edge has its own finding.
+        let has_ways = !workflow.edges.is_empty() || workflow.nodes.len() == 1;
+        if workflow.is_whole() && has_ways && ways.iter().all(|edge| nodes.contains_key(edge.to.as_str())) {
             // An end with a way on has its own finding.
             if are_listed && !ways.is_empty() && node.kind != Some(NodeKind::End) && !lists_transitions(document) {
                 findings.add(transitions_missing(&step.path, ways));

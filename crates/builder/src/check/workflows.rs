@@ -11,7 +11,7 @@ use super::{logic, shape};
 use crate::assets;
 use crate::finding::{Finding, Findings, Severity};
 use crate::limits::{EDGES_MAX, NODES_MAX};
-use crate::package::{Edge, Package, Workflow};
+use crate::package::{Edge, NodeKind, Package, Workflow};
 
 pub(super) fn check(package: &Package, workflow: &Workflow, findings: &mut Findings) {
     if super::is_too_large(workflow) {
@@ -120,6 +120,7 @@ fn check_edges(workflow: &Workflow, findings: &mut Findings) {
         }
     }
     check_branches(workflow, findings);
+    check_conditions(workflow, findings);
 }
 
 /// The node that an edge with one end that is none was meant to have there: its step has a transition without an edge.
@@ -171,6 +172,46 @@ fn check_branches(workflow: &Workflow, findings: &mut Findings) {
             let pointer = format!("/edges/{index}/isDefault");
             let finding = Finding::error("DEFAULT_EDGE_DUPLICATE", &workflow.graph_path, pointer, message);
             findings.add(finding.expected("one default edge").actual("another one").hint("choose one"));
+        }
+    }
+}
+
+/// A way that is no default says when it is taken, where others beside it do; and the only way out is taken in any case.
+fn check_conditions(workflow: &Workflow, findings: &mut Findings) {
+    let says_when = |edge: &Edge| {
+        let said = |name: &str| edge.value.get(name).is_some_and(|value| !value.is_null() && *value != Value::from(""));
+        said("conditionText") || said("conditionExpr")
+    };
+    let mut ways: HashMap<&str, Vec<&Edge>> = HashMap::new();
+    for edge in &workflow.edges {
+        ways.entry(&edge.from).or_default().push(edge);
+    }
+    for node in workflow.nodes.iter().filter(|node| node.kind != Some(NodeKind::End)) {
+        let Some(edges) = ways.remove(node.id.as_str()) else { continue };
+        if let [only] = edges.as_slice() {
+            // Words may be a note; a rule is followed.
+            let rule = only.value.get("conditionExpr").filter(|rule| rule.is_object());
+            if rule.is_some() && !only.is_default {
+                let message =
+                    format!("the only way out of `{}` has a condition, and no way is left where it is false", node.id);
+                let pointer = format!("/edges/{}", only.index);
+                let finding = Finding::warning("CONDITION_OF_ONLY_WAY", &workflow.graph_path, pointer, message);
+                let hint = "take the condition out, or add a way with `isDefault: true`";
+                findings.add(finding.expected("a way that is always there").actual("one with a condition").hint(hint));
+            }
+            continue;
+        }
+        let others: Vec<&&Edge> = edges.iter().filter(|edge| !edge.is_default).collect();
+        if !others.iter().any(|edge| says_when(edge)) || !edges.iter().any(|edge| edge.is_default) {
+            continue;
+        }
+        for edge in others.into_iter().filter(|edge| !says_when(edge)) {
+            let message =
+                format!("the way from `{}` to `{}` does not say when it is taken, as others do", edge.from, edge.to);
+            let pointer = format!("/edges/{}", edge.index);
+            let finding = Finding::warning("CONDITION_MISSING", &workflow.graph_path, pointer, message);
+            let hint = "add `conditionText`, or `conditionExpr`; or take the edge out";
+            findings.add(finding.expected("a condition, or `isDefault: true`").actual("neither").hint(hint));
         }
     }
 }

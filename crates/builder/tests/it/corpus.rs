@@ -233,6 +233,10 @@ fn cases() -> Vec<Case> {
     case("a condition on some missing variables", when(json!({ "missing_some": [1, ["result", "verdict"]] })), &["error VARIABLE_NEVER_SET workflow.graph.json:60:13"]);
     case("a condition with a number for a variable", when(json!({ "var": 3 })), &["error CONDITION_INVALID workflow.graph.json:56:9"]);
     case("a condition with an object for a value", when(json!({ "==": [{ "var": "result" }, { "a": 1, "b": 2 }] })), &["error CONDITION_INVALID workflow.graph.json:60:11"]);
+    case("a condition that compares no variable", when(json!({ "==": ["result", "good"] })), &["warning CONDITION_CONSTANT workflow.graph.json:56:9"]);
+    case("a rule on the only way out", vec![Set(GRAPH, "/edges/1/conditionExpr", json!({ "==": [{ "var": "result" }, 1] }))], &["warning CONDITION_OF_ONLY_WAY workflow.graph.json:37:5"]);
+    case("a way that does not say when it is taken, as others do", vec![Set(GRAPH, "/edges/3/conditionText", json!("it is bad")), Set(GRAPH, "/edges/-", json!({ "id": "e5", "from": "choose", "to": "begin", "label": "anew" }))], &["warning CONDITION_MISSING workflow.graph.json:57:5"]);
+    case("no edges", vec![Set(GRAPH, "/edges", json!([]))], &["error EDGES_MISSING workflow.graph.json:30:3"]);
     case("a condition about items, of what nobody sets", when(json!({ "all": [{ "var": "verdicts" }, { "var": "good" }] })), &["error VARIABLE_NEVER_SET workflow.graph.json:58:13"]);
 
     // Variables.
@@ -346,6 +350,7 @@ fn cases() -> Vec<Case> {
 
     // Assets.
     case("an asset that is not there", vec![Swap(WORK, "assets/guide.md", "assets/giude.md")], &["error ASSET_NOT_FOUND steps/work.md:15:8"]);
+    case("a link to an asset without its ending", vec![Swap(WORK, "See assets/guide.md", "See [it](assets/guide)")], &["warning LINK_BROKEN steps/work.md:15:8"]);
     case("an asset with spaces that is not there", vec![Swap(WORK, "See assets/guide.md", "See `assets/no such.md`")], &["error ASSET_NOT_FOUND steps/work.md:15:9"]);
     case("an asset that is not there, in the front matter", vec![Swap(WORK, "type: step", "type: step\nreads: assets/none.md")], &["error ASSET_NOT_FOUND steps/work.md:5:1"]);
     case("an asset that is not there, in the document", vec![Swap(FLOW, "See assets/guide.md", "See  assets/none.md")], &["error ASSET_NOT_FOUND workflow.md:13:6"]);

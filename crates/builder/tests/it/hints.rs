@@ -239,7 +239,7 @@ fn extensions_that_would_silently_do_nothing_are_refused_and_others_are_kept() {
         (json!({"rewriteReferences": true, "renames": []}), "RENAME_UNCLEAR", "nothing is said to be renamed"),
         (json!({"supersede": "cs-1"}), "EXTENSION_UNKNOWN", "did you mean `supersedes`?"),
         (json!({"renames": pair}), "RENAME_UNCLEAR", "`extensions.renames` is no list"),
-        (json!({"renames": [{"from": "a", "to": "b"}]}), "RENAME_UNCLEAR", "does not name two objects"),
+        (json!({"renames": [{"from": "a", "to": "b"}]}), "RENAME_UNCLEAR", "two assets, agents or steps"),
         (json!({"renames": [{"from": "agent:a", "to": "asset:assets/b.md"}]}), "RENAME_UNCLEAR", "of two kinds"),
         (json!({"renames": [{"from": "agent:a", "to": "agent:a"}]}), "RENAME_UNCLEAR", "one object twice"),
     ] {

@@ -209,3 +209,77 @@ fn a_transition_that_leads_elsewhere_takes_its_edge_along() {
         json!({ "id": "e4", "from": "choose", "to": "begin", "label": "anew", "conditionText": "all is wrong" });
     assert_eq!(*edge, expected);
 }
+
+#[test]
+fn the_text_of_a_step_without_front_matter_leaves_that_as_it_is() {
+    let mut files = small::files();
+    small::replace(&mut files, "steps/work.md", "inputs: [text]", "inputs: [text] # from the start\nowner: \"Team A\"");
+    let before = String::from_utf8(files["steps/work.md"].clone()).unwrap();
+    let body = "## Goal\n\nShort.\n\n## Instructions\n\n1. Say it.\n\n## Completion (Document-as-State)\n\nSaid.\n";
+    let made = made_of(files, json!([step_edits("work", json!({ "step_markdown": body }))])).unwrap();
+    let front = &before[..before.find("\n---\n").unwrap() + 5];
+    assert_eq!(text(&made.package, "steps/work.md"), format!("{front}\n{body}"));
+    let says = "step:main/work: its text has no front matter, and keeps the one that is there";
+    assert_eq!(made.implied, [says]);
+}
+
+#[test]
+fn the_first_part_of_a_way_that_is_parted_says_when_it_is_taken() {
+    let rule = json!({ "==": [{ "var": "result" }, "bad"] });
+    let files = || {
+        let mut files = small::files();
+        small::edit(&mut files, "workflow.graph.json", |graph| {
+            graph["edges"][3]["conditionText"] = json!("it is bad");
+            graph["edges"][3]["conditionExpr"] = rule.clone();
+        });
+        files
+    };
+    let parted = |to: &str, more: Value| {
+        let mut first = json!({ "from": "choose", "to": "check" });
+        first.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let set = json!([
+            workflow(json!({
+                "nodes": [{ "id": "check", "agentId": "ada" }],
+                "edges": [first, { "from": "check", "to": to }],
+                "deleteEdges": [{ "from": "choose", "to": to }],
+            })),
+            step_edits(
+                "check",
+                json!({ "step_markdown": "## Goal\n\nA.\n\n## Instructions\n\nB.\n\n## Completion (Document-as-State)\n\nC.\n" })
+            ),
+        ]);
+        let made = made_of(files(), set).unwrap();
+        assert_eq!(codes(&made.package), Vec::<String>::new(), "{to} {more}");
+        let graph: Value = serde_json::from_str(&text(&made.package, "workflow.graph.json")).unwrap();
+        let edges = graph["edges"].as_array().unwrap().clone();
+        (edges.into_iter().find(|edge| edge["id"] == "choose--check").unwrap(), made.implied)
+    };
+    let (edge, implied) = parted("work", json!({}));
+    assert_eq!(
+        (&edge["label"], &edge["conditionText"], &edge["conditionExpr"]),
+        (&json!("again"), &json!("it is bad"), &rule)
+    );
+    let says = "the edge from `choose` to `check` has `label`, `conditionText`, `conditionExpr` of the edge to `work`, whose place it takes";
+    assert!(implied.contains(&format!("workflow:main: {says}")), "{implied:#?}");
+    let (edge, _) = parted("end", json!({}));
+    assert_eq!((&edge["label"], &edge["isDefault"]), (&json!("good"), &json!(true)));
+    // What the set says itself is meant.
+    let (edge, _) = parted("work", json!({ "conditionText": "it is worse", "label": "worse" }));
+    assert_eq!((&edge["label"], &edge["conditionText"]), (&json!("worse"), &json!("it is worse")));
+    assert_eq!(edge.get("conditionExpr"), None);
+}
+
+#[test]
+fn an_edge_of_a_node_that_goes_is_led_elsewhere_by_its_id() {
+    let set = json!([workflow(json!({ "deleteNodes": ["work"], "edges": [{ "id": "e1", "to": "choose" }] }))]);
+    let made = made_of(small::files(), set).unwrap();
+    let graph: Value = serde_json::from_str(&text(&made.package, "workflow.graph.json")).unwrap();
+    let ids: Vec<&Value> = graph["edges"].as_array().unwrap().iter().map(|edge| &edge["id"]).collect();
+    assert_eq!(ids, [&json!("e3"), &json!("e1")]);
+    let says = "workflow:main: the edge `e1` does not go with `work`: it leads from `begin` to `choose`";
+    assert!(made.implied.iter().any(|said| said == says), "{:#?}", made.implied);
+    // One that still leads there goes.
+    let set = json!([workflow(json!({ "deleteNodes": ["work"], "edges": [{ "id": "e1", "label": "x" }] }))]);
+    let found = made_of(small::files(), set).err().unwrap();
+    assert!(found[0].hint.contains("say where it leads instead of `work`"), "{found:#?}");
+}

@@ -1,6 +1,10 @@
 //! What is read of a command, what is not, and the limits of both.
 
-#![expect(clippy::panic, clippy::disallowed_methods, reason = "tests of the very function, and of the time that it takes")]
+#![expect(
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests of the very function, and of the time that it takes"
+)]
 
 use std::time::{Duration, Instant};
 

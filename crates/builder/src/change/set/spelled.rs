@@ -72,7 +72,7 @@ fn unclear_rename(at: &str, rename: &Value) -> Option<ContractError> {
         (Some(from), Some(to)) if from == to => "names one object twice",
         (Some(from), Some(to)) if !is_kin(&from, &to) => "names objects of two kinds, or of two workflows",
         (Some(_), Some(_)) => return None,
-        _ => "does not name two objects by `from` and `to`",
+        _ => "does not name by `from` and `to` two assets, agents or steps, which are what can be renamed",
     };
     Some(error("RENAME_UNCLEAR", at, RENAMES, &rename.to_string(), format!("`{at}` {why}: write {RENAMES}")))
 }

@@ -53,15 +53,16 @@ fn merge(fields: &mut Map<String, Value>, wanted: &Map<String, Value>) {
 /// A step's text with what its front matter lacks and its node and the ways out of it say, and what that was, in a sentence.
 /// None where it lacks nothing, or cannot be read.
 ///
-/// Of a step that is there already, front matter that is not whole has lost something: that is an error to be told.
+/// A step that is there already keeps its front matter where the text has none. Front matter that is not whole has lost
+/// something: that is an error to be told.
 pub(super) fn completed(
     node: &Node,
     ways: &[Map<String, Value>],
-    (text, is_there): (&str, bool),
+    (text, former): (&str, Option<&Document>),
 ) -> Option<(String, String)> {
     let own = [("schemaVersion", json!("1.1")), ("nodeId", json!(node.id))];
     match Document::parse("", text.as_bytes()) {
-        Ok(_) if is_there => None,
+        Ok(_) if former.is_some() => None,
         Ok(document) => {
             let kind = node.value.get("type").map(|kind| ("type", kind.clone()));
             let lacks = |(name, _): &(&str, Value)| document.front().get(*name).is_none();
@@ -72,6 +73,13 @@ pub(super) fn completed(
             Some((changed, format!("its front matter lacked {}, and gets what its node asks for", names.join(" and "))))
         }
         Err(error) if error.code == "FRONT_MATTER_MISSING" => {
+            if let Some(former) = former {
+                let front = &former.text()[..former.text().len() - former.body().len()];
+                let newline = if front.contains("\r\n") { "\r\n" } else { "\n" };
+                let blank = if former.body().starts_with(newline) { newline } else { "" };
+                let says = "its text has no front matter, and keeps the one that is there";
+                return Some((format!("{front}{blank}{}", text.trim_start_matches(['\r', '\n'])), says.to_owned()));
+            }
             let said = ["type", "title", "agentId", "inputs", "outputs"];
             let said = said.iter().filter_map(|name| Some((*name, node.value.get(*name)?.clone())));
             let ways = (!ways.is_empty()).then(|| ("transitions", json!(ways)));

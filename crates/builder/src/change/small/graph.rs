@@ -48,8 +48,10 @@ pub(super) struct Graph<'a> {
     value: Value,
     nodes: Vec<Fields>,
     edges: Vec<Fields>,
-    /// Ids of edges that went with a node, each with that node.
-    gone: Vec<(String, String)>,
+    /// Edges that went with a node, each with that node.
+    gone: Vec<(Fields, String)>,
+    /// Edges that the set takes out by name.
+    deleted: Vec<Fields>,
 }
 
 impl<'a> Graph<'a> {
@@ -63,7 +65,7 @@ impl<'a> Graph<'a> {
             let finding = Finding::error("GRAPH_NOT_EDITABLE", "", "", message);
             return Err(Box::new(finding.expected("lists of nodes and edges").hint("give `graph_json`")));
         };
-        Ok(Self { object, nodes, edges, gone: Vec::new(), value })
+        Ok(Self { object, nodes, edges, gone: Vec::new(), deleted: Vec::new(), value })
     }
 
     pub(super) fn into_value(mut self) -> Value {
@@ -80,7 +82,7 @@ impl<'a> Graph<'a> {
         let mut findings = Vec::new();
         let mut note = |done: Made<()>| findings.extend(done.err().map(|finding| *finding));
         for name in &edits.delete_edges {
-            note(self.edge_named(name).map(|at| drop(self.edges.remove(at))));
+            note(self.edge_named(name).map(|at| self.deleted.push(self.edges.remove(at))));
         }
         for id in &edits.delete_nodes {
             note(self.delete_node(id, implied));
@@ -90,13 +92,48 @@ impl<'a> Graph<'a> {
         }
         let before = self.edges.len();
         for wanted in &edits.edges {
-            note(self.put_edge(wanted, implied));
+            let wanted = self.in_place_of(wanted, &edits.edges, implied);
+            note(self.put_edge(&wanted, implied));
         }
         self.former_is_default(before, implied);
         if let Some(id) = &edits.entry_node_id {
             note(self.node_named(id).map(|_| self.value["entryNodeId"] = json!(id)));
         }
         if findings.is_empty() { Ok(()) } else { Err(findings) }
+    }
+
+    /// A new edge, with what the way said whose place it takes: from `a` to `c` one was deleted, and new edges lead from `a` to
+    /// `b` and from there to `c`. When the way is taken is said by its first part.
+    fn in_place_of(&self, wanted: &Fields, all: &[Fields], implied: &mut Vec<Implied>) -> Fields {
+        let mut edge = wanted.clone();
+        let (Some(from), Some(to)) = (text(wanted, "from"), text(wanted, "to")) else { return edge };
+        let leads_on = |gone: &&Fields| {
+            let end = text(gone, "to");
+            text(gone, "from") == Some(from)
+                && all.iter().any(|on| text(on, "from") == Some(to) && text(on, "to") == end)
+        };
+        let Some(gone) = self.deleted.iter().find(leads_on).filter(|_| self.edges_between(from, to, None).is_empty())
+        else {
+            return edge;
+        };
+        let is_said = |name: &&str| gone.get(*name).is_some_and(|value| !value.is_null() && *value != json!(false));
+        let when: Vec<&str> = ["isDefault", "conditionText", "conditionExpr"].into_iter().filter(is_said).collect();
+        // One that is always taken says nothing that has to be kept.
+        let kept = if when.is_empty() { Vec::new() } else { [&["label"], when.as_slice()].concat() };
+        let has_own = |wanted: &Fields| wanted.contains_key("conditionText") || wanted.contains_key("conditionExpr");
+        let names = kept.into_iter().filter(|name| !wanted.contains_key(*name));
+        let names: Vec<&str> = names.filter(|name| !(name.starts_with("condition") && has_own(wanted))).collect();
+        for name in &names {
+            edge.extend(gone.get(*name).map(|value| ((*name).to_owned(), value.clone())));
+        }
+        if !names.is_empty() {
+            let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let end = text(gone, "to").unwrap_or_default();
+            let says =
+                format!("the edge from `{from}` to `{to}` has {names} of the edge to `{end}`, whose place it takes");
+            self.imply(implied, says);
+        }
+        edge
     }
 
     /// Beside a new way out that has a condition, the only way that was there before is the one without: the default.
@@ -123,11 +160,7 @@ impl<'a> Graph<'a> {
         self.nodes.remove(at);
         let before = self.edges.len();
         let is_at = |edge: &Fields| text(edge, "from") == Some(id) || text(edge, "to") == Some(id);
-        for (edge, named) in self.edges.iter().filter_map(|edge| Some((edge, text(edge, "id")?))) {
-            if is_at(edge) {
-                self.gone.push((named.to_owned(), id.to_owned()));
-            }
-        }
+        self.gone.extend(self.edges.iter().filter(|edge| is_at(edge)).map(|edge| (edge.clone(), id.to_owned())));
         self.edges.retain(|edge| !is_at(edge));
         match before - self.edges.len() {
             0 => {}
@@ -225,11 +258,8 @@ impl<'a> Graph<'a> {
     fn new_edge(&self, wanted: &Fields, implied: &mut Vec<Implied>) -> Made<Fields> {
         let (Some(from), Some(to)) = (text(wanted, "from"), text(wanted, "to")) else {
             let id = text(wanted, "id").unwrap_or_default();
-            if let Some((_, node)) = self.gone.iter().find(|(edge, _)| edge == id) {
-                let message =
-                    format!("the edge `{id}` of `{}` goes with the node `{node}`, which the set deletes", self.object);
-                let finding = Finding::error("TARGET_NOT_FOUND", "", "", message).actual(id);
-                return Err(Box::new(finding.hint("give a new edge, with `from` and `to`")));
+            if let Some((gone, node)) = self.gone.iter().find(|(edge, _)| text(edge, "id") == Some(id)) {
+                return self.led_elsewhere(gone, node, wanted, implied);
             }
             let known = self.edges.iter().filter_map(|edge| text(edge, "id"));
             return Err(Box::new(not_found("edge", self.object, id, known)));
@@ -248,6 +278,26 @@ impl<'a> Graph<'a> {
             self.imply(implied, format!("the edge from `{from}` to `{to}` has the label `{label}`, as none is given"));
         }
         set_fields(&mut edge, wanted);
+        Ok(edge)
+    }
+
+    /// An edge of a node that the set deletes, which it leads to another node, or from one.
+    fn led_elsewhere(&self, gone: &Fields, node: &str, wanted: &Fields, implied: &mut Vec<Implied>) -> Made<Fields> {
+        let mut edge = gone.clone();
+        set_fields(&mut edge, wanted);
+        let (id, ends) = (text(gone, "id").unwrap_or_default(), [text(&edge, "from"), text(&edge, "to")]);
+        if ends.contains(&Some(node)) {
+            let message =
+                format!("the edge `{id}` of `{}` goes with the node `{node}`, which the set deletes", self.object);
+            let finding = Finding::error("TARGET_NOT_FOUND", "", "", message).actual(id);
+            let hint = format!("say where it leads instead of `{node}`, in `from` or `to`");
+            return Err(Box::new(finding.hint(hint)));
+        }
+        for end in ends.into_iter().flatten() {
+            self.node_named(end)?;
+        }
+        let [from, to] = ends.map(Option::unwrap_or_default);
+        self.imply(implied, format!("the edge `{id}` does not go with `{node}`: it leads from `{from}` to `{to}`"));
         Ok(edge)
     }
 

@@ -107,7 +107,7 @@ fn whole(
         && let Some((text, says)) = front::completed(
             node,
             &implied::ways_of(workflow, &node.id),
-            (&step.step_markdown, workflow.step(&node.id).is_some()),
+            (&step.step_markdown, workflow.step(&node.id).and_then(|step| step.document.as_deref())),
         )
     {
         step.step_markdown = text;

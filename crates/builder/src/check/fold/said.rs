@@ -104,9 +104,12 @@ pub(super) fn fold_doubled_edges(workflow: &Workflow, findings: &mut Vec<Finding
         if findings.iter().any(has_own) {
             continue;
         }
-        let id = |edge: &Edge| edge.value.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let id = |edge: &Edge| match edge.value.get("id").and_then(Value::as_str) {
+            Some(id) => format!("`{id}`"),
+            None => format!("number {}", edge.index + 1),
+        };
         let message =
-            format!("the edges `{}` and `{}` are one way, from `{}` to `{}`", id(first), id(edge), edge.from, edge.to);
+            format!("the edges {} and {} are one way, from `{}` to `{}`", id(first), id(edge), edge.from, edge.to);
         let pointer = format!("/edges/{}", edge.index);
         let mut finding = Finding::warning("EDGE_DUPLICATE", &workflow.graph_path, pointer, message);
         // What it stands for may have been an error.
