@@ -150,7 +150,9 @@ pub(crate) fn place(file: &str, pointer: &str, line: Option<usize>, column: Opti
     match (line, column) {
         (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
         (Some(line), None) => format!("{file}:{line}"),
-        _ => format!("{file}{pointer}"),
+        // What is no pointer is a place in a change set, and none in the file.
+        _ if pointer.starts_with('/') => format!("{file}{pointer}"),
+        _ => file.to_owned(),
     }
 }
 

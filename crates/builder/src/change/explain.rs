@@ -26,8 +26,10 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], sec
             finding.message.push_str(&format!("; did you mean `{meant}`?"));
             finding.hint = format!("write `{meant}`: all assets are below `{}`", assets::FOLDER);
         }
-        if finding.code == "TARGET_NOT_FOUND" {
-            add_nearest(package, set, finding);
+        if finding.code == "TARGET_NOT_FOUND"
+            && (is_told_otherwise(package, set, finding) || add_nearest(package, set, finding))
+        {
+            continue;
         }
         let Some(operation) = index_of(&finding.pointer).and_then(|index| set.operations.get(index)) else { continue };
         match (finding.code.as_str(), &operation.object) {
@@ -47,17 +49,38 @@ pub fn explain(package: &Package, set: &ChangeSet, findings: &mut [Finding], sec
     }
 }
 
+/// Says of a step that is not there what is: its workflow is not, or the set itself takes its node out.
+fn is_told_otherwise(package: &Package, set: &ChangeSet, finding: &mut Finding) -> bool {
+    let Some(Object::Step { workflow, node }) = Object::parse(&finding.actual) else { return false };
+    let flow = Object::Workflow(workflow.clone());
+    let is_made = set.operations.iter().any(|operation| operation.object == flow && operation.op == Op::Upsert);
+    if !package.has_workflow(&workflow) && !is_made {
+        let there: Vec<&str> = package.workflow_ids().into_iter().collect();
+        let near: Vec<String> = nearest_names(&workflow, &there).into_iter().map(quoted).collect();
+        finding.message = format!("there is no workflow `{}`{}", quoted(&workflow), did_you_mean(&near));
+        finding.hint = "write the id of a workflow of the package in `workflowId`".to_owned();
+        return true;
+    }
+    let takes_out = |operation: &Operation| operation.object == flow && operation.edits.delete_nodes.contains(&node);
+    if set.operations.iter().any(takes_out) {
+        finding.message = format!("the set takes the node `{node}` out (`deleteNodes`), and its step goes with it");
+        finding.hint = "leave out this operation, or keep the node".to_owned();
+        return true;
+    }
+    false
+}
+
 /// Adds to a finding about a missing object the names of existing objects that the author may have meant: none that goes
-/// with the same set, and no asset that is no text, which no set changes.
-fn add_nearest(package: &Package, set: &ChangeSet, finding: &mut Finding) {
-    let Some(object) = Object::parse(&finding.actual) else { return };
+/// with the same set, and no asset that is no text, which no set changes: of that one all is said then.
+fn add_nearest(package: &Package, set: &ChangeSet, finding: &mut Finding) -> bool {
+    let Some(object) = Object::parse(&finding.actual) else { return false };
     if let Object::Asset(path) = &object
         && !assets::is_text(path)
         && package.has_asset(path)
     {
         finding.message = format!("the asset `{}` is no text, and a set changes texts only", quoted(path));
         finding.hint = "tell the person who owns the package what should become of it".to_owned();
-        return;
+        return true;
     }
     let stays = |name: &&str| !deletes(set, &named_as(&object, name));
     let (name, there): (&str, Vec<&str>) = match &object {
@@ -68,7 +91,7 @@ fn add_nearest(package: &Package, set: &ChangeSet, finding: &mut Finding) {
         }
         Object::Agent(id) => (id, package.agents().iter().map(|agent| agent.id.as_str()).collect()),
         Object::Asset(path) => (path, package.asset_paths().filter(|path| assets::is_text(path)).collect()),
-        Object::Package | Object::Variable { .. } => return,
+        Object::Package | Object::Variable { .. } => return false,
     };
     let there: Vec<&str> = there.into_iter().filter(stays).collect();
     let near: Vec<String> = nearest_names(name, &there).into_iter().map(quoted).collect();
@@ -80,6 +103,7 @@ fn add_nearest(package: &Package, set: &ChangeSet, finding: &mut Finding) {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         finding.message.push_str(&format!("; there are {}{more}", shown.join(", ")));
     }
+    false
 }
 
 /// The object of the same kind (and workflow) that has this name.

@@ -184,8 +184,12 @@ fn what_is_not_there_is_told_with_the_names_that_are() {
     let target = json!({"workflowId": "main", "nodeId": "wrk"});
     let step = json!([{"op": "upsert", "targetType": "step", "target": target, "payload": {"frontMatter": {"a": 1}}}]);
     let rename = |from: &str, to: &str| json!({"renames": [{"from": from, "to": to}]});
+    let of = |workflow: &str, node: &str| json!({"op": "upsert", "targetType": "step", "target": {"workflowId": workflow, "nodeId": node}, "payload": {"frontMatter": {"a": 1}}});
+    let takes_out = json!({"op": "upsert", "targetType": "workflow", "target": {"workflowId": "main"}, "payload": {"deleteNodes": ["work"]}});
     for (operations, extensions, told) in [
         (step, json!({}), "; did you mean `work`?"),
+        (json!([of("mian", "work")]), json!({}), "there is no workflow `mian`; did you mean `main`?"),
+        (json!([takes_out, of("main", "work")]), json!({}), "the set takes the node `work` out (`deleteNodes`)"),
         (json!([]), rename("step:main/wrk", "step:main/do"), "; did you mean `work`?"),
         (json!([]), rename("step:main/qqqqqq", "step:main/do"), "; there are `begin`, `work`, "),
         (json!([]), rename("agent:adda", "agent:bob"), "; did you mean `ada`?"),

@@ -427,6 +427,9 @@ async fn a_read_says_where_somebody_else_has_changed_the_same_places() {
         assert!(data(&seen)["step_markdown"].as_str().unwrap().contains("Write each claim"), "{seen:?}");
         let problem = seen.data["problems"][0].as_str().unwrap();
         assert!(problem.contains("somebody else has changed the same places of step:"), "{problem}");
+        let about = json!({"targetType": "step", "targetId": STEP, "mode": "optimize", "workflowId": FLOW});
+        let seen = in_session(&house, "s1", "builder.context.get", about).await;
+        assert_eq!(data(&seen)["session_meta"]["problems"], json!([problem]));
     }
 }
 

@@ -285,7 +285,7 @@ async fn what_an_edge_loses_and_what_goes_with_a_node_is_said() {
         let implied = staged["implied"].to_string();
         assert!(implied.contains(&format!("this changes the edge `{id}`, whose `label` was `{label}`")), "{staged:#}");
         let mut moved = small(
-            graph(json!({"edges": [{"id": id, "to": "scope"}], "deleteNodes": ["deliver"]})),
+            graph(json!({"edges": [{"id": id, "label": "on"}], "deleteNodes": ["deliver"]})),
             &revisions(&house).await,
         );
         moved["changeSet"]["extensions"] = json!({});

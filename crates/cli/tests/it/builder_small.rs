@@ -6,8 +6,8 @@ use toolhost_builder::{Files, Package, validate};
 use toolhost_contract::Outcome;
 use toolhost_testkit::House;
 
-use crate::builder::{FLOW, house_with_sample, shelf_of};
-use crate::builder_changes::{STEP, apply, data, files, in_session};
+use crate::builder::{FLOW, house_with_sample, sample, shelf_of};
+use crate::builder_changes::{STEP, apply, data, files, in_session, person};
 use crate::engines::engines;
 
 /// What a model would have to write: one token is about four characters.
@@ -102,6 +102,14 @@ async fn two_sessions_that_put_in_different_nodes_both_have_theirs() {
         let flow = package.workflow(FLOW).unwrap();
         assert!(flow.node("one-more").is_some() && flow.node("another").is_some());
         assert_eq!(flow.edges.len(), ways.len() + 2);
+        // The first one goes from below the second, which stays.
+        data(&person(&house, "builder.change.undo", json!({"moment": 2})).await);
+        let package = Package::read(files(&house).await);
+        let flow = package.workflow(FLOW).unwrap();
+        assert!(flow.node("one-more").is_none() && flow.node("another").is_some());
+        assert_eq!(flow.edges.len(), ways.len() + 1);
+        data(&person(&house, "builder.change.undo", json!({"moment": 3})).await);
+        assert_eq!(files(&house).await, sample());
     }
 }
 

@@ -15,7 +15,7 @@ use toolhost_builder::change::{
 };
 use toolhost_builder::refs::Object;
 use toolhost_builder::schema::Schemas;
-use toolhost_builder::{Edits, Files, Finding, MANIFEST, Package, Severity, places_of, validate};
+use toolhost_builder::{ASSETS_FOLDER, Edits, Files, Finding, MANIFEST, Package, Severity, places_of, validate};
 
 use super::chain::Chain;
 use super::change::Cause;
@@ -242,7 +242,7 @@ impl Shelf {
         let mut edits = Edits::new();
         let mut conflicts = Vec::new();
         for path in &paths {
-            match taken_back([&applied, &present, &former].map(|files| files.get(path))) {
+            match taken_back(piece_of(path), [&applied, &present, &former].map(|files| files.get(path))) {
                 Ok(bytes) => drop(edits.insert(path.clone(), bytes)),
                 Err(clashes) => conflicts.push(Conflict { object: path.clone(), clashes }),
             }
@@ -495,7 +495,11 @@ fn edits_between(before: &Files, after: &Files) -> Edits {
 }
 
 /// A file as it was before a change, with what has happened to it since.
-fn taken_back([applied, present, former]: [Option<&Vec<u8>>; 3]) -> std::result::Result<Option<Vec<u8>>, Vec<Clash>> {
+fn taken_back(
+    piece: Piece,
+    [applied, present, former]: [Option<&Vec<u8>>; 3],
+) -> std::result::Result<Option<Vec<u8>>, Vec<Clash>> {
+    let text_of = |bytes: Option<&Vec<u8>>| text_of(piece, bytes);
     if present == applied {
         return Ok(former.cloned());
     }
@@ -505,15 +509,26 @@ fn taken_back([applied, present, former]: [Option<&Vec<u8>>; 3]) -> std::result:
             if [applied, present, former].into_iter().flatten().any(|b| std::str::from_utf8(b).is_err()) =>
         {
             // What is no text was told as one above, and is not to be written so.
-            Err(vec![Clash { part: Piece::Content, place: ClashPlace::Whole, base: None, current: None, ours: None }])
+            Err(vec![Clash { part: piece, place: ClashPlace::Whole, base: None, current: None, ours: None }])
         }
         Merged::Clean(state) => {
-            Ok(state.as_ref().and_then(|state| state.get(Piece::Content)).map(|text| text.as_bytes().to_vec()))
+            Ok(state.as_ref().and_then(|state| state.get(piece)).map(|text| text.as_bytes().to_vec()))
         }
     }
 }
 
 /// A file as an object that can be merged.
-fn text_of(bytes: Option<&Vec<u8>>) -> Option<Snapshot> {
-    bytes.map(|bytes| Snapshot([(Piece::Content, String::from_utf8_lossy(bytes).into_owned())].into()))
+fn text_of(piece: Piece, bytes: Option<&Vec<u8>>) -> Option<Snapshot> {
+    bytes.map(|bytes| Snapshot([(piece, String::from_utf8_lossy(bytes).into_owned())].into()))
+}
+
+/// How two changes of a file are brought together: graphs, agents and the manifest by value, documents by line and field, and
+/// assets by line.
+fn piece_of(path: &str) -> Piece {
+    match path.rsplit_once('.') {
+        _ if path.starts_with(ASSETS_FOLDER) => Piece::Content,
+        Some((_, "json")) => Piece::Graph,
+        Some((_, "md")) => Piece::Document,
+        _ => Piece::Content,
+    }
 }

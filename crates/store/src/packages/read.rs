@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolhost_builder::domain;
 use toolhost_builder::envelope::{self, Mode, Request, Scope, TargetType};
 use toolhost_builder::limits::Size;
@@ -299,6 +299,7 @@ impl Shelf {
             let index = self.index_of(&mut tx, &question).await?;
             let Question { part, target, named, .. } = question;
             let package = part.package();
+            let problems: Vec<String> = part.findings.iter().map(ToString::to_string).collect();
             let scope =
                 Scope { session_id: session, user_id: Some(self.who.user_id), project_id: Some(self.who.project_id) };
             let request = Request { scope, ..request(package, &target, named.as_ref(), mode, tools) };
@@ -309,6 +310,10 @@ impl Shelf {
             };
             for (field, value) in standing.into_iter().flatten() {
                 envelope["session_meta"][field] = value;
+            }
+            // As the reads tell them: drafts that do not go together with what others have changed since.
+            if !problems.is_empty() {
+                envelope["session_meta"]["problems"] = json!(problems);
             }
             let id = envelope.pointer("/session_meta/workflow_id").and_then(Value::as_str).map(str::to_owned);
             let workflow = match id {
