@@ -70,7 +70,7 @@ async fn serve(count: usize) {
 async fn house() -> House {
     let workspace = TempWorkspace::new();
     workspace.write(FILE, "a short file\n");
-    HouseBuilder::of(toolhost_tools::all).workspace(workspace).build().await
+    HouseBuilder::of(toolhost::tools).workspace(workspace).build().await
 }
 
 fn provider(url: &str) -> Provider {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolhost_builder::change::{self, Found, ObjectDiff, Report};
-use toolhost_store::packages::Preview;
+use toolhost_builder::packages::Preview;
 
 use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, paint, visible, visible_line};
 

@@ -104,7 +104,35 @@ pub struct Facts {
     pub dry_run: Option<&'static str>,
 }
 
+/// Facts that many tools share. Each tool names its own: one of these, or one of these with what differs.
 impl Facts {
+    /// Reads: records, packages, what the host keeps. A tool that reads the workspace names its paths besides.
+    pub const READS: Self = Self {
+        effect: Effect::Reads,
+        callers: Callers::Anyone,
+        approval: Approval::ByPolicy,
+        waits: false,
+        trace: Trace::None,
+        paths: &[],
+        command: None,
+        dry_run: None,
+    };
+
+    /// Changes records or a package, in one transaction.
+    pub const WRITES_RECORDS: Self = Self { effect: Effect::Writes, trace: Trace::Records, ..Self::READS };
+
+    /// Changes the file or folder `path` of the workspace, through nothing but the workspace.
+    pub const WRITES_FILE: Self = Self { effect: Effect::Writes, trace: Trace::Files, paths: &["path"], ..Self::READS };
+
+    /// Changes a repository and the workspace through git.
+    pub const CHANGES_REPOSITORY: Self = Self { effect: Effect::Writes, ..Self::READS };
+
+    /// Speaks with the server of a repository.
+    pub const REACHES_SERVER: Self = Self { effect: Effect::Reaches, ..Self::READS };
+
+    /// Asks a person, and waits for the answer as its question says.
+    pub const ASKS: Self = Self { effect: Effect::Asks, ..Self::READS };
+
     /// Whether calls may run beside others, and again: the tool changes nothing, and does not wait for what may, such as
     /// a call that a person allows.
     pub fn only_reads(&self) -> bool {

@@ -6,6 +6,7 @@
 mod call;
 mod clock;
 mod ctx;
+pub mod cursor;
 mod deploys;
 mod error;
 mod facts;

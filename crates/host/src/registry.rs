@@ -77,15 +77,9 @@ pub fn wire_name(canonical: &str) -> String {
 impl Registry {
     /// Refuses two tools that answer to one name, wire names and aliases included.
     pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Result<Self> {
-        let info = tools.iter().map(|tool| tool.info()).collect();
-        Self::with_facts(tools, info)
-    }
-
-    /// As [`Registry::new`], with what each tool says of itself in hand: that is made of schemas, which takes a moment that
-    /// may pass while a database is opened. One for each tool, in their order.
-    pub fn with_facts(tools: Vec<Box<dyn AnyTool>>, info: Vec<ToolInfo>) -> Result<Self> {
         let mut registry = Self { tools: Vec::new(), names: BTreeMap::new() };
-        for (tool, info) in tools.into_iter().zip(info) {
+        for tool in tools {
+            let info = tool.info();
             registry.add(tool.into(), info)?;
         }
         Ok(registry)

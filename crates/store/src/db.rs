@@ -16,6 +16,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Decode, PgConnection, Postgres, Row as
 use crate::error::{Error, Result};
 use crate::lanes::{Lane, Lanes};
 use crate::server::{Mark, Server, ServerTx};
+use crate::subject::Subjects;
 
 /// How long a connection waits for another process's write. SQLite looks again after 100 ms at most.
 /// Longer than the longest import: who waits for it is not to be told that the database is locked.
@@ -54,7 +55,14 @@ macro_rules! bound {
 
 /// The connections of one process.
 #[derive(Clone)]
-pub(crate) enum Db {
+pub struct Db {
+    pub(crate) pools: Pools,
+    /// Whose tables there are besides the engine's own.
+    pub(crate) subjects: Subjects,
+}
+
+#[derive(Clone)]
+pub(crate) enum Pools {
     Sqlite {
         readers: Lanes,
         writer: Lanes,
@@ -68,19 +76,21 @@ pub(crate) enum Db {
 }
 
 /// A transaction. Dropped without [`Tx::commit`], it has not happened.
-pub(crate) enum Tx {
+pub struct Tx(pub(crate) Begun);
+
+pub(crate) enum Begun {
     Sqlite(Lane),
     Postgres(ServerTx),
 }
 
 /// A query and what is bound to it.
-pub(crate) struct Sql {
+pub struct Sql {
     text: SqlStr,
     arguments: Vec<Argument>,
 }
 
 /// A bound value. PostgreSQL wants to know the type of a NULL, too.
-pub(crate) enum Argument {
+pub enum Argument {
     Int(Option<i64>),
     Text(Option<String>),
     Bool(Option<bool>),
@@ -88,91 +98,92 @@ pub(crate) enum Argument {
 }
 
 /// A row of an answer.
-pub(crate) enum Row {
+pub struct Row(Found);
+
+enum Found {
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
 /// What a column can be read as.
-pub(crate) trait Column:
-    for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>
-{
-}
+pub trait Column: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres> {}
 
 impl<T> Column for T where T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres> {}
 
 /// A query whose text is part of the program.
-pub(crate) fn sql(text: &'static str) -> Sql {
+pub fn sql(text: &'static str) -> Sql {
     Sql { text: text.into_sql_str(), arguments: Vec::new() }
 }
 
 /// A query put together from parts of the program; whatever comes from outside is bound.
-pub(crate) fn sql_of(parts: String) -> Sql {
+pub fn sql_of(parts: String) -> Sql {
     Sql { text: AssertSqlSafe(parts).into_sql_str(), arguments: Vec::new() }
 }
 
 /// `$from, $from+1, …` for a list of `count` bound values.
-pub(crate) fn places(from: usize, count: usize) -> String {
+pub fn places(from: usize, count: usize) -> String {
     let places: Vec<String> = (from..from + count).map(|n| format!("${n}")).collect();
     places.join(", ")
 }
 
 impl Db {
     /// Begins to write. On SQLite nobody else writes until it ends.
-    pub(crate) async fn write(&self) -> Result<Tx> {
-        Ok(match self {
-            Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin("BEGIN IMMEDIATE").await?),
-            Self::Postgres(server) => Tx::Postgres(server.write().await?),
-            Self::Reading { folder, .. } => return Err(Error::OnlyReading { folder: folder.to_path_buf() }),
+    pub async fn write(&self) -> Result<Tx> {
+        Ok(match &self.pools {
+            Pools::Sqlite { writer, .. } => Tx(Begun::Sqlite(writer.begin("BEGIN IMMEDIATE").await?)),
+            Pools::Postgres(server) => Tx(Begun::Postgres(server.write().await?)),
+            Pools::Reading { folder, .. } => return Err(Error::OnlyReading { folder: folder.to_path_buf() }),
         })
     }
 
     /// Begins to read: all queries see one moment.
-    pub(crate) async fn snapshot(&self) -> Result<Tx> {
-        Ok(match self {
-            Self::Sqlite { readers, .. } | Self::Reading { readers, .. } => Tx::Sqlite(readers.begin("BEGIN").await?),
-            Self::Postgres(server) => Tx::Postgres(server.snapshot().await?),
+    pub async fn snapshot(&self) -> Result<Tx> {
+        Ok(match &self.pools {
+            Pools::Sqlite { readers, .. } | Pools::Reading { readers, .. } => {
+                Tx(Begun::Sqlite(readers.begin("BEGIN").await?))
+            }
+            Pools::Postgres(server) => Tx(Begun::Postgres(server.snapshot().await?)),
         })
     }
 
     /// A text in a column of JSON; both names are part of the program.
-    pub(crate) fn json_field(&self, column: &str, field: &str) -> String {
+    pub fn json_field(&self, column: &str, field: &str) -> String {
         // PostgreSQL finds no field of a JSON that has a zero character anywhere.
         let column = format!(r"replace({column}, '\u0000', '\ufffd')");
-        match self {
-            Self::Sqlite { .. } | Self::Reading { .. } => format!("json_extract({column}, '$.{field}')"),
-            Self::Postgres(_) => format!("(CAST({column} AS json) ->> '{field}')"),
+        match &self.pools {
+            Pools::Sqlite { .. } | Pools::Reading { .. } => format!("json_extract({column}, '$.{field}')"),
+            Pools::Postgres(_) => format!("(CAST({column} AS json) ->> '{field}')"),
         }
     }
 
     /// Whether a transaction has happened that ended without an answer; `None` where that cannot be learnt now.
     pub(crate) async fn happened(&self, mark: &Mark) -> Option<bool> {
-        match self {
-            Self::Sqlite { .. } | Self::Reading { .. } => None,
-            Self::Postgres(server) => server.happened(mark).await,
+        match &self.pools {
+            Pools::Sqlite { .. } | Pools::Reading { .. } => None,
+            Pools::Postgres(server) => server.happened(mark).await,
         }
     }
 
     /// Gives back what the connections keep in memory for the next queries. On a server it is the server's.
     pub(crate) async fn rest(&self) {
-        match self {
-            Self::Sqlite { readers, writer } => {
+        match &self.pools {
+            Pools::Sqlite { readers, writer } => {
                 readers.rest().await;
                 writer.rest().await;
             }
-            Self::Reading { readers, .. } => readers.rest().await,
-            Self::Postgres(_) => {}
+            Pools::Reading { readers, .. } => readers.rest().await,
+            Pools::Postgres(_) => {}
         }
     }
 
     pub(crate) async fn close(&self) {
-        match self {
-            Self::Sqlite { readers, writer } => {
+        match &self.pools {
+            Pools::Sqlite { readers, writer } => {
                 readers.close().await;
                 writer.close().await;
             }
-            Self::Reading { readers, .. } => readers.close().await,
-            Self::Postgres(server) => server.links.close().await,
+            Pools::Reading { readers, .. } => readers.close().await,
+            Pools::Postgres(server) => server.links.close().await,
         }
     }
 }
@@ -180,24 +191,24 @@ impl Db {
 impl Tx {
     /// [`places`] for a query that has many and nothing else, in their order: SQLite looks a numbered place up in a list of
     /// all, each time a value is bound.
-    pub(crate) fn places(&self, from: usize, count: usize) -> String {
-        match self {
-            Self::Sqlite(_) => vec!["?"; count].join(", "),
-            Self::Postgres(_) => places(from, count),
+    pub fn places(&self, from: usize, count: usize) -> String {
+        match &self.0 {
+            Begun::Sqlite(_) => vec!["?"; count].join(", "),
+            Begun::Postgres(_) => places(from, count),
         }
     }
 
-    pub(crate) async fn commit(self) -> Result<()> {
-        match self {
-            Self::Sqlite(transaction) => transaction.commit().await?,
-            Self::Postgres(transaction) => transaction.commit().await?,
+    pub async fn commit(self) -> Result<()> {
+        match self.0 {
+            Begun::Sqlite(transaction) => transaction.commit().await?,
+            Begun::Postgres(transaction) => transaction.commit().await?,
         }
         Ok(())
     }
 
     /// Whoever writes in this project waits until this transaction has ended. SQLite's writers do so anyway.
-    pub(crate) async fn lock_project(&mut self, project: i64) -> Result<()> {
-        if let Self::Postgres(_) = self {
+    pub async fn lock_project(&mut self, project: i64) -> Result<()> {
+        if let Begun::Postgres(_) = &self.0 {
             // Rows that refer to the project, such as the audit's, are not kept waiting.
             sql("SELECT id FROM project WHERE id = $1 FOR NO KEY UPDATE").bind(project).all(self).await?;
         }
@@ -206,7 +217,7 @@ impl Tx {
 
     /// The same without waiting. Says whether it has the lock.
     pub(crate) async fn try_lock_project(&mut self, project: i64) -> Result<bool> {
-        if let Self::Sqlite(_) = self {
+        if let Begun::Sqlite(_) = &self.0 {
             return Ok(true);
         }
         let text = "SELECT id FROM project WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED";
@@ -214,29 +225,27 @@ impl Tx {
     }
 
     /// A number that this project has never given to this kind of thing.
-    pub(crate) async fn next_number(&mut self, project: i64, kind: &str) -> Result<i64> {
+    pub async fn next_number(&mut self, project: i64, kind: &str) -> Result<i64> {
         let text = "INSERT INTO counter (project_id, kind, value) VALUES ($1, $2, 1)
              ON CONFLICT (project_id, kind) DO UPDATE SET value = counter.value + 1 RETURNING value";
         sql(text).bind(project).bind(kind).one(self).await?.get("value")
     }
 
     /// This transaction only reads, and may stand still while somebody takes what it found.
-    pub(crate) async fn may_pause(&mut self) -> Result<()> {
-        if let Self::Postgres(_) = self {
+    pub async fn may_pause(&mut self) -> Result<()> {
+        if let Begun::Postgres(_) = &self.0 {
             let text = "SELECT set_config('idle_in_transaction_session_timeout', '0', true)";
             sql(text).all(self).await?;
         }
         Ok(())
     }
 
-    /// Tells the server how much this transaction has written so far. It plans queries for tables as it last saw them, and
-    /// what is right for an empty one reads all of a full one.
-    pub(crate) async fn tell_sizes(&mut self) -> Result<()> {
-        if let Self::Postgres(_) = self {
-            for text in
-                ["ANALYZE record", "ANALYZE link", "ANALYZE history", "ANALYZE memory_term", "ANALYZE memory_near"]
-            {
-                sql(text).run(self).await?;
+    /// Tells the server how much this transaction has written to these tables so far. It plans queries for tables as it last saw
+    /// them, and what is right for an empty one reads all of a full one.
+    pub async fn analyze(&mut self, tables: &[&'static str]) -> Result<()> {
+        if let Begun::Postgres(_) = &self.0 {
+            for table in tables {
+                sql_of(format!("ANALYZE {table}")).run(self).await?;
             }
         }
         Ok(())
@@ -245,60 +254,60 @@ impl Tx {
     /// The same for the audit's chain, which is written apart from everything else: its end, `seq` and `hash`, if it has
     /// begun.
     pub(crate) async fn lock_chain(&mut self, project: i64) -> Result<Option<Row>> {
-        let text = match self {
-            Self::Sqlite(_) => "SELECT seq, hash FROM audit_head WHERE project_id = $1",
-            Self::Postgres(_) => "SELECT seq, hash FROM audit_head WHERE project_id = $1 FOR UPDATE",
+        let text = match &self.0 {
+            Begun::Sqlite(_) => "SELECT seq, hash FROM audit_head WHERE project_id = $1",
+            Begun::Postgres(_) => "SELECT seq, hash FROM audit_head WHERE project_id = $1 FOR UPDATE",
         };
         sql(text).bind(project).optional(self).await
     }
 }
 
 impl Sql {
-    pub(crate) fn bind(mut self, value: impl Into<Argument>) -> Self {
+    pub fn bind(mut self, value: impl Into<Argument>) -> Self {
         self.arguments.push(value.into());
         self
     }
 
-    pub(crate) async fn all(self, tx: &mut Tx) -> Result<Vec<Row>> {
-        Ok(match tx {
-            Tx::Sqlite(tx) => {
+    pub async fn all(self, tx: &mut Tx) -> Result<Vec<Row>> {
+        Ok(match &mut tx.0 {
+            Begun::Sqlite(tx) => {
                 let rows = bound!(self, Sqlite).fetch_all(tx.connection()?).await;
-                tx.looked_at(rows)?.into_iter().map(Row::Sqlite).collect()
+                tx.looked_at(rows)?.into_iter().map(Row::sqlite).collect()
             }
-            Tx::Postgres(tx) => {
+            Begun::Postgres(tx) => {
                 let (connection, watch) = tx.link.parts()?;
                 let rows = watch.answered(bound!(self, Postgres).fetch_all(connection)).await;
-                tx.link.looked_at(rows)?.into_iter().map(Row::Postgres).collect()
+                tx.link.looked_at(rows)?.into_iter().map(Row::postgres).collect()
             }
         })
     }
 
-    pub(crate) async fn optional(self, tx: &mut Tx) -> Result<Option<Row>> {
-        Ok(match tx {
-            Tx::Sqlite(tx) => {
+    pub async fn optional(self, tx: &mut Tx) -> Result<Option<Row>> {
+        Ok(match &mut tx.0 {
+            Begun::Sqlite(tx) => {
                 let row = bound!(self, Sqlite).fetch_optional(tx.connection()?).await;
-                tx.looked_at(row)?.map(Row::Sqlite)
+                tx.looked_at(row)?.map(Row::sqlite)
             }
-            Tx::Postgres(tx) => {
+            Begun::Postgres(tx) => {
                 let (connection, watch) = tx.link.parts()?;
                 let row = watch.answered(bound!(self, Postgres).fetch_optional(connection)).await;
-                tx.link.looked_at(row)?.map(Row::Postgres)
+                tx.link.looked_at(row)?.map(Row::postgres)
             }
         })
     }
 
-    pub(crate) async fn one(self, tx: &mut Tx) -> Result<Row> {
+    pub async fn one(self, tx: &mut Tx) -> Result<Row> {
         self.optional(tx).await?.ok_or(Error::Sql(sqlx::Error::RowNotFound))
     }
 
     /// How many rows it changed.
-    pub(crate) async fn run(self, tx: &mut Tx) -> Result<u64> {
-        Ok(match tx {
-            Tx::Sqlite(tx) => {
+    pub async fn run(self, tx: &mut Tx) -> Result<u64> {
+        Ok(match &mut tx.0 {
+            Begun::Sqlite(tx) => {
                 let done = bound!(self, Sqlite).execute(tx.connection()?).await;
                 tx.looked_at(done)?.rows_affected()
             }
-            Tx::Postgres(tx) => {
+            Begun::Postgres(tx) => {
                 let (connection, watch) = tx.link.parts()?;
                 let done = watch.answered(bound!(self, Postgres).execute(connection)).await;
                 tx.link.looked_at(done)?.rows_affected()
@@ -307,20 +316,20 @@ impl Sql {
     }
 
     /// A single query by itself, which sees what is committed.
-    pub(crate) async fn read(self, db: &Db) -> Result<Vec<Row>> {
-        Ok(match db {
-            Db::Sqlite { readers, .. } | Db::Reading { readers, .. } => {
+    pub async fn read(self, db: &Db) -> Result<Vec<Row>> {
+        Ok(match &db.pools {
+            Pools::Sqlite { readers, .. } | Pools::Reading { readers, .. } => {
                 let mut lane = readers.take().await?;
                 let rows = bound!(self, Sqlite).fetch_all(lane.connection()?).await;
-                lane.looked_at(rows)?.into_iter().map(Row::Sqlite).collect()
+                lane.looked_at(rows)?.into_iter().map(Row::sqlite).collect()
             }
-            Db::Postgres(Server { links, .. }) => {
+            Pools::Postgres(Server { links, .. }) => {
                 let mut link = links.take().await?;
                 let (connection, watch) = link.parts()?;
                 let rows = watch.answered(bound!(self, Postgres).fetch_all(connection)).await;
                 let rows = link.looked_at(rows)?;
                 link.ended();
-                rows.into_iter().map(Row::Postgres).collect()
+                rows.into_iter().map(Row::postgres).collect()
             }
         })
     }
@@ -387,10 +396,18 @@ pub(crate) async fn end_process(connection: &mut PgConnection, process: i32) -> 
 }
 
 impl Row {
-    pub(crate) fn get<T: Column>(&self, column: &str) -> Result<T> {
-        Ok(match self {
-            Self::Sqlite(row) => row.try_get(column)?,
-            Self::Postgres(row) => row.try_get(column)?,
+    fn sqlite(row: SqliteRow) -> Self {
+        Self(Found::Sqlite(row))
+    }
+
+    fn postgres(row: PgRow) -> Self {
+        Self(Found::Postgres(row))
+    }
+
+    pub fn get<T: Column>(&self, column: &str) -> Result<T> {
+        Ok(match &self.0 {
+            Found::Sqlite(row) => row.try_get(column)?,
+            Found::Postgres(row) => row.try_get(column)?,
         })
     }
 }

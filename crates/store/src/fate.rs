@@ -3,16 +3,9 @@
 use serde_json::{Value, json};
 use toolhost_contract::Trace;
 
-use crate::db::{Row, Tx, sql};
-use crate::error::{Error, Result};
-use crate::packages::set_id;
-use crate::records::Kind;
-
-/// Records of a committed call that its caller is told of, and the bytes of a content beyond which it is left out.
-const COMMITTED_RECORDS_MAX: i64 = 20;
-const COMMITTED_CONTENT_BYTES_MAX: usize = 16 * 1024;
-/// Tools whose work has no row in the history: none says nothing of them.
-const BESIDE_THE_HISTORY: [&str; 2] = ["builder.change.stage", "builder.change.validate"];
+use crate::db::{Tx, sql};
+use crate::error::Result;
+use crate::subject::Subjects;
 
 pub(crate) fn trace_name(trace: Trace) -> &'static str {
     match trace {
@@ -27,19 +20,19 @@ pub(crate) fn trace_name(trace: Trace) -> &'static str {
 /// must have ended.
 pub(crate) async fn outcome(
     tx: &mut Tx,
+    subjects: Subjects,
     (project, call): (i64, &str),
-    tool: &str,
-    trace: &str,
+    (tool, trace): (&str, &str),
 ) -> Result<Option<Value>> {
     let undone = |what: &str| {
         let message = format!("the call was interrupted; {what}, so nothing was changed");
         Some(json!({ "ok": false, "kind": "io", "message": message, "decided": true }))
     };
     if trace == trace_name(Trace::Records) {
-        if !wrote(tx, project, call).await?.is_empty() {
+        if !wrote(tx, subjects, (project, call)).await?.is_empty() {
             return Ok(Some(json!({ "ok": true, "decided": true })));
         }
-        let tells = !BESIDE_THE_HISTORY.contains(&tool);
+        let tells = !subjects.iter().any(|subject| subject.is_silent(tool));
         return Ok(tells.then(|| undone("the history has no change of it")).flatten());
     }
     if trace == trace_name(Trace::Files) {
@@ -68,34 +61,10 @@ pub(crate) async fn logged(tx: &mut Tx, (project, call): (i64, &str), at_ms: i64
 }
 
 /// What the one transaction of a call wrote; nothing where it was not committed.
-pub(crate) async fn wrote(tx: &mut Tx, project: i64, call: &str) -> Result<Vec<Value>> {
-    let text = "SELECT kind, number, version, change, body FROM history
-         WHERE project_id = $1 AND call_id = $2 ORDER BY kind, number, version LIMIT $3";
-    let rows = sql(text).bind(project).bind(call).bind(COMMITTED_RECORDS_MAX).all(tx).await?;
-    let text = "SELECT moment, kind FROM package_change WHERE project_id = $1 AND call_id = $2 LIMIT 1";
-    let package = sql(text).bind(project).bind(call).all(tx).await?;
-    let mut wrote = rows.iter().map(written).collect::<Result<Vec<Value>>>()?;
-    for row in &package {
-        let (moment, kind): (i64, String) = (row.get("moment")?, row.get("kind")?);
-        wrote.push(json!({ "moment": moment, "change": kind }));
-    }
-    let text = "SELECT number FROM change_set WHERE project_id = $1 AND discarded_by = $2 ORDER BY number LIMIT $3";
-    for row in &sql(text).bind(project).bind(call).bind(COMMITTED_RECORDS_MAX).all(tx).await? {
-        wrote.push(json!({ "changeSetId": set_id(row.get("number")?), "change": "discard" }));
+pub(crate) async fn wrote(tx: &mut Tx, subjects: Subjects, (project, call): (i64, &str)) -> Result<Vec<Value>> {
+    let mut wrote = Vec::new();
+    for subject in subjects {
+        wrote.extend(subject.wrote(tx, project, call).await?);
     }
     Ok(wrote)
-}
-
-/// A row of the history, as the caller is told of it.
-fn written(row: &Row) -> Result<Value> {
-    let (kind, number): (String, i64) = (row.get("kind")?, row.get("number")?);
-    let kind = Kind::parse(&kind).ok_or_else(|| Error::Row(format!("`{kind}` is no kind of record")))?;
-    let (version, change): (i64, String) = (row.get("version")?, row.get("change")?);
-    let mut told = json!({ "id": kind.id(number).to_string(), "version": version, "change": change });
-    let body: String = row.get("body")?;
-    if body.len() <= COMMITTED_CONTENT_BYTES_MAX {
-        let damaged = |e: serde_json::Error| Error::Row(format!("a content in the history: {e}"));
-        told["content"] = serde_json::from_str(&body).map_err(damaged)?;
-    }
-    Ok(told)
 }

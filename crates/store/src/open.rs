@@ -14,7 +14,7 @@ use toolhost_contract::Clock;
 
 use crate::asks::Asks;
 use crate::audit::Audit;
-use crate::db::{self, BUSY_TIMEOUT, Db, sql};
+use crate::db::{self, BUSY_TIMEOUT, Db, Pools, sql};
 use crate::dialect;
 use crate::error::{Error, Result};
 use crate::file::{self, DatabaseFile};
@@ -25,9 +25,9 @@ use crate::outage::Outage;
 use crate::people::{self, People};
 use crate::presence::Presence;
 use crate::reader::Reader;
-use crate::records::Records;
 use crate::server::{Server, ServerClock};
 use crate::sessions::Sessions;
+use crate::subject::{Database, Subjects};
 
 const READERS_MAX: u32 = 4;
 /// How long a host that ends waits for its server to take the last rows. Without them its calls end as those of a dead one.
@@ -96,23 +96,23 @@ pub struct Project {
 
 impl Store {
     /// Opens the SQLite database in `folder`, making both if they are not there, and closes the calls that a crashed
-    /// host left open as `unknown`.
-    pub async fn open(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+    /// host left open as `unknown`, unless one of the subjects can tell how they ended.
+    pub async fn open(folder: &Path, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
         make_private(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
-        Self::open_file(folder, clock).await
+        Self::open_file(folder, clock, subjects).await
     }
 
     /// As [`Store::open`], where a database is known to have been: one that is not there is an error.
-    pub async fn open_known(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub async fn open_known(folder: &Path, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
         if !Self::is_in(folder) {
             return Err(Error::Missing { folder: folder.to_owned() });
         }
-        Self::open_file(folder, clock).await
+        Self::open_file(folder, clock, subjects).await
     }
 
     /// Opens the database in `folder` to read it and nothing else, where it cannot be written: the disk is full, or the
     /// folder is read-only. No call is recorded.
-    pub async fn open_reading(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub async fn open_reading(folder: &Path, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
         if !Self::is_in(folder) {
             return Err(Error::Missing { folder: folder.to_owned() });
         }
@@ -133,14 +133,14 @@ impl Store {
         let opened = Arc::new(opened.map_err(|source| Error::Folder { path: folder.to_owned(), source })?);
         is_this_version(sqlx::query_scalar(VERSION_HERE).fetch_one(&mut first).await?, &file)?;
         let readers = Lanes::new(options, READERS_MAX, opened, Some(first));
-        let db = Db::Reading { readers, folder: folder.into() };
+        let db = Db { pools: Pools::Reading { readers, folder: folder.into() }, subjects };
         let audit = Audit::reading(db.clone(), Presence::nowhere(Some(folder)), Arc::clone(&clock));
         let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
         Ok(Self { db, audit, sessions, clock, place: file.display().to_string() })
     }
 
     /// As [`Store::open_reading`], for a database on a server that takes no changes.
-    pub async fn connect_reading(url: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub async fn connect_reading(url: &str, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
         let (place, options) = server_options(url)?;
         let mut first = db::connect(&options).await?;
         let clock = if clock.is_the_machines() { ServerClock::of(&mut first, clock).await? } else { clock };
@@ -148,7 +148,7 @@ impl Store {
         is_this_version(here, Path::new(&place))?;
         let presence = Presence::nowhere(None);
         // A transaction that would write has no slots, and is refused before it has done anything.
-        let db = Db::Postgres(Server::new(Links::new(options), presence.host()));
+        let db = Db { pools: Pools::Postgres(Server::new(Links::new(options), presence.host())), subjects };
         let audit = Audit::reading(db.clone(), presence, Arc::clone(&clock));
         let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
         Ok(Self { db, audit, sessions, clock, place })
@@ -160,7 +160,7 @@ impl Store {
         std::fs::metadata(folder.join(DATABASE_FILE)).is_ok_and(|there| there.len() > 0)
     }
 
-    async fn open_file(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+    async fn open_file(folder: &Path, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
         let unusable_folder = |source| Error::Folder { path: folder.to_owned(), source };
         let file = folder.join(DATABASE_FILE);
         let options = SqliteConnectOptions::new()
@@ -184,11 +184,17 @@ impl Store {
         drop(lock);
         let writer = Lanes::new(options.clone(), 1, Arc::clone(&opened), Some(first));
         let readers = Lanes::new(options.read_only(true), READERS_MAX, opened, None);
-        Self::with(Db::Sqlite { readers, writer }, presence, clock, file.display().to_string()).await
+        Self::with(
+            Db { pools: Pools::Sqlite { readers, writer }, subjects },
+            presence,
+            clock,
+            file.display().to_string(),
+        )
+        .await
     }
 
     /// Connects to a PostgreSQL database, `postgres://USER@HOST:PORT/NAME`, and brings its tables up to date.
-    pub async fn connect(url: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub async fn connect(url: &str, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
         let (place, options) = server_options(url)?;
         let mut first = db::connect(&options).await?;
         let clock = if clock.is_the_machines() { ServerClock::of(&mut first, clock).await? } else { clock };
@@ -196,7 +202,7 @@ impl Store {
         migrated.map_err(|error| migration_failed(error, Path::new(&place), |_, source| Error::Sql(source)))?;
         let presence = Presence::session(first, &options).await?;
         let server = Server::new(Links::new(options), presence.host());
-        Self::with(Db::Postgres(server), presence, clock, place).await
+        Self::with(Db { pools: Pools::Postgres(server), subjects }, presence, clock, place).await
     }
 
     async fn with(db: Db, presence: Presence, clock: Arc<dyn Clock>, place: String) -> Result<Self> {
@@ -236,8 +242,16 @@ impl Store {
         Reader::new(self.db.clone())
     }
 
-    pub fn records(&self) -> Records {
-        Records::new(self.db.clone(), Arc::clone(&self.clock))
+    /// The database, for what is kept in it by others.
+    pub fn database(&self) -> Database {
+        let database = Database::default();
+        self.give_to(&database);
+        database
+    }
+
+    /// Lets a handle that was made before this was opened lead here. One that leads somewhere already stays as it is.
+    pub fn give_to(&self, database: &Database) {
+        database.lead_to(self.db.clone(), Arc::clone(&self.clock));
     }
 
     /// The sessions of agents.
@@ -278,19 +292,19 @@ impl Store {
     /// loses what a crash would lose.
     pub async fn close(&self) -> Result<()> {
         // Where the log was deleted, closing saves what is in it; nobody may open the database before that.
-        let _lock = match &self.db {
-            Db::Sqlite { writer, .. } => match writer.folder_without_log() {
+        let _lock = match &self.db.pools {
+            Pools::Sqlite { writer, .. } => match writer.folder_without_log() {
                 Some(folder) => lock(folder).await.ok(),
                 None => None,
             },
-            Db::Postgres(_) | Db::Reading { .. } => None,
+            Pools::Postgres(_) | Pools::Reading { .. } => None,
         };
-        let left = match &self.db {
-            Db::Postgres(_) => tokio::time::timeout(LEAVE_MAX, self.audit.leave()).await,
-            Db::Sqlite { .. } | Db::Reading { .. } => Ok(self.audit.leave().await),
+        let left = match &self.db.pools {
+            Pools::Postgres(_) => tokio::time::timeout(LEAVE_MAX, self.audit.leave()).await,
+            Pools::Sqlite { .. } | Pools::Reading { .. } => Ok(self.audit.leave().await),
         };
         // Closing a file saves its log, also where the last rows could not be written. A server may not answer.
-        if matches!(left, Ok(Ok(()))) || !matches!(self.db, Db::Postgres(_)) {
+        if matches!(left, Ok(Ok(()))) || !matches!(self.db.pools, Pools::Postgres(_)) {
             self.db.close().await;
         }
         left.map_err(|_| Error::Audit {

@@ -15,7 +15,7 @@ use sqlx::{Connection, PgConnection, Row as _};
 
 use toolhost_contract::Clock;
 
-use crate::db::{self, Tx, sql};
+use crate::db::{self, Begun, Tx, sql};
 use crate::error::{Error, Result};
 use crate::links::{Link, Links};
 use crate::presence::HostName;
@@ -204,7 +204,7 @@ pub(crate) async fn has_slots(connection: &mut PgConnection, host: &str) -> Resu
 /// Makes sure that a host which seems dead writes nothing any more. False where it is writing this very moment, and so is
 /// not dead.
 pub(crate) async fn fence_off(tx: &mut Tx, host: &str) -> Result<bool> {
-    if let Tx::Sqlite(_) = tx {
+    if let Begun::Sqlite(_) = &tx.0 {
         // Its lock is the process's own: while one runs, the other is held.
         return Ok(true);
     }

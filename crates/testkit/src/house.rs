@@ -11,7 +11,7 @@ use toolhost_host::{
     Tightening, Unattended,
 };
 use toolhost_sandbox::{DeployKey, DeployRules, Deployment, FenceChoice, LocalConfig, LocalExecutor};
-use toolhost_store::{Filter, Project, Records, Store, Verdict};
+use toolhost_store::{Database, Filter, Project, Store, Subjects, Verdict};
 
 use crate::clock::{CountingIds, FakeClock};
 use crate::people::{Speaking, Voice};
@@ -22,7 +22,10 @@ pub const USER: i64 = 1;
 const OWNER: &str = "local";
 
 /// Tools are made of the records they keep.
-type Tools = Box<dyn FnOnce(&Records, Option<&Deployment>) -> Vec<Box<dyn AnyTool>>>;
+/// Those who keep tables of their own in a database.
+pub const SUBJECTS: Subjects = &[&toolhost_records::Traces, &toolhost_builder::packages::Traces];
+
+type Tools = Box<dyn FnOnce(&Database, Option<&Deployment>) -> Vec<Box<dyn AnyTool>>>;
 
 /// What a house is made of.
 pub struct HouseBuilder {
@@ -65,7 +68,7 @@ impl HouseBuilder {
     }
 
     /// As [`HouseBuilder::new`], with tools that keep records.
-    pub fn of(tools: impl FnOnce(&Records, Option<&Deployment>) -> Vec<Box<dyn AnyTool>> + 'static) -> Self {
+    pub fn of(tools: impl FnOnce(&Database, Option<&Deployment>) -> Vec<Box<dyn AnyTool>> + 'static) -> Self {
         Self {
             tools: Box::new(tools),
             database: None,
@@ -178,8 +181,8 @@ impl HouseBuilder {
         let clock = Arc::new(FakeClock::default());
         let shared_clock: Arc<dyn Clock> = Arc::<FakeClock>::clone(&clock);
         let store = match &self.database {
-            None => Store::open(&self.workspace.state(), Arc::clone(&shared_clock)).await.unwrap(),
-            Some(url) => Store::connect(url, Arc::clone(&shared_clock)).await.unwrap(),
+            None => Store::open(&self.workspace.state(), Arc::clone(&shared_clock), SUBJECTS).await.unwrap(),
+            Some(url) => Store::connect(url, Arc::clone(&shared_clock), SUBJECTS).await.unwrap(),
         };
         let executor = LocalExecutor::open(LocalConfig {
             root: self.workspace.root(),
@@ -198,7 +201,7 @@ impl HouseBuilder {
         })
         .unwrap();
         let deployment = executor.deployment().cloned();
-        let registry = Arc::new(Registry::new((self.tools)(&store.records(), deployment.as_ref())).unwrap());
+        let registry = Arc::new(Registry::new((self.tools)(&store.database(), deployment.as_ref())).unwrap());
         let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text, &registry).unwrap());
         let profiles = Profiles::load(&registry, &[&self.operator], tightening.as_ref()).unwrap();
         let project = store.project(&self.workspace.root(), "ws", OWNER).await.unwrap();

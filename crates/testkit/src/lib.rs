@@ -21,7 +21,7 @@ mod workspace;
 
 pub use clock::{CountingIds, FakeClock};
 pub use git_server::{HttpGit, Repositories, Request, SshGit};
-pub use house::{House, HouseBuilder, USER};
+pub use house::{House, HouseBuilder, SUBJECTS, USER};
 pub use mcp::{Era, McpProcess};
 pub use model_server::{Fault, ModelFormat, ModelRequest, ModelServer, Tokens, Turn};
 pub use people::{SaysNo, SaysYes, Voice, said};

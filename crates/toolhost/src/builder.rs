@@ -9,7 +9,7 @@ use toolhost_contract::workspace::{Executor, NoWorkspace, POLICY_FILE, ReadSpan,
 use toolhost_contract::{Clock, Deploys, IdSource, RandomIds, SystemClock};
 use toolhost_host::{Asking, Gate, GateConfig, Limits, Members, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{Deployment, FenceChoice, LocalConfig, LocalExecutor};
-use toolhost_store::{Records, Store};
+use toolhost_store::{Database, Store};
 
 use crate::connection::{Connection, is_unwritable};
 use crate::error::{Error, Result};
@@ -226,14 +226,15 @@ impl Builder {
     /// # Errors
     /// If a setting is missing or wrong, or the database, the workspace or the profiles cannot be opened.
     pub async fn open(self) -> Result<Host> {
+        let local = self.local_executor()?;
+        let database = Database::default();
+        let tools = crate::tools(&database, local.as_deref().and_then(LocalExecutor::deployment));
         // Beside the disk, not after it: an agent waits for this.
-        let info = tokio::task::spawn_blocking(crate::info);
+        let registry = tokio::task::spawn_blocking(move || Registry::new(tools));
         let connection = self.connect().await?;
         let store = connection.store();
-        let local = self.local_executor()?;
-        let tools = toolhost_tools::all(&store.records(), local.as_deref().and_then(LocalExecutor::deployment));
-        let registry = Registry::with_facts(tools, info.await?)?;
-        let kit = self.kit_with(registry, local).await?;
+        store.give_to(&database);
+        let kit = self.kit_with(registry.await??, local).await?;
         if let Some(probing) = kit.local.clone() {
             // Probing the fence takes a few milliseconds, which pass while the caller does something else.
             tokio::spawn(async move { probing.report().await });
@@ -313,18 +314,20 @@ impl Builder {
         let clock = || Arc::clone(&self.clock);
         let may_read = |error: &toolhost_store::Error| self.need == Need::Reading && is_unwritable(error);
         if let Some(url) = &self.server {
-            return match Store::connect(url, clock()).await {
-                Err(error) if may_read(&error) => Ok((Store::connect_reading(url, clock()).await?, Some(error))),
+            return match Store::connect(url, clock(), crate::SUBJECTS).await {
+                Err(error) if may_read(&error) => {
+                    Ok((Store::connect_reading(url, clock(), crate::SUBJECTS).await?, Some(error)))
+                }
                 connected => Ok((connected?, None)),
             };
         }
         let state = self.state.as_ref().ok_or(Error::NoDatabase)?;
         let opened = match self.must_exist {
-            true => Store::open_known(state, clock()).await,
-            false => Store::open(state, clock()).await,
+            true => Store::open_known(state, clock(), crate::SUBJECTS).await,
+            false => Store::open(state, clock(), crate::SUBJECTS).await,
         };
         match opened {
-            Err(error) if may_read(&error) => match Store::open_reading(state, clock()).await {
+            Err(error) if may_read(&error) => match Store::open_reading(state, clock(), crate::SUBJECTS).await {
                 Ok(store) => Ok((store, Some(error))),
                 // Nothing can be read there either, and why is the first thing that went wrong.
                 Err(toolhost_store::Error::Missing { .. }) => Err(error.into()),
@@ -341,7 +344,7 @@ impl Builder {
     /// If the workspace cannot be opened, or a profile is wrong.
     pub async fn kit(&self) -> Result<Kit> {
         let local = self.local_executor()?;
-        self.kit_with(crate::registry(&Records::nowhere())?, local).await
+        self.kit_with(crate::registry(&Database::default())?, local).await
     }
 
     async fn kit_with(&self, registry: Registry, local: Option<Arc<LocalExecutor>>) -> Result<Kit> {

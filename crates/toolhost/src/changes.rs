@@ -4,9 +4,9 @@
 //! the audit.
 
 use serde_json::{Value, json};
+use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, Shelf};
 use toolhost_contract::{CONFIRM_SOURCE, Outcome};
 use toolhost_store::Role;
-use toolhost_store::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, Shelf};
 
 use crate::error::{Error, Result};
 use crate::host::{Host, done};
@@ -127,7 +127,7 @@ impl<'a> Changes<'a> {
         let connection = self.host.connection();
         connection.need_role(Role::Viewer).await?;
         let who = connection.who();
-        let shelf = connection.store().records().packages().shelf(who.clone())?;
+        let shelf = toolhost_builder::Packages::new(connection.store().database()).shelf(who.clone())?;
         let work = async { Ok::<_, Error>(work(&shelf).await?) };
         connection.record_read(&who, what, arguments, work).await
     }

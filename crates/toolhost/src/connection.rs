@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolhost_contract::{Call, CallId, IdSource, Redactor, Trace};
 use toolhost_host::{Person, Queue};
-use toolhost_store::records::Who;
+use toolhost_store::Who;
 use toolhost_store::{Entry, Event, Outage, Project, Role, Store};
 
 use crate::error::{Error, Result};

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use toolhost_agent::ModelError;
 use toolhost_agent::start::StartError;
+use toolhost_builder::packages::PackageError;
 use toolhost_contract::{JournalError, Outcome};
+use toolhost_records::RecordError;
 use toolhost_store::Role;
-use toolhost_store::packages::PackageError;
-use toolhost_store::records::RecordError;
 
 use crate::builder::{POLICY_BYTES_MAX, PROJECT_CHARS_MAX};
 

@@ -6,9 +6,10 @@ use serde_json::Value;
 use toolhost_contract::workspace::Executor;
 use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope};
 use toolhost_host::{Asking, Gate, Hooks, Registry};
+use toolhost_records::Records;
+use toolhost_records::Ticket;
 use toolhost_sandbox::{Deployment, LocalExecutor};
 use toolhost_store::Store;
-use toolhost_store::records::Ticket;
 
 use crate::builder::{Builder, Kit};
 use crate::changes::Changes;
@@ -77,7 +78,7 @@ impl Host {
     /// If the project has no such ticket.
     pub async fn about_ticket(&mut self, ticket: Option<String>) -> Result<()> {
         if let Some(id) = &ticket {
-            let desk = self.store().records().desk(self.connection.who())?;
+            let desk = Records::new(self.store().database()).desk(self.connection.who())?;
             desk.get::<Ticket>(id).await?;
         }
         self.ticket = ticket;

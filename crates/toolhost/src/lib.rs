@@ -22,9 +22,11 @@ mod session;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use toolhost_contract::ToolInfo;
+use toolhost_contract::AnyTool;
 use toolhost_host::Registry;
-use toolhost_store::Records;
+use toolhost_records::Records;
+use toolhost_sandbox::Deployment;
+use toolhost_store::{Database, Steps, Subjects};
 
 pub use builder::{Builder, Kit, Need, PROJECT_CHARS_MAX};
 pub use changes::{ApplyOptions, Changes};
@@ -42,20 +44,33 @@ pub use toolhost_agent as agent;
 pub use toolhost_builder as package_format;
 pub use toolhost_contract as contract;
 pub use toolhost_host as gate;
+pub use toolhost_records as records;
 pub use toolhost_sandbox as sandbox;
 pub use toolhost_store as store;
 
-/// The tools there are, over these records.
+/// Those who keep tables of their own in the database.
+pub const SUBJECTS: Subjects = &[&toolhost_records::Traces, &toolhost_builder::packages::Traces];
+
+/// Every built-in tool, in the order lists show them. Those for records and packages find them in `database`, which may be opened
+/// later; `deployment` says where the workspace is deployed to.
+#[must_use]
+pub fn tools(database: &Database, deployment: Option<&Deployment>) -> Vec<Box<dyn AnyTool>> {
+    let families = [
+        toolhost_tools::of_the_workspace(),
+        toolhost_records::tools::all(&Records::new(database.clone())),
+        toolhost_builder::tools::all(&toolhost_builder::Packages::new(database.clone())),
+        toolhost_tools::of_people(deployment),
+        toolhost_tools::of_the_host(&Steps::new(database.clone())),
+    ];
+    families.into_iter().flatten().collect()
+}
+
+/// The built-in tools by their names, over a database.
 ///
 /// # Errors
 /// If two tools share a name, or a schema does not compile.
-pub fn registry(records: &Records) -> Result<Registry> {
-    Ok(Registry::new(toolhost_tools::all(records, None))?)
-}
-
-/// What the tools say of themselves, which is the same whatever records they find.
-fn info() -> Vec<ToolInfo> {
-    toolhost_tools::all(&Records::nowhere(), None).iter().map(|tool| tool.info()).collect()
+pub fn registry(database: &Database) -> Result<Registry> {
+    Ok(Registry::new(tools(database, None))?)
 }
 
 /// The inside of the fence, for a program that names itself as [`Builder::fence_program`].

@@ -5,9 +5,9 @@
 
 use serde_json::json;
 use toolhost_builder::limits::Size;
+use toolhost_builder::packages::{Brought, PackageError, Shelf, WorkflowLine};
 use toolhost_builder::{Files, Finding, Package, validate_up_to};
 use toolhost_store::Role;
-use toolhost_store::packages::{Brought, PackageError, Shelf, WorkflowLine};
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};
@@ -50,7 +50,7 @@ impl<'a> Packages<'a> {
         connection.need_role(Role::Owner).await?;
         let package = Package::read(files);
         let who = connection.who();
-        let shelf = connection.store().records().packages().shelf(who.clone())?;
+        let shelf = toolhost_builder::Packages::new(connection.store().database()).shelf(who.clone())?;
         let arguments = json!({ "from": from, "replace": replace });
         let work = async { Ok::<_, Error>(shelf.import(&package, replace, most).await?) };
         connection.record(&who, "package import", arguments, work).await
@@ -69,7 +69,7 @@ impl<'a> Packages<'a> {
         connection.need_role(Role::Owner).await?;
         let package = toolhost_builder::begun(name, description, created_at);
         let who = connection.who();
-        let shelf = connection.store().records().packages().shelf(who.clone())?;
+        let shelf = toolhost_builder::Packages::new(connection.store().database()).shelf(who.clone())?;
         let arguments = json!({ "name": name, "description": description });
         let work = async { Ok::<_, Error>(shelf.begin(&package).await?) };
         connection.record(&who, "package new", arguments, work).await
@@ -109,7 +109,7 @@ impl<'a> Packages<'a> {
     ) -> Result<T> {
         self.connection.need_role(Role::Viewer).await?;
         let who = self.connection.who();
-        let shelf = self.connection.store().records().packages().shelf(who.clone())?;
+        let shelf = toolhost_builder::Packages::new(self.connection.store().database()).shelf(who.clone())?;
         let work = async { Ok::<_, Error>(work(&shelf).await?) };
         self.connection.record_read(&who, what, json!({}), work).await
     }

@@ -1,7 +1,8 @@
 //! Personas of the project: a record's role is the profile of the agent that works under its name.
 
 use toolhost_contract::visible;
-use toolhost_store::records::Persona;
+use toolhost_records::Persona;
+use toolhost_records::Records;
 
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -21,7 +22,7 @@ impl Host {
     /// # Errors
     /// If the name is nearly that of a record, the record's role is no profile, or `asked` allows more than the role.
     pub async fn persona_role(&self, persona: &str, asked: Option<&str>, usual: &str) -> Result<PersonaRole> {
-        let desk = self.store().records().desk(self.connection().who())?;
+        let desk = Records::new(self.store().database()).desk(self.connection().who())?;
         let mut found = desk.all::<Persona>(None).await?;
         let Some(at) = found.iter().position(|saved| saved.content.name == persona) else {
             // A name with a small mistake would come without the role's limits.

@@ -87,7 +87,7 @@ impl Tool for Bash {
         effect: Effect::Executes,
         command: Some(CommandArgument { name: "command", input: "stdin" }),
         paths: &["cwd"],
-        ..crate::facts::READS
+        ..Facts::READS
     };
 
     fn aliases(&self) -> Vec<Alias> {

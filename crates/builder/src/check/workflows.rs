@@ -179,7 +179,8 @@ fn check_branches(workflow: &Workflow, findings: &mut Findings) {
 /// A way that is no default says when it is taken, where others beside it do; and the only way out is taken in any case.
 fn check_conditions(workflow: &Workflow, findings: &mut Findings) {
     let says_when = |edge: &Edge| {
-        let said = |name: &str| edge.value.get(name).is_some_and(|value| !value.is_null() && *value != Value::from(""));
+        let said =
+            |name: &str| edge.value.get(name).is_some_and(|value| !value.is_null() && value.as_str() != Some(""));
         said("conditionText") || said("conditionExpr")
     };
     let mut ways: HashMap<&str, Vec<&Edge>> = HashMap::new();

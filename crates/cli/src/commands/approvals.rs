@@ -37,7 +37,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             if settings.json {
                 print::json(&permits)?;
             } else {
-                let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
+                let registry = toolhost::registry(&toolhost_store::Database::default())?;
                 let rows: Vec<Vec<String>> = permits
                     .iter()
                     .map(|permit| {

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use toolhost::{ApplyOptions, Changes, Need};
+use toolhost_builder::packages::{ChangeSetLine, Deed, Preview};
 use toolhost_contract::Outcome;
 use toolhost_store::Role;
-use toolhost_store::packages::{ChangeSetLine, Deed, Preview};
 
 use super::call::exit_code;
 use crate::changes::{self, Extent};

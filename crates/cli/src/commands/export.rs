@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::json;
 use toolhost::{Need, Recording};
+use toolhost_records::Desk;
+use toolhost_records::Records;
 use toolhost_store::Role;
-use toolhost_store::records::Desk;
 
 use crate::print;
 use crate::settings::Settings;
@@ -30,7 +31,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let connection = wire::connect(&resolved, Need::Reading).await?;
     connection.need_role(Role::Viewer).await?;
     let who = connection.who();
-    let desk = connection.store().records().desk(who.clone())?;
+    let desk = Records::new(connection.store().database()).desk(who.clone())?;
     let arguments =
         json!({ "to": args.output.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy()) });
     let owns = connection.need_role(Role::Owner).await.is_ok();

@@ -84,7 +84,7 @@ const COLUMNS: &[(&str, &[&str])] = &[
 
 /// The commands of all families.
 pub(crate) fn commands() -> anyhow::Result<Vec<Command>> {
-    let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
+    let registry = toolhost::registry(&toolhost_store::Database::default())?;
     Ok(FAMILIES.iter().map(|(family, about)| command(&registry, family, about)).collect())
 }
 
@@ -230,7 +230,7 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
         return Err(Usage::error(format!("what about the {family}? `toolhost {family} --help` shows what there is")));
     };
     let tool = format!("{family}.{}", verb.replace('-', "_"));
-    let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
+    let registry = toolhost::registry(&toolhost_store::Database::default())?;
     let info = &registry.get(&tool).context("the command belongs to no tool")?.info;
     let arguments = arguments(info, matches)?;
     let made = call::make(&settings, &tool, arguments, "all", false).await?;

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::json;
 use toolhost::Need;
+use toolhost_records::Records;
+use toolhost_records::foreign;
+use toolhost_records::{Again, Desk, Extent, Imported, RecordError};
 use toolhost_store::Role;
-use toolhost_store::foreign;
-use toolhost_store::records::{Again, Desk, Extent, Imported, RecordError};
 
 use crate::settings::Settings;
 use crate::wire;
@@ -70,7 +71,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let connection = wire::connect(&resolved, Need::Writing).await?;
     connection.need_role(Role::Editor).await?;
     let who = connection.who();
-    let desk = connection.store().records().desk(who.clone())?;
+    let desk = Records::new(connection.store().database()).desk(who.clone())?;
     let mut arguments = json!({ "format": format, "from": path.file_name().map(|name| name.to_string_lossy()) });
     if args.partial {
         arguments["partial"] = true.into();

@@ -8,9 +8,9 @@ use anyhow::Context;
 use serde_json::json;
 use toolhost::{Error, Need, Packages};
 use toolhost_builder::limits::Size;
+use toolhost_builder::packages::{Brought, PackageError};
 use toolhost_builder::{Files, Finding, Severity, from_zip_up_to, limits, to_zip};
 use toolhost_contract::{Clock, SystemClock};
-use toolhost_store::packages::{Brought, PackageError};
 
 use crate::settings::Settings;
 use crate::wire;

@@ -80,7 +80,7 @@ fn test(file: &std::path::Path, settings: &Settings) -> anyhow::Result<ExitCode>
     let mut rest: toml::Table = crate::settings::parse(file, &text)?;
     rest.remove("tests");
     crate::settings::check_file(rest).with_context(invalid)?;
-    let registry = toolhost::registry(&toolhost_store::Records::nowhere())?;
+    let registry = toolhost::registry(&toolhost_store::Database::default())?;
     let mut tables = toml::Table::new();
     tables.insert("profiles".to_owned(), toml::Value::Table(parsed.profiles.clone()));
     // Loading runs the tests that the rules carry.

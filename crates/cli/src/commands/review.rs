@@ -220,7 +220,7 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
         decide.ids.iter().map(|id| number(id)).collect::<anyhow::Result<Vec<i64>>>()?
     };
     let said = decide.answer.said()?;
-    let registry = toolhost::registry(&answers.connection.store().records())?;
+    let registry = toolhost::registry(&answers.connection.store().database())?;
     let terminal = Terminal::new(answers.person.clone(), answers.queue.clone(), Some(std::sync::Arc::new(registry)));
     let mut code = ExitCode::SUCCESS;
     let mut told = Vec::new();
@@ -276,7 +276,7 @@ async fn decide_one(
 async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCode> {
     let stop = crate::signals::ended_by_signal();
     let ask_here = terminal::is_there() && !settings.json;
-    let registry = toolhost::registry(&answers.connection.store().records())?;
+    let registry = toolhost::registry(&answers.connection.store().database())?;
     let terminal = Terminal::new(answers.person.clone(), answers.queue.clone(), Some(std::sync::Arc::new(registry)));
     // What was shown once and left for later is not shown again.
     let mut last = 0;

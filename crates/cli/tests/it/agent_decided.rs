@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolhost_agent::model::{Arguments, Reply, Stop, ToolCall, Usage};
 use toolhost_agent::session::{Status, TurnStep, step};
+use toolhost_builder::packages::Whose;
 use toolhost_contract::{CallId, Effect};
+use toolhost_records::{Edit, IterationStatus, Kind, Learning, RecordId, Ticket};
 use toolhost_sandbox::{DeployKey, DeployMark, DeployRules, Deployment};
-use toolhost_store::packages::Whose;
-use toolhost_store::records::{Edit, IterationStatus, Kind, Learning, RecordId, Ticket, Who};
+use toolhost_store::Who;
 use toolhost_store::{Event as Row, NewChange};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace, USER};
 
@@ -31,7 +32,7 @@ fn turn(id: &CallId, tool: &str, arguments: &Value) -> Value {
 
 async fn house(database: Option<String>) -> House {
     let workspace = TempWorkspace::new();
-    HouseBuilder::of(toolhost_tools::all).workspace(workspace).database(database).build().await
+    HouseBuilder::of(toolhost::tools).workspace(workspace).database(database).build().await
 }
 
 /// A session whose host died after "started" of this call.
@@ -171,7 +172,7 @@ async fn of_records(house: &House, (tool, arguments): (&str, &Value), committed:
     let sitting = killed(house, &id, tool, arguments).await;
     if committed {
         let who = Who { project_id: house.project.id, user_id: USER, name: "Ada".to_owned(), call_id: id.to_string() };
-        let desk = house.store.records().desk(who).unwrap();
+        let desk = toolhost_records::Records::new(house.store.database()).desk(who).unwrap();
         match tool {
             "memory_save_learning" => {
                 desk.create(Learning { content: "Commit first.".to_owned() }, 0, None).await.map(drop).unwrap();
@@ -200,7 +201,7 @@ async fn of_records(house: &House, (tool, arguments): (&str, &Value), committed:
     };
     assert!(content.contains(says), "{story}: what it wrote is told: {content}");
     let who = Who { project_id: house.project.id, user_id: USER, name: "reader".to_owned(), call_id: String::new() };
-    let desk = house.store.records().desk(who).unwrap();
+    let desk = toolhost_records::Records::new(house.store.database()).desk(who).unwrap();
     let history = desk.history(RecordId { kind, number }, None, 10).await.unwrap();
     assert_eq!(history.len(), versions, "{story}: it was made once");
     let other = desk.history(RecordId { kind, number: 2 }, None, 10).await;
@@ -220,7 +221,7 @@ async fn a_move_of_an_iteration_that_a_crash_left_open_is_decided_by_its_history
             let sitting = killed(&house, &id, "iteration_update_status", &arguments).await;
             let who =
                 Who { project_id: house.project.id, user_id: USER, name: "Ada".to_owned(), call_id: id.to_string() };
-            let desk = house.store.records().desk(who).unwrap();
+            let desk = toolhost_records::Records::new(house.store.database()).desk(who).unwrap();
             if committed {
                 desk.move_iteration("ITER-001", IterationStatus::Running, &Edit::default(), true).await.unwrap();
             }
@@ -253,7 +254,7 @@ async fn change_sets_that_a_crash_left_open_are_staged_validated_and_discarded_o
             }
             let who =
                 Who { project_id: house.project.id, user_id: USER, name: "Ada".to_owned(), call_id: id.to_string() };
-            let shelf = house.store.records().packages().shelf(who).unwrap();
+            let shelf = toolhost_builder::Packages::new(house.store.database()).shelf(who).unwrap();
             let whose = Whose::Session(&sitting.id);
             match tool {
                 "validate" if committed => drop(shelf.validate(whose, None).await.unwrap()),
@@ -279,7 +280,7 @@ async fn a_deploy_that_a_crash_left_open_is_decided_by_the_journal_at_its_target
         let target = workspace.beside("site");
         std::fs::create_dir_all(&target).unwrap();
         let root = workspace.root();
-        let house = HouseBuilder::of(toolhost_tools::all).workspace(workspace);
+        let house = HouseBuilder::of(toolhost::tools).workspace(workspace);
         let house = house.deploy(target.clone(), DeployRules::default()).build().await;
         let id = CallId::new("call-left-open");
         let sitting = killed(&house, &id, "deploy_copy", &json!({})).await;

@@ -21,7 +21,7 @@ async fn house() -> House {
 async fn house_on(database: Option<String>) -> House {
     let workspace = TempWorkspace::new();
     workspace.write("a.txt", "alpha\n");
-    HouseBuilder::of(toolhost_tools::all).workspace(workspace).database(database).build().await
+    HouseBuilder::of(toolhost::tools).workspace(workspace).database(database).build().await
 }
 
 /// A turn that asks for one edit, which finds its place again in what it has made.
@@ -147,7 +147,7 @@ async fn a_yes_is_for_the_session_that_asked_whenever_it_goes_on() {
     let rule = "[[profiles.developer.rules]]\ntool = 'file.write'\ndecide = 'ask'\n";
     let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
     for engine in engines() {
-        let house = HouseBuilder::of(toolhost_tools::all).operator(rule).asking(asking);
+        let house = HouseBuilder::of(toolhost::tools).operator(rule).asking(asking);
         a_yes_for_one(&house.database(engine.url.clone()).build().await).await;
     }
 }
@@ -198,7 +198,7 @@ async fn what_waits_for_a_person_has_not_been_read_when_a_session_begins() {
     let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
     let workspace = TempWorkspace::new();
     workspace.write("AGENTS.md", "Two spaces.\n");
-    let house = HouseBuilder::of(toolhost_tools::all).workspace(workspace).operator(rules).asking(asking).build().await;
+    let house = HouseBuilder::of(toolhost::tools).workspace(workspace).operator(rules).asking(asking).build().await;
     let sitting = Sitting::new(&house, "developer");
     let model = script(&json!([{ "text": "x" }]));
     let opening = sitting.opening(&model, &work("say")).await.unwrap();
@@ -213,7 +213,7 @@ async fn what_waits_for_a_person_has_not_been_read_when_a_session_begins() {
 async fn house_that_asks(database: Option<String>) -> House {
     let rule = "[[profiles.developer.rules]]\ntool = 'file.write'\ndecide = 'ask'\n";
     let asking = Asking { unattended: Unattended::Wait, hold: Duration::from_secs(600), ..Asking::default() };
-    HouseBuilder::of(toolhost_tools::all).operator(rule).asking(asking).database(database).build().await
+    HouseBuilder::of(toolhost::tools).operator(rule).asking(asking).database(database).build().await
 }
 
 /// Sessions whose first call waits for a person: the profile, the model, what the person says.
@@ -308,7 +308,7 @@ async fn a_session_that_is_cancelled_asks_nobody_any_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_that_was_open_when_the_host_died_is_found_again_with_its_answer() {
     let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
-    let house = HouseBuilder::of(toolhost_tools::all).asking(asking).build().await;
+    let house = HouseBuilder::of(toolhost::tools).asking(asking).build().await;
     let question = json!({ "question": "May the old API go?", "kind": "yes_no" });
     let model = script(&json!([
         { "calls": [{ "tool": "human_ask", "arguments": question }] }, { "text": "Asked." }, { "text": "not asked" },

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use toolhost_contract::{ErrorKind, Outcome, ToolInfo};
-use toolhost_store::records::Kind;
+use toolhost_records::Kind;
 use toolhost_testkit::{Era, House, McpProcess, TempWorkspace};
 
 use crate::engines::{engines, exported, furnish};

@@ -8,12 +8,12 @@ use proptest::strategy::{Strategy, ValueTree};
 use serde_json::{Map, Value, json};
 use toolhost_builder::envelope::{Mode, Request, Scope, build_initial_context_envelope};
 use toolhost_builder::limits::Size;
+use toolhost_builder::packages::Shelf;
 use toolhost_builder::{Files, Package};
 use toolhost_contract::{CallerKind, Outcome};
 use toolhost_host::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 use toolhost_store::Role;
-use toolhost_store::packages::Shelf;
-use toolhost_store::records::Who;
+use toolhost_store::Who;
 use toolhost_testkit::House;
 
 use crate::engines::{Engine, engines, next_door};
@@ -46,7 +46,7 @@ pub(crate) fn sample() -> Files {
 
 pub(crate) fn shelf_of(house: &House, project: i64) -> Shelf {
     let who = Who { project_id: project, user_id: 1, name: "local".to_owned(), call_id: "test".to_owned() };
-    house.store.records().packages().shelf(who).unwrap()
+    toolhost_builder::Packages::new(house.store.database()).shelf(who).unwrap()
 }
 
 /// A house whose project has the sample.

@@ -1,9 +1,9 @@
 //! Change sets of a workflow package from a model's stage to a person's apply and undo, on both engines.
 
 use serde_json::{Value, json};
+use toolhost_builder::packages::WorkflowName;
 use toolhost_builder::{Files, Package};
 use toolhost_contract::{CallerKind, Outcome};
-use toolhost_store::packages::WorkflowName;
 use toolhost_testkit::House;
 
 use crate::builder::{FLOW, call, house_with_sample, sample, shelf_of};
@@ -418,7 +418,7 @@ async fn the_overlay_survives_a_restart_and_other_sessions_of_the_same_user() {
         // A second session of the same user comes, works and gives up all it has.
         data(&stage_step(&house, "s2", STEP, |text| text.replace("Copy each claim", "Note each claim")).await);
         data(&in_session(&house, "s2", "builder.change.discard", json!({})).await);
-        let again = toolhost_testkit::HouseBuilder::of(toolhost_tools::all);
+        let again = toolhost_testkit::HouseBuilder::of(toolhost::tools);
         let (project, rows) = (house.project.id, house.rows().await.len());
         let (url, workspace) = (engine.url.clone(), house.workspace);
         house.store.close().await.unwrap();

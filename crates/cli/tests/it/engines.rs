@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolhost_contract::Outcome;
+use toolhost_records::RecordError;
 use toolhost_store::Store;
-use toolhost_store::records::{RecordError, Who};
+use toolhost_store::Who;
 use toolhost_testkit::{House, Postgres, Program, TempWorkspace};
 
 use crate::room;
@@ -62,7 +63,7 @@ pub(crate) async fn exported(store: &Store, project: i64) -> Vec<String> {
         lines.push(line);
         Ok(())
     };
-    store.records().desk(who).unwrap().export(&mut sink).await.unwrap();
+    toolhost_records::Records::new(store.database()).desk(who).unwrap().export(&mut sink).await.unwrap();
     lines
 }
 

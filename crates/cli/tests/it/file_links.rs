@@ -20,7 +20,7 @@ async fn asked(workspace: TempWorkspace, meanwhile: impl Fn() + Send + Sync + 's
         meanwhile();
         said(Answer::Allow)
     };
-    let house = HouseBuilder::of(toolhost_tools::all).workspace(workspace).operator(RULES).person(voice);
+    let house = HouseBuilder::of(toolhost::tools).workspace(workspace).operator(RULES).person(voice);
     (house.build().await, seen)
 }
 
@@ -116,7 +116,7 @@ async fn a_reviewed_text_goes_to_the_file_that_was_seen() {
         std::os::unix::fs::symlink("harmless.txt", root.join("notes.txt")).unwrap();
         said(Answer::Edit { text: "mine\n".to_owned() })
     };
-    let house = HouseBuilder::of(toolhost_tools::all).workspace(workspace).person(voice).build().await;
+    let house = HouseBuilder::of(toolhost::tools).workspace(workspace).person(voice).build().await;
     house.data("review.file", json!({ "path": "notes.txt" })).await;
     assert_eq!(house.workspace.read("harmless.txt"), "one\n");
     assert_eq!(house.workspace.read("deploy/secrets.txt"), "mine\n");

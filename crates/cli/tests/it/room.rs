@@ -1,7 +1,7 @@
 //! A house with every built-in tool and this very program as the fence's helper; and the program by itself.
 
 use toolhost_contract::AnyTool;
-use toolhost_store::Records;
+use toolhost_store::Database;
 use toolhost_testkit::{HouseBuilder, Program, TempWorkspace};
 
 /// The program under test.
@@ -9,7 +9,7 @@ pub(crate) const TOOLHOST: &str = env!("CARGO_BIN_EXE_toolhost");
 
 /// A house over this workspace in which commands run.
 pub(crate) fn house(workspace: TempWorkspace) -> HouseBuilder {
-    HouseBuilder::of(toolhost_tools::all).helper(TOOLHOST).workspace(workspace)
+    HouseBuilder::of(toolhost::tools).helper(TOOLHOST).workspace(workspace)
 }
 
 /// The program over this workspace.
@@ -19,5 +19,5 @@ pub(crate) fn program(workspace: &TempWorkspace) -> Program {
 
 /// The built-in tools, as they are listed: none of them can be called.
 pub(crate) fn every_tool() -> Vec<Box<dyn AnyTool>> {
-    toolhost_tools::all(&Records::nowhere(), None)
+    toolhost::tools(&Database::default(), None)
 }

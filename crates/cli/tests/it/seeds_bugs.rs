@@ -406,18 +406,11 @@ async fn a_circle_of_tasks_is_told_as_a_chain() {
             let to = "\"dependencies\":[\"TASK-003\"]";
             Ok(if of_first { line.replace("\"dependencies\":[]", to) } else { line.clone() })
         });
-        let who = toolhost_store::records::Who {
-            project_id: other,
-            user_id: 1,
-            name: "x".to_owned(),
-            call_id: "c".to_owned(),
-        };
-        house
-            .store
-            .records()
+        let who = toolhost_store::Who { project_id: other, user_id: 1, name: "x".to_owned(), call_id: "c".to_owned() };
+        toolhost_records::Records::new(house.store.database())
             .desk(who)
             .unwrap()
-            .import(circle.collect::<Vec<_>>().into_iter(), toolhost_store::records::Extent::Partial)
+            .import(circle.collect::<Vec<_>>().into_iter(), toolhost_records::Extent::Partial)
             .await
             .unwrap();
         let mut call = house.request("check_task_dependencies", json!({}));

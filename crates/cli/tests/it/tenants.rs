@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolhost_contract::{Call, Outcome, ToolInfo};
+use toolhost_records::Kind;
 use toolhost_store::Role;
-use toolhost_store::records::Kind;
 use toolhost_testkit::{House, Seed};
 
 use crate::engines::{Engine, engines, exported, furnish, next_door, refusal};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolhost_contract::ToolError;
-use toolhost_store::records::{Kind, RecordError, RecordId};
+use toolhost_records::{Kind, RecordError, RecordId};
 use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace};
 
 use crate::room::program;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
+use toolhost_records::{Edit, Ticket};
 use toolhost_store::Store;
-use toolhost_store::records::{Edit, Ticket};
 use toolhost_testkit::{Era, FakeClock, McpProcess, Postgres, Program, TempWorkspace};
 
 use crate::room::program;
@@ -162,16 +162,14 @@ fn a_full_disk_is_read_and_exported() {
 async fn a_read_does_not_wait_for_who_holds_the_database() {
     let workspace = TempWorkspace::new();
     let program = lived_in(&workspace);
-    let store = Store::open(&workspace.state(), std::sync::Arc::new(FakeClock::default())).await.unwrap();
+    let store = Store::open(&workspace.state(), std::sync::Arc::new(FakeClock::default()), toolhost_testkit::SUBJECTS)
+        .await
+        .unwrap();
     let root = workspace.root().canonicalize().unwrap();
     let project = store.project(&root, "ws", "local").await.unwrap();
-    let who = toolhost_store::records::Who {
-        project_id: project.id,
-        user_id: 1,
-        name: "holder".to_owned(),
-        call_id: "c".to_owned(),
-    };
-    let desk = store.records().desk(who).unwrap();
+    let who =
+        toolhost_store::Who { project_id: project.id, user_id: 1, name: "holder".to_owned(), call_id: "c".to_owned() };
+    let desk = toolhost_records::Records::new(store.database()).desk(who).unwrap();
     // Whoever changes a record holds the database as long as that takes.
     let meanwhile = |ticket: &mut Ticket| {
         ticket.title = "changed".to_owned();

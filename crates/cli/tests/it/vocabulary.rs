@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolhost_contract::ToolInfo;
-use toolhost_store::records::Kind;
+use toolhost_records::Kind;
 
 /// Families of tools that keep no records.
 const WITHOUT_RECORDS: [&str; 10] =

@@ -20,6 +20,7 @@ use crate::fate;
 use crate::outage::Outage;
 use crate::presence::Presence;
 use crate::server::{self, Mark};
+use crate::subject::Subjects;
 
 /// Most rows of one commit.
 const BATCH_MAX: usize = 512;
@@ -379,7 +380,7 @@ impl Writer {
                     Err(error) => return Err(error),
                 }
             }
-            let decided = decided(tx, &item.entry).await?;
+            let decided = decided(tx, self.db.subjects, &item.entry).await?;
             let entry = decided.as_ref().unwrap_or(&item.entry);
             match self.write_row(tx, head, entry, item.change.as_ref(), now, &mut written).await {
                 Ok(()) => {}
@@ -488,7 +489,7 @@ impl Writer {
                 continue;
             }
             // Its host writes nothing more, so what it has written is all.
-            let outcome = fate::outcome(&mut tx, (project_id, &call_id), &tool, &trace).await?;
+            let outcome = fate::outcome(&mut tx, self.db.subjects, (project_id, &call_id), (&tool, &trace)).await?;
             let event = if outcome.is_some() { Event::Finished } else { Event::Unknown };
             let unknown = || serde_json::json!({ "unknown": "the host ended while the call ran" });
             let entry = Entry {
@@ -517,7 +518,7 @@ impl Writer {
 
 /// The last row of a call whose commit was in doubt, with what became of that. The row is written when the server answers
 /// again, and then it can be told.
-async fn decided(tx: &mut Tx, row: &Entry) -> Result<Option<Entry>> {
+async fn decided(tx: &mut Tx, subjects: Subjects, row: &Entry) -> Result<Option<Entry>> {
     let kind = row.outcome.as_ref().and_then(|outcome| outcome.get("kind")).and_then(Value::as_str);
     if row.event != Event::Finished || row.trace != Trace::Records || kind != Some(ErrorKind::Unknown.as_str()) {
         return Ok(None);
@@ -527,7 +528,8 @@ async fn decided(tx: &mut Tx, row: &Entry) -> Result<Option<Entry>> {
     if !tx.try_lock_project(row.project_id).await? {
         return Ok(None);
     }
-    let outcome = fate::outcome(tx, (row.project_id, row.call_id.as_str()), &row.tool, fate::trace_name(row.trace));
+    let outcome =
+        fate::outcome(tx, subjects, (row.project_id, row.call_id.as_str()), (&row.tool, fate::trace_name(row.trace)));
     Ok(outcome.await?.map(|outcome| Entry { outcome: Some(outcome), ..row.clone() }))
 }
 

@@ -144,7 +144,7 @@ impl Held {
         // that such a transaction has ended.
         let mut tx = self.inner.db.write().await?;
         tx.lock_project(project).await?;
-        let wrote = fate::wrote(&mut tx, project, call.as_str()).await?;
+        let wrote = fate::wrote(&mut tx, self.inner.db.subjects, (project, call.as_str())).await?;
         Ok(if wrote.is_empty() { Fate::Undone } else { Fate::Committed(wrote.into()) })
     }
 

@@ -19,6 +19,7 @@ use crate::audit::Audit;
 use crate::db::{Db, Row, Tx, sql};
 use crate::error::{Error, Result};
 use crate::server;
+use crate::subject::Database;
 
 pub use held::Held;
 use writer::Job;
@@ -107,7 +108,7 @@ pub struct Sessions {
 /// Reading single steps, for tools.
 #[derive(Clone)]
 pub struct Steps {
-    db: Option<Db>,
+    database: Database,
 }
 
 struct Inner {
@@ -345,17 +346,17 @@ async fn withdraw_asks(tx: &mut Tx, project: i64, session: &str) -> Result<()> {
 }
 
 impl Steps {
-    pub(crate) fn new(db: Option<Db>) -> Self {
-        Self { db }
+    pub fn new(database: Database) -> Self {
+        Self { database }
     }
 
     /// A step by its name, of a session of this user's; none where either is not there.
     pub async fn get(&self, project: i64, user: i64, session: &str, name: &str) -> Result<Option<StepRow>> {
-        let db = self.db.as_ref().ok_or(Error::Closed)?;
+        let (db, _) = self.database.opened()?;
         let text = "SELECT t.seq AS seq, t.step AS step, t.at_ms AS at_ms, t.body AS body
              FROM agent_step t JOIN agent_session s ON s.project_id = t.project_id AND s.id = t.session_id
              WHERE t.project_id = $1 AND t.session_id = $2 AND t.step = $3 AND s.account_id = $4";
-        let rows = sql(text).bind(project).bind(session).bind(name).bind(user).read(db).await?;
+        let rows = sql(text).bind(project).bind(session).bind(name).bind(user).read(&db).await?;
         rows.first().map(step).transpose()
     }
 }

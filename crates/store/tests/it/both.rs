@@ -10,7 +10,8 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tempfile::TempDir;
 use toolhost_contract::Clock;
-use toolhost_store::records::{Desk, RecordError, Who};
+use toolhost_records::{Desk, RecordError};
+use toolhost_store::Who;
 use toolhost_store::{Event, Store, Verdict};
 use toolhost_testkit::{FakeClock, Postgres};
 
@@ -45,8 +46,8 @@ pub(crate) fn engines() -> impl Iterator<Item = Place> {
 impl Address {
     pub(crate) async fn open(&self, clock: Arc<dyn Clock>) -> toolhost_store::Result<Store> {
         match self {
-            Self::Folder(folder) => Store::open(folder, clock).await,
-            Self::Url(url) => Store::connect(url, clock).await,
+            Self::Folder(folder) => Store::open(folder, clock, toolhost_testkit::SUBJECTS).await,
+            Self::Url(url) => Store::connect(url, clock, toolhost_testkit::SUBJECTS).await,
         }
     }
 
@@ -186,14 +187,14 @@ impl Room {
 
     pub(crate) fn desk_of(&self, name: &str, call: &str) -> Desk {
         let who = Who { project_id: self.project, user_id: self.user, name: name.to_owned(), call_id: call.to_owned() };
-        self.store.records().desk(who).unwrap()
+        toolhost_records::Records::new(self.store.database()).desk(who).unwrap()
     }
 
     /// The desk of another project in the same database.
     pub(crate) async fn next_door(&self, workspace: &Path) -> Desk {
         let project = self.store.project(workspace, "next door", "local").await.unwrap().id;
         let who = Who { project_id: project, user_id: self.user, name: "tester".to_owned(), call_id: "c".to_owned() };
-        self.store.records().desk(who).unwrap()
+        toolhost_records::Records::new(self.store.database()).desk(who).unwrap()
     }
 }
 

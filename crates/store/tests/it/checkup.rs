@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolhost_store::records::{
+use toolhost_records::{
     Artifact, Body, Comment, Component, Decision, Design, Desk, Document, Feature, Insight, Issue, Iteration, Kind,
     Learning, Milestone, Pattern, Persona, Query, RecordId, Reference, Requirement, Search, SearchScope, Stored, Task,
     Ticket,

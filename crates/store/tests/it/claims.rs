@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolhost_contract::{Clock, ErrorKind, ToolError};
-use toolhost_store::records::{Claim, Claimant, Desk, Edit, Kind, RecordError, RecordId, Status, Task};
+use toolhost_records::{Claim, Claimant, Desk, Edit, Kind, RecordError, RecordId, Status, Task};
 
 use crate::both::{Place, Room, engines, said};
 use crate::checkup::checkup;

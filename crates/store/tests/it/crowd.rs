@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolhost_contract::SystemClock;
-use toolhost_store::records::{Edit, Learning, Requirement};
+use toolhost_records::{Edit, Learning, Requirement};
 use toolhost_store::{Event, Filter};
 
 use crate::both::{Address, Place, Room, engines, room};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_store::records::{
+use toolhost_records::{
     Edit, Extent, Kind, Learning, Query, RECORD_BYTES_MAX, RecordError, RecordId, Requirement, Task,
 };
 
@@ -275,7 +275,7 @@ async fn numbers_at_the_edge_do_no_harm() {
 }
 
 /// A text without any word is kept, and found by none.
-async fn checkup_but_memory(desk: &toolhost_store::records::Desk) {
+async fn checkup_but_memory(desk: &toolhost_records::Desk) {
     let all = everything(desk).await;
     assert!(all.values().all(|record| record.waits_on == 0));
 }

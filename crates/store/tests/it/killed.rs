@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolhost_contract::SystemClock;
-use toolhost_store::records::{
+use toolhost_records::{
     Body, Claimant, Desk, Edit, Feature, Issue, Kind, RecordId, Requirement, Saved, Status, Stored,
 };
 use toolhost_testkit::Seed;

@@ -1,7 +1,7 @@
 //! References: both ends are there, whatever is deleted; dependencies go in no circle, and who waits is known.
 
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_store::records::{DocumentType, Edit, Feature, Kind, RecordError, RecordId, Task, chain_text};
+use toolhost_records::{DocumentType, Edit, Feature, Kind, RecordError, RecordId, Task, chain_text};
 
 use crate::both::{engines, said};
 use crate::checkup::{checkup, everything};
@@ -126,7 +126,7 @@ async fn a_ticket_takes_along_what_was_said_and_a_source_is_only_forgotten() {
         let refused = said(desk.delete(id("TKT-001"), &Edit::default(), false).await);
         assert!(refused.ends_with("CMT-020 and 11 more"), "{refused}");
         assert_eq!(desk.delete(id("TKT-001"), &Edit::default(), true).await.unwrap().deleted.len(), 32, "{place}");
-        desk.create(insight("slow", toolhost_store::records::Importance::Normal), 0, None).await.unwrap();
+        desk.create(insight("slow", toolhost_records::Importance::Normal), 0, None).await.unwrap();
         desk.create(issue("leak"), 0, None).await.unwrap();
         desk.create(learning("measure"), 0, None).await.unwrap();
         desk.create(decision("one", "cache it", Some("INS-001")), 0, None).await.unwrap();

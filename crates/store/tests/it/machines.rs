@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::json;
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_store::records::{
+use toolhost_records::{
     Claimant, Desk, Edit, FEATURE, Feature, ITERATION, Inheritance, Iteration, IterationStatus, Machine, NewIteration,
     RecordError, RecordId, Status, Stored, TASK, TICKET, Task, Ticket, TicketState,
 };

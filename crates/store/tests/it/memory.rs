@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolhost_store::records::{
-    Again, Desk, Draft, Edit, Importance, Issue, Kind, Learning, RecordId, Search, SearchScope,
-};
+use toolhost_records::{Again, Desk, Draft, Edit, Importance, Issue, Kind, Learning, RecordId, Search, SearchScope};
 
 use crate::both::engines;
 use crate::checkup::checkup;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_store::records::{Edit, RecordError, Requirement};
+use toolhost_records::{Edit, RecordError, Requirement};
 use toolhost_store::{Error, Event, Outage, Store};
 
 use crate::both::{Address, Place, Room, said};
@@ -91,11 +91,13 @@ async fn a_change_that_is_under_way_when_the_folder_goes_does_not_happen() {
 async fn a_database_that_is_known_to_have_been_is_not_begun_anew() {
     let place = Place::sqlite();
     let folder = folder_of(&place);
-    let missing = async || Store::open_known(&folder, place.clock.clone()).await.map(drop).unwrap_err();
+    let missing = async || {
+        Store::open_known(&folder, place.clock.clone(), toolhost_testkit::SUBJECTS).await.map(drop).unwrap_err()
+    };
     assert!(matches!(missing().await, Error::Missing { .. }));
     assert!(!folder.exists(), "and nothing is made in its place");
     place.room().await.store.close().await.unwrap();
-    Store::open_known(&folder, place.clock.clone()).await.unwrap().close().await.unwrap();
+    Store::open_known(&folder, place.clock.clone(), toolhost_testkit::SUBJECTS).await.unwrap().close().await.unwrap();
     // What SQLite would take for a database that is about to be made.
     for file in ["toolhost.db", "toolhost.db-wal", "toolhost.db-shm"] {
         let _ = std::fs::remove_file(folder.join(file));

@@ -1,7 +1,7 @@
 //! The network between a host and its server fails at the worst moment. On SQLite there is none.
 
 use toolhost_contract::{Clock, ErrorKind, ToolError};
-use toolhost_store::records::{Edit, Requirement};
+use toolhost_records::{Edit, Requirement};
 use toolhost_store::{Event, Filter, Outage, Store};
 use toolhost_testkit::{Postgres, until};
 
@@ -19,7 +19,7 @@ async fn behind_a_network() -> Option<(Place, Proxy, Room)> {
     let place = Place::postgres()?;
     let proxy = Proxy::before(url_of(&place)).await;
     let clock: std::sync::Arc<dyn Clock> = place.clock.clone();
-    let store = Store::connect(&proxy.url, clock).await.unwrap();
+    let store = Store::connect(&proxy.url, clock, toolhost_testkit::SUBJECTS).await.unwrap();
     let here = room(store, &place.workspace()).await;
     Some((place, proxy, here))
 }

@@ -1,6 +1,6 @@
 //! Ids: no number is ever given twice, and each project counts for itself.
 
-use toolhost_store::records::{Edit, Extent, Kind, RecordId, Requirement};
+use toolhost_records::{Edit, Extent, Kind, RecordId, Requirement};
 
 use crate::both::{engines, exported};
 use crate::checkup::checkup;

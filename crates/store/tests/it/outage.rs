@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolhost_contract::{Clock, ErrorKind, ToolError};
-use toolhost_store::records::{Desk, Edit, Learning, Requirement};
+use toolhost_records::{Desk, Edit, Learning, Requirement};
 use toolhost_store::{Event, Filter, Store};
 use toolhost_testkit::{FakeClock, Postgres};
 
@@ -127,7 +127,7 @@ async fn count(desk: Desk, name: String) -> i64 {
 async fn a_server_that_is_not_there_is_told_without_the_password() {
     // Port 1 answers nobody.
     let url = "postgres://ann:hunter2@127.0.0.1:1/plans";
-    let error = Store::connect(url, clock()).await.map(drop).unwrap_err().to_string();
+    let error = Store::connect(url, clock(), toolhost_testkit::SUBJECTS).await.map(drop).unwrap_err().to_string();
     assert!(error.starts_with("postgres://ann@127.0.0.1:1/plans cannot be reached: "), "{error}");
     assert!(error.contains("is the server running") && !error.contains("hunter2"), "{error}");
 }
@@ -137,7 +137,9 @@ async fn what_is_no_address_is_told_without_the_password() {
     for url in
         ["", "plans", "postgres://ann:hunter2@host:notaport/plans", "mysql://ann:hunter2@host/plans", "postgres://"]
     {
-        let Err(error) = Store::connect(url, clock()).await else { unreachable!("`{url}` is no address") };
+        let Err(error) = Store::connect(url, clock(), toolhost_testkit::SUBJECTS).await else {
+            unreachable!("`{url}` is no address")
+        };
         let (shown, deeper) = (error.to_string(), format!("{error:?}"));
         assert!(!shown.contains("hunter2") && !deeper.contains("hunter2"), "{deeper}");
     }
@@ -148,6 +150,10 @@ async fn a_database_that_is_not_there_is_told() {
     let Some(server) = Postgres::shared() else { return };
     let url = server.fresh_database();
     let (host, _) = url.rsplit_once('/').unwrap();
-    let error = Store::connect(&format!("{host}/nowhere"), clock()).await.map(drop).unwrap_err().to_string();
+    let error = Store::connect(&format!("{host}/nowhere"), clock(), toolhost_testkit::SUBJECTS)
+        .await
+        .map(drop)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("/nowhere cannot be reached") && error.contains("does not exist"), "{error}");
 }

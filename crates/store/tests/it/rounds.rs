@@ -1,7 +1,7 @@
 //! Iterations: what a new one takes over, and which one the project is in.
 
-use toolhost_store::records::{Artifact, Claimant};
-use toolhost_store::records::{
+use toolhost_records::{Artifact, Claimant};
+use toolhost_records::{
     ArtifactKind, Desk, Edit, Feature, Inheritance, Kind, NewIteration, Query, RecordId, Requirement, Status, Stored,
     Task,
 };
@@ -37,7 +37,7 @@ async fn planned(desk: &Desk) {
         Ok(())
     };
     desk.update("ART-001", &Edit::default(), rewrite).await.unwrap();
-    desk.create(insight("learnt", toolhost_store::records::Importance::Normal), 1, None).await.unwrap();
+    desk.create(insight("learnt", toolhost_records::Importance::Normal), 1, None).await.unwrap();
 }
 
 /// What an iteration holds.

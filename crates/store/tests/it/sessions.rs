@@ -5,7 +5,8 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use toolhost_contract::{CallId, Fate, Journal, JournalError, Signal, Trace};
-use toolhost_store::records::{Learning, Who};
+use toolhost_records::Learning;
+use toolhost_store::Who;
 use toolhost_store::{Entry, Error, Event, Held, NewSession, SessionState};
 
 use crate::both::{Address, Place, Room, engines};
@@ -223,7 +224,7 @@ async fn the_audit_tells_what_became_of_a_call() {
         assert_eq!(records().await, Fate::Undone, "{place}: no version names it, so nothing was committed");
         let who =
             Who { project_id: here.project, user_id: here.user, name: "Ada".to_owned(), call_id: "kept".to_owned() };
-        let desk = here.store.records().desk(who).unwrap();
+        let desk = toolhost_records::Records::new(here.store.database()).desk(who).unwrap();
         desk.create(Learning { content: "Commit first.".to_owned() }, 0, None).await.unwrap();
         let wrote =
             json!([{ "id": "LRN-001", "version": 1, "change": "create", "content": { "content": "Commit first." } }]);

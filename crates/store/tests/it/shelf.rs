@@ -33,7 +33,7 @@ impl Shelf {
     }
 
     pub(crate) async fn try_open(&self) -> toolhost_store::Result<Store> {
-        Store::open(&self.state(), Arc::new(FakeClock::default())).await
+        Store::open(&self.state(), Arc::new(FakeClock::default()), toolhost_testkit::SUBJECTS).await
     }
 
     /// The project's number; always the same.

@@ -1,6 +1,6 @@
 //! Contents to keep: the least that each kind asks for.
 
-use toolhost_store::records::{
+use toolhost_records::{
     Artifact, ArtifactKind, AuthorKind, Category, Comment, Component, ComponentType, Decision, Document, DocumentType,
     Feature, Importance, Insight, Issue, Learning, Milestone, Pattern, Persona, Priority, Requirement, Status, Task,
     Ticket, TicketState, TicketType,

@@ -1,7 +1,7 @@
 //! Export and import: nothing is lost on the way, between the engines too, and an import happens whole or not at all.
 
 use serde_json::{Value, json};
-use toolhost_store::records::{
+use toolhost_records::{
     Again, ArtifactKind, Claimant, Desk, DocumentType, Draft, Edit, Extent, Importance, Inheritance, Issue, Iteration,
     IterationStatus, Kind, NewIteration, RecordError, RecordId, Requirement, Status, Task,
 };
@@ -69,12 +69,12 @@ async fn lived_in(place: &Place, desk: &Desk) {
     iteration(desk, Some("ITER-001"), Inheritance::Full).await;
 }
 
-async fn import(desk: &Desk, lines: &[String]) -> Result<toolhost_store::records::Imported, RecordError> {
+async fn import(desk: &Desk, lines: &[String]) -> Result<toolhost_records::Imported, RecordError> {
     desk.import(lines.iter().cloned().map(Ok), Extent::Whole).await
 }
 
 /// Lines that are no whole export.
-async fn import_part(desk: &Desk, lines: &[String]) -> Result<toolhost_store::records::Imported, RecordError> {
+async fn import_part(desk: &Desk, lines: &[String]) -> Result<toolhost_records::Imported, RecordError> {
     desk.import(lines.iter().cloned().map(Ok), Extent::Partial).await
 }
 

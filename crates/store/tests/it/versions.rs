@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_store::records::{
+use toolhost_records::{
     Claimant, Desk, Edit, Feature, Learning, RecordError, RecordId, Requirement, Saved, Status, Task,
 };
 

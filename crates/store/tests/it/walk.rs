@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolhost_store::records::{Claimant, Desk, Edit, Kind, RecordError, RecordId, Saved, Status, Stored, TASK, Task};
+use toolhost_records::{Claimant, Desk, Edit, Kind, RecordError, RecordId, Saved, Status, Stored, TASK, Task};
 use toolhost_testkit::Seed;
 
 use crate::both::engines;

@@ -1,6 +1,6 @@
 //! An export that was cut off or changed is not taken for a whole one.
 
-use toolhost_store::records::{Edit, Extent, Imported, RecordError, Requirement};
+use toolhost_records::{Edit, Extent, Imported, RecordError, Requirement};
 use toolhost_testkit::Seed;
 
 use crate::both::{Place, Room, engines, exported, said};

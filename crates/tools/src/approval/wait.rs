@@ -39,7 +39,7 @@ impl Tool for Wait {
     type Output = Output;
     const NAME: &'static str = "approval.wait";
     const TITLE: &'static str = "Wait for a person";
-    const FACTS: Facts = Facts { waits: true, ..crate::facts::READS };
+    const FACTS: Facts = Facts { waits: true, ..Facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

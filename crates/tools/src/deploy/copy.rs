@@ -79,7 +79,7 @@ impl Tool for Copy {
         approval: Approval::Always,
         trace: Trace::Deploy,
         dry_run: Some("dryRun"),
-        ..crate::facts::READS
+        ..Facts::READS
     };
 
     fn aliases(&self) -> Vec<Alias> {

@@ -28,7 +28,7 @@ impl Tool for Delete {
     type Output = Output;
     const NAME: &'static str = "file.delete";
     const TITLE: &'static str = "Delete a file";
-    const FACTS: Facts = crate::facts::WRITES_FILE;
+    const FACTS: Facts = Facts::WRITES_FILE;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -71,7 +71,7 @@ impl Tool for Edit {
     type Output = Output;
     const NAME: &'static str = "file.edit";
     const TITLE: &'static str = "Edit a file";
-    const FACTS: Facts = Facts { dry_run: Some("dryRun"), ..crate::facts::WRITES_FILE };
+    const FACTS: Facts = Facts { dry_run: Some("dryRun"), ..Facts::WRITES_FILE };
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolhost_contract::workspace::{EntryKind, ListQuery, WsPath};
 use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError, visible_line};
 
-use crate::page;
+use toolhost_contract::cursor as page;
 
 const LIMIT_DEFAULT: usize = 200;
 const LIMIT_MAX: usize = 1000;
@@ -85,7 +85,7 @@ impl Tool for List {
     type Output = Output;
     const NAME: &'static str = "file.list";
     const TITLE: &'static str = "List files";
-    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::READS };
+    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("list_files")]

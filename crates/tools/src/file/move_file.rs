@@ -38,7 +38,7 @@ impl Tool for Move {
     type Output = Output;
     const NAME: &'static str = "file.move";
     const TITLE: &'static str = "Move a file";
-    const FACTS: Facts = Facts { paths: &["from", "to"], ..crate::facts::WRITES_FILE };
+    const FACTS: Facts = Facts { paths: &["from", "to"], ..Facts::WRITES_FILE };
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -88,7 +88,7 @@ impl Tool for Read {
     type Output = Output;
     const NAME: &'static str = "file.read";
     const TITLE: &'static str = "Read a file";
-    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::READS };
+    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolhost_contract::workspace::{SearchQuery, WsPath};
 use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError, visible_line};
 
-use crate::page;
+use toolhost_contract::cursor as page;
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
@@ -92,7 +92,7 @@ impl Tool for Search {
     type Output = Output;
     const NAME: &'static str = "file.search";
     const TITLE: &'static str = "Search in files";
-    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::READS };
+    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -43,7 +43,7 @@ impl Tool for Write {
     type Output = Output;
     const NAME: &'static str = "file.write";
     const TITLE: &'static str = "Write a file";
-    const FACTS: Facts = crate::facts::WRITES_FILE;
+    const FACTS: Facts = Facts::WRITES_FILE;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("write_file")]

@@ -76,7 +76,7 @@ impl Tool for Branch {
     type Output = Output;
     const NAME: &'static str = "git.branch";
     const TITLE: &'static str = "List, create or delete branches";
-    const FACTS: Facts = crate::facts::CHANGES_REPOSITORY;
+    const FACTS: Facts = Facts::CHANGES_REPOSITORY;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -148,7 +148,7 @@ impl Tool for Commit {
     const NAME: &'static str = "git.commit";
     const TITLE: &'static str = "Commit changes";
     // A message says nothing of what is committed under it.
-    const FACTS: Facts = Facts { approval: Approval::OneByOne, paths: &["files"], ..crate::facts::CHANGES_REPOSITORY };
+    const FACTS: Facts = Facts { approval: Approval::OneByOne, paths: &["files"], ..Facts::CHANGES_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![

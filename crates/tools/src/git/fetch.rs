@@ -54,7 +54,7 @@ impl Tool for Fetch {
     type Output = Output;
     const NAME: &'static str = "git.fetch";
     const TITLE: &'static str = "Fetch a remote's branches";
-    const FACTS: Facts = crate::facts::REACHES_SERVER;
+    const FACTS: Facts = Facts::REACHES_SERVER;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -46,7 +46,7 @@ impl Tool for Init {
     type Output = Output;
     const NAME: &'static str = "git.init";
     const TITLE: &'static str = "Create a repository";
-    const FACTS: Facts = crate::facts::CHANGES_REPOSITORY;
+    const FACTS: Facts = Facts::CHANGES_REPOSITORY;
 
     fn examples(&self) -> Vec<Example> {
         vec![

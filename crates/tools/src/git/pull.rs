@@ -68,7 +68,7 @@ impl Tool for Pull {
     type Output = Output;
     const NAME: &'static str = "git.pull";
     const TITLE: &'static str = "Bring the branch forward";
-    const FACTS: Facts = crate::facts::REACHES_SERVER;
+    const FACTS: Facts = Facts::REACHES_SERVER;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

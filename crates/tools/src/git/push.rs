@@ -117,7 +117,7 @@ impl Tool for Push {
     type Output = Output;
     const NAME: &'static str = "git.push";
     const TITLE: &'static str = "Push a branch";
-    const FACTS: Facts = crate::facts::REACHES_SERVER;
+    const FACTS: Facts = Facts::REACHES_SERVER;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

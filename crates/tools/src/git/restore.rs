@@ -75,7 +75,7 @@ impl Tool for Restore {
     const NAME: &'static str = "git.restore";
     const TITLE: &'static str = "Restore files";
     // A path says nothing of the changes that are lost.
-    const FACTS: Facts = Facts { approval: Approval::OneByOne, paths: &["paths"], ..crate::facts::CHANGES_REPOSITORY };
+    const FACTS: Facts = Facts { approval: Approval::OneByOne, paths: &["paths"], ..Facts::CHANGES_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![

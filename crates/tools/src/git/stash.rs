@@ -144,7 +144,7 @@ impl Tool for Stash {
     type Output = Output;
     const NAME: &'static str = "git.stash";
     const TITLE: &'static str = "Stash changes";
-    const FACTS: Facts = Facts { paths: &["paths"], ..crate::facts::CHANGES_REPOSITORY };
+    const FACTS: Facts = Facts { paths: &["paths"], ..Facts::CHANGES_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -92,7 +92,7 @@ impl Tool for Switch {
     type Output = Output;
     const NAME: &'static str = "git.switch";
     const TITLE: &'static str = "Switch to a branch";
-    const FACTS: Facts = crate::facts::CHANGES_REPOSITORY;
+    const FACTS: Facts = Facts::CHANGES_REPOSITORY;
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -48,7 +48,7 @@ impl Tool for Ask {
     type Output = Output;
     const NAME: &'static str = "human.ask";
     const TITLE: &'static str = "Ask a person";
-    const FACTS: Facts = crate::facts::ASKS;
+    const FACTS: Facts = Facts::ASKS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

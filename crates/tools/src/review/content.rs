@@ -33,7 +33,7 @@ impl Tool for Content {
     type Output = Output;
     const NAME: &'static str = "review.content";
     const TITLE: &'static str = "Have a text reviewed";
-    const FACTS: Facts = crate::facts::ASKS;
+    const FACTS: Facts = Facts::ASKS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

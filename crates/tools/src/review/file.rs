@@ -32,7 +32,7 @@ impl Tool for File {
     type Output = Output;
     const NAME: &'static str = "review.file";
     const TITLE: &'static str = "Have a file reviewed";
-    const FACTS: Facts = Facts { paths: &["path"], ..crate::facts::ASKS };
+    const FACTS: Facts = Facts { paths: &["path"], ..Facts::ASKS };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![

@@ -65,7 +65,7 @@ impl Tool for SessionResult {
     type Output = Output;
     const NAME: &'static str = "session.result";
     const TITLE: &'static str = "Read an earlier result again";
-    const FACTS: Facts = crate::facts::READS;
+    const FACTS: Facts = Facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -61,7 +61,7 @@ impl Tool for Describe {
     type Output = Output;
     const NAME: &'static str = "tool.describe";
     const TITLE: &'static str = "Describe a tool";
-    const FACTS: Facts = crate::facts::READS;
+    const FACTS: Facts = Facts::READS;
 
     fn examples(&self) -> Vec<Example> {
         vec![

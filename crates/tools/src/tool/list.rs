@@ -38,7 +38,7 @@ impl Tool for List {
     type Output = Output;
     const NAME: &'static str = "tool.list";
     const TITLE: &'static str = "List your tools";
-    const FACTS: Facts = crate::facts::READS;
+    const FACTS: Facts = Facts::READS;
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("list_my_tools")]

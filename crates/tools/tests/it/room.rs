@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolhost_contract::{AnyTool, ErrorKind, OutcomeError};
-use toolhost_store::Records;
+use toolhost_store::Database;
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace};
 
 pub(crate) async fn house(files: &[(&str, &[u8])]) -> House {
@@ -10,7 +10,7 @@ pub(crate) async fn house(files: &[(&str, &[u8])]) -> House {
     for (path, content) in files {
         workspace.write(path, content);
     }
-    HouseBuilder::of(toolhost_tools::all).workspace(workspace).build().await
+    HouseBuilder::of(toolhost::tools).workspace(workspace).build().await
 }
 
 /// The error of a call that must fail so, and must change nothing.
@@ -26,5 +26,5 @@ pub(crate) async fn refused(house: &House, tool: &str, arguments: Value, kind: E
 
 /// The built-in tools, as they are listed: none of them can be called.
 pub(crate) fn every_tool() -> Vec<Box<dyn AnyTool>> {
-    toolhost_tools::all(&Records::nowhere(), None)
+    toolhost::tools(&Database::default(), None)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolhost::{Host, Session};
 use toolhost_agent::session::{Answer, Control, Event, LoopResult, Status, Watch};
-use toolhost_store::packages::Preview;
+use toolhost_builder::packages::Preview;
 
 use super::live::{self, Lines, Live};
 use crate::changes::{self, Extent};

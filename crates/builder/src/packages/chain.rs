@@ -1,0 +1,338 @@
+//! What a change set of a session is based on: the other open ones without which it would not be what the session saw.
+//!
+//! A set is based on each earlier one of the same objects, whose text it contains, and on each that supplies what it
+//! refers to. Both are found anew each time from what is staged now, so that no note of it can become untrue.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::change::{self, ChangeSet, Op, Operation, Rename, overlay};
+use crate::refs::{Index, Kind, Locator, Object, Ref};
+use crate::{Package, Workflow};
+use serde_json::{Value, json};
+
+use super::Shelf;
+use super::apply::merged;
+use super::drafts::{Draft, last_of_each};
+use super::error::{PackageError, Result};
+use super::sets::{Kept, set_id};
+use toolhost_store::db::Tx;
+
+/// A set with all that it is based on.
+pub(super) struct Chain {
+    /// The others, by number.
+    pub(super) based_on: BTreeSet<i64>,
+    /// What all of them want: of each object the last wish.
+    pub(super) drafts: Vec<Draft>,
+    /// All of them as one set.
+    pub(super) body: Value,
+}
+
+impl Chain {
+    /// Such as `["cs-1"]`.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.based_on.iter().copied().map(set_id).collect()
+    }
+}
+
+impl Shelf {
+    /// The chain of an open set, or of those of its wishes that are chosen.
+    pub(super) async fn chain(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Chain> {
+        let others = self.other_drafts(tx, kept).await?;
+        let mut links = Links { own: kept.number, taken: BTreeSet::new(), chosen, others: &others };
+        links.take_earlier();
+        if !others.is_empty() {
+            self.take_suppliers(tx, &mut links).await?;
+        }
+        self.expect_whole(tx, &links).await?;
+        let drafts = links.drafts();
+        let body = self.body_of(tx, kept, &links.taken, &drafts).await?;
+        Ok(Chain { based_on: links.taken, drafts, body })
+    }
+
+    /// The open sets of an overlay that contain the text of one of these, and those that refer to what they make.
+    pub(super) async fn on_top_of(
+        &self,
+        tx: &mut Tx,
+        overlay: &str,
+        numbers: &BTreeSet<i64>,
+    ) -> Result<(BTreeSet<i64>, BTreeSet<i64>)> {
+        let (mut containing, mut referring) = (BTreeSet::new(), BTreeSet::new());
+        for number in self.open_numbers(tx, overlay).await? {
+            if numbers.contains(&number) {
+                continue;
+            }
+            let kept = self.kept(tx, number).await?;
+            let chosen = last_of_each(self.wishes(tx, number).await?);
+            let others = self.other_drafts(tx, &kept).await?;
+            let mut links = Links { own: number, taken: BTreeSet::new(), chosen: &chosen, others: &others };
+            links.take_earlier();
+            if !links.taken.is_disjoint(numbers) {
+                containing.insert(number);
+                continue;
+            }
+            // What can no longer be laid over the package is not valid in any case.
+            let _ = self.take_suppliers(tx, &mut links).await;
+            if !links.taken.is_disjoint(numbers) {
+                referring.insert(number);
+            }
+        }
+        Ok((containing, referring))
+    }
+
+    async fn other_drafts(&self, tx: &mut Tx, kept: &Kept) -> Result<Vec<Draft>> {
+        let all = self.all_drafts(tx, &kept.overlay).await?;
+        Ok(all.into_iter().filter(|draft| draft.set != kept.number).collect())
+    }
+
+    /// Takes what supplies what is missing, until nothing is missing that another set has.
+    async fn take_suppliers(&self, tx: &mut Tx, links: &mut Links<'_>) -> Result<()> {
+        // All that may be taken is at hand from the beginning.
+        let all: Vec<Draft> = links.chosen.iter().chain(links.others).cloned().collect();
+        let part = self.part_for(tx, &last_of_each(all)).await?;
+        let all = part.package();
+        let both = [&part.base, all];
+        let known = missing(&part.base, both);
+        let seen = Seen { index: Index::of(all), missing: missing(all, both) };
+        links.take_opposed(&part.base, both, &known);
+        loop {
+            let Ok((drafts, _)) = merged(&part.base, &links.drafts()) else { return Ok(()) };
+            let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
+            let (after, _) = overlay(&part.base, &over);
+            let before = links.taken.len();
+            for (from, to) in missing(&after, both).difference(&known) {
+                links.take_supplier(from, to, &seen);
+            }
+            for (object, _) in over.iter().filter(|(_, wanted)| wanted.is_some()) {
+                links.take_graph(object, &after);
+            }
+            if links.taken.len() == before {
+                return Ok(());
+            }
+            links.take_earlier();
+        }
+    }
+
+    /// # Errors
+    /// A later set that is taken contains what was not chosen of this one.
+    async fn expect_whole(&self, tx: &mut Tx, links: &Links<'_>) -> Result<()> {
+        for own in self.wishes(tx, links.own).await? {
+            let is_chosen = links.chosen.iter().any(|chosen| chosen.object == own.object);
+            let contains = |draft: &&Draft| draft.object == own.object && draft.set > links.own;
+            if let Some(later) = links.taken_drafts().find(contains).filter(|_| !is_chosen) {
+                let object = own.object.to_string();
+                return Err(PackageError::Inseparable { number: links.own, by: later.set, object });
+            }
+        }
+        Ok(())
+    }
+
+    /// The sets of a chain as one: of each object the last operation, the set's own ones first.
+    async fn body_of(&self, tx: &mut Tx, kept: &Kept, taken: &BTreeSet<i64>, drafts: &[Draft]) -> Result<Value> {
+        if taken.is_empty() {
+            return Ok(only(&kept.body, drafts));
+        }
+        let mut parsed = Vec::new();
+        for number in taken {
+            parsed.push((
+                *number,
+                change::parse(&self.kept(tx, *number).await?.body).map_err(PackageError::Contract)?.set,
+            ));
+        }
+        let own = change::parse(&kept.body).map_err(PackageError::Contract)?.set;
+        parsed.push((kept.number, own.clone()));
+        parsed.sort_by_key(|(number, _)| *number);
+        let mut last: BTreeMap<&Object, (bool, Operation)> = BTreeMap::new();
+        for (number, set) in &parsed {
+            for operation in &set.operations {
+                let Some(draft) = drafts.iter().find(|draft| draft.object == operation.object) else { continue };
+                if *number > draft.set || (operation.op == Op::Delete) != draft.wanted.is_none() {
+                    continue;
+                }
+                let mut operation = operation.clone();
+                if let Some((_, former)) = last.remove(&draft.object) {
+                    operation.payload = change::both(former.payload, operation.payload);
+                }
+                last.insert(&draft.object, (draft.set == kept.number, operation));
+            }
+        }
+        let (mine, theirs): (Vec<_>, Vec<_>) = last.into_values().partition(|(is_own, _)| *is_own);
+        let mut whole = own;
+        whole.operations = mine.into_iter().chain(theirs).map(|(_, operation)| operation).collect();
+        whole.declared_impact = None;
+        add_renames(&mut whole, parsed.iter().map(|(_, set)| set));
+        Ok(whole.to_value())
+    }
+}
+
+/// The sets that are taken along, while it is found out which.
+struct Links<'a> {
+    own: i64,
+    taken: BTreeSet<i64>,
+    /// What is wanted of the set itself.
+    chosen: &'a [Draft],
+    /// What all other open sets of the session want.
+    others: &'a [Draft],
+}
+
+impl Links<'_> {
+    /// What is taken, of each object the last wish.
+    fn drafts(&self) -> Vec<Draft> {
+        let mut all: Vec<Draft> = self.taken_drafts().chain(self.chosen).cloned().collect();
+        all.sort_by_key(|draft| (draft.set, draft.position));
+        last_of_each(all)
+    }
+
+    fn taken_drafts(&self) -> impl Iterator<Item = &Draft> {
+        self.others.iter().filter(|draft| self.taken.contains(&draft.set))
+    }
+
+    /// Takes each earlier set of an object that a taken one changes: the later text contains the earlier one.
+    fn take_earlier(&mut self) {
+        loop {
+            let earlier = |other: &&Draft| {
+                let contains = |draft: &Draft| draft.object == other.object && draft.set > other.set;
+                self.chosen.iter().chain(self.taken_drafts()).any(contains)
+            };
+            let found: BTreeSet<i64> = self.others.iter().filter(earlier).map(|draft| draft.set).collect();
+            if found.is_subset(&self.taken) {
+                return;
+            }
+            self.taken.extend(found);
+        }
+    }
+
+    /// Takes the earliest set that makes what is referred to, else the earliest that no longer refers to it.
+    fn take_supplier(&mut self, from: &Object, to: &Object, seen: &Seen) {
+        if seen.missing.contains(&(from.clone(), to.clone())) {
+            return;
+        }
+        let first = |is_meant: &dyn Fn(&&Draft) -> bool| self.others.iter().find(is_meant).map(|draft| draft.set);
+        let makers = seen.makers(to);
+        let made = first(&|draft| makers.contains(&draft.object) && draft.wanted.is_some());
+        self.taken.extend(made.or_else(|| first(&|draft| draft.object == *from)));
+    }
+
+    /// Takes earlier sets that refer to what this one deletes, and those that delete what this one refers to: the session saw them
+    /// when it wrote this one.
+    fn take_opposed(&mut self, base: &Package, both: [&Package; 2], known: &BTreeSet<(Object, Object)>) {
+        let earlier: Vec<&Draft> = self.others.iter().filter(|draft| draft.set < self.own).collect();
+        let view = last_of_each(earlier.iter().copied().chain(self.chosen).cloned().collect());
+        let Ok((view, _)) = merged(base, &view) else { return };
+        let view: Vec<_> = view.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
+        let deletes = |drafts: &[&Draft], object: &Object| {
+            drafts.iter().any(|draft| draft.object == *object && draft.wanted.is_none())
+        };
+        let chosen: Vec<&Draft> = self.chosen.iter().collect();
+        for (from, to) in missing(&overlay(base, &view).0, both).difference(known) {
+            // What a graph says of a node it says for the node.
+            let graph = from.workflow().map(|id| Object::Workflow(id.to_owned()));
+            let says = |draft: &Draft| {
+                draft.wanted.is_some() && (draft.object == *from || Some(&draft.object) == graph.as_ref())
+            };
+            if deletes(&chosen, to) {
+                self.taken.extend(earlier.iter().filter(|draft| says(draft)).map(|draft| draft.set));
+            } else if chosen.iter().any(|draft| says(draft)) && deletes(&earlier, to) {
+                let deleting = earlier.iter().filter(|draft| draft.object == *to && draft.wanted.is_none());
+                self.taken.extend(deleting.map(|draft| draft.set));
+            }
+        }
+        self.take_earlier();
+    }
+
+    /// Takes the earliest set whose graph has the node of a step.
+    fn take_graph(&mut self, object: &Object, after: &Package) {
+        let Object::Step { workflow, node } = object else { return };
+        if after.workflow(workflow).is_some_and(|known| known.node(node).is_some()) {
+            return;
+        }
+        let graph = Object::Workflow(workflow.clone());
+        let names = |draft: &&Draft| {
+            draft.object == graph
+                && draft.wanted.as_ref().and_then(|wanted| wanted.get(change::Part::Graph)).is_some_and(|text| {
+                    let quoted = Value::from(node.as_str()).to_string();
+                    text.contains(&quoted)
+                })
+        };
+        let found = self.others.iter().find(names).map(|draft| draft.set);
+        self.taken.extend(found);
+    }
+}
+
+/// The package as the session sees it.
+struct Seen {
+    index: Index,
+    missing: BTreeSet<(Object, Object)>,
+}
+
+impl Seen {
+    /// What makes this: it, or what sets a variable.
+    fn makers(&self, object: &Object) -> BTreeSet<Object> {
+        if !matches!(object, Object::Variable { .. }) {
+            return [object.clone()].into();
+        }
+        let writes = |reference: &&Ref| reference.kind == Kind::VariableWrite;
+        let inbound = self.index.find(&Locator::Object(object.clone())).inbound;
+        inbound.iter().filter(writes).map(|reference| reference.from.clone()).collect()
+    }
+}
+
+/// What is referred to and is not there, with what refers to it; and nodes without a file. `both` are the package without drafts
+/// and the session's view: a menu may name a workflow of theirs, also by one of its files.
+fn missing(package: &Package, both: [&Package; 2]) -> BTreeSet<(Object, Object)> {
+    let index = Index::of(package);
+    let unresolved = index.all().iter().filter(|reference| !reference.resolved);
+    let mut found: BTreeSet<_> = unresolved.map(|reference| (reference.from.clone(), reference.to.clone())).collect();
+    for workflow in package.workflows() {
+        found.extend(without_file(package, workflow));
+    }
+    for agent in package.agents() {
+        for (_, named) in agent.menu_workflows() {
+            let is_named =
+                |workflow: &&Workflow| workflow.id == named || workflow.path == named || workflow.graph_path == named;
+            let of_ours = both.iter().flat_map(|package| package.workflows()).find(is_named);
+            let id = of_ours.map_or(named, |workflow| workflow.id.as_str());
+            let is_ours = both.iter().any(|package| package.has_workflow(id));
+            if is_ours && !package.has_workflow(id) {
+                found.insert((Object::Agent(agent.id.clone()), Object::Workflow(id.to_owned())));
+            }
+        }
+    }
+    found
+}
+
+fn without_file(package: &Package, workflow: &Workflow) -> Vec<(Object, Object)> {
+    let is_missing = |path: &String| !package.files().contains_key(path);
+    let nodes = workflow.nodes.iter().filter(|node| node.path.as_ref().is_some_and(is_missing));
+    let from = Object::Workflow(workflow.id.clone());
+    let step = |node: &str| Object::Step { workflow: workflow.id.clone(), node: node.to_owned() };
+    nodes.map(|node| (from.clone(), step(&node.id))).collect()
+}
+
+/// The renames of all sets of a chain that hold for the whole.
+fn add_renames<'a>(whole: &mut ChangeSet, sets: impl Iterator<Item = &'a ChangeSet>) {
+    let has = |op: Op, object: &Object| whole.operations.iter().any(|o| o.op == op && o.object == *object);
+    let holds = |rename: &Rename| has(Op::Delete, &rename.from) && has(Op::Upsert, &rename.to);
+    let renames: Vec<Rename> = sets.flat_map(|set| change::wanted(set).0).filter(holds).collect();
+    whole.extensions.remove("renames");
+    whole.extensions.remove("rewriteReferences");
+    if !renames.is_empty() {
+        let named = |Rename { from, to }: &Rename| json!({ "from": from.to_string(), "to": to.to_string() });
+        whole.extensions.insert("rewriteReferences".to_owned(), json!(true));
+        whole.extensions.insert("renames".to_owned(), renames.iter().map(named).collect());
+    }
+}
+
+/// The set without the operations that are not wanted.
+fn only(body: &Value, chosen: &[Draft]) -> Value {
+    let mut body = body.clone();
+    if let Some(operations) = body.get_mut("operations").and_then(Value::as_array_mut) {
+        let is_chosen = |position: usize| chosen.iter().any(|draft| draft.position == position as i64);
+        let all = std::mem::take(operations).into_iter().enumerate();
+        *operations = all.filter(|(position, _)| is_chosen(*position)).map(|(_, operation)| operation).collect();
+    }
+    // What it said of all its operations need not be true of some.
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("impact");
+    }
+    body
+}

@@ -1,0 +1,79 @@
+//! Workflow packages: one for each project, read in parts, changed as a whole.
+//!
+//! The bytes of the files are kept as they came. Beside them stand rows that say which workflow a file belongs to, which
+//! names it has and what it refers to, so that a question about one step of ten thousand workflows reads that step's
+//! workflow and no other. Whatever changes a file goes through `commit` in `change.rs`, which keeps those rows true and what
+//! was before. What is said about a package is said by the rest of this crate; here is only where it is kept.
+//! Start with [`Packages::shelf`].
+
+mod apply;
+mod begun;
+mod chain;
+mod change;
+mod derive;
+mod drafts;
+mod error;
+mod history;
+mod near;
+mod part;
+mod read;
+mod refs;
+mod sets;
+mod superseded;
+mod traces;
+mod validated;
+mod views;
+
+use std::sync::Arc;
+
+use toolhost_contract::{Clock, Redactor};
+
+pub use apply::{Applied, Apply, Conflict, Conflicts, Undone};
+pub use error::{PackageError, Result};
+pub use history::Deed;
+pub use read::{Brought, Revisions, Snapshot, WorkflowLine, WorkflowName};
+pub use refs::FoundRefs;
+pub use sets::{ChangeSetLine, Discarded, Preview, SETS_STAGED_MAX, Staged, Whose};
+pub use traces::Traces;
+pub use validated::Validated;
+
+use toolhost_store::db::Db;
+use toolhost_store::{Database, Who};
+
+/// References of one answer.
+pub const REFS_MAX: usize = 500;
+/// Workflows that one question by name looks into.
+const WORKFLOWS_LOOKED_AT_MAX: i64 = 10;
+/// Units that may refer to what is renamed or deleted: all of them are looked at.
+const UNITS_MAX: usize = 500;
+/// Rows asked for or written at once.
+const BATCH: usize = 400;
+
+/// All packages of a database; [`Packages::shelf`] narrows them to a project.
+#[derive(Clone)]
+pub struct Packages {
+    database: Database,
+    secrets: Arc<Redactor>,
+}
+
+/// The package of one project, read and changed in one name.
+pub struct Shelf {
+    db: Db,
+    clock: Arc<dyn Clock>,
+    who: Who,
+    /// What looks like a secret in a text; the host's own are not known here.
+    secrets: Arc<Redactor>,
+}
+
+impl Packages {
+    pub fn new(database: Database) -> Self {
+        Self { database, secrets: Arc::default() }
+    }
+
+    /// # Errors
+    /// The database is not open.
+    pub fn shelf(&self, who: Who) -> Result<Shelf> {
+        let (db, clock) = self.database.opened()?;
+        Ok(Shelf { db, clock, who, secrets: Arc::clone(&self.secrets) })
+    }
+}

@@ -1,0 +1,212 @@
+//! `memory.query`
+
+use crate::Records;
+use crate::{Found, Kind, Search, SearchScope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+
+use crate::tools::desk::{desk, iteration_of};
+use crate::tools::sheet::listed;
+
+pub(crate) struct Query(pub(crate) Records);
+
+/// Searches what was learnt: decisions and patterns of the project, insights, issues and learnings of its iterations.
+/// The best matches come first, newer ones before older ones; misspelt words, other forms of a word and Chinese are found,
+/// too. Without keywords, the newest.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// `project`: all iterations; `iteration`: only what was kept in one; `smart`: all, but what is of the current
+    /// iteration, critical or still open comes earlier.
+    #[serde(default = "scope_default")]
+    scope: Scope,
+    /// Only this kind.
+    #[serde(default = "category_default")]
+    category: Category,
+    /// Words to look for; the more of them fit, the better.
+    #[serde(default)]
+    #[schemars(length(max = 50))]
+    keywords: Vec<String>,
+    /// Most records of the answer.
+    #[schemars(range(min = 1, max = 100))]
+    #[serde(default = "answers_default")]
+    limit: usize,
+    /// Leave out what would make the answer longer than about so many tokens.
+    #[schemars(range(min = 1))]
+    max_tokens: Option<usize>,
+    /// The number of an iteration; the current one if left out.
+    #[schemars(range(min = 0))]
+    iteration: Option<i64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Scope {
+    Project,
+    Iteration,
+    Smart,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Category {
+    All,
+    Decisions,
+    Patterns,
+    Insights,
+    Issues,
+    Learnings,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    items: Vec<Item>,
+    /// Matches that were left out because of `maxTokens`.
+    left_out: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    id: String,
+    /// `decision`, `pattern`, `insight`, `issue` or `learning`.
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iteration: Option<i64>,
+    /// How well it fits; only good for comparing.
+    score: f64,
+    created_at_ms: i64,
+    content: serde_json::Value,
+}
+
+fn scope_default() -> Scope {
+    Scope::Smart
+}
+
+fn category_default() -> Category {
+    Category::All
+}
+
+fn answers_default() -> usize {
+    20
+}
+
+impl Tool for Query {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "memory.query";
+    const TITLE: &'static str = "Search the memory";
+    const FACTS: Facts = Facts::READS;
+
+    fn aliases(&self) -> Vec<Alias> {
+        vec![Alias::new("query_memory")]
+    }
+
+    fn examples(&self) -> Vec<Example> {
+        const KEPT: &[(&str, &str)] = &[
+            ("memory.save_insight", r#"{"stage":"design","content":"migrations of the database are slow"}"#),
+            ("memory.save_learning", r#"{"content":"测试数据库要先备份"}"#),
+        ];
+        vec![
+            Example {
+                says: "with a typo, and another form of the word",
+                arguments: json!({"keywords": ["databse", "migrate"]}),
+                files: &[],
+                before: KEPT,
+                expect: Expect::Data(&[("/items/0/id", "\"INS-001\"")]),
+            },
+            Example {
+                says: "in Chinese",
+                arguments: json!({"keywords": ["数据库"], "category": "learnings"}),
+                files: &[],
+                before: KEPT,
+                expect: Expect::Data(&[("/items/0/id", "\"LRN-001\"")]),
+            },
+            Example {
+                says: "an unknown category",
+                arguments: json!({"category": "ideas"}),
+                files: &[],
+                before: &[],
+                expect: Expect::Fails(ErrorKind::Validation),
+            },
+        ]
+    }
+
+    fn render(&self, output: &Output) -> String {
+        let mut text = listed("memories found", &output.items);
+        if output.left_out > 0 {
+            text.push_str(&format!("\n\n{} more were left out: raise `maxTokens` or ask for less", output.left_out));
+        }
+        text
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        let desk = desk(&self.0, ctx)?;
+        let scope = match (input.scope, input.iteration) {
+            (Scope::Project, None) => SearchScope::Project,
+            (scope, iteration) => {
+                let iteration = iteration_of(&desk, iteration).await?;
+                match scope {
+                    Scope::Project => SearchScope::Project,
+                    Scope::Iteration => SearchScope::Iteration(iteration),
+                    Scope::Smart => SearchScope::Smart(iteration),
+                }
+            }
+        };
+        let kinds = match input.category {
+            Category::All => Vec::new(),
+            Category::Decisions => vec![Kind::Decision],
+            Category::Patterns => vec![Kind::Pattern],
+            Category::Insights => vec![Kind::Insight],
+            Category::Issues => vec![Kind::Issue],
+            Category::Learnings => vec![Kind::Learning],
+        };
+        let search = Search { scope, kinds, keywords: input.keywords, limit: input.limit };
+        let found = desk.search(&search).await?;
+        let total = found.len();
+        let items = found.into_iter().map(item);
+        let items = match input.max_tokens {
+            Some(most) => within(items, most),
+            None => items.collect(),
+        };
+        Ok(Output { left_out: total - items.len(), items })
+    }
+}
+
+fn item(found: Found) -> Item {
+    let record = found.record;
+    Item {
+        id: record.id.to_string(),
+        kind: record.id.kind.as_str().to_owned(),
+        iteration: (record.iteration != 0).then_some(record.iteration),
+        score: (found.score * 1000.0).round() / 1000.0,
+        created_at_ms: record.created_at_ms,
+        content: record.body,
+    }
+}
+
+/// The best ones that fit; a long one is passed over for shorter ones after it.
+fn within(items: impl Iterator<Item = Item>, tokens_max: usize) -> Vec<Item> {
+    let mut left = tokens_max;
+    let mut kept = Vec::new();
+    for item in items {
+        let tokens = tokens_of(&crate::tools::sheet::sheet(&item));
+        if tokens <= left {
+            left -= tokens;
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+/// A cautious estimate: four letters of a script with spaces make a token, and each character of one without.
+fn tokens_of(text: &str) -> usize {
+    let (mut narrow, mut wide) = (0, 0);
+    for c in text.chars() {
+        if c.is_ascii() { narrow += 1 } else { wide += 1 }
+    }
+    usize::div_ceil(narrow, 4) + wide
+}

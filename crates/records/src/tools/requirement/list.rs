@@ -1,0 +1,129 @@
+//! `requirement.list`
+
+use crate::Records;
+use crate::{Category, Feature, Kind, Priority, Query, RecordError, Requirement, Saved};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+
+use crate::tools::desk::{desk, iteration_of};
+use crate::tools::given;
+use crate::tools::sheet::{listed, sheets};
+use toolhost_contract::cursor::{after_number, number_cursor};
+
+pub(crate) struct List(pub(crate) Records);
+
+/// Lists requirements, with the features that are to meet each of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Only those that matter so much.
+    priority: Option<Priority>,
+    /// Only those of this category.
+    category: Option<Category>,
+    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
+    #[schemars(range(min = 0))]
+    iteration: Option<i64>,
+    /// Most records of one answer.
+    #[schemars(range(min = 1, max = 1000))]
+    #[serde(default = "crate::tools::desk::limit_default")]
+    limit: i64,
+    /// `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Output {
+    requirements: Vec<Line>,
+    /// The features that name them.
+    features: Vec<Saved<Feature>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl Tool for List {
+    type Input = Input;
+    type Output = Output;
+    const NAME: &'static str = "requirement.list";
+    const TITLE: &'static str = "List requirements";
+    const FACTS: Facts = Facts::READS;
+
+    fn aliases(&self) -> Vec<Alias> {
+        vec![Alias::new("get_requirements")]
+    }
+
+    fn examples(&self) -> Vec<Example> {
+        vec![Example {
+            says: "with their features",
+            arguments: json!({}),
+            files: &[],
+            before: &[given::REQUIREMENT, given::FEATURE],
+            expect: Expect::Data(&[
+                ("/requirements/0/id", r#""REQ-001""#),
+                ("/requirements/0/relatedFeatures/0", r#""FEAT-001""#),
+                ("/features/0/name", r#""Login""#),
+            ]),
+        }]
+    }
+
+    fn render(&self, output: &Self::Output) -> String {
+        format!(
+            "{}\n\nfeatures\n{}",
+            sheets("requirements", &output.requirements, output.next_cursor.as_ref()),
+            listed("features", &output.features)
+        )
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+        let desk = desk(&self.0, ctx)?;
+        let iteration = iteration_of(&desk, input.iteration).await?;
+        let fits = |one: &Requirement| {
+            input.priority.is_none_or(|wanted| one.priority == wanted)
+                && input.category.is_none_or(|wanted| one.category == wanted)
+        };
+        let after = after_number(input.cursor)?;
+        let mut query = Query { iteration: Some(iteration), after, limit: input.limit, ..Query::default() };
+        let mut found: Vec<Saved<Requirement>> = Vec::new();
+        // A page is as full as it can be, however few of the requirements fit.
+        let next = loop {
+            let page = desk.list::<Requirement>(&query).await?;
+            found.extend(page.items.into_iter().filter(|one| fits(&one.content)));
+            query.after = page.next;
+            let left = input.limit - i64::try_from(found.len()).unwrap_or(i64::MAX);
+            if left <= 0 || page.next.is_none() {
+                break page.next;
+            }
+            query.limit = left;
+        };
+        let numbers: Vec<i64> = found.iter().filter_map(Saved::record_id).map(|id| id.number).collect();
+        let mut namers = desk.namers(Kind::Requirement, &numbers, Kind::Feature).await?;
+        let mut requirements = Vec::new();
+        let mut named = std::collections::BTreeSet::new();
+        for requirement in found {
+            let features = requirement.record_id().and_then(|id| namers.remove(&id.number)).unwrap_or_default();
+            named.extend(features.iter().copied());
+            requirements
+                .push(Line { requirement, related_features: features.iter().map(ToString::to_string).collect() });
+        }
+        let mut features = Vec::new();
+        for id in named {
+            match desk.get::<Feature>(&id.to_string()).await {
+                Ok(feature) => features.push(feature),
+                // Deleted since it was found.
+                Err(RecordError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Output { requirements, features, next_cursor: number_cursor(next) })
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(flatten)]
+    requirement: Saved<Requirement>,
+    related_features: Vec<String>,
+}
