@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
     AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Meta, Outcome, ProgressSink, Scope, Silent, Trace,
 };
-use toolhost_host::{BUILDER_LOOP_TOOLS, Decide, Error, Gate, Hooks, Made, Names, Presenter, Registered};
+use toolhost_host::{Decide, Error, Gate, Hooks, Made, Names, Presenter, Registered};
 
 use crate::model::ToolSpec;
+use crate::tools::SessionTools;
 
 /// Longer than any ask lives.
 const PATIENCE: Duration = Duration::from_hours(24 * 365);
@@ -86,6 +87,7 @@ pub(crate) struct Ends {
 pub struct ToolHost {
     gate: Arc<Gate>,
     catalog: Arc<Catalog>,
+    tools: SessionTools,
     scope: Scope,
     caller: Caller,
     ids: Arc<dyn IdSource>,
@@ -98,23 +100,29 @@ pub struct ToolHost {
 impl ToolHost {
     /// `scope` names the session; its calls come from a model, through the door `agent`.
     #[must_use]
-    pub fn new(gate: Arc<Gate>, catalog: Arc<Catalog>, scope: Scope, persona: String, ids: Arc<dyn IdSource>) -> Self {
+    pub fn new(
+        gate: Arc<Gate>,
+        (catalog, tools): (Arc<Catalog>, SessionTools),
+        scope: Scope,
+        persona: String,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
         let caller =
             Caller { kind: CallerKind::Model, door: AGENT_DOOR.into(), profile: catalog.profile.clone(), persona };
-        Self { gate, catalog, scope, caller, ids, presenter: None, hold: None, only: None }
+        Self { gate, catalog, tools, scope, caller, ids, presenter: None, hold: None, only: None }
     }
 
-    /// The same for a session on a workflow package: of the profile's tools those of [`BUILDER_LOOP_TOOLS`], in what the
+    /// The same for a session on a workflow package: of the profile's tools those that such a session has, in what the
     /// model is told and at the gate.
     #[must_use]
     pub fn on_package(&self) -> Self {
         let tool = |name: &str| self.gate.registry().get(name);
-        let is_builders = |name: &str| tool(name).is_some_and(|tool| BUILDER_LOOP_TOOLS.contains(&&*tool.info.name));
+        let is_builders = |name: &str| tool(name).is_some_and(|tool| self.tools.on_package.contains(&&*tool.info.name));
         let catalog = match self.catalog.names.iter().all(|name| is_builders(name)) {
             true => Arc::clone(&self.catalog),
             false => Arc::new(self.catalog.among(is_builders)),
         };
-        Self { catalog, only: Some(&BUILDER_LOOP_TOOLS), ..self.clone() }
+        Self { catalog, only: Some(self.tools.on_package), ..self.clone() }
     }
 
     /// Where a person can be asked while a call waits.
@@ -134,6 +142,21 @@ impl ToolHost {
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// The tools that the session calls itself.
+    pub(crate) fn own(&self) -> &SessionTools {
+        &self.tools
+    }
+
+    /// Whether the model has a tool of this canonical name.
+    pub(crate) fn has(&self, tool: &str) -> bool {
+        self.gate.registry().get(tool).is_some_and(|tool| self.catalog.has(&tool.wire_name))
+    }
+
+    /// The wire name of what reads an earlier result again, if the model has it.
+    pub(crate) fn reread(&self) -> Option<&'static str> {
+        Some(self.tools.read_result).filter(|tool| self.catalog.has(tool))
     }
 
     /// What the worst call of a tool can do. A name that no tool has reads: the gate will refuse it.

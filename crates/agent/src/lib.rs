@@ -10,6 +10,8 @@ pub mod persona;
 pub mod prompt;
 pub mod session;
 pub mod start;
+mod tools;
 
 pub use host::{Catalog, ToolHost};
 pub use model::{Model, ModelError, Reply, Request};
+pub use tools::SessionTools;

@@ -187,13 +187,13 @@ async fn workspace(tools: &ToolHost, about: &About) -> Result<WorkspaceInput, St
     }
     let persona = about.personality.as_ref().filter(|personality| !personality.trim().is_empty());
     let persona = persona.map(|text| PersonaFact { name: about.persona.clone(), personality: text.clone() });
-    let reaches = ["git_push", "git_fetch", "git_pull"].iter().any(|tool| catalog.has(tool));
+    let reaches = tools.own().remotes.iter().any(|tool| tools.has(tool));
     let context = WorkspaceContext {
         project: about.project.clone(),
         profile: about.profile.clone(),
         tools: told,
         needs_person: catalog.asked_for().to_vec(),
-        branch: about.branch.clone().filter(|_| catalog.has("git_status")),
+        branch: about.branch.clone().filter(|_| tools.has(tools.own().repository)),
         remote: about.remote.clone().filter(|_| reaches),
         ticket,
         persona,
@@ -226,23 +226,24 @@ async fn read(tools: &ToolHost, tool: &str, arguments: Value) -> Result<Outcome,
 }
 
 async fn ticket(tools: &ToolHost, id: &str) -> Result<Ticket, StartError> {
-    let outcome = read(tools, "ticket.read", serde_json::json!({ "ticketId": id })).await?;
+    let outcome = read(tools, tools.own().read_ticket, serde_json::json!({ "ticketId": id })).await?;
     let title = outcome.data.get("title").and_then(Value::as_str).unwrap_or(id).to_owned();
     Ok(Ticket { id: id.to_owned(), title, body: outcome.text })
 }
 
 /// What a file of conventions says; none where it is not there or cannot be read, or the profile reads no files.
 async fn conventions(tools: &ToolHost, path: &str) -> Option<String> {
-    if !tools.catalog().has("file_list") || !tools.catalog().has("file_read") {
+    let own = tools.own();
+    if !tools.has(own.list_files) || !tools.has(own.read_file) {
         return None;
     }
     // Asking for a list first leaves no failed call in the audit of every session.
-    let listed = read(tools, "file.list", serde_json::json!({ "pattern": path, "recursive": false })).await.ok()?;
+    let listed = read(tools, own.list_files, serde_json::json!({ "pattern": path, "recursive": false })).await.ok()?;
     let entries = listed.data.get("entries").and_then(Value::as_array);
     if !entries.is_some_and(|entries| entries.iter().any(|entry| entry.get("type") == Some(&Value::from("file")))) {
         return None;
     }
-    match read(tools, "file.read", serde_json::json!({ "path": path })).await {
+    match read(tools, own.read_file, serde_json::json!({ "path": path })).await {
         Ok(outcome) => Some(outcome.text),
         Err(error) => {
             // Help, and no reason not to work.
@@ -262,7 +263,7 @@ async fn builder(
         "workflowId": target.workflow_id,
     });
     let arguments = without_nulls(arguments);
-    let outcome = read(tools, "builder.context.get", arguments).await?;
+    let outcome = read(tools, tools.own().read_context, arguments).await?;
     // What is not there has no revision.
     let is_there = outcome.data.pointer("/revision_info/target").is_some_and(|revision| !revision.is_null());
     if target.mode == Mode::Create && is_there {
@@ -302,7 +303,7 @@ pub async fn since(tools: &ToolHost, model: &dyn Model, opening: &Opening) -> Op
         "targetType": entry.target_type, "targetId": id, "mode": entry.mode, "workflowId": workflow,
     }));
     let bounded = if opening.all_tools { None } else { Some(tools.on_package()) };
-    let envelope = read(bounded.as_ref().unwrap_or(tools), "builder.context.get", arguments).await.ok()?.data;
+    let envelope = read(bounded.as_ref().unwrap_or(tools), tools.own().read_context, arguments).await.ok()?.data;
     let has_staged = envelope.pointer("/session_meta/change_sets").is_some();
     let revisions = envelope.pointer("/revision_info/revisions").and_then(Value::as_object);
     let was_told = |revision: &str| opening.system.iter().any(|block| block.text.contains(revision));

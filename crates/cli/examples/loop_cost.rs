@@ -103,8 +103,13 @@ async fn run(
         workflow_id: None,
         ticket_id: None,
     };
-    let tools =
-        ToolHost::new(Arc::clone(&house.gate), Arc::clone(catalog), scope, "Ada".to_owned(), Arc::new(RandomIds));
+    let tools = ToolHost::new(
+        Arc::clone(&house.gate),
+        (Arc::clone(catalog), toolhost::SESSION_TOOLS),
+        scope,
+        "Ada".to_owned(),
+        Arc::new(RandomIds),
+    );
     let about =
         About { project: "p".to_owned(), profile: PROFILE.to_owned(), persona: "Ada".to_owned(), ..About::default() };
     let task = Task::Workspace { goal: "read".to_owned(), schema: None };

@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::{BoxFuture, CallId, ToolError};
 
+/// How the audit names what was recovered of a deploy that a crash had interrupted.
+pub const RECOVERY: &str = "deploy.recover";
+
 /// Whether what a call had begun was done when its host died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {

@@ -81,6 +81,16 @@ pub struct CommandArgument {
     pub input: &'static str,
 }
 
+/// What callers are told to use a tool for, in hints of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Help {
+    /// It lists the tools of the caller.
+    ListsTools,
+    /// It waits for the answer about a call that a person has to allow, and runs the call.
+    AwaitsApproval,
+}
+
 /// The safety facts of a tool. No field has a default: a tool that leaves one out does not compile. All of them are in
 /// `docs/generated/tools.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -102,6 +112,10 @@ pub struct Facts {
     pub command: Option<CommandArgument>,
     /// The argument that, where it is true, makes a call only tell what it would do. `Approval::Always` is then not meant.
     pub dry_run: Option<&'static str>,
+    /// Whether a call runs a program, which may wait for what an agent has put in its way until the call's time is over.
+    pub runs_program: bool,
+    /// What callers are told to use it for.
+    pub help: Option<Help>,
 }
 
 /// Facts that many tools share. Each tool names its own: one of these, or one of these with what differs.
@@ -116,6 +130,8 @@ impl Facts {
         paths: &[],
         command: None,
         dry_run: None,
+        runs_program: false,
+        help: None,
     };
 
     /// Changes records or a package, in one transaction.
@@ -124,11 +140,14 @@ impl Facts {
     /// Changes the file or folder `path` of the workspace, through nothing but the workspace.
     pub const WRITES_FILE: Self = Self { effect: Effect::Writes, trace: Trace::Files, paths: &["path"], ..Self::READS };
 
+    /// Reads a repository through git.
+    pub const READS_REPOSITORY: Self = Self { runs_program: true, ..Self::READS };
+
     /// Changes a repository and the workspace through git.
-    pub const CHANGES_REPOSITORY: Self = Self { effect: Effect::Writes, ..Self::READS };
+    pub const CHANGES_REPOSITORY: Self = Self { effect: Effect::Writes, ..Self::READS_REPOSITORY };
 
     /// Speaks with the server of a repository.
-    pub const REACHES_SERVER: Self = Self { effect: Effect::Reaches, ..Self::READS };
+    pub const REACHES_SERVER: Self = Self { effect: Effect::Reaches, ..Self::READS_REPOSITORY };
 
     /// Asks a person, and waits for the answer as its question says.
     pub const ASKS: Self = Self { effect: Effect::Asks, ..Self::READS };

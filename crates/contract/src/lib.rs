@@ -27,9 +27,9 @@ use std::pin::Pin;
 pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope};
 pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
-pub use deploys::{Deploys, Made};
+pub use deploys::{Deploys, Made, RECOVERY};
 pub use error::{ErrorCode, ErrorKind, ToolError};
-pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Trace};
+pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Help, Trace};
 pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
 pub use near::{

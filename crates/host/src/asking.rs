@@ -16,7 +16,7 @@ use toolhost_contract::BoxFuture;
 use toolhost_contract::shell::Analyzed;
 use toolhost_contract::workspace::Workspace;
 use toolhost_contract::{
-    AGENT_DOOR, Answer, Approval, Asked, Call, ErrorKind, Outcome, People, Preview, Question, Success, ToolError,
+    AGENT_DOOR, Answer, Approval, Asked, Call, ErrorKind, Help, Outcome, People, Preview, Question, Success, ToolError,
     Waited, Wanted,
 };
 use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
@@ -537,10 +537,12 @@ impl Gate {
         match ask.state {
             AskState::Open => {
                 let pending = self.config.queue.pending(ask);
+                let wait = self.config.registry.helper(Help::AwaitsApproval);
+                let how = wait.map(|wait| format!(" `{wait}` with this approvalId runs it as soon as it is allowed."));
                 let text = format!(
-                    "`{name}` waits for a person's approval as {}. It has not run. `approval.wait` with this approvalId \
-                     runs it as soon as it is allowed.",
-                    pending.approval_id
+                    "`{name}` waits for a person's approval as {}. It has not run.{}",
+                    pending.approval_id,
+                    how.unwrap_or_default()
                 );
                 let data = json!({
                     "status": "pending_approval", "approvalId": pending.approval_id, "expiresAt": pending.expires_at_ms,

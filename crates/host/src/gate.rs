@@ -29,6 +29,7 @@ use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
 use crate::record::{Record, is_pending, keepable};
 use crate::registry::{Registered, Registry, nearest_tools, with_presets};
 use crate::undo::{Logged, made};
+use crate::unstopped::Unstopped;
 use crate::validate::validate;
 
 /// How long a tool may take to end after its deadline or cancellation, before it is dropped.
@@ -95,6 +96,13 @@ pub struct Gate {
     calls: TaskTracker,
 }
 
+/// What is known of a call that the gate itself has failed at.
+struct Failed {
+    id: CallId,
+    tool: String,
+    scope: Scope,
+}
+
 /// How the caller follows and ends a call.
 #[derive(Clone)]
 pub struct Hooks {
@@ -140,14 +148,10 @@ impl Default for Hooks {
     }
 }
 
-/// Tools that run git, which may wait for what an agent put in its way until the call's time is over.
-const GIT_FAMILY: &str = "git.";
-
 impl Hooks {
     /// What holds this call back before it runs.
     fn pace_of(&self, tool: &Registered) -> Option<&dyn Pace> {
-        let runs_program = tool.info.facts.effect == Effect::Executes || tool.info.name.starts_with(GIT_FAMILY);
-        self.pace.as_deref().filter(|_| !runs_program && !waits(tool))
+        self.pace.as_deref().filter(|_| !tool.info.facts.runs_program && !waits(tool))
     }
 }
 
@@ -191,22 +195,33 @@ impl Gate {
     /// Runs one call. It never fails: each call ends in an outcome and an audit row, even when the caller has gone.
     pub async fn call(self: &Arc<Self>, call: Call, hooks: Hooks) -> Outcome {
         let gate = Arc::clone(self);
-        let (id, tool, scope) = (call.id.clone(), call.tool.clone(), call.scope.clone());
+        let failed = Failed { id: call.id.clone(), tool: call.tool.clone(), scope: call.scope.clone() };
         // A task of its own: a caller that stops waiting does not stop the call halfway to its last row.
         match self.calls.spawn(async move { gate.conduct(call, hooks).await }).await {
             Ok(outcome) => outcome,
-            Err(error) => {
-                tracing::error!(call = %id, %error, "the gate itself failed");
-                let call = Call { id, tool, arguments: Value::Null, scope, caller: nobody() };
-                self.outcome(
-                    &call,
-                    &Record::new(&call, &self.config.redactor),
-                    Err(ToolError::internal(error)),
-                    Duration::ZERO,
-                    "",
-                )
-            }
+            Err(error) => self.failed(failed, error),
         }
+    }
+
+    /// The same on the task of the caller, who has to poll it all the time: between two tasks an answer that takes a fifth of a
+    /// millisecond loses a part of that. A call whose future is dropped goes on in a task of its own.
+    pub async fn call_here(self: &Arc<Self>, call: Call, hooks: Hooks) -> Outcome {
+        let gate = Arc::clone(self);
+        let failed = Failed { id: call.id.clone(), tool: call.tool.clone(), scope: call.scope.clone() };
+        let conducted = async move { AssertUnwindSafe(gate.conduct(call, hooks)).catch_unwind().await };
+        match Unstopped::new(&self.calls, conducted).await {
+            Ok(outcome) => outcome,
+            Err(panic) => self.failed(failed, format!("the gate panicked: {}", panic_text(&*panic))),
+        }
+    }
+
+    /// What is answered where the gate itself has failed.
+    fn failed(&self, Failed { id, tool, scope }: Failed, error: impl std::fmt::Display) -> Outcome {
+        let error = error.to_string();
+        tracing::error!(call = %id, %error, "the gate itself failed");
+        let call = Call { id, tool, arguments: Value::Null, scope, caller: nobody() };
+        let record = Record::new(&call, &self.config.redactor);
+        self.outcome(&call, &record, Err(ToolError::internal(error)), Duration::ZERO, "")
     }
 
     /// Waits until no call is under way. Calls that begin meanwhile are waited for too.
@@ -290,11 +305,11 @@ impl Gate {
             let message = format!("only a person may run `{}`", tool.info.name);
             return Err(ToolError::new(ErrorKind::Permission, message).hint("ask the person to do it"));
         }
-        profile.admit(tool)?;
+        profile.admit(tool, &self.config.registry)?;
         if hooks.only.is_some_and(|only| !only.contains(&&*tool.info.name)) {
             let message = format!("`{}` is not among the tools of this session", tool.info.name);
             let error = ToolError::new(ErrorKind::Permission, message).code(ErrorCode::ToolNotAllowed);
-            return Err(error.hint("`tool.list` shows the tools you have"));
+            return Err(self.config.registry.with_list(error));
         }
 
         // 3. Authorize

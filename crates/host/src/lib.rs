@@ -17,12 +17,12 @@ mod profile;
 mod queue;
 mod record;
 mod registry;
-mod semantic;
 mod shell;
 mod shown;
 mod tighten;
 mod undo;
 mod unknown;
+mod unstopped;
 mod validate;
 
 pub use arguments::Analyzer;
@@ -39,7 +39,6 @@ pub use queue::{
     Standing, Unattended, ask_id, ask_number, rule_id, rule_number,
 };
 pub use registry::{Registered, Registry, wire_name};
-pub use semantic::{BUILDER_LOOP_TOOLS, SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 pub use shell::analyze;
 pub use shown::{ANSWER_BYTES_MAX, PAGE_BYTES_MAX, PAGE_LINES_MAX, Shown, rule_words};
 pub use tighten::Tightening;

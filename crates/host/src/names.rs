@@ -79,7 +79,7 @@ impl Told<'_> {
             ToolError::new(ErrorKind::NotFound, format!("there is no tool `{shown}`")).code(ErrorCode::ToolNotAllowed);
         let near = nearest_tools(name, self.registry.tools().iter().filter(|tool| self.has(tool)));
         if near.is_empty() {
-            return error.hint("`tool.list` shows the tools you have");
+            return self.registry.with_list(error);
         }
         let near: Vec<&str> = near.into_iter().map(|tool| self.names.of(tool)).collect();
         error.hint(format!("did you mean {}?", or_list(&near)))

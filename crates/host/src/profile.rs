@@ -14,7 +14,6 @@ use crate::policy::{Decide, Looked, RawRule, Rule, Verdict, analyzed, decide};
 use crate::registry::{Registered, Registry, Unmatched};
 use crate::tighten::Tightening;
 
-const BUILT_IN: &str = include_str!("profiles.toml");
 /// Longest chain of `extends`.
 const EXTENDS_DEPTH_MAX: usize = 8;
 const COMMAND_TIMEOUT_MS_DEFAULT: u64 = 120_000;
@@ -97,11 +96,17 @@ enum Origin {
 }
 
 impl Profiles {
-    /// The built-in profiles, then the operator's tables over them, then what the project tightens.
-    pub fn load(registry: &Registry, operator: &[&str], tightening: Option<&Tightening>) -> Result<Self> {
+    /// The built-in profiles (`[profiles.NAME]` in TOML, of which a tool may be missing), then the operator's tables over them,
+    /// then what the project tightens.
+    pub fn load(
+        registry: &Registry,
+        built_in: &str,
+        operator: &[&str],
+        tightening: Option<&Tightening>,
+    ) -> Result<Self> {
         let mut tables = Tables::new();
         let texts =
-            std::iter::once((BUILT_IN, Origin::BuiltIn)).chain(operator.iter().map(|text| (*text, Origin::Operator)));
+            std::iter::once((built_in, Origin::BuiltIn)).chain(operator.iter().map(|text| (*text, Origin::Operator)));
         for (text, origin) in texts {
             let file: File = toml::from_str(text).map_err(|error| Error::Toml(error.to_string()))?;
             for (name, raw) in file.profiles {
@@ -176,13 +181,13 @@ impl Profile {
     }
 
     /// Step 2 of the gate: enforced at the call, not only in the listing.
-    pub(crate) fn admit(&self, tool: &Registered) -> std::result::Result<(), ToolError> {
+    pub(crate) fn admit(&self, tool: &Registered, registry: &Registry) -> std::result::Result<(), ToolError> {
         if self.has(&tool.info.name) {
             return Ok(());
         }
         let message = format!("`{}` is not among the tools of the profile `{}`", tool.info.name, self.name);
         let error = ToolError::new(ErrorKind::Permission, message).code(ErrorCode::ToolNotAllowed);
-        Err(error.hint("`tool.list` shows the tools you have"))
+        Err(registry.with_list(error))
     }
 }
 

@@ -468,7 +468,7 @@ pub(crate) fn refusal(error: toolhost_store::Error) -> ToolError {
         E::AskEnded { .. } => ToolError::new(ErrorKind::Conflict, error.to_string()),
         E::NoPermit { .. } => ToolError::new(ErrorKind::NotFound, error.to_string()),
         E::TooManyAsks { .. } | E::TooManyAsksOfSession { .. } | E::TooLargeAsks { .. } => {
-            let hint = "wait with `approval.wait` for those that are asked already";
+            let hint = "wait for the answers to those that are asked already";
             ToolError::new(ErrorKind::Limit, error.to_string()).hint(hint)
         }
         error => error.into(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Call, CallId, Effect, Outcome, Redactor, Trace};
+use toolhost_contract::{Call, CallId, Effect, Outcome, RECOVERY, Redactor, Trace};
 use toolhost_store::{Entry, Event};
 
 /// What is known of a call so far.
@@ -21,9 +21,6 @@ pub(crate) struct Record {
     /// The ask whose answer this call used.
     pub(crate) answer: Option<i64>,
 }
-
-/// Stands for a tool where nobody called one.
-const RECOVERED: &str = "deploy.recover";
 
 impl Record {
     pub(crate) fn new(call: &Call, redactor: &Redactor) -> Self {
@@ -72,7 +69,7 @@ impl Record {
 
     /// What a call found of a deploy that a crash had interrupted, and has recovered.
     pub(crate) fn recovered(call: &Call, id: CallId, recovered: &[Value]) -> Entry {
-        let record = Self::of(RECOVERED.to_owned(), Some(Effect::Writes));
+        let record = Self::of(RECOVERY.to_owned(), Some(Effect::Writes));
         let mut row = record.row(Event::Finished, call, "");
         row.call_id = id;
         row.arguments = json!({ "foundBy": call.id.as_str(), "recovered": recovered });

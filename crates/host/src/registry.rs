@@ -7,8 +7,8 @@ use jsonschema::Validator;
 use serde_json::Value;
 use toolhost_contract::workspace::{Glob, GlobStyle};
 use toolhost_contract::{
-    Alias, AnyTool, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolInfo, ToolSummary, did_you_mean,
-    nearest,
+    Alias, AnyTool, Help, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolInfo, ToolSummary,
+    did_you_mean, nearest,
 };
 
 use crate::error::{Error, Result};
@@ -106,6 +106,19 @@ impl Registry {
             // An alias may equal the tool's own wire name: it is the same tool either way.
             Some(before) if before.tool != named.tool => Err(Error::NameTaken(name.to_owned())),
             _ => Ok(()),
+        }
+    }
+
+    /// The tool that callers are told to use for this, by its canonical name, if there is one.
+    pub(crate) fn helper(&self, help: Help) -> Option<&str> {
+        self.tools.iter().find(|tool| tool.info.facts.help == Some(help)).map(|tool| &*tool.info.name)
+    }
+
+    /// Adds to an error what shows the tools that a caller has.
+    pub(crate) fn with_list(&self, error: ToolError) -> ToolError {
+        match self.helper(Help::ListsTools) {
+            Some(list) => error.hint(format!("`{list}` shows the tools you have")),
+            None => error,
         }
     }
 

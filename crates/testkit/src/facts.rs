@@ -12,6 +12,8 @@ pub const READS: Facts = Facts {
     paths: &["path"],
     command: None,
     dry_run: None,
+    runs_program: false,
+    help: None,
 };
 
 /// Changes something, and anyone may.

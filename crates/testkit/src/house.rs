@@ -203,7 +203,8 @@ impl HouseBuilder {
         let deployment = executor.deployment().cloned();
         let registry = Arc::new(Registry::new((self.tools)(&store.database(), deployment.as_ref())).unwrap());
         let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text, &registry).unwrap());
-        let profiles = Profiles::load(&registry, &[&self.operator], tightening.as_ref()).unwrap();
+        let profiles =
+            Profiles::load(&registry, toolhost_tools::PROFILES, &[&self.operator], tightening.as_ref()).unwrap();
         let project = store.project(&self.workspace.root(), "ws", OWNER).await.unwrap();
         let redactor = Arc::new(Redactor::new(self.secrets));
         let ids = Arc::new(CountingIds::default());

@@ -28,4 +28,5 @@ pub use people::{SaysNo, SaysYes, Voice, said};
 pub use postgres::Postgres;
 pub use program::{Program, Ran, environments_with, processes_named, until};
 pub use seed::Seed;
+pub use toolhost_tools::PROFILES;
 pub use workspace::TempWorkspace;

@@ -358,7 +358,7 @@ impl Builder {
             Some(local) => tightening(&**local, &registry).await?,
             None => None,
         };
-        let profiles = Profiles::load(&registry, &[&self.profiles], tightening.as_ref())
+        let profiles = Profiles::load(&registry, crate::PROFILES, &[&self.profiles], tightening.as_ref())
             .map_err(|source| Error::Profiles { whose: self.profiles_of.clone(), source })?;
         Ok(Kit { registry, profiles: Arc::new(profiles), local })
     }

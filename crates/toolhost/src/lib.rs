@@ -17,7 +17,9 @@ mod models;
 mod package;
 mod persona;
 mod place;
+mod semantic;
 mod session;
+mod session_tools;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,8 +40,10 @@ pub use models::{ModelConfig, ModelFiles, ModelPrice, Models, OpenModel};
 pub use package::Packages;
 pub use persona::PersonaRole;
 pub use place::Place;
+pub use semantic::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 pub use session::{Session, SessionRequest, WORKSPACE_ITERATIONS, iterations_default};
 
+pub use session_tools::{BUILDER_LOOP_TOOLS, SESSION_TOOLS};
 pub use toolhost_agent as agent;
 pub use toolhost_builder as package_format;
 pub use toolhost_contract as contract;
@@ -47,6 +51,7 @@ pub use toolhost_host as gate;
 pub use toolhost_records as records;
 pub use toolhost_sandbox as sandbox;
 pub use toolhost_store as store;
+pub use toolhost_tools::PROFILES;
 
 /// Those who keep tables of their own in the database.
 pub const SUBJECTS: Subjects = &[&toolhost_records::Traces, &toolhost_builder::packages::Traces];

@@ -245,7 +245,13 @@ impl Host {
     fn tools(&self, id: &str, profile: &str, persona: &str, presenter: Option<Arc<dyn Presenter>>) -> Result<ToolHost> {
         let catalog = Catalog::new(self.gate(), profile)?;
         let scope = self.scope(Some(id.to_owned()));
-        let tools = ToolHost::new(Arc::clone(self.gate()), catalog, scope, persona.to_owned(), Arc::clone(self.ids()));
+        let tools = ToolHost::new(
+            Arc::clone(self.gate()),
+            (catalog, crate::SESSION_TOOLS),
+            scope,
+            persona.to_owned(),
+            Arc::clone(self.ids()),
+        );
         Ok(match presenter {
             Some(presenter) => tools.presenter(presenter),
             None => tools,

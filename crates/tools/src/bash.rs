@@ -85,6 +85,7 @@ impl Tool for Bash {
     const TITLE: &'static str = "Run a command";
     const FACTS: Facts = Facts {
         effect: Effect::Executes,
+        runs_program: true,
         command: Some(CommandArgument { name: "command", input: "stdin" }),
         paths: &["cwd"],
         ..Facts::READS

@@ -19,6 +19,9 @@ use toolhost_contract::AnyTool;
 use toolhost_sandbox::Deployment;
 use toolhost_store::Steps;
 
+/// The built-in profiles: which tools each has, of all families.
+pub const PROFILES: &str = include_str!("profiles.toml");
+
 /// The tools for the files and the repository of a workspace, in the order lists show them.
 pub fn of_the_workspace() -> Vec<Box<dyn AnyTool>> {
     vec![

@@ -11,8 +11,6 @@ use super::Counter;
 use crate::model::{Arguments, Message, SystemBlock, ToolCall, ToolSpec};
 use crate::prompt::inside_marks;
 
-/// The tool, by its wire name, that reads an aged result again.
-pub const SESSION_RESULT_TOOL: &str = "session_result";
 /// No result of fewer tokens of the tokenizer is aged, whatever the policy says: a digest is shorter than this, so no
 /// digest is aged again.
 pub const SHORT_TOKENS_MIN: u64 = 400;
@@ -50,8 +48,8 @@ pub struct Aging {
     pub turns_kept: usize,
     /// Tokens of a result that is never aged; at least [`SHORT_TOKENS_MIN`].
     pub short: u64,
-    /// Whether the model has [`SESSION_RESULT_TOOL`].
-    pub reread: bool,
+    /// The tool, by its wire name, that reads an aged result again, if the model has one.
+    pub reread: Option<&'static str>,
 }
 
 impl Aging {
@@ -59,7 +57,7 @@ impl Aging {
     #[must_use]
     pub fn of_window(window: u32) -> Self {
         let window = u64::from(window);
-        Self { high: window * 3 / 4, low: window / 2, turns_kept: 4, short: SHORT_TOKENS_MIN, reread: true }
+        Self { high: window * 3 / 4, low: window / 2, turns_kept: 4, short: SHORT_TOKENS_MIN, reread: None }
     }
 }
 
@@ -181,7 +179,7 @@ pub fn age(messages: &mut [Message], tally: &mut Tally, counter: &Counter, polic
         let mut replacing = Replacing { tally, counter, aged: &mut aged, at };
         match &mut messages[at] {
             Message::Tool { tool_call_id, name, content, .. } if !is_digest(content) => {
-                let shorter = digest(name, policy.reread.then_some(tool_call_id.as_str()), content);
+                let shorter = digest(name, policy.reread.map(|tool| (tool, tool_call_id.as_str())), content);
                 replacing.result(tool_call_id, name, content, shorter);
             }
             Message::Assistant { calls, .. } => {
@@ -214,13 +212,13 @@ pub fn strip(messages: &mut [Message], tally: &mut Tally, counter: &Counter, pol
         let mut replacing = Replacing { tally, counter, aged: &mut aged, at };
         match &mut messages[at] {
             Message::Tool { tool_call_id, name, content, .. } if is_long(content) => {
-                let shorter = put_away(policy.reread.then_some(tool_call_id.as_str()), Part::Result);
+                let shorter = put_away(policy.reread.map(|tool| (tool, tool_call_id.as_str())), Part::Result);
                 replacing.result(tool_call_id, name, content, shorter);
             }
             Message::Assistant { content, calls, .. } => {
                 for call in calls {
                     if is_long(&text_of(&call.arguments)) {
-                        let note = put_away(policy.reread.then_some(call.id.as_str()), Part::Arguments);
+                        let note = put_away(policy.reread.map(|tool| (tool, call.id.as_str())), Part::Arguments);
                         replacing.arguments(call, json!({ AGED_FIELD: note }));
                     }
                 }
@@ -316,6 +314,9 @@ fn is_digest(content: &str) -> bool {
     content.len() <= DIGEST_BYTES_MAX && content.starts_with(AGED_MARK)
 }
 
+/// The tool that reads a part of a call again, and the handle of the call; none where the model has no such tool.
+type Again<'a> = Option<(&'a str, &'a str)>;
+
 /// A part of a call that can be read again.
 #[derive(Clone, Copy)]
 enum Part {
@@ -324,7 +325,7 @@ enum Part {
 }
 
 impl Part {
-    /// The arguments with which [`SESSION_RESULT_TOOL`] reads it.
+    /// The arguments with which the tool reads it.
     fn handle(self, handle: &str) -> Value {
         match self {
             Self::Result => json!({ "handle": handle }),
@@ -335,11 +336,11 @@ impl Part {
 
 /// What is left of a result. Its beginning stands in quotes on one line, so that it cannot pass for our words. Without a
 /// handle the one way to the rest is the tool itself.
-fn digest(tool: &str, handle: Option<&str>, content: &str) -> String {
+fn digest(tool: &str, again: Again<'_>, content: &str) -> String {
     let text = inside_marks(content).unwrap_or(content);
-    let again = match handle {
-        Some(handle) => {
-            format!("To read all of it again, call `{SESSION_RESULT_TOOL}` with {}.", Part::Result.handle(handle))
+    let again = match again {
+        Some((tool, handle)) => {
+            format!("To read all of it again, call `{tool}` with {}.", Part::Result.handle(handle))
         }
         None => "To read it again, call the tool again.".to_owned(),
     };
@@ -352,8 +353,8 @@ fn digest(tool: &str, handle: Option<&str>, content: &str) -> String {
 }
 
 /// What is left of a call's arguments: short fields as they are and a digest of each long one, or one of all of them.
-fn short_arguments(call: &ToolCall, reread: bool) -> Value {
-    let handle = reread.then_some(call.id.as_str());
+fn short_arguments(call: &ToolCall, reread: Option<&str>) -> Value {
+    let handle = reread.map(|tool| (tool, call.id.as_str()));
     let all = || json!({ AGED_FIELD: argument_digest(&text_of(&call.arguments), handle) });
     let Arguments::Json(Value::Object(fields)) = &call.arguments else { return all() };
     let short = |value: &Value| match value {
@@ -372,10 +373,9 @@ fn is_argument_digest(text: &str) -> bool {
     text.len() <= DIGEST_BYTES_MAX && text.starts_with(AGED_ARGUMENT_MARK)
 }
 
-fn argument_digest(text: &str, handle: Option<&str>) -> String {
-    let again = handle.map(|handle| {
-        format!(" To read it again, call `{SESSION_RESULT_TOOL}` with {}.", Part::Arguments.handle(handle))
-    });
+fn argument_digest(text: &str, again: Again<'_>) -> String {
+    let again = again
+        .map(|(tool, handle)| format!(" To read it again, call `{tool}` with {}.", Part::Arguments.handle(handle)));
     format!(
         "{AGED_ARGUMENT_MARK} It had {} and began: {}]{}",
         measure(text, text),
@@ -385,9 +385,9 @@ fn argument_digest(text: &str, handle: Option<&str>) -> String {
 }
 
 /// What [`strip`] leaves of a part.
-fn put_away(handle: Option<&str>, part: Part) -> String {
-    match handle {
-        Some(handle) => format!("[Put away. `{SESSION_RESULT_TOOL}` with {} reads it.]", part.handle(handle)),
+fn put_away(again: Again<'_>, part: Part) -> String {
+    match again {
+        Some((tool, handle)) => format!("[Put away. `{tool}` with {} reads it.]", part.handle(handle)),
         None => "[Put away.]".to_owned(),
     }
 }

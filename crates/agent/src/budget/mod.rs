@@ -9,7 +9,7 @@ mod parts;
 mod tokenizer;
 mod trim;
 
-pub use aging::{Aged, Aging, SESSION_RESULT_TOOL, SHORT_TOKENS_MIN, Tally, Weight, age, strip};
+pub use aging::{Aged, Aging, SHORT_TOKENS_MIN, Tally, Weight, age, strip};
 pub use counter::{COUNTED_BYTES_MAX, Calibration, Counter};
 pub use trim::{
     Action, ActionKind, Budget, BudgetError, LIST_ITEMS_KEPT, TEXT_CHARS_KEPT, TrimReport, Trimmed,

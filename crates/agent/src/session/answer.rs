@@ -107,7 +107,7 @@ async fn discard(run: &Run<'_>, turn: u32, said: &TurnStep, set: &str, resumed: 
         // Discarding what is discarded is refused, and changes nothing.
         Standing::Done(false) | Standing::Committed(_) | Standing::Unknown => run.anew(&former).await?,
     };
-    let outcome = put(run, id, "builder.change.discard", json!({ "changeSetId": set })).await?;
+    let outcome = put(run, id, run.host.own().discard, json!({ "changeSetId": set })).await?;
     match outcome.error {
         // Its draft would be in the way of all that comes instead.
         Some(error) if error.kind == ErrorKind::Denied => {
@@ -342,11 +342,11 @@ async fn stage(
                 // A set that is open already is not staged twice, whoever staged it.
                 Standing::Done(_) | Standing::Committed(_) | Standing::Unknown => run.anew(&former).await?,
             };
-            let staged = put(run, call, "builder.change.stage", json!({ "changeSet": set })).await?;
+            let staged = put(run, call, run.host.own().stage, json!({ "changeSet": set })).await?;
             if let Some(error) = staged.error {
                 let details = error.details.map(|details| format!("\n{details}")).unwrap_or_default();
                 let hint = error.hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
-                let found = mark_untrusted("builder.change.stage", &format!("{}{hint}{details}", error.message));
+                let found = mark_untrusted(run.host.own().stage, &format!("{}{hint}{details}", error.message));
                 let findings = format!("Your change set was not staged. Fix what this says:\n{found}");
                 return Ok(Checked::Bad { code: error.code, findings, discard: None });
             }
@@ -358,9 +358,9 @@ async fn stage(
     let arguments = json!({ "changeSetId": id });
     // It writes only what it found, so it may run again.
     let call = if resumed { run.host.new_id() } else { to_validate.clone() };
-    let found = put(run, call, "builder.change.validate", arguments).await?;
+    let found = put(run, call, run.host.own().validate, arguments).await?;
     if let Some(error) = found.error {
-        let found = mark_untrusted("builder.change.validate", &error.message);
+        let found = mark_untrusted(run.host.own().validate, &error.message);
         return Ok(Checked::Bad {
             code: error.code,
             findings: format!("Your change set could not be validated:\n{found}"),
@@ -383,7 +383,7 @@ async fn stage(
         return Ok(Checked::Good(Answer::Change { assistant_summary: summary, change_set_id: id, warnings }));
     }
     let errors = data.get("errors").cloned().unwrap_or_default();
-    let errors = mark_untrusted("builder.change.validate", &errors.to_string());
+    let errors = mark_untrusted(run.host.own().validate, &errors.to_string());
     Ok(Checked::Bad {
         code: ErrorCode::ValidationFailed,
         findings: format!(

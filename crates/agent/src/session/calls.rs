@@ -13,10 +13,10 @@ use toolhost_host::Made;
 use super::event::{Event, Watch};
 use super::run::{Halt, Run, millis, recall};
 use super::{CallStep, CallSummary, ResultForm, TurnStep, step};
-use crate::budget::SESSION_RESULT_TOOL;
 use crate::host::{is_held, is_pending};
 use crate::model::{Arguments, DEPTH_MAX, Message, ToolCall};
 use crate::prompt::mark_untrusted;
+use crate::tools::SessionTools;
 
 /// Characters of the one line that people are told of a result.
 const BRIEF_CHARS_MAX: usize = 160;
@@ -60,7 +60,7 @@ impl Run<'_> {
         {
             content.push_str(&format!("\n{note}"));
         }
-        self.sets.note(&ended);
+        self.sets.note(self.host.own(), &ended);
         match serde_json::from_str(&ended.content) {
             Ok(answer) => self.answered.add(&answer),
             Err(_) => self.answered.add_text(&ended.content),
@@ -201,7 +201,7 @@ impl Run<'_> {
             let brief = brief(&text);
             return Ok(CallStep { call_id: id, tool, ok: false, ran: false, code, content, brief, ms: 0 });
         }
-        if !one.reads || is_reread(&one.call.name) {
+        if !one.reads || is_reread(self.host.own(), &one.call.name) {
             // The gate writes "started" before it runs: the journal has to know which call that is. And who reads an
             // earlier result again reads it from the journal.
             self.session.journal.settle().await?;
@@ -281,10 +281,9 @@ impl Run<'_> {
         let head: String = content.chars().take(chars_max * 3 / 4).collect();
         let tail: String = content.chars().skip(total - chars_max / 4).collect();
         let left_out = total - chars_max * 3 / 4 - chars_max / 4;
-        let how = if self.host.catalog().has(SESSION_RESULT_TOOL) {
-            format!("`{SESSION_RESULT_TOOL}` with handle `{step}` reads them")
-        } else {
-            "call the tool again for a part of it".to_owned()
+        let how = match self.host.reread() {
+            Some(tool) => format!("`{tool}` with handle `{step}` reads them"),
+            None => "call the tool again for a part of it".to_owned(),
         };
         format!("{head}\n[{left_out} characters left out; {how}]\n{tail}")
     }
@@ -347,8 +346,8 @@ enum Before {
 }
 
 /// Whether a tool reads an earlier result again, by either of its names.
-fn is_reread(name: &str) -> bool {
-    name.replace('.', "_") == SESSION_RESULT_TOOL
+fn is_reread(own: &SessionTools, name: &str) -> bool {
+    name.replace('.', "_") == own.read_result
 }
 
 fn brief(text: &str) -> String {

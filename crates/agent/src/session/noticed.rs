@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::CallStep;
 use crate::model::ToolCall;
+use crate::tools::SessionTools;
 
 /// Calls since something was last changed, and how often each was made.
 #[derive(Debug, Default)]
@@ -41,8 +42,8 @@ pub(super) struct Sets(BTreeMap<String, String>);
 
 impl Sets {
     /// Notes what a call did to a set.
-    pub(super) fn note(&mut self, ended: &CallStep) {
-        if !ended.ok || !ended.tool.starts_with("builder.change.") {
+    pub(super) fn note(&mut self, own: &SessionTools, ended: &CallStep) {
+        if !ended.ok || ![own.stage, own.validate, own.discard].contains(&&*ended.tool) {
             return;
         }
         let Ok(outcome) = serde_json::from_str::<Value>(&ended.content) else { return };
@@ -55,7 +56,7 @@ impl Sets {
             self.stands(again, "staged");
         }
         if let (Some(id), Some(status)) = (data["changeSetId"].as_str(), data["status"].as_str()) {
-            let found = if ended.tool.ends_with(".validate") { data } else { &data["validation"] };
+            let found = if ended.tool == own.validate { data } else { &data["validation"] };
             self.stands(id, if found["valid"] == false { INVALID } else { status });
         }
     }

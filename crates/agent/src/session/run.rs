@@ -16,7 +16,7 @@ use super::{
     Answer, AnswerForm, CallSummary, LoopError, LoopLimits, LoopResult, Opening, REPAIR_REPLIES, SayStep, Status,
     TurnStep, step, tally,
 };
-use crate::budget::{Aging, Calibration, Counter, SESSION_RESULT_TOOL, Tally, Weight, age, strip};
+use crate::budget::{Aging, Calibration, Counter, Tally, Weight, age, strip};
 use crate::host::{Ends, ToolHost};
 use crate::model::{Arguments, Delta, Follow, Message, Model, ModelError, Reply, Request, Usage, cost, is_too_deep};
 
@@ -491,7 +491,7 @@ impl<'a> Run<'a> {
     /// of the session.
     fn age(&mut self) {
         let mut policy = Aging::of_window(self.model.facts().window);
-        policy.reread = self.host.catalog().has(SESSION_RESULT_TOOL);
+        policy.reread = self.host.reread();
         let room = self.room();
         if self.tally.is_none() && self.weight.tokens_max(&self.messages) <= policy.high.min(room) {
             return;

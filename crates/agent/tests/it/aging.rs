@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolhost_agent::budget::{Aging, Counter, SESSION_RESULT_TOOL, SHORT_TOKENS_MIN, Tally, Weight, age, strip};
+use toolhost_agent::budget::{Aging, Counter, SHORT_TOKENS_MIN, Tally, Weight, age, strip};
 use toolhost_agent::model::{Arguments, Message, SystemBlock, ToolCall, ToolSpec};
 use toolhost_agent::prompt::mark_untrusted;
 
-const POLICY: Aging = Aging { high: 20_000, low: 10_000, turns_kept: 2, short: 400, reread: true };
+const REREAD: &str = "session_result";
+const POLICY: Aging = Aging { high: 20_000, low: 10_000, turns_kept: 2, short: 400, reread: Some(REREAD) };
 
 fn counter() -> Counter {
     Counter::for_model("gpt-4o")
@@ -34,8 +35,7 @@ fn conversation(reads: usize) -> Vec<Message> {
 }
 
 fn aged_at(messages: &[Message]) -> Vec<usize> {
-    let is_digest =
-        |message: &Message| matches!(message, Message::Tool { content, .. } if content.contains(SESSION_RESULT_TOOL));
+    let is_digest = |message: &Message| matches!(message, Message::Tool { content, .. } if content.contains(REREAD));
     messages.iter().enumerate().filter(|(_, message)| is_digest(message)).map(|(at, _)| at).collect()
 }
 
@@ -75,7 +75,7 @@ fn a_digest_says_what_it_was_and_how_to_read_it_again() {
         &mut messages,
         &mut Tally::default(),
         &counter(),
-        Aging { high: 10, low: 0, turns_kept: 0, short: 0, reread: true },
+        Aging { high: 10, low: 0, turns_kept: 0, short: 0, reread: Some(REREAD) },
     );
     let Message::Tool { content, tool_call_id, name, failed } = &messages[1] else {
         unreachable!("the answer stays one")
@@ -91,7 +91,7 @@ fn a_digest_says_what_it_was_and_how_to_read_it_again() {
     assert_eq!(lines[2], "To read all of it again, call `session_result` with {\"handle\":\"c\"}.");
     // Without that tool it says the other way.
     let mut messages = vec![reply("c"), result("c", &"more\n".repeat(900))];
-    let without = Aging { high: 10, low: 0, turns_kept: 0, short: 0, reread: false };
+    let without = Aging { high: 10, low: 0, turns_kept: 0, short: 0, reread: None };
     age(&mut messages, &mut Tally::default(), &counter(), without);
     assert!(
         matches!(&messages[1], Message::Tool { content, .. } if content.ends_with("call the tool again.")),
@@ -145,7 +145,7 @@ fn long_arguments_of_old_calls_become_digests_in_an_object_and_short_fields_stay
     messages.push(result("call_6_0", "not run"));
     messages.push(write("call_7_0", Arguments::Json(json!({ "edits": [{ "search": content, "replace": "x" }] }))));
     messages.push(result("call_7_0", "edited"));
-    let everything = Aging { high: 10, low: 0, turns_kept: 0, short: 0, reread: true };
+    let everything = Aging { high: 10, low: 0, turns_kept: 0, short: 0, reread: Some(REREAD) };
     let mut tally = Tally::default();
     let aged = age(&mut messages, &mut tally, &counter(), everything);
     let put_away: Vec<_> = aged.iter().filter_map(|aged| aged.arguments.clone()).collect();
@@ -235,7 +235,7 @@ proptest! {
             prop_assert!(exact.total(&Counter::for_model("gpt-4o")) <= most, "{most}");
         }
         let before = messages.clone();
-        let policy = Aging { high, low: high / 2, turns_kept: kept, short, reread: true };
+        let policy = Aging { high, low: high / 2, turns_kept: kept, short, reread: Some(REREAD) };
         let mut tally = Tally::default();
         let aged = age(&mut messages, &mut tally, &counter(), policy);
         let mut fresh = Tally::default();
@@ -256,7 +256,7 @@ proptest! {
         prop_assert!(aged.iter().all(|aged| aged.tokens_before > short.max(SHORT_TOKENS_MIN) && aged.tokens_after < aged.tokens_before));
         // Again, also by one that knows nothing of the first time.
         let once = messages.clone();
-        let everything = Aging { high: 0, low: 0, turns_kept: 0, short: 0, reread: true };
+        let everything = Aging { high: 0, low: 0, turns_kept: 0, short: 0, reread: Some(REREAD) };
         age(&mut messages, &mut fresh, &counter(), everything);
         let all = messages.clone();
         prop_assert!(age(&mut messages, &mut Tally::default(), &counter(), everything).is_empty());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use toolhost::{Host, Need, Recording};
-use toolhost_contract::{Clock, SystemClock, visible_line};
+use toolhost_contract::{Clock, RECOVERY, SystemClock, visible_line};
 use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reason, Recovered};
 use toolhost_store::Role;
 
@@ -150,7 +150,7 @@ async fn note_mended(host: &Host, deployment: &Deployment, need: Need) -> anyhow
         let who = host.connection().who();
         let arguments = json!({ "recovered": recovered });
         let recording = if need == Need::Writing { Recording::Required } else { wire::IF_WRITABLE };
-        host.connection().record_if(recording, &who, "deploy.recover", arguments, async { anyhow::Ok(()) }).await?;
+        host.connection().record_if(recording, &who, RECOVERY, arguments, async { anyhow::Ok(()) }).await?;
     }
     Ok(())
 }

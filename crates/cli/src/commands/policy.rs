@@ -84,7 +84,7 @@ fn test(file: &std::path::Path, settings: &Settings) -> anyhow::Result<ExitCode>
     let mut tables = toml::Table::new();
     tables.insert("profiles".to_owned(), toml::Value::Table(parsed.profiles.clone()));
     // Loading runs the tests that the rules carry.
-    let profiles = Profiles::load(&registry, &[&toml::to_string(&tables)?], None)?;
+    let profiles = Profiles::load(&registry, toolhost::PROFILES, &[&toml::to_string(&tables)?], None)?;
     let mut failed = 0;
     let mut results = Vec::new();
     for test in &parsed.tests {

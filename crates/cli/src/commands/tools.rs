@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let registry = toolhost::registry(&toolhost_store::Database::default())?;
-    let profiles = Profiles::load(&registry, &[&settings.profiles()?], None)?;
+    let profiles = Profiles::load(&registry, toolhost::PROFILES, &[&settings.profiles()?], None)?;
     let profile = args.profile.as_deref().map(|name| profiles.get(name)).transpose()?;
     let tools: Vec<&Registered> =
         registry.tools().iter().filter(|tool| profile.is_none_or(|profile| profile.has(&tool.info.name))).collect();

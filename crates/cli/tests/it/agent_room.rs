@@ -62,7 +62,13 @@ impl<'a> Sitting<'a> {
             ticket_id: None,
         };
         let catalog = Catalog::new(&house.gate, profile).unwrap();
-        let tools = ToolHost::new(Arc::clone(&house.gate), catalog, scope, "Ada".to_owned(), Arc::new(RandomIds));
+        let tools = ToolHost::new(
+            Arc::clone(&house.gate),
+            (catalog, toolhost::SESSION_TOOLS),
+            scope,
+            "Ada".to_owned(),
+            Arc::new(RandomIds),
+        );
         Self {
             house,
             id: id.to_owned(),

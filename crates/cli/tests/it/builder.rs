@@ -6,12 +6,12 @@ use std::path::Path;
 
 use proptest::strategy::{Strategy, ValueTree};
 use serde_json::{Map, Value, json};
+use toolhost::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 use toolhost_builder::envelope::{Mode, Request, Scope, build_initial_context_envelope};
 use toolhost_builder::limits::Size;
 use toolhost_builder::packages::Shelf;
 use toolhost_builder::{Files, Package};
 use toolhost_contract::{CallerKind, Outcome};
-use toolhost_host::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 use toolhost_store::Role;
 use toolhost_store::Who;
 use toolhost_testkit::House;

@@ -1,9 +1,9 @@
 //! Every door reads a package through the gate: the same answer, and a row of the audit for each call.
 
 use serde_json::{Map, Value, json};
+use toolhost::execute_semantic_read_tool;
 use toolhost_agent::session::Status;
 use toolhost_builder::envelope::{Mode, TargetType};
-use toolhost_host::execute_semantic_read_tool;
 use toolhost_testkit::{Era, McpProcess, TempWorkspace};
 
 use crate::agent_acceptance::target;

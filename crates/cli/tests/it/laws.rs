@@ -1,9 +1,10 @@
 //! The laws of the tool list.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::Value;
-use toolhost_contract::Effect;
+use toolhost_contract::{AnyTool, Effect};
 use toolhost_host::{Registry, wire_name};
 
 /// Longest title or description; some clients cut what is longer.
@@ -132,4 +133,45 @@ fn each_object(schema: &Value, seen: &mut dyn FnMut(&serde_json::Map<String, Val
         Value::Array(items) => items.iter().for_each(|inner| each_object(inner, seen)),
         _ => {}
     }
+}
+
+/// What is special about a tool is a fact of that tool. The texts of the prompt's layers are no code: they tell a model which tools
+/// of packages to call.
+#[test]
+fn the_host_and_the_loop_of_sessions_name_no_tool() {
+    let spellings = |tool: Box<dyn AnyTool>| {
+        let info = tool.info();
+        let aliases = info.aliases.iter().map(|alias| alias.name.to_owned());
+        let names = aliases.chain([info.name.to_string(), wire_name(&info.name)]);
+        // A program has the same name as the tool for commands.
+        names.filter(|name| name.contains(['.', '_'])).collect::<Vec<String>>()
+    };
+    let names: Vec<String> = crate::room::every_tool().into_iter().flat_map(spellings).collect();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut open = vec![crates.join("host/src"), crates.join("agent/src")];
+    let mut seen = 0;
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let is_code = path.extension().is_some_and(|ending| ending == "rs" || ending == "toml");
+            if !is_code || path.ends_with("tests.rs") {
+                continue;
+            }
+            seen += 1;
+            let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let code = shipped.lines().map(|line| line.split("//").next().unwrap_or_default());
+            for (number, line) in code.enumerate() {
+                for name in names.iter().filter(|name| line.contains(&**name)) {
+                    let is_named = [format!("\"{name}\""), format!("`{name}`")].iter().any(|text| line.contains(text));
+                    assert!(!is_named, "{}:{}: names `{name}`", path.display(), number + 1);
+                }
+            }
+        }
+    }
+    assert!(seen > 50, "only {seen} files were looked at");
 }

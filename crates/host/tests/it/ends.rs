@@ -1,7 +1,7 @@
 //! Step 9: however a tool ends, the call ends in an outcome and a row, and the host goes on.
 
 use serde_json::json;
-use toolhost_contract::ErrorKind;
+use toolhost_contract::{BoxFuture, ErrorKind, Outcome};
 use toolhost_host::{Hooks, Limits};
 
 use crate::probes::house;
@@ -56,26 +56,29 @@ async fn a_cancelled_call_ends_and_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_that_goes_away_leaves_a_finished_call() {
-    let (builder, watched) = house();
-    let house = builder.build().await;
-    let hooks = Hooks::default();
-    let call = house.request("probe.wait", json!({}));
-    {
-        let calling = house.gate.call(call, hooks.clone());
-        tokio::pin!(calling);
-        tokio::select! {
-            _ = &mut calling => unreachable!("it waits to be cancelled"),
-            () = watched.waiting.notified() => {}
+    for is_here in [false, true] {
+        let (builder, watched) = house();
+        let house = builder.build().await;
+        let hooks = Hooks::default();
+        let call = house.request("probe.wait", json!({}));
+        {
+            let calling: BoxFuture<'_, Outcome> = match is_here {
+                true => Box::pin(house.gate.call_here(call, hooks.clone())),
+                false => Box::pin(house.gate.call(call, hooks.clone())),
+            };
+            tokio::pin!(calling);
+            tokio::select! {
+                _ = &mut calling => unreachable!("it waits to be cancelled"),
+                () = watched.waiting.notified() => {}
+            }
+            // Dropped here, halfway.
         }
-        // Dropped here, halfway.
+        hooks.cancel.cancel();
+        // Whoever waits for all calls waits for this one.
+        house.gate.settle().await;
+        let rows = house.rows().await;
+        assert_eq!((&rows[0]["event"], &rows[0]["outcome"]["kind"]), (&json!("finished"), &json!("cancelled")));
     }
-    hooks.cancel.cancel();
-    let mut rows = house.rows().await;
-    while rows.is_empty() {
-        tokio::task::yield_now().await;
-        rows = house.rows().await;
-    }
-    assert_eq!((&rows[0]["event"], &rows[0]["outcome"]["kind"]), (&json!("finished"), &json!("cancelled")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

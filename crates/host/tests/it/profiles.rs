@@ -6,7 +6,7 @@ use toolhost_host::{Error, Profiles, Registry, Tightening};
 use crate::probes::{house, tools};
 
 fn load(operator: &str) -> Result<Profiles, Error> {
-    Profiles::load(&Registry::new(tools(&Default::default())).unwrap(), &[operator], None)
+    Profiles::load(&Registry::new(tools(&Default::default())).unwrap(), toolhost_testkit::PROFILES, &[operator], None)
 }
 
 fn tightening(text: &str) -> Result<Tightening, Error> {

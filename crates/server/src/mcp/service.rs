@@ -181,7 +181,8 @@ impl ServerHandler for McpService {
         }
         let gate = &self.door.gate;
         let call = self.call(request.name.into_owned(), request.arguments.map_or(Value::Null, Value::Object));
-        let running = gate.call(call, hooks);
+        // The handler of a request is a task of its own already, and polls nothing else but the end of its request.
+        let running = gate.call_here(call, hooks);
         tokio::pin!(running);
         let outcome = tokio::select! {
             outcome = &mut running => outcome,

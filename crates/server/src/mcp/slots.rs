@@ -131,6 +131,11 @@ impl Slots {
         lock(&self.inner.given).remove(id)
     }
 
+    /// Whether no request is handed on that is not answered.
+    pub(crate) fn are_all_answered(&self) -> bool {
+        lock(&self.inner.given).is_empty()
+    }
+
     /// Room for an answer of so many bytes, held until it is written.
     pub(crate) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(bytes.min(UNWRITTEN_BYTES_MAX)).unwrap_or(u32::MAX);

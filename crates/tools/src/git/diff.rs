@@ -33,7 +33,7 @@ impl Tool for Diff {
     type Output = Output;
     const NAME: &'static str = "git.diff";
     const TITLE: &'static str = "Show changes";
-    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
+    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -51,7 +51,7 @@ impl Tool for Log {
     type Output = Output;
     const NAME: &'static str = "git.log";
     const TITLE: &'static str = "List commits";
-    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
+    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

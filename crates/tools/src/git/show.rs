@@ -53,7 +53,7 @@ impl Tool for Show {
     type Output = Output;
     const NAME: &'static str = "git.show";
     const TITLE: &'static str = "Show a commit or a file of it";
-    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
+    const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS_REPOSITORY };
 
     fn examples(&self) -> Vec<Example> {
         vec![

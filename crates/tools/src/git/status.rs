@@ -97,7 +97,7 @@ impl Tool for Status {
     type Output = Output;
     const NAME: &'static str = "git.status";
     const TITLE: &'static str = "Repository status";
-    const FACTS: Facts = Facts::READS;
+    const FACTS: Facts = Facts::READS_REPOSITORY;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

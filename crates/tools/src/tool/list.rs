@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Help, Tool, ToolError};
 
 pub(crate) struct List;
 
@@ -38,7 +38,7 @@ impl Tool for List {
     type Output = Output;
     const NAME: &'static str = "tool.list";
     const TITLE: &'static str = "List your tools";
-    const FACTS: Facts = Facts::READS;
+    const FACTS: Facts = Facts { help: Some(Help::ListsTools), ..Facts::READS };
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("list_my_tools")]

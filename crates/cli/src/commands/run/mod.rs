@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use toolhost::SEMANTIC_READ_TOOLS;
 use toolhost::{Error, Host, SessionRequest, iterations_default};
 use toolhost_agent::session::{AnswerForm, LoopLimits};
 use toolhost_agent::start::{BuilderTarget, StartError, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
-use toolhost_host::SEMANTIC_READ_TOOLS;
 
 use self::conduct::Conducted;
 use crate::settings::Settings;

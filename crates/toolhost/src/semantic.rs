@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolhost_contract::{Call, Caller, CallerKind, IdSource, RandomIds, Scope};
 
-use crate::gate::{Gate, Hooks};
+use toolhost_host::{Gate, Hooks};
 
 /// The tools that [`execute_semantic_read_tool`] runs, and no others.
 pub const SEMANTIC_READ_TOOLS: [&str; 6] = [
@@ -15,26 +15,6 @@ pub const SEMANTIC_READ_TOOLS: [&str; 6] = [
     "builder.agent.read",
     "builder.asset.read",
     "builder.refs.find",
-];
-/// The tools of a session on a workflow package (CrewAgent seed BAI-2, 3.5): the six reads and three writes that the seed
-/// freezes; how a change set is written; what asks a person and waits for the answer; what reads an earlier result again.
-/// `builder.change.apply` is a person's.
-pub const BUILDER_LOOP_TOOLS: [&str; 15] = [
-    "builder.context.get",
-    "builder.workflow.read",
-    "builder.step.read",
-    "builder.agent.read",
-    "builder.asset.read",
-    "builder.refs.find",
-    "builder.change.stage",
-    "builder.change.validate",
-    "builder.change.discard",
-    "builder.schema.read",
-    "approval.wait",
-    "session.result",
-    "human.ask",
-    "review.content",
-    "review.file",
 ];
 /// The profile that has these six tools.
 const PROFILE: &str = "builder-read";
