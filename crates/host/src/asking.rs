@@ -23,7 +23,7 @@ use toolhost_store::{Ask, AskChange, AskKind, AskState, NewAsk};
 
 use crate::arguments::Arguments;
 use crate::digest::digest;
-use crate::gate::{Gate, Hooks, Shelf, cancelled, json_bytes};
+use crate::gate::{Gate, Hooks, ProfileCatalog, cancelled, json_bytes};
 use crate::kinds::ArgumentKinds;
 use crate::policy::{Decide, Verdict, suggest};
 use crate::profile::Profile;
@@ -289,8 +289,9 @@ impl Gate {
     async fn preview(&self, case: Case<'_>, arguments: &Arguments) -> Result<Preview, ToolError> {
         let Case { call, tool, profile, hooks, .. } = case;
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
-        let shelf = Shelf { gate: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
-        let people = Counter { gate: self, call, hooks, tool, digest: String::new(), used: OnceLock::new() };
+        let shelf =
+            ProfileCatalog { gate: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
+        let people = CallPeople { gate: self, call, hooks, tool, digest: String::new(), used: OnceLock::new() };
         let mut ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, hooks.cancel.child_token());
         ctx.command = arguments.command();
         let made = tool.tool.preview(&ctx, arguments.json.clone()).await?;
@@ -623,7 +624,7 @@ fn blank(call: &Call, tool: &Registered) -> Shown {
 }
 
 /// The people behind the host, as one call sees them.
-pub(crate) struct Counter<'a> {
+pub(crate) struct CallPeople<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) call: &'a Call,
     pub(crate) hooks: &'a Hooks,
@@ -634,7 +635,7 @@ pub(crate) struct Counter<'a> {
     pub(crate) used: OnceLock<i64>,
 }
 
-impl People for Counter<'_> {
+impl People for CallPeople<'_> {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Asked, ToolError>> {
         Box::pin(self.put(question))
     }
@@ -644,7 +645,7 @@ impl People for Counter<'_> {
     }
 }
 
-impl Counter<'_> {
+impl CallPeople<'_> {
     async fn put(&self, question: &Question) -> Result<Asked, ToolError> {
         let (queue, scope) = (&self.gate.config.queue, &self.call.scope);
         let subject = subject_key(&question.subject);

@@ -18,7 +18,7 @@ use toolhost_contract::{
 use toolhost_store::{AskLimits, Audit, FileLog};
 
 use crate::arguments::{Analyzer, Arguments};
-use crate::asking::{Answered, Case, Counter, Passage};
+use crate::asking::{Answered, CallPeople, Case, Passage};
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
 use crate::limits::{Limiter, Limits};
@@ -427,10 +427,11 @@ impl Gate {
     ) -> Result<Success, ToolError> {
         let log = Arc::new(Logged::new(self.config.file_log.clone(), call));
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone()).logged(log);
-        let shelf = Shelf { gate: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
+        let shelf =
+            ProfileCatalog { gate: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
-        let people = Counter { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
+        let people = CallPeople { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
         let mut ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, cancel.clone());
         ctx.approved = approved;
         ctx.command = arguments.command();
@@ -493,8 +494,8 @@ impl Gate {
         &'a self,
         call: &'a Call,
         workspace: &'a Workspace,
-        catalog: &'a Shelf<'a>,
-        people: &'a Counter<'a>,
+        catalog: &'a ProfileCatalog<'a>,
+        people: &'a CallPeople<'a>,
         profile: &Profile,
         hooks: &Hooks,
         cancel: CancellationToken,
@@ -617,7 +618,7 @@ fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> O
 }
 
 /// The tools of one caller, for the tools that tell of them.
-pub(crate) struct Shelf<'a> {
+pub(crate) struct ProfileCatalog<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) profile: &'a Profile,
     pub(crate) names: Names,
@@ -626,7 +627,7 @@ pub(crate) struct Shelf<'a> {
     pub(crate) only: Option<&'static [&'static str]>,
 }
 
-impl Shelf<'_> {
+impl ProfileCatalog<'_> {
     fn has(&self, tool: &Registered) -> bool {
         let name = &*tool.info.name;
         let forbidden = tool.info.facts.is_for_people() && self.kind == CallerKind::Model;
@@ -634,7 +635,7 @@ impl Shelf<'_> {
     }
 }
 
-impl Catalog for Shelf<'_> {
+impl Catalog for ProfileCatalog<'_> {
     fn tools(&self) -> Vec<ToolSummary> {
         self.gate.tools_of(self.profile).filter(|tool| self.has(tool)).map(Registered::summary).collect()
     }

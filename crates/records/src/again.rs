@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Desk;
+use super::ProjectRecords;
 use super::error::Result;
 use super::kind::{Kind, RecordId};
 use super::transfer::CHANGE_IMPORT;
@@ -31,7 +31,7 @@ pub(super) fn external_id(content: &Value) -> Option<&str> {
     content.get("externalId").and_then(Value::as_str).filter(|id| !id.is_empty())
 }
 
-impl Desk {
+impl ProjectRecords {
     /// What imports with this reason have brought and is still here.
     pub(super) async fn brought(&self, tx: &mut Tx, why: &str) -> Result<Known> {
         let text = "SELECT h.kind AS kind, h.number AS number, h.body AS body FROM history h

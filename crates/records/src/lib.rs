@@ -8,26 +8,26 @@
 
 mod again;
 mod artifact;
+mod claims;
 mod error;
 pub mod foreign;
 mod iteration;
+mod iterations;
 mod kind;
 mod machine;
 mod memory;
 mod persona;
 mod planning;
 mod read;
-mod rounds;
 mod row;
 mod salvage;
 mod search;
+mod terms;
 mod ticket;
 pub mod tools;
 mod traces;
 mod transfer;
 mod whole;
-mod words;
-mod work;
 mod write;
 
 use std::sync::Arc;
@@ -35,8 +35,10 @@ use std::sync::Arc;
 use toolhost_contract::Clock;
 
 pub use artifact::{Artifact, ArtifactKind};
+pub use claims::{Claim, Claimant, Graph, Node};
 pub use error::{RecordError, Result, chain_text};
 pub use iteration::{Inheritance, Iteration, IterationStatus};
+pub use iterations::NewIteration;
 pub use kind::{Body, Kind, OnDelete, RecordId, Reference};
 pub use machine::{FEATURE, ITERATION, Machine, TASK, TICKET};
 pub use memory::{Decision, Importance, Insight, Issue, Learning, Pattern};
@@ -46,7 +48,6 @@ pub use planning::{
     Status, Task, TechnologyStack,
 };
 pub use read::{Page, Query, Version};
-pub use rounds::NewIteration;
 pub use row::{Holder, Removed, Saved, Stored};
 pub use search::{Found, Search, SearchScope};
 pub use ticket::{AuthorKind, Comment, Criterion, Document, DocumentType, Ticket, TicketState, TicketType, loses_most};
@@ -54,7 +55,6 @@ pub use traces::Traces;
 pub(crate) use transfer::TIME_MS_MAX;
 pub use transfer::{Again, Draft, Imported};
 pub use whole::Extent;
-pub use work::{Claim, Claimant, Graph, Node};
 pub use write::Edit;
 
 use toolhost_store::db::Db;
@@ -78,7 +78,7 @@ pub struct Records {
 }
 
 /// The records of one project, changed in one name.
-pub struct Desk {
+pub struct ProjectRecords {
     db: Db,
     clock: Arc<dyn Clock>,
     who: Who,
@@ -91,13 +91,13 @@ impl Records {
 
     /// # Errors
     /// The database is not open.
-    pub fn desk(&self, who: Who) -> Result<Desk> {
+    pub fn desk(&self, who: Who) -> Result<ProjectRecords> {
         let (db, clock) = self.database.opened()?;
-        Ok(Desk { db, clock, who })
+        Ok(ProjectRecords { db, clock, who })
     }
 }
 
-impl Desk {
+impl ProjectRecords {
     pub fn who(&self) -> &Who {
         &self.who
     }

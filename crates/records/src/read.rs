@@ -10,7 +10,7 @@ use super::error::{RecordError, Result};
 use super::kind::{Body, Kind, RecordId};
 use super::row::{Saved, Stored, columns, stored};
 use super::write::check_text;
-use super::{Desk, PAGE_BYTES_MAX, PAGE_RECORDS_MAX, READ_RECORDS};
+use super::{PAGE_BYTES_MAX, PAGE_RECORDS_MAX, ProjectRecords, READ_RECORDS};
 use toolhost_store::db::{Sql, Tx, places, sql, sql_of};
 
 /// Which records of a kind, in the order of their numbers.
@@ -64,7 +64,7 @@ pub struct Version {
 /// Numbers asked for in one query.
 const NUMBERS_BATCH: usize = 500;
 
-impl Desk {
+impl ProjectRecords {
     pub async fn get<T: Body>(&self, id: &str) -> Result<Saved<T>> {
         self.get_any(RecordId::of(T::KIND, id)?).await?.typed()
     }

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Desk;
+use super::ProjectRecords;
 use super::error::Result;
 use super::kind::{Kind, OnDelete, RecordId, Reference};
-use super::write::{Rules, Write, check_content, put_row, remember};
+use super::write::{Rules, Write, check_content, put_row, write_history};
 use toolhost_store::db::{Tx, sql};
 
 /// Omissions that are named; more are counted.
@@ -58,7 +58,7 @@ impl Omissions {
     }
 }
 
-impl Desk {
+impl ProjectRecords {
     /// Leaves out of what arrived whatever names a record that is not here. Answers what that was; `arrived` keeps the
     /// records that stay.
     pub(super) async fn leave_out(&self, tx: &mut Tx, arrived: &mut Vec<RecordId>) -> Result<Vec<String>> {
@@ -142,7 +142,8 @@ impl Desk {
         let (now, version) = (self.now_ms(), record.version + 1);
         // Its links are made with those of all others.
         put_row(tx, &self.who, now, &write, &facts, version).await?;
-        remember(tx, &self.who, now, comer.id, version, record.iteration, write.change, write.why, &facts.body).await
+        write_history(tx, &self.who, now, comer.id, version, record.iteration, write.change, write.why, &facts.body)
+            .await
     }
 
     async fn forget_missing_current(

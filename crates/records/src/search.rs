@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Desk;
+use super::ProjectRecords;
 use super::error::Result;
 use super::kind::{Kind, RecordId};
 use super::read::{Query, select};
 use super::row::{Stored, columns, stored};
-use super::words::{MISSPELT_CHARS_MIN, TERMS_MAX, nears, questions, terms};
+use super::terms::{MISSPELT_CHARS_MIN, TERMS_MAX, nears, questions, terms};
 use toolhost_store::db::{Tx, places, sql, sql_of};
 
 /// Places of a word of the question that are looked at, the newest ones.
@@ -80,7 +80,7 @@ struct Candidate {
     fits: [f32; QUESTIONS_MAX],
 }
 
-impl Desk {
+impl ProjectRecords {
     /// The best ones first; among equals, the newest.
     pub async fn search(&self, search: &Search) -> Result<Vec<Found>> {
         let kinds: &[Kind] = if search.kinds.is_empty() { &Kind::MEMORY } else { &search.kinds };
@@ -413,7 +413,7 @@ pub(crate) async fn index(
     at_ms: i64,
     words: &str,
 ) -> Result<()> {
-    forget(tx, project, id).await?;
+    remove_terms(tx, project, id).await?;
     let found: Vec<String> = terms(words).into_iter().take(TERMS_MAX).collect();
     for batch in found.chunks(ROWS_BATCH) {
         let rows: Vec<String> = (0..batch.len()).map(|n| format!("($1, ${}, $2, $3, $4, $5)", n + 6)).collect();
@@ -427,11 +427,11 @@ pub(crate) async fn index(
         }
         query.run(tx).await?;
     }
-    learn(tx, project, &found).await
+    add_terms(tx, project, &found).await
 }
 
 /// Takes a record out of the index. The dictionary keeps its words.
-pub(crate) async fn forget(tx: &mut Tx, project: i64, id: RecordId) -> Result<()> {
+pub(crate) async fn remove_terms(tx: &mut Tx, project: i64, id: RecordId) -> Result<()> {
     if Kind::MEMORY.contains(&id.kind) {
         let text = "DELETE FROM memory_term WHERE project_id = $1 AND kind = $2 AND number = $3";
         sql(text).bind(project).bind(id.kind.as_str()).bind(id.number).run(tx).await?;
@@ -460,7 +460,7 @@ async fn known_terms(tx: &mut Tx, project: i64, words: impl Iterator<Item = &Str
 }
 
 /// Writes new words into the dictionary.
-async fn learn(tx: &mut Tx, project: i64, words: &[String]) -> Result<()> {
+async fn add_terms(tx: &mut Tx, project: i64, words: &[String]) -> Result<()> {
     let known = known_terms(tx, project, words.iter()).await?;
     let new: Vec<(String, &String)> = words
         .iter()

@@ -14,8 +14,8 @@ use super::kind::{Kind, NUMBER_MAX, RecordId};
 use super::read::{Query, find, select};
 use super::row::stored;
 use super::whole::{End, Extent, Tally};
-use super::write::{Rules, Write, check_content, check_text, count_all_waits, put_row, remember};
-use super::{Desk, PAGE_RECORDS_MAX, search};
+use super::write::{Rules, Write, check_content, check_text, count_all_waits, put_row, write_history};
+use super::{PAGE_RECORDS_MAX, ProjectRecords, search};
 use toolhost_store::db::{Tx, sql};
 
 /// The format of the lines; a reader refuses a newer one. Version 1 had no last line `end`.
@@ -177,11 +177,11 @@ struct LeaseLine {
     lease_until_ms: i64,
 }
 
-impl Desk {
+impl ProjectRecords {
     /// Hands every line of the project's records to `sink`: one moment of all of them.
     pub async fn export(&self, sink: &mut (dyn FnMut(String) -> Result<()> + Send)) -> Result<u64> {
         let mut tx = self.db.snapshot().await?;
-        tx.may_pause().await?;
+        tx.disable_idle_timeout().await?;
         let (mut lines, mut tally) = (0, Tally::default());
         let mut write = |line: &Line, tally: &mut Tally| -> Result<()> {
             lines += 1;
@@ -357,7 +357,7 @@ impl Desk {
                 }
                 progress.growth.of(tx, id.kind).await?;
                 let who = super::Who { project_id: project, user_id, name: by, call_id };
-                remember(tx, &who, at_ms, id, version, iteration, &change, why.as_deref(), &content).await?;
+                write_history(tx, &who, at_ms, id, version, iteration, &change, why.as_deref(), &content).await?;
                 progress.imported.versions += 1;
                 Ok(())
             }
@@ -426,7 +426,7 @@ impl Desk {
             }
             let record = self.must_find(tx, id).await?;
             let (version, iteration, now) = (record.version, record.iteration, self.now_ms());
-            remember(tx, &self.who, now, id, version, iteration, "import", None, &record.body).await?;
+            write_history(tx, &self.who, now, id, version, iteration, "import", None, &record.body).await?;
         }
         Ok(())
     }
@@ -554,8 +554,18 @@ impl Desk {
             })?;
             let (id, why) = (arrival.id, arrival.why.as_deref());
             let stored = find(tx, self.who.project_id, id).await?.ok_or(RecordError::NotFound { id })?;
-            remember(tx, &self.who, now, id, arrival.version, arrival.iteration, arrival.change, why, &stored.body)
-                .await?;
+            write_history(
+                tx,
+                &self.who,
+                now,
+                id,
+                arrival.version,
+                arrival.iteration,
+                arrival.change,
+                why,
+                &stored.body,
+            )
+            .await?;
             if id.kind == Kind::Task && stored.state == "in_progress" {
                 self.free(tx, id, now).await?;
             }

@@ -10,7 +10,7 @@ use super::kind::{Body, Facts, Kind, NUMBER_MAX, OnDelete, RecordId, Reference};
 use super::read::find;
 use super::row::{Removed, Saved, Stored};
 use super::salvage::without;
-use super::{Desk, RECORD_BYTES_MAX, Who, search};
+use super::{ProjectRecords, RECORD_BYTES_MAX, Who, search};
 use toolhost_store::db::{Tx, places, sql, sql_of};
 
 /// Characters of a title that the table's index keeps; the content has it whole.
@@ -52,7 +52,7 @@ pub(crate) enum Rules {
     AnyState,
 }
 
-impl Desk {
+impl ProjectRecords {
     /// Keeps a new record. `iteration` 0: of the project as a whole.
     pub async fn create<T: Body>(&self, content: T, iteration: i64, why: Option<&str>) -> Result<Saved<T>> {
         let body = serde_json::to_value(&content)?;
@@ -108,7 +108,7 @@ impl Desk {
         Ok(saved)
     }
 
-    /// As [`Desk::update`], as a part of something larger.
+    /// As [`ProjectRecords::update`], as a part of something larger.
     pub(super) async fn update_in<T: Body>(
         &self,
         tx: &mut Tx,
@@ -374,7 +374,7 @@ impl Desk {
     pub(super) async fn clear(&self, tx: &mut Tx, id: RecordId) -> Result<()> {
         let links = sql("DELETE FROM link WHERE project_id = $1 AND from_kind = $2 AND from_number = $3");
         links.bind(self.who.project_id).bind(id.kind.as_str()).bind(id.number).run(tx).await?;
-        search::forget(tx, self.who.project_id, id).await
+        search::remove_terms(tx, self.who.project_id, id).await
     }
 
     /// Deletes the row; history keeps what it was.
@@ -383,7 +383,8 @@ impl Desk {
         let delete = sql("DELETE FROM record WHERE project_id = $1 AND kind = $2 AND number = $3");
         delete.bind(project).bind(kind).bind(number).run(tx).await?;
         let now = self.now_ms();
-        remember(tx, &self.who, now, record.id, record.version + 1, record.iteration, "delete", why, &record.body).await
+        write_history(tx, &self.who, now, record.id, record.version + 1, record.iteration, "delete", why, &record.body)
+            .await
     }
 }
 
@@ -450,7 +451,7 @@ pub(crate) async fn put(tx: &mut Tx, who: &Who, now_ms: i64, write: &Write<'_>) 
     let version = write.last_version + 1;
     put_row(tx, who, now_ms, write, &facts, version).await?;
     let waits_on = put_links(tx, who.project_id, write.id, &facts.references, write.former.is_some()).await?;
-    remember(tx, who, now_ms, write.id, version, write.iteration, write.change, write.why, &facts.body).await?;
+    write_history(tx, who, now_ms, write.id, version, write.iteration, write.change, write.why, &facts.body).await?;
     if Kind::MEMORY.contains(&write.id.kind) {
         search::index(tx, who.project_id, write.id, write.iteration, write.created_at_ms, &facts.words).await?;
     }
@@ -748,7 +749,7 @@ pub(crate) async fn count_all_waits(tx: &mut Tx, project: i64) -> Result<()> {
 }
 
 #[expect(clippy::too_many_arguments, reason = "each is a column")]
-pub(crate) async fn remember(
+pub(crate) async fn write_history(
     tx: &mut Tx,
     who: &Who,
     now_ms: i64,

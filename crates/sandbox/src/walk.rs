@@ -77,7 +77,7 @@ impl Walk<'_> {
         let total = all.len();
         let first = query.after.as_ref().map_or(0, |after| all.partition_point(|(path, _)| path <= after));
         let page = all.get(first..).unwrap_or_default();
-        let mut looker = Looker { tree: self.tree, folder: None };
+        let mut looker = EntryChecker { tree: self.tree, folder: None };
         let entries = page.iter().take(query.limit).filter_map(|(path, kind)| looker.entry(path, *kind)).collect();
         let cut = seen.load(Ordering::Relaxed) > WALK_ENTRIES_MAX || unseen.load(Ordering::Relaxed);
         Ok(Listing { entries, total, more: page.len() > query.limit, cut })
@@ -166,10 +166,10 @@ impl Walk<'_> {
 
     /// A walk that respects ignore files, once they are known to be files: the walker would wait for ever on a FIFO of
     /// that name, and read a huge one whole.
-    fn builder(&self, base: &Path, include_hidden: bool, include_ignored: bool) -> Result<(WalkBuilder, Doubts)> {
+    fn builder(&self, base: &Path, include_hidden: bool, include_ignored: bool) -> Result<(WalkBuilder, WalkErrors)> {
         let mut builder = WalkBuilder::new(base);
         let respect = !include_ignored;
-        let doubts = Doubts { root: self.root.to_owned(), found: Arc::default(), bytes: Arc::default() };
+        let doubts = WalkErrors { root: self.root.to_owned(), found: Arc::default(), bytes: Arc::default() };
         let within = doubts.clone();
         if respect {
             let mut above = base.ancestors().take_while(|folder| folder.starts_with(self.root));
@@ -218,12 +218,12 @@ impl Walk<'_> {
 }
 
 /// Looks at what was found through the root's handle, a folder at a time.
-struct Looker<'a> {
+struct EntryChecker<'a> {
     tree: &'a Tree,
     folder: Option<(String, Dir)>,
 }
 
-impl Looker<'_> {
+impl EntryChecker<'_> {
     /// One that cannot be reached beneath the root is dropped.
     fn entry(&mut self, path: &str, kind: EntryKind) -> Option<Entry> {
         let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
@@ -252,13 +252,13 @@ fn fenced(tree: &Tree, work: impl FnOnce() + Send) {
 
 /// Ignore files that cannot be read as such.
 #[derive(Clone)]
-struct Doubts {
+struct WalkErrors {
     root: PathBuf,
     found: Arc<Mutex<Option<(String, &'static str)>>>,
     bytes: Arc<AtomicU64>,
 }
 
-impl Doubts {
+impl WalkErrors {
     /// Whether the ignore files of a folder, if it has any, are ordinary ones.
     fn may_read(&self, folder: &Path) -> bool {
         for name in [".gitignore", ".ignore", "exclude"] {

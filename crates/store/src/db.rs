@@ -14,8 +14,8 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, ConnectOptions, Decode, PgConnection, Postgres, Row as _, SqlSafeStr, SqlStr, Sqlite, Type};
 
 use crate::error::{Error, Result};
-use crate::lanes::{Lane, Lanes};
 use crate::server::{Mark, Server, ServerTx};
+use crate::sqlite_pool::{SqliteConn, SqlitePool};
 use crate::subject::Subjects;
 
 /// How long a connection waits for another process's write. SQLite looks again after 100 ms at most.
@@ -64,13 +64,13 @@ pub struct Db {
 #[derive(Clone)]
 pub(crate) enum Pools {
     Sqlite {
-        readers: Lanes,
-        writer: Lanes,
+        readers: SqlitePool,
+        writer: SqlitePool,
     },
     Postgres(Server),
     /// A file that cannot be written.
     Reading {
-        readers: Lanes,
+        readers: SqlitePool,
         folder: Arc<Path>,
     },
 }
@@ -79,7 +79,7 @@ pub(crate) enum Pools {
 pub struct Tx(pub(crate) Begun);
 
 pub(crate) enum Begun {
-    Sqlite(Lane),
+    Sqlite(SqliteConn),
     Postgres(ServerTx),
 }
 
@@ -232,7 +232,7 @@ impl Tx {
     }
 
     /// This transaction only reads, and may stand still while somebody takes what it found.
-    pub async fn may_pause(&mut self) -> Result<()> {
+    pub async fn disable_idle_timeout(&mut self) -> Result<()> {
         if let Begun::Postgres(_) = &self.0 {
             let text = "SELECT set_config('idle_in_transaction_session_timeout', '0', true)";
             sql(text).all(self).await?;
@@ -272,12 +272,12 @@ impl Sql {
         Ok(match &mut tx.0 {
             Begun::Sqlite(tx) => {
                 let rows = bound!(self, Sqlite).fetch_all(tx.connection()?).await;
-                tx.looked_at(rows)?.into_iter().map(Row::sqlite).collect()
+                tx.discard_if_dead(rows)?.into_iter().map(Row::sqlite).collect()
             }
             Begun::Postgres(tx) => {
                 let (connection, watch) = tx.link.parts()?;
                 let rows = watch.answered(bound!(self, Postgres).fetch_all(connection)).await;
-                tx.link.looked_at(rows)?.into_iter().map(Row::postgres).collect()
+                tx.link.discard_if_dead(rows)?.into_iter().map(Row::postgres).collect()
             }
         })
     }
@@ -286,12 +286,12 @@ impl Sql {
         Ok(match &mut tx.0 {
             Begun::Sqlite(tx) => {
                 let row = bound!(self, Sqlite).fetch_optional(tx.connection()?).await;
-                tx.looked_at(row)?.map(Row::sqlite)
+                tx.discard_if_dead(row)?.map(Row::sqlite)
             }
             Begun::Postgres(tx) => {
                 let (connection, watch) = tx.link.parts()?;
                 let row = watch.answered(bound!(self, Postgres).fetch_optional(connection)).await;
-                tx.link.looked_at(row)?.map(Row::postgres)
+                tx.link.discard_if_dead(row)?.map(Row::postgres)
             }
         })
     }
@@ -305,12 +305,12 @@ impl Sql {
         Ok(match &mut tx.0 {
             Begun::Sqlite(tx) => {
                 let done = bound!(self, Sqlite).execute(tx.connection()?).await;
-                tx.looked_at(done)?.rows_affected()
+                tx.discard_if_dead(done)?.rows_affected()
             }
             Begun::Postgres(tx) => {
                 let (connection, watch) = tx.link.parts()?;
                 let done = watch.answered(bound!(self, Postgres).execute(connection)).await;
-                tx.link.looked_at(done)?.rows_affected()
+                tx.link.discard_if_dead(done)?.rows_affected()
             }
         })
     }
@@ -321,13 +321,13 @@ impl Sql {
             Pools::Sqlite { readers, .. } | Pools::Reading { readers, .. } => {
                 let mut lane = readers.take().await?;
                 let rows = bound!(self, Sqlite).fetch_all(lane.connection()?).await;
-                lane.looked_at(rows)?.into_iter().map(Row::sqlite).collect()
+                lane.discard_if_dead(rows)?.into_iter().map(Row::sqlite).collect()
             }
             Pools::Postgres(Server { links, .. }) => {
                 let mut link = links.take().await?;
                 let (connection, watch) = link.parts()?;
                 let rows = watch.answered(bound!(self, Postgres).fetch_all(connection)).await;
-                let rows = link.looked_at(rows)?;
+                let rows = link.discard_if_dead(rows)?;
                 link.ended();
                 rows.into_iter().map(Row::postgres).collect()
             }

@@ -15,7 +15,6 @@ mod error;
 mod fate;
 mod file;
 mod file_log;
-mod lanes;
 mod links;
 mod open;
 mod outage;
@@ -24,6 +23,7 @@ mod presence;
 mod reader;
 mod server;
 pub mod sessions;
+mod sqlite_pool;
 mod subject;
 
 pub use asks::{

@@ -99,7 +99,7 @@ impl Links {
         let mut link = self.take().await?;
         let (connection, watch) = link.parts()?;
         let begun = watch.answered(Transactions::begin(connection, Some(statement.into_sql_str()))).await;
-        link.looked_at(begun)?;
+        link.discard_if_dead(begun)?;
         Ok(link)
     }
 
@@ -142,7 +142,7 @@ impl Link {
     }
 
     /// Looks at how something went. A connection that failed is not lent again.
-    pub(crate) fn looked_at<T>(&mut self, done: sqlx::Result<T>) -> sqlx::Result<T> {
+    pub(crate) fn discard_if_dead<T>(&mut self, done: sqlx::Result<T>) -> sqlx::Result<T> {
         use sqlx::Error as E;
         if matches!(done, Err(E::Io(_) | E::Protocol(_) | E::Tls(_) | E::WorkerCrashed)) {
             self.line = None;
@@ -154,7 +154,7 @@ impl Link {
     pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
         let (connection, watch) = self.parts()?;
         let committed = watch.answered(Transactions::commit(connection)).await;
-        self.looked_at(committed)?;
+        self.discard_if_dead(committed)?;
         self.is_begun = false;
         Ok(())
     }

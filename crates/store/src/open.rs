@@ -19,7 +19,6 @@ use crate::dialect;
 use crate::error::{Error, Result};
 use crate::file::{self, DatabaseFile};
 use crate::file_log::FileLog;
-use crate::lanes::{Lanes, reading};
 use crate::links::Links;
 use crate::outage::Outage;
 use crate::people::{self, People};
@@ -27,6 +26,7 @@ use crate::presence::Presence;
 use crate::reader::Reader;
 use crate::server::{Server, ServerClock};
 use crate::sessions::Sessions;
+use crate::sqlite_pool::{SqlitePool, reading};
 use crate::subject::{Database, Subjects};
 
 const READERS_MAX: u32 = 4;
@@ -132,7 +132,7 @@ impl Store {
         let opened = DatabaseFile::opened(folder, &file);
         let opened = Arc::new(opened.map_err(|source| Error::Folder { path: folder.to_owned(), source })?);
         is_this_version(sqlx::query_scalar(VERSION_HERE).fetch_one(&mut first).await?, &file)?;
-        let readers = Lanes::new(options, READERS_MAX, opened, Some(first));
+        let readers = SqlitePool::new(options, READERS_MAX, opened, Some(first));
         let db = Db { pools: Pools::Reading { readers, folder: folder.into() }, subjects };
         let audit = Audit::reading(db.clone(), Presence::nowhere(Some(folder)), Arc::clone(&clock));
         let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
@@ -182,8 +182,8 @@ impl Store {
         migrated.map_err(|error| migration_failed(error, &file, unusable))?;
         let presence = Presence::file(folder).map_err(unusable_folder)?;
         drop(lock);
-        let writer = Lanes::new(options.clone(), 1, Arc::clone(&opened), Some(first));
-        let readers = Lanes::new(options.read_only(true), READERS_MAX, opened, None);
+        let writer = SqlitePool::new(options.clone(), 1, Arc::clone(&opened), Some(first));
+        let readers = SqlitePool::new(options.read_only(true), READERS_MAX, opened, None);
         Self::with(
             Db { pools: Pools::Sqlite { readers, writer }, subjects },
             presence,

@@ -94,7 +94,7 @@ impl Server {
         let marked = sqlx::query(text).bind(&*mark.host).bind(slot).bind(number);
         let (connection, watch) = link.parts()?;
         let marked = watch.answered(marked.fetch_optional(connection)).await;
-        let Some(marked) = link.looked_at(marked)? else {
+        let Some(marked) = link.discard_if_dead(marked)? else {
             return Err(Error::TakenOver);
         };
         mark.process = marked.try_get("process")?;

@@ -4,7 +4,7 @@
 //! the audit.
 
 use serde_json::{Value, json};
-use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, Shelf};
+use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, ProjectPackage};
 use toolhost_contract::{CONFIRM_SOURCE, Outcome};
 use toolhost_store::Role;
 
@@ -94,7 +94,7 @@ impl<'a> Changes<'a> {
     pub async fn preview_with(&self, id: &str, options: &ApplyOptions) -> Result<Preview> {
         let wish = Apply { number: number(id)?, operations: options.operations.clone(), ..Apply::default() };
         let arguments = json!({ "changeSetId": set_id(id)?, "operations": options.operations });
-        self.read("change show", arguments, async |shelf: &Shelf| shelf.preview_of(&wish).await).await
+        self.read("change show", arguments, async |shelf: &ProjectPackage| shelf.preview_of(&wish).await).await
     }
 
     /// The change sets, the newest first: of one session if it is named; with `open_only`, those that may still be applied.
@@ -103,7 +103,8 @@ impl<'a> Changes<'a> {
     /// [`Error::Denied`] for a user who is no member.
     pub async fn list(&self, session: Option<&str>, open_only: bool) -> Result<Vec<ChangeSetLine>> {
         let arguments = json!({ "sessionId": session });
-        self.read("change list", arguments, async |shelf: &Shelf| shelf.change_sets(session, open_only).await).await
+        self.read("change list", arguments, async |shelf: &ProjectPackage| shelf.change_sets(session, open_only).await)
+            .await
     }
 
     /// What has been applied, the newest first.
@@ -111,7 +112,7 @@ impl<'a> Changes<'a> {
     /// # Errors
     /// [`Error::Denied`] for a user who is no member.
     pub async fn history(&self) -> Result<Vec<Deed>> {
-        self.read("change history", json!({}), async |shelf: &Shelf| shelf.history().await).await
+        self.read("change history", json!({}), async |shelf: &ProjectPackage| shelf.history().await).await
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Result<Outcome> {
@@ -122,7 +123,7 @@ impl<'a> Changes<'a> {
         &self,
         what: &str,
         arguments: Value,
-        work: impl AsyncFnOnce(&Shelf) -> std::result::Result<T, PackageError>,
+        work: impl AsyncFnOnce(&ProjectPackage) -> std::result::Result<T, PackageError>,
     ) -> Result<T> {
         let connection = self.host.connection();
         connection.need_role(Role::Viewer).await?;

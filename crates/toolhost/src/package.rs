@@ -5,7 +5,7 @@
 
 use serde_json::json;
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::{Brought, PackageError, Shelf, WorkflowLine};
+use toolhost_builder::packages::{Brought, PackageError, ProjectPackage, WorkflowLine};
 use toolhost_builder::{Files, Finding, Package, validate_up_to};
 use toolhost_store::Role;
 
@@ -80,7 +80,7 @@ impl<'a> Packages<'a> {
     /// # Errors
     /// [`Error::Denied`] for a user who is no member; [`PackageError::NoPackage`].
     pub async fn export(&self) -> Result<Files> {
-        self.read("package export", async |shelf: &Shelf| shelf.export().await).await
+        self.read("package export", async |shelf: &ProjectPackage| shelf.export().await).await
     }
 
     /// The workflows, in the order of the manifest.
@@ -88,7 +88,7 @@ impl<'a> Packages<'a> {
     /// # Errors
     /// As [`Packages::export`].
     pub async fn workflows(&self) -> Result<Vec<WorkflowLine>> {
-        self.read("package list", async |shelf: &Shelf| {
+        self.read("package list", async |shelf: &ProjectPackage| {
             let mut lines = Vec::new();
             loop {
                 let page = shelf.workflows(i64::try_from(lines.len()).unwrap_or(i64::MAX), LIST_PAGE).await?;
@@ -105,7 +105,7 @@ impl<'a> Packages<'a> {
     async fn read<T>(
         &self,
         what: &str,
-        work: impl AsyncFnOnce(&Shelf) -> std::result::Result<T, PackageError>,
+        work: impl AsyncFnOnce(&ProjectPackage) -> std::result::Result<T, PackageError>,
     ) -> Result<T> {
         self.connection.need_role(Role::Viewer).await?;
         let who = self.connection.who();

@@ -5,6 +5,7 @@
 //! together, [`text`] those for all text, and [`source`] tells code from comments and literals.
 
 mod modules;
+mod reach;
 mod rust;
 pub(crate) mod source;
 mod text;
@@ -89,6 +90,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.rust_files() {
         findings.extend(rust::check(path, text));
+        findings.extend(reach::check(path, text));
         findings.extend(modules::check(tree, path));
     }
     for (path, text) in tree.texts() {

@@ -1,6 +1,7 @@
 //! What a model is told and how much of it; models, through real connections to pretended providers.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::disallowed_types, reason = "tests have servers of their own")]
 
 mod aging;
 mod bridge;

@@ -21,7 +21,7 @@ use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
 use super::part::{Head, Part, Want};
 use super::sets::{Kept, expect_open, set_id};
-use super::{Revisions, Shelf};
+use super::{ProjectPackage, Revisions};
 use toolhost_store::db::{Tx, sql};
 
 /// Sets of a chain that are looked at alone, to say which of them brings what is wrong.
@@ -105,7 +105,7 @@ impl Conflicts {
     }
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// Applies a staged set, or the operations of it that are wanted, with the sets that it is based on: together, as one
     /// change. What the session staged later stays, as a change of what was staged before it.
     ///

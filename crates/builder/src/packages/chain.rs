@@ -10,7 +10,7 @@ use crate::refs::{Index, Kind, Locator, Object, Ref};
 use crate::{Package, Workflow};
 use serde_json::{Value, json};
 
-use super::Shelf;
+use super::ProjectPackage;
 use super::apply::merged;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
@@ -34,7 +34,7 @@ impl Chain {
     }
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// The chain of an open set, or of those of its wishes that are chosen.
     pub(super) async fn chain(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Chain> {
         let others = self.other_drafts(tx, kept).await?;

@@ -8,7 +8,7 @@ use crate::{ASSETS_FOLDER, Edits, MANIFEST, Package, Place, revision};
 use super::derive::{Derived, Rows, agents_only, head_of, outgoing};
 use super::error::Result;
 use super::part::{Head, Want, place};
-use super::{BATCH, Shelf};
+use super::{BATCH, ProjectPackage};
 use toolhost_store::db::{Tx, places, sql, sql_of};
 
 /// Why files change.
@@ -25,7 +25,7 @@ pub(super) struct Cause<'a> {
 /// Files written by one query: they may be large.
 const FILES_BATCH: usize = 50;
 
-impl Shelf {
+impl ProjectPackage {
     /// Changes files of a package that is there, in a transaction that holds the project's lock. Answers the new moment,
     /// or none if nothing is different.
     pub(super) async fn commit(

@@ -7,7 +7,7 @@ use crate::{Elsewhere, Files, Package, Place, Workflow, revision};
 use serde_json::{Map, Value};
 
 use super::error::Result;
-use super::{BATCH, Shelf};
+use super::{BATCH, ProjectPackage};
 use toolhost_store::Error;
 use toolhost_store::db::{Argument, Tx, places, sql, sql_of};
 
@@ -198,7 +198,7 @@ impl Derived {
     }
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// Takes away what was said about a workflow.
     pub(super) async fn forget_workflow(&self, tx: &mut Tx, id: &str) -> Result<()> {
         let project = self.who.project_id;

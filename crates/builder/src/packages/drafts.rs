@@ -6,7 +6,7 @@ use crate::Package;
 use crate::change::{self, Clash, Merged, Snapshot, merge};
 use crate::refs::Object;
 
-use super::Shelf;
+use super::ProjectPackage;
 use super::error::Result;
 use toolhost_store::Error;
 use toolhost_store::db::{Row, Tx, sql};
@@ -45,7 +45,7 @@ impl Draft {
     }
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// What is staged in a session, of each object the last; in the order in which it was staged.
     pub(super) async fn drafts(&self, tx: &mut Tx, session: Option<&str>) -> Result<Vec<Draft>> {
         let Some(session) = session else { return Ok(Vec::new()) };

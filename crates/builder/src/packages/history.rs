@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Shelf;
+use super::ProjectPackage;
 use super::error::Result;
 use super::sets::set_id;
 use toolhost_store::db::{Row, Tx, sql};
@@ -48,7 +48,7 @@ pub struct Deed {
     pub file_count: i64,
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// The last changes, the newest first.
     pub async fn history(&self) -> Result<Vec<Deed>> {
         let mut tx = self.db.snapshot().await?;

@@ -57,7 +57,7 @@ pub struct Packages {
 }
 
 /// The package of one project, read and changed in one name.
-pub struct Shelf {
+pub struct ProjectPackage {
     db: Db,
     clock: Arc<dyn Clock>,
     who: Who,
@@ -72,8 +72,8 @@ impl Packages {
 
     /// # Errors
     /// The database is not open.
-    pub fn shelf(&self, who: Who) -> Result<Shelf> {
+    pub fn shelf(&self, who: Who) -> Result<ProjectPackage> {
         let (db, clock) = self.database.opened()?;
-        Ok(Shelf { db, clock, who, secrets: Arc::clone(&self.secrets) })
+        Ok(ProjectPackage { db, clock, who, secrets: Arc::clone(&self.secrets) })
     }
 }

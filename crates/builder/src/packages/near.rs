@@ -6,7 +6,7 @@ use toolhost_contract::nearest_names;
 use super::drafts::made_workflows;
 use super::error::{NAMES_SHOWN_MAX, PackageError};
 use super::part::Want;
-use super::{Shelf, WorkflowName};
+use super::{ProjectPackage, WorkflowName};
 use toolhost_store::db::{Tx, sql};
 
 /// Names that one is compared with.
@@ -14,7 +14,7 @@ const COMPARED_MAX: usize = 1_000;
 /// Workflows whose nodes are looked at where none is named.
 const WORKFLOWS_MAX: i64 = 50;
 
-impl Shelf {
+impl ProjectPackage {
     /// The same error; where something was not found, with the names that may have been meant.
     pub(super) async fn with_near(
         &self,

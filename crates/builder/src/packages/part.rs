@@ -11,7 +11,7 @@ use toolhost_contract::ErrorCode;
 
 use super::drafts::Draft;
 use super::error::{PackageError, Result};
-use super::{BATCH, Shelf};
+use super::{BATCH, ProjectPackage};
 use toolhost_store::db::{Row, Tx, places, sql, sql_of};
 
 /// What is to be at hand.
@@ -117,7 +117,7 @@ impl Want {
     }
 }
 
-impl Shelf {
+impl ProjectPackage {
     pub(super) async fn head(&self, tx: &mut Tx) -> Result<Head> {
         let text = "SELECT moment, head, agents_path, agents_revision, assets_revision, last_number
              FROM package WHERE project_id = $1";

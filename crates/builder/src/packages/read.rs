@@ -16,7 +16,7 @@ use super::derive::{Derived, head_of};
 use super::drafts::{Draft, made_workflows};
 use super::error::{PackageError, Result};
 use super::part::{Head, Part, Want};
-use super::{REFS_MAX, Shelf, WORKFLOWS_LOOKED_AT_MAX};
+use super::{ProjectPackage, REFS_MAX, WORKFLOWS_LOOKED_AT_MAX};
 
 /// Units asked for at once.
 const UNITS_PAGE: i64 = 64;
@@ -102,7 +102,7 @@ struct Question {
     drafts: Vec<Draft>,
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// Keeps a package of at most this size. Nothing is kept of one that is not right.
     pub async fn import(&self, package: &Package, replace: bool, most: Size) -> Result<Brought> {
         let (errors, warnings): (Vec<_>, Vec<_>) =

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::error::Result;
 use super::part::{Part, Want};
-use super::{BATCH, REFS_MAX, Shelf, WORKFLOWS_LOOKED_AT_MAX};
+use super::{BATCH, ProjectPackage, REFS_MAX, WORKFLOWS_LOOKED_AT_MAX};
 use toolhost_store::db::{Tx, places, sql, sql_of};
 
 /// References that were found.
@@ -24,7 +24,7 @@ pub struct FoundRefs {
     pub base_revisions: BTreeMap<String, String>,
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// What refers to what the locator means, and what it refers to.
     pub async fn find_refs(&self, locator: &Locator, session: Option<&str>) -> Result<FoundRefs> {
         let mut tx = self.db.snapshot().await?;

@@ -20,7 +20,7 @@ use super::error::{NoRevision, PackageError, Result};
 use super::part::{Part, Want};
 use super::superseded::{Superseded, explain_superseded, in_place};
 use super::validated::blocked;
-use super::{Shelf, UNITS_MAX};
+use super::{ProjectPackage, UNITS_MAX};
 use toolhost_store::db::{Row, Tx, sql};
 
 /// Change sets that a session may keep staged.
@@ -126,7 +126,7 @@ impl Preview {
     }
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// Keeps a change set in the session's overlay; nobody else sees it. The very set that is open there, and that no later
     /// one has changed, is not kept twice.
     pub async fn stage(&self, session: &str, value: &Value) -> Result<Staged> {
@@ -311,7 +311,7 @@ impl Shelf {
         self.preview_of(&Apply { number, ..Apply::default() }).await
     }
 
-    /// As [`Shelf::preview`], of the operations that are wanted.
+    /// As [`ProjectPackage::preview`], of the operations that are wanted.
     ///
     /// # Errors
     /// There is no such set; the operations cannot be applied without others.

@@ -8,7 +8,7 @@ use crate::refs::Object;
 use serde_json::Value;
 use toolhost_contract::Redactor;
 
-use super::Shelf;
+use super::ProjectPackage;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
 use super::part::{Part, Want};
@@ -29,7 +29,7 @@ pub(super) struct Superseded {
     pub(super) told: Told,
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// What the session saw before it superseded a set.
     pub(super) async fn former(&self, tx: &mut Tx, want: &Want, seen: Option<&[Draft]>) -> Result<Option<Part>> {
         match seen {

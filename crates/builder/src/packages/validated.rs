@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolhost_contract::{ErrorCode, Redactor};
 
-use super::Shelf;
+use super::ProjectPackage;
 use super::apply::Conflicts;
 use super::chain::Chain;
 use super::drafts::{Draft, last_of_each};
@@ -34,7 +34,7 @@ pub struct Validated {
     pub report: Report,
 }
 
-impl Shelf {
+impl ProjectPackage {
     /// Says of a staged set whether it could be applied now; keeps what it says.
     pub async fn validate(&self, whose: Whose<'_>, number: Option<i64>) -> Result<Validated> {
         // With the lock: what is said is true of the package as it is when it is kept.

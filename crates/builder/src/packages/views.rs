@@ -3,7 +3,7 @@
 use crate::change::ChangeSet;
 use crate::refs::Object;
 
-use super::Shelf;
+use super::ProjectPackage;
 use super::drafts::{Draft, last_of_each};
 use super::error::Result;
 use super::part::{Part, Want};
@@ -17,7 +17,7 @@ const MOMENTS_LOOKED_AT_MAX: usize = 16;
 /// How many views are looked at in all.
 const VIEWS_LOOKED_AT_MAX: usize = 96;
 
-impl Shelf {
+impl ProjectPackage {
     /// The package as the session saw it before one of its later sets, while a set that it gave up was open, or before somebody
     /// else's latest changes, if `declared` is the revision around the object then.
     pub(super) async fn earlier_view(

@@ -18,7 +18,7 @@ pub(crate) mod workflow_read;
 use std::collections::BTreeMap;
 
 use crate::packages::Packages;
-use crate::packages::{PackageError, Revisions, Shelf, Snapshot, Whose, WorkflowName};
+use crate::packages::{PackageError, ProjectPackage, Revisions, Snapshot, Whose, WorkflowName};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ impl<T: DeserializeOwned + Serialize> Read<T> {
 }
 
 /// The package of the caller's project, changed in the caller's name.
-fn shelf(packages: &Packages, ctx: &Ctx<'_>) -> Result<Shelf, ToolError> {
+fn shelf(packages: &Packages, ctx: &Ctx<'_>) -> Result<ProjectPackage, ToolError> {
     let call = ctx.call;
     if has_zero(&call.arguments) {
         // PostgreSQL keeps no such text, and no name of a package has one.

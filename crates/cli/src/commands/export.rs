@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::json;
 use toolhost::{Need, Recording};
-use toolhost_records::Desk;
+use toolhost_records::ProjectRecords;
 use toolhost_records::Records;
 use toolhost_store::Role;
 
@@ -65,7 +65,7 @@ fn sweep(folder: &Path) {
 }
 
 /// Writes the lines and says how many.
-async fn write(desk: &Desk, output: Option<&Path>) -> anyhow::Result<u64> {
+async fn write(desk: &ProjectRecords, output: Option<&Path>) -> anyhow::Result<u64> {
     let lines = match output {
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout());

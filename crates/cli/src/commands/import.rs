@@ -9,7 +9,7 @@ use serde_json::json;
 use toolhost::Need;
 use toolhost_records::Records;
 use toolhost_records::foreign;
-use toolhost_records::{Again, Desk, Extent, Imported, RecordError};
+use toolhost_records::{Again, Extent, Imported, ProjectRecords, RecordError};
 use toolhost_store::Role;
 
 use crate::settings::Settings;
@@ -100,7 +100,12 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-async fn read(desk: &Desk, format: &str, path: &Path, extent: Extent) -> anyhow::Result<(Imported, Vec<String>)> {
+async fn read(
+    desk: &ProjectRecords,
+    format: &str,
+    path: &Path,
+    extent: Extent,
+) -> anyhow::Result<(Imported, Vec<String>)> {
     let bundle = match format {
         "export" => {
             let file = std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use toolhost::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 use toolhost_builder::envelope::{Mode, Request, Scope, build_initial_context_envelope};
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::Shelf;
+use toolhost_builder::packages::ProjectPackage;
 use toolhost_builder::{Files, Package};
 use toolhost_contract::{CallerKind, Outcome};
 use toolhost_store::Role;
@@ -44,7 +44,7 @@ pub(crate) fn sample() -> Files {
     files
 }
 
-pub(crate) fn shelf_of(house: &House, project: i64) -> Shelf {
+pub(crate) fn shelf_of(house: &House, project: i64) -> ProjectPackage {
     let who = Who { project_id: project, user_id: 1, name: "local".to_owned(), call_id: "test".to_owned() };
     toolhost_builder::Packages::new(house.store.database()).shelf(who).unwrap()
 }

@@ -1,14 +1,14 @@
 //! What tools that keep records have in common: whose desk they work at, and small conversions.
 
 use crate::Records;
-use crate::{AuthorKind, Claimant, Desk, Edit, Kind, RecordId, Removed, Stored, Who};
+use crate::{AuthorKind, Claimant, Edit, Kind, ProjectRecords, RecordId, Removed, Stored, Who};
 use toolhost_contract::{CallerKind, Ctx, ErrorKind, Preview, ToolError};
 
 /// Records of one page unless more or fewer are asked for.
 pub(crate) const LIMIT_DEFAULT: i64 = 100;
 
 /// The records of the caller's project, changed in the caller's name.
-pub(crate) fn desk(records: &Records, ctx: &Ctx<'_>) -> Result<Desk, ToolError> {
+pub(crate) fn desk(records: &Records, ctx: &Ctx<'_>) -> Result<ProjectRecords, ToolError> {
     let call = ctx.call;
     Ok(records.desk(Who {
         project_id: call.scope.project_id,
@@ -19,7 +19,7 @@ pub(crate) fn desk(records: &Records, ctx: &Ctx<'_>) -> Result<Desk, ToolError> 
 }
 
 /// The iteration that is meant: the one asked for, which must be there, or the current one.
-pub(crate) async fn iteration_of(desk: &Desk, asked: Option<i64>) -> Result<i64, ToolError> {
+pub(crate) async fn iteration_of(desk: &ProjectRecords, asked: Option<i64>) -> Result<i64, ToolError> {
     match asked {
         None => Ok(desk.current_iteration().await?),
         Some(0) => Ok(0),
@@ -84,7 +84,12 @@ pub(crate) fn pretty(value: &serde_json::Value) -> String {
 }
 
 /// What a person decides about before a change of a record: the arguments, and the record as it is now.
-pub(crate) async fn changing(ctx: &Ctx<'_>, desk: &Desk, id: RecordId, what: &str) -> Result<Preview, ToolError> {
+pub(crate) async fn changing(
+    ctx: &Ctx<'_>,
+    desk: &ProjectRecords,
+    id: RecordId,
+    what: &str,
+) -> Result<Preview, ToolError> {
     let record = desk.get_any(id).await?;
     let detail = format!(
         "{}\n\n{id} as it is now, version {}:\n{}",
@@ -96,7 +101,12 @@ pub(crate) async fn changing(ctx: &Ctx<'_>, desk: &Desk, id: RecordId, what: &st
 }
 
 /// What a person decides about before a delete: what goes, as it is now, and who loses a reference.
-pub(crate) async fn deletion(desk: &Desk, id: RecordId, edit: &Edit, cascade: bool) -> Result<Preview, ToolError> {
+pub(crate) async fn deletion(
+    desk: &ProjectRecords,
+    id: RecordId,
+    edit: &Edit,
+    cascade: bool,
+) -> Result<Preview, ToolError> {
     let (removed, gone) = desk.would_delete(id, edit, cascade).await?;
     let named = |record: &Stored| {
         let title = ["title", "name", "content"].iter().find_map(|field| record.body.get(field)?.as_str());

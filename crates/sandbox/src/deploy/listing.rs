@@ -284,7 +284,7 @@ pub(super) enum Place {
 }
 
 /// Looks at paths of the target, a folder at a time.
-pub(super) struct Looker<'a> {
+pub(super) struct EntryChecker<'a> {
     root: &'a Root,
     folder: Option<(String, FolderAt)>,
 }
@@ -296,7 +296,7 @@ pub(super) enum FolderAt {
     Blocked(&'static str),
 }
 
-impl<'a> Looker<'a> {
+impl<'a> EntryChecker<'a> {
     pub(super) fn new(root: &'a Root) -> Self {
         Self { root, folder: None }
     }

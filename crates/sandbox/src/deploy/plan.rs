@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::ignored::{Folders, Reach, above_root};
 use super::journal::Manifest;
-use super::listing::{CLOSED, FolderAt, Hashed, Job, Looker, Next, Place, Source, folder_at, unreachable, walk};
+use super::listing::{CLOSED, EntryChecker, FolderAt, Hashed, Job, Next, Place, Source, folder_at, unreachable, walk};
 use super::root::{Stat, Stop, split};
 use super::rules::{DeployRules, Filter, Orphans, lineage};
 use super::{Deployer, WORK_FOLDER};
@@ -183,7 +183,7 @@ pub(super) fn survey(deployer: &Deployer, rules: &DeployRules, manifest: &Manife
 
 /// What stands where each file would go; files that cannot go there are refused.
 fn places(deployer: &Deployer, source: &mut Source) -> Result<Vec<Option<Stat>>> {
-    let mut looker = Looker::new(&deployer.target);
+    let mut looker = EntryChecker::new(&deployer.target);
     let mut places = Vec::with_capacity(source.files.len());
     for (path, stat) in std::mem::take(&mut source.files) {
         match looker.at(&path)? {
@@ -290,7 +290,7 @@ impl Candidates {
     fn ours(&mut self, deployer: &Deployer, filter: &Filter<'_>, manifest: &Manifest, source: &Source) -> Result<()> {
         let above = above_root(&deployer.target, &deployer.target_path, Reach::Repository)?;
         let mut ignored = Folders::new(&deployer.target, above);
-        let mut looker = Looker::new(&deployer.target);
+        let mut looker = EntryChecker::new(&deployer.target);
         for path in manifest.files.keys().filter(|path| !source.has(path)) {
             match looker.at(path)? {
                 Place::Free => self.gone.push(path.clone()),
@@ -345,7 +345,7 @@ impl Candidates {
         })?;
         self.protected.extend(closed.iter().map(|folder| Reason::hindrance(folder, true, CLOSED)));
         self.found.sort_unstable();
-        let mut looker = Looker::new(&deployer.target);
+        let mut looker = EntryChecker::new(&deployer.target);
         let mut found = Vec::with_capacity(self.found.len());
         for path in self.found.drain(..) {
             match looker.at(&path)? {

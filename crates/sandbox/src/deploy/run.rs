@@ -10,7 +10,7 @@ use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 
 use super::journal::{Deploy, Manifest, ManifestFile, Marker, Record, Stage, Work, may_be_deployed};
-use super::listing::{Looker, Place};
+use super::listing::{EntryChecker, Place};
 use super::plan::{DeployPlan, PlannedFile, Survey, survey};
 use super::roll::{Known, Roll, folder_name, make_folder};
 use super::root::{Stat, Stop, in_parallel, plain_mode};
@@ -189,7 +189,7 @@ impl Read for Tee<'_> {
 /// Whether the target is still what the plan saw. Copying may have taken minutes.
 fn verify(deployer: &Deployer, deploy: &Deploy, formers: &BTreeMap<String, Stat>) -> Result<()> {
     let record = &deploy.record;
-    let mut looker = Looker::new(&deployer.target);
+    let mut looker = EntryChecker::new(&deployer.target);
     let paths = record.files.iter().map(|file| &file.path).chain(record.orphans.iter().map(|orphan| &orphan.path));
     for path in paths {
         let same = match looker.at(path)? {

@@ -1,7 +1,7 @@
 //! Taking a deploy back.
 
 use super::journal::{Deploy, Marker, Stage, Work};
-use super::listing::{Job, Looker, Place};
+use super::listing::{EntryChecker, Job, Place};
 use super::plan::{Reason, name_some};
 use super::roll::{Known, Roll, is_content};
 use super::root::look;
@@ -101,7 +101,7 @@ fn plan_of(deployer: &Deployer, deploy: &Deploy) -> Result<UndoPlan> {
         returned: Vec::new(),
         conflicts: Vec::new(),
     };
-    let mut looker = Looker::new(&deployer.target);
+    let mut looker = EntryChecker::new(&deployer.target);
     let mut there = Vec::with_capacity(record.files.len());
     for (n, file) in record.files.iter().enumerate() {
         let kept = kept(n)?;

@@ -10,7 +10,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tempfile::TempDir;
 use toolhost_contract::Clock;
-use toolhost_records::{Desk, RecordError};
+use toolhost_records::{ProjectRecords, RecordError};
 use toolhost_store::Who;
 use toolhost_store::{Event, Store, Verdict};
 use toolhost_testkit::{FakeClock, Postgres};
@@ -181,17 +181,17 @@ pub(crate) async fn room(store: Store, workspace: &Path) -> Room {
 }
 
 impl Room {
-    pub(crate) fn desk(&self) -> Desk {
+    pub(crate) fn desk(&self) -> ProjectRecords {
         self.desk_of("tester", "call-1")
     }
 
-    pub(crate) fn desk_of(&self, name: &str, call: &str) -> Desk {
+    pub(crate) fn desk_of(&self, name: &str, call: &str) -> ProjectRecords {
         let who = Who { project_id: self.project, user_id: self.user, name: name.to_owned(), call_id: call.to_owned() };
         toolhost_records::Records::new(self.store.database()).desk(who).unwrap()
     }
 
     /// The desk of another project in the same database.
-    pub(crate) async fn next_door(&self, workspace: &Path) -> Desk {
+    pub(crate) async fn next_door(&self, workspace: &Path) -> ProjectRecords {
         let project = self.store.project(workspace, "next door", "local").await.unwrap().id;
         let who = Who { project_id: project, user_id: self.user, name: "tester".to_owned(), call_id: "c".to_owned() };
         toolhost_records::Records::new(self.store.database()).desk(who).unwrap()
@@ -199,7 +199,7 @@ impl Room {
 }
 
 /// All lines of an export.
-pub(crate) async fn exported(desk: &Desk) -> Vec<String> {
+pub(crate) async fn exported(desk: &ProjectRecords) -> Vec<String> {
     let mut lines = Vec::new();
     let mut sink = |line: String| -> Result<(), RecordError> {
         lines.push(line);

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use toolhost_records::{
-    Artifact, Body, Comment, Component, Decision, Design, Desk, Document, Feature, Insight, Issue, Iteration, Kind,
-    Learning, Milestone, Pattern, Persona, Query, RecordId, Reference, Requirement, Search, SearchScope, Stored, Task,
-    Ticket,
+    Artifact, Body, Comment, Component, Decision, Design, Document, Feature, Insight, Issue, Iteration, Kind, Learning,
+    Milestone, Pattern, Persona, ProjectRecords, Query, RecordId, Reference, Requirement, Search, SearchScope, Stored,
+    Task, Ticket,
 };
 
 /// Every record of the project.
-pub(crate) async fn everything(desk: &Desk) -> BTreeMap<RecordId, Stored> {
+pub(crate) async fn everything(desk: &ProjectRecords) -> BTreeMap<RecordId, Stored> {
     let mut all = BTreeMap::new();
     for kind in Kind::ALL {
         let mut query = Query { limit: 1000, ..Query::default() };
@@ -52,7 +52,7 @@ pub(crate) fn references(record: &Stored) -> Vec<Reference> {
 }
 
 /// Fails unless everything in the project fits together; answers how many records it has.
-pub(crate) async fn checkup(desk: &Desk) -> usize {
+pub(crate) async fn checkup(desk: &ProjectRecords) -> usize {
     let all = everything(desk).await;
     let mut named: BTreeMap<RecordId, BTreeSet<RecordId>> = BTreeMap::new();
     for record in all.values() {
@@ -78,7 +78,7 @@ pub(crate) async fn checkup(desk: &Desk) -> usize {
 }
 
 /// Fails unless this record fits together with its history, its references and the memory's index.
-pub(crate) async fn checkup_of(desk: &Desk, record: &Stored, all: &BTreeMap<RecordId, Stored>) {
+pub(crate) async fn checkup_of(desk: &ProjectRecords, record: &Stored, all: &BTreeMap<RecordId, Stored>) {
     let id = record.id;
     let history = desk.history(id, None, 1000).await.unwrap();
     assert_eq!(history[0].version, record.version, "{id} is at its newest version");

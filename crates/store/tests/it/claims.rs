@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolhost_contract::{Clock, ErrorKind, ToolError};
-use toolhost_records::{Claim, Claimant, Desk, Edit, Kind, RecordError, RecordId, Status, Task};
+use toolhost_records::{Claim, Claimant, Edit, Kind, ProjectRecords, RecordError, RecordId, Status, Task};
 
 use crate::both::{Place, Room, engines, said};
 use crate::checkup::checkup;
@@ -21,16 +21,16 @@ fn id(number: i64) -> RecordId {
     RecordId { kind: Kind::Task, number }
 }
 
-async fn claim(desk: &Desk, task: Option<i64>, name: &str) -> Result<Option<Claim>, RecordError> {
+async fn claim(desk: &ProjectRecords, task: Option<i64>, name: &str) -> Result<Option<Claim>, RecordError> {
     desk.claim(task.map(id), None, &claimant(name), MINUTE_MS).await
 }
 
 /// Who holds a task, and until when.
-async fn holder(desk: &Desk, number: i64) -> Option<(String, i64)> {
+async fn holder(desk: &ProjectRecords, number: i64) -> Option<(String, i64)> {
     desk.get_any(id(number)).await.unwrap().holder.map(|holder| (holder.name, holder.lease_until_ms))
 }
 
-async fn with_tasks(here: &Room, tasks: usize) -> Desk {
+async fn with_tasks(here: &Room, tasks: usize) -> ProjectRecords {
     let desk = here.desk();
     for n in 0..tasks {
         desk.create(task(&format!("t{n}"), &[]), 0, None).await.unwrap();

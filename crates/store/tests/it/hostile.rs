@@ -275,7 +275,7 @@ async fn numbers_at_the_edge_do_no_harm() {
 }
 
 /// A text without any word is kept, and found by none.
-async fn checkup_but_memory(desk: &toolhost_records::Desk) {
+async fn checkup_but_memory(desk: &toolhost_records::ProjectRecords) {
     let all = everything(desk).await;
     assert!(all.values().all(|record| record.waits_on == 0));
 }

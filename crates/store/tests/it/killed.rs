@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolhost_contract::SystemClock;
 use toolhost_records::{
-    Body, Claimant, Desk, Edit, Feature, Issue, Kind, RecordId, Requirement, Saved, Status, Stored,
+    Body, Claimant, Edit, Feature, Issue, Kind, ProjectRecords, RecordId, Requirement, Saved, Status, Stored,
 };
 use toolhost_testkit::Seed;
 
@@ -69,7 +69,7 @@ fn answers_until_killed(mut worker: Worker, until: u64) -> Vec<Value> {
 }
 
 /// Every answer holds, and whatever the process has touched fits together.
-async fn survived(desk: &Desk, answers: &[Value], calls: &str, context: &str) {
+async fn survived(desk: &ProjectRecords, answers: &[Value], calls: &str, context: &str) {
     let mut newest: BTreeMap<RecordId, i64> = BTreeMap::new();
     let mut gone: BTreeSet<RecordId> = BTreeSet::new();
     let id_of = |value: &Value| RecordId::parse(value.as_str().unwrap()).unwrap();
@@ -104,7 +104,7 @@ async fn survived(desk: &Desk, answers: &[Value], calls: &str, context: &str) {
     }
 }
 
-async fn with_those_it_names(desk: &Desk, record: &Stored) -> BTreeMap<RecordId, Stored> {
+async fn with_those_it_names(desk: &ProjectRecords, record: &Stored) -> BTreeMap<RecordId, Stored> {
     let mut named = BTreeMap::new();
     for reference in references(record) {
         if let Ok(other) = desk.get_any(reference.to).await {
@@ -151,13 +151,13 @@ impl Author {
         Some(own[at].clone())
     }
 
-    async fn make<T: Body>(&mut self, desk: &Desk, content: T) -> Option<Answer> {
+    async fn make<T: Body>(&mut self, desk: &ProjectRecords, content: T) -> Option<Answer> {
         let saved = desk.create(content, 0, None).await.unwrap();
         self.own.entry(T::KIND).or_default().push(saved.id.clone());
         Some((vec![kept(&saved)], Vec::new()))
     }
 
-    async fn drop_one(&mut self, desk: &Desk, kind: Kind) -> Option<Answer> {
+    async fn drop_one(&mut self, desk: &ProjectRecords, kind: Kind) -> Option<Answer> {
         let id = self.some(kind)?;
         let removed = desk.delete(RecordId::parse(&id).unwrap(), &Edit::default(), true).await.unwrap();
         for own in self.own.values_mut() {
@@ -167,7 +167,7 @@ impl Author {
     }
 
     /// One write; `None` if there is nothing yet to do it to.
-    async fn step(&mut self, desk: &Desk) -> Option<Answer> {
+    async fn step(&mut self, desk: &ProjectRecords) -> Option<Answer> {
         let title = format!("made by w{} as its c{}", self.name, self.call);
         match self.seed.below(12) {
             0 => self.make(desk, requirement(&title)).await,
@@ -200,7 +200,7 @@ impl Author {
         }
     }
 
-    async fn change(&mut self, desk: &Desk, text: &str) -> Option<Answer> {
+    async fn change(&mut self, desk: &ProjectRecords, text: &str) -> Option<Answer> {
         let edit = Edit::default();
         if self.seed.below(2) == 0 {
             let id = self.some(Kind::Issue)?;
@@ -219,7 +219,7 @@ impl Author {
         Some((vec![kept(&saved.await.unwrap())], Vec::new()))
     }
 
-    async fn work_on(&mut self, desk: &Desk) -> Option<Answer> {
+    async fn work_on(&mut self, desk: &ProjectRecords) -> Option<Answer> {
         let claimant = Claimant { key: format!("k{}", self.name), name: "author".to_owned() };
         let id = self.some(Kind::Task)?;
         // Whatever the machine refuses is another step's chance.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use serde_json::json;
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{
-    Claimant, Desk, Edit, FEATURE, Feature, ITERATION, Inheritance, Iteration, IterationStatus, Machine, NewIteration,
-    RecordError, RecordId, Status, Stored, TASK, TICKET, Task, Ticket, TicketState,
+    Claimant, Edit, FEATURE, Feature, ITERATION, Inheritance, Iteration, IterationStatus, Machine, NewIteration,
+    ProjectRecords, RecordError, RecordId, Status, Stored, TASK, TICKET, Task, Ticket, TicketState,
 };
 
 use crate::both::{engines, said};
@@ -45,7 +45,7 @@ fn nobody() -> Claimant {
     Claimant { key: "k".to_owned(), name: "tester".to_owned() }
 }
 
-async fn begin(desk: &Desk, machine: &Machine) -> String {
+async fn begin(desk: &ProjectRecords, machine: &Machine) -> String {
     if *machine == TASK {
         desk.create(task("walks", &[]), 0, None).await.unwrap().id
     } else if *machine == FEATURE {
@@ -64,7 +64,7 @@ async fn begin(desk: &Desk, machine: &Machine) -> String {
 }
 
 /// Asks for a state the way that tools do.
-async fn step(desk: &Desk, machine: &Machine, id: &str, to: &str) -> Result<(), RecordError> {
+async fn step(desk: &ProjectRecords, machine: &Machine, id: &str, to: &str) -> Result<(), RecordError> {
     let edit = Edit { why: Some(format!("to {to}")), ..Edit::default() };
     if *machine == TASK {
         desk.move_task(id, Status::parse(to).unwrap(), None, &nobody(), &edit).await.map(drop)
@@ -95,7 +95,7 @@ fn way(machine: &Machine, to: &str) -> Vec<&'static str> {
     }
 }
 
-async fn brought_to(desk: &Desk, machine: &Machine, state: &str) -> Stored {
+async fn brought_to(desk: &ProjectRecords, machine: &Machine, state: &str) -> Stored {
     let id = begin(desk, machine).await;
     for to in way(machine, state) {
         step(desk, machine, &id, to).await.unwrap();
@@ -103,7 +103,7 @@ async fn brought_to(desk: &Desk, machine: &Machine, state: &str) -> Stored {
     desk.get_any(RecordId::parse(&id).unwrap()).await.unwrap()
 }
 
-async fn check(desk: &Desk, machine: &Machine, from: &str, to: &str) {
+async fn check(desk: &ProjectRecords, machine: &Machine, from: &str, to: &str) {
     let before = brought_to(desk, machine, from).await;
     assert_eq!(before.state, from);
     let history = desk.history(before.id, None, 1000).await.unwrap();

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolhost_records::{Again, Desk, Draft, Edit, Importance, Issue, Kind, Learning, RecordId, Search, SearchScope};
+use toolhost_records::{
+    Again, Draft, Edit, Importance, Issue, Kind, Learning, ProjectRecords, RecordId, Search, SearchScope,
+};
 
 use crate::both::engines;
 use crate::checkup::checkup;
@@ -12,13 +14,13 @@ use crate::things::{decision, insight, issue, learning, pattern};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The ids of what is found, the best first.
-async fn find(desk: &Desk, scope: SearchScope, kinds: &[Kind], words: &str) -> Vec<String> {
+async fn find(desk: &ProjectRecords, scope: SearchScope, kinds: &[Kind], words: &str) -> Vec<String> {
     let keywords = vec![words.to_owned()];
     let search = Search { scope, kinds: kinds.to_vec(), keywords, limit: 10 };
     desk.search(&search).await.unwrap().into_iter().map(|found| found.record.id.to_string()).collect()
 }
 
-async fn found(desk: &Desk, words: &str) -> Vec<String> {
+async fn found(desk: &ProjectRecords, words: &str) -> Vec<String> {
     find(desk, SearchScope::Project, &[], words).await
 }
 

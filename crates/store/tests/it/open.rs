@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolhost_store::{Error, Event, Filter};
 
 use crate::both::{Place, Room, engines};
-use crate::shelf::{Shelf, entry};
+use crate::shelf::{ProjectPackage, entry};
 
 /// What a host that opens the database finds in the audit; it is gone again.
 async fn events(place: &Place) -> Vec<(String, String)> {
@@ -106,7 +106,7 @@ async fn a_newer_database_on_a_server_is_refused_and_left_as_it_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_cut_short_is_refused_or_answers_with_errors_but_never_with_less() {
     for keep_percent in [1, 10, 50, 90, 99] {
-        let shelf = Shelf::new();
+        let shelf = ProjectPackage::new();
         shelf.filled(200).await;
         shelf.ask("PRAGMA wal_checkpoint(TRUNCATE)").await;
         let mut bytes = std::fs::read(shelf.database()).unwrap();
@@ -125,7 +125,7 @@ async fn a_file_that_was_cut_short_is_refused_or_answers_with_errors_but_never_w
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_database_is_refused_and_left_as_it_is() {
     for content in [b"this is not a database, it is somebody's letter".repeat(100), b"SQLite format 3\0".to_vec()] {
-        let shelf = Shelf::new();
+        let shelf = ProjectPackage::new();
         std::fs::create_dir_all(shelf.state()).unwrap();
         std::fs::write(shelf.database(), &content).unwrap();
         let error = shelf.try_open().await.map(|_| ()).unwrap_err();
@@ -138,7 +138,7 @@ async fn what_is_no_database_is_refused_and_left_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_database_is_refused_and_left_as_it_is() {
-    let shelf = Shelf::new();
+    let shelf = ProjectPackage::new();
     shelf.filled(50).await;
     // All into the one file; then its first page, where the tables are listed, is overwritten.
     shelf.ask("PRAGMA wal_checkpoint(TRUNCATE)").await;
@@ -152,7 +152,7 @@ async fn a_damaged_database_is_refused_and_left_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_database_is_refused_and_left_as_it_is() {
-    let shelf = Shelf::new();
+    let shelf = ProjectPackage::new();
     shelf.filled(1).await;
     shelf
         .tamper(
@@ -169,7 +169,7 @@ async fn a_newer_database_is_refused_and_left_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_users_cannot_look_into_the_state() {
-    let shelf = Shelf::new();
+    let shelf = ProjectPackage::new();
     shelf.filled(1).await;
     let mode = std::fs::metadata(shelf.state()).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "{mode:o}");
@@ -177,7 +177,7 @@ async fn other_users_cannot_look_into_the_state() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_folder_that_cannot_be_made_is_told() {
-    let shelf = Shelf::new();
+    let shelf = ProjectPackage::new();
     std::fs::write(shelf.state(), "a file is in the way").unwrap();
     let error = shelf.try_open().await.map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("state folder"), "{error}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolhost_contract::{Clock, ErrorKind, ToolError};
-use toolhost_records::{Desk, Edit, Learning, Requirement};
+use toolhost_records::{Edit, Learning, ProjectRecords, Requirement};
 use toolhost_store::{Event, Filter, Store};
 use toolhost_testkit::{FakeClock, Postgres};
 
@@ -107,7 +107,7 @@ async fn what_was_under_way_when_the_server_died_has_happened_or_not() {
 }
 
 /// Counts and learns until nobody answers; says how often it was answered.
-async fn count(desk: Desk, name: String) -> i64 {
+async fn count(desk: ProjectRecords, name: String) -> i64 {
     let mut answered = 0;
     let count = |counter: &mut Requirement| {
         let so_far: i64 = counter.description.parse().unwrap();

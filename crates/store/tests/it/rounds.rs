@@ -2,8 +2,8 @@
 
 use toolhost_records::{Artifact, Claimant};
 use toolhost_records::{
-    ArtifactKind, Desk, Edit, Feature, Inheritance, Kind, NewIteration, Query, RecordId, Requirement, Status, Stored,
-    Task,
+    ArtifactKind, Edit, Feature, Inheritance, Kind, NewIteration, ProjectRecords, Query, RecordId, Requirement, Status,
+    Stored, Task,
 };
 
 use crate::both::{engines, said};
@@ -14,14 +14,14 @@ fn id(text: &str) -> RecordId {
     RecordId::parse(text).unwrap()
 }
 
-async fn begin(desk: &Desk, base: Option<&str>, inheritance: Inheritance) -> i64 {
+async fn begin(desk: &ProjectRecords, base: Option<&str>, inheritance: Inheritance) -> i64 {
     let base = base.map(|text| id(text).number);
     let new = NewIteration { title: "round".to_owned(), description: String::new(), base, inheritance };
     desk.begin_iteration(&new).await.unwrap().record_id().unwrap().number
 }
 
 /// The first iteration, with a plan, an artifact and a memory, beside a requirement of the whole project.
-async fn planned(desk: &Desk) {
+async fn planned(desk: &ProjectRecords) {
     assert_eq!(begin(desk, None, Inheritance::Full).await, 1);
     desk.create(requirement("of the project"), 0, None).await.unwrap();
     desk.create(requirement("of the round"), 1, None).await.unwrap();
@@ -41,7 +41,7 @@ async fn planned(desk: &Desk) {
 }
 
 /// What an iteration holds.
-async fn of(desk: &Desk, iteration: i64) -> Vec<Stored> {
+async fn of(desk: &ProjectRecords, iteration: i64) -> Vec<Stored> {
     everything(desk).await.into_values().filter(|record| record.iteration == iteration).collect()
 }
 

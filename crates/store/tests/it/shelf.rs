@@ -11,11 +11,11 @@ use toolhost_contract::CallId;
 use toolhost_store::{Entry, Event, Store};
 use toolhost_testkit::FakeClock;
 
-pub(crate) struct Shelf {
+pub(crate) struct ProjectPackage {
     folder: TempDir,
 }
 
-impl Shelf {
+impl ProjectPackage {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }

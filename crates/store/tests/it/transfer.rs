@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use toolhost_records::{
-    Again, ArtifactKind, Claimant, Desk, DocumentType, Draft, Edit, Extent, Importance, Inheritance, Issue, Iteration,
-    IterationStatus, Kind, NewIteration, RecordError, RecordId, Requirement, Status, Task,
+    Again, ArtifactKind, Claimant, DocumentType, Draft, Edit, Extent, Importance, Inheritance, Issue, Iteration,
+    IterationStatus, Kind, NewIteration, ProjectRecords, RecordError, RecordId, Requirement, Status, Task,
 };
 use toolhost_testkit::Seed;
 
@@ -22,7 +22,7 @@ fn nobody() -> Claimant {
     Claimant { key: "k".to_owned(), name: "ann ∂".to_owned() }
 }
 
-async fn iteration(desk: &Desk, base: Option<&str>, inheritance: Inheritance) -> i64 {
+async fn iteration(desk: &ProjectRecords, base: Option<&str>, inheritance: Inheritance) -> i64 {
     let new = NewIteration {
         title: "round".to_owned(),
         description: String::new(),
@@ -33,7 +33,7 @@ async fn iteration(desk: &Desk, base: Option<&str>, inheritance: Inheritance) ->
 }
 
 /// A project with all kinds of records, some deleted, some held, in two iterations.
-async fn lived_in(place: &Place, desk: &Desk) {
+async fn lived_in(place: &Place, desk: &ProjectRecords) {
     let mut seed = Seed::of_this_run();
     let first = iteration(desk, None, Inheritance::None).await;
     desk.move_iteration("ITER-001", IterationStatus::Running, &Edit::default(), false).await.unwrap();
@@ -69,12 +69,12 @@ async fn lived_in(place: &Place, desk: &Desk) {
     iteration(desk, Some("ITER-001"), Inheritance::Full).await;
 }
 
-async fn import(desk: &Desk, lines: &[String]) -> Result<toolhost_records::Imported, RecordError> {
+async fn import(desk: &ProjectRecords, lines: &[String]) -> Result<toolhost_records::Imported, RecordError> {
     desk.import(lines.iter().cloned().map(Ok), Extent::Whole).await
 }
 
 /// Lines that are no whole export.
-async fn import_part(desk: &Desk, lines: &[String]) -> Result<toolhost_records::Imported, RecordError> {
+async fn import_part(desk: &ProjectRecords, lines: &[String]) -> Result<toolhost_records::Imported, RecordError> {
     desk.import(lines.iter().cloned().map(Ok), Extent::Partial).await
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{
-    Claimant, Desk, Edit, Feature, Learning, RecordError, RecordId, Requirement, Saved, Status, Task,
+    Claimant, Edit, Feature, Learning, ProjectRecords, RecordError, RecordId, Requirement, Saved, Status, Task,
 };
 
 use crate::both::{engines, said};
@@ -23,7 +23,7 @@ fn because(why: &str) -> Edit {
     Edit { expected_version: None, why: Some(why.to_owned()) }
 }
 
-async fn retitle(desk: &Desk, edit: &Edit, title: &str) -> Result<Saved<Requirement>, RecordError> {
+async fn retitle(desk: &ProjectRecords, edit: &Edit, title: &str) -> Result<Saved<Requirement>, RecordError> {
     let change = |requirement: &mut Requirement| {
         requirement.title = title.to_owned();
         Ok(())

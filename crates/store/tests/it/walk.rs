@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolhost_records::{Claimant, Desk, Edit, Kind, RecordError, RecordId, Saved, Status, Stored, TASK, Task};
+use toolhost_records::{
+    Claimant, Edit, Kind, ProjectRecords, RecordError, RecordId, Saved, Status, Stored, TASK, Task,
+};
 use toolhost_testkit::Seed;
 
 use crate::both::engines;
@@ -106,7 +108,7 @@ fn name(number: i64) -> String {
 struct Walk {
     seed: Seed,
     model: Model,
-    desk: Desk,
+    desk: ProjectRecords,
     refused: usize,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Records;
-use crate::{Body, Desk, Feature, Kind, RecordId, Requirement, Saved};
+use crate::{Body, Feature, Kind, ProjectRecords, RecordId, Requirement, Saved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -136,7 +136,7 @@ impl Tool for FeatureCoverage {
     }
 }
 
-async fn lines<T: Body>(desk: &Desk, iteration: i64) -> Result<BTreeMap<i64, Line>, ToolError> {
+async fn lines<T: Body>(desk: &ProjectRecords, iteration: i64) -> Result<BTreeMap<i64, Line>, ToolError> {
     let number = |saved: &Saved<T>| saved.record_id().map_or(0, |id: RecordId| id.number);
     Ok(desk.all::<T>(Some(iteration)).await?.iter().map(|saved| (number(saved), line(saved))).collect())
 }

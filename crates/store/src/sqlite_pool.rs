@@ -24,7 +24,7 @@ type Transactions = <Sqlite as Database>::TransactionManager;
 
 /// So many connections, opened when they are first needed.
 #[derive(Clone)]
-pub(crate) struct Lanes {
+pub(crate) struct SqlitePool {
     options: Arc<SqliteConnectOptions>,
     file: Arc<DatabaseFile>,
     idle: Arc<Mutex<Vec<Open>>>,
@@ -34,7 +34,7 @@ pub(crate) struct Lanes {
 }
 
 /// A connection, lent. A transaction on it that was not committed when it is dropped has not happened.
-pub(crate) struct Lane {
+pub(crate) struct SqliteConn {
     /// `None` once it has failed, and while it is dropped.
     connection: Option<Open>,
     file: Arc<DatabaseFile>,
@@ -44,7 +44,7 @@ pub(crate) struct Lane {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Lanes {
+impl SqlitePool {
     /// `first`: a connection that has read something already.
     pub(crate) fn new(
         options: SqliteConnectOptions,
@@ -60,7 +60,7 @@ impl Lanes {
     }
 
     /// Waits for a connection. Refused where the database is no longer at its path.
-    pub(crate) async fn take(&self) -> Result<Lane> {
+    pub(crate) async fn take(&self) -> Result<SqliteConn> {
         let permit = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.permits).acquire_owned()).await;
         let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
         self.file.is_there()?;
@@ -71,11 +71,11 @@ impl Lanes {
             None => Open::of(reading(&self.options).await?, Arc::clone(&self.file)),
         };
         let (file, idle) = (Arc::clone(&self.file), Arc::clone(&self.idle));
-        Ok(Lane { connection: Some(connection), file, idle, in_transaction: false, _permit: permit })
+        Ok(SqliteConn { connection: Some(connection), file, idle, in_transaction: false, _permit: permit })
     }
 
     /// Waits for a connection and begins a transaction on it.
-    pub(crate) async fn begin(&self, statement: &'static str) -> Result<Lane> {
+    pub(crate) async fn begin(&self, statement: &'static str) -> Result<SqliteConn> {
         let mut lane = self.take().await?;
         match lane.begin(statement).await {
             Ok(()) => return Ok(lane),
@@ -98,10 +98,10 @@ impl Lanes {
             let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { break };
             let connection = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let (file, idle) = (Arc::clone(&self.file), Arc::clone(&self.idle));
-            let mut lane = Lane { connection, file, idle, in_transaction: false, _permit: permit };
+            let mut lane = SqliteConn { connection, file, idle, in_transaction: false, _permit: permit };
             let Ok(connection) = lane.connection() else { break };
             let done = sqlx::query("PRAGMA shrink_memory").execute(connection).await;
-            if let Err(error) = lane.looked_at(done) {
+            if let Err(error) = lane.discard_if_dead(done) {
                 tracing::debug!(%error, "a connection to the database kept its memory");
             }
             rested.push(lane);
@@ -131,7 +131,7 @@ impl Lanes {
     }
 }
 
-impl Lane {
+impl SqliteConn {
     async fn begin(&mut self, statement: &'static str) -> sqlx::Result<()> {
         // Before it begins: who stops waiting meanwhile leaves nothing begun.
         self.in_transaction = true;
@@ -165,7 +165,7 @@ impl Lane {
     }
 
     /// Looks at how something went. A connection whose thread has ended is not lent again.
-    pub(crate) fn looked_at<T>(&mut self, done: sqlx::Result<T>) -> sqlx::Result<T> {
+    pub(crate) fn discard_if_dead<T>(&mut self, done: sqlx::Result<T>) -> sqlx::Result<T> {
         if matches!(done, Err(sqlx::Error::WorkerCrashed | sqlx::Error::Io(_))) {
             self.connection = None;
         }
@@ -173,7 +173,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for SqliteConn {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         if self.in_transaction

@@ -8,7 +8,7 @@ use super::planning::{Feature, Status, Task};
 use super::read::{Page, Query, select};
 use super::row::{Holder, Saved, Stored, columns, stored};
 use super::write::Edit;
-use super::{Desk, PAGE_RECORDS_MAX};
+use super::{PAGE_RECORDS_MAX, ProjectRecords};
 use toolhost_store::db::{Tx, sql};
 
 /// Who wants to work on a task.
@@ -49,7 +49,7 @@ pub struct Node {
     pub effort_minutes: i64,
 }
 
-impl Desk {
+impl ProjectRecords {
     /// Tasks that can be worked on now: those whose holder's lease has run out, then pending ones which wait for nothing.
     /// `after` is [`Page::next`] of the page before: a number of the pending ones, or a negative one of the others.
     pub async fn ready(&self, iteration: Option<i64>, after: Option<i64>, limit: i64) -> Result<Page<Saved<Task>>> {

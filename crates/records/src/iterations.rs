@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Desk;
 use super::PAGE_RECORDS_MAX;
+use super::ProjectRecords;
 use super::error::{RecordError, Result};
 use super::iteration::{Inheritance, Iteration, IterationStatus};
 use super::kind::{Kind, RecordId};
@@ -25,7 +25,7 @@ pub struct NewIteration {
     pub inheritance: Inheritance,
 }
 
-impl Desk {
+impl ProjectRecords {
     /// The iteration the project is in; 0 if there never was one.
     pub async fn current_iteration(&self) -> Result<i64> {
         let rows =
