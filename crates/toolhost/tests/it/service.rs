@@ -14,7 +14,11 @@ fn program() -> PathBuf {
     program
 }
 
-#[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test writes its own file and starts the example")]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test writes its own file and starts the example"
+)]
 #[test]
 fn the_example_goes_all_the_way() {
     let place = folder();
