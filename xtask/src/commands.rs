@@ -42,7 +42,7 @@ pub(crate) fn all(program: &Path) -> Result<Vec<(Vec<String>, String)>> {
 }
 
 /// The short help of a command. What the person's environment says of Toolhost would be shown in it.
-fn help(program: &Path, command: &[String]) -> Result<String> {
+pub(crate) fn help(program: &Path, command: &[String]) -> Result<String> {
     let mut run = Command::new(program);
     run.args(command).arg("-h").env("NO_COLOR", "1");
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLHOST_")) {

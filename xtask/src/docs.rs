@@ -16,8 +16,9 @@ const MDBOOK: (&str, &str) = ("mdbook", "0.5.2");
 const REPOSITORY: &str = "https://github.com/toolhost/toolhost/blob/main";
 
 /// Documents that become pages: where they are kept, and the page.
-const KEPT_ELSEWHERE: [(&str, &str, &str); 4] = [
+const KEPT_ELSEWHERE: [(&str, &str, &str); 5] = [
     ("docs/generated/commands.md", "commands.md", "The commands"),
+    ("docs/generated/configuration.md", "settings.md", "Every key, option and variable"),
     ("docs/generated/tools.md", "tools.md", "The tools"),
     ("ARCHITECTURE.md", "architecture.md", "Architecture"),
     ("CONTRIBUTING.md", "contributing.md", "Working on Toolhost"),

@@ -1,4 +1,4 @@
-//! The documents that are derived: the tools and the commands from the program, and from the tests the rules they hold.
+//! The documents that are derived: tools, commands and configuration from the program, and from the tests the rules they hold.
 //!
 //! They are committed, so that a changed contract shows up in review; `--check` fails when they are stale.
 
@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 
 use crate::conformance::{Conformance, PAGE};
-use crate::{commands, finding, shell, tidy};
+use crate::{commands, configuration, finding, shell, tidy};
 
 const FOLDER: &str = "docs/generated";
 
@@ -43,12 +43,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     let mut stale = usize::from(put(root, PAGE, &conformance.page(&tree), arguments)?);
     let program = shell::program(root)?;
     let texts = DOCUMENTS.iter().map(|document| ask(&program, document)).collect::<Result<Vec<_>>>()?;
-    let commands = commands::page(&program)?;
+    let pages = [("commands.md", commands::page(&program)?), ("configuration.md", configuration::page(&program)?)];
     fs::create_dir_all(root.join(FOLDER)).with_context(|| format!("cannot make {FOLDER}"))?;
     for (document, text) in DOCUMENTS.iter().zip(texts) {
         stale += usize::from(put(root, &format!("{FOLDER}/{}", document.file), &text, arguments)?);
     }
-    stale += usize::from(put(root, &format!("{FOLDER}/commands.md"), &commands, arguments)?);
+    for (name, text) in pages {
+        stale += usize::from(put(root, &format!("{FOLDER}/{name}"), &text, arguments)?);
+    }
     Ok(if arguments.check && stale > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

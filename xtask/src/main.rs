@@ -8,6 +8,7 @@
 mod bench;
 mod ci;
 mod commands;
+mod configuration;
 mod conformance;
 mod dist;
 mod docs;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, bail};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhost_agent::ModelError;
 use toolhost_agent::model::{Keys, Secret};
@@ -30,7 +31,7 @@ const SECRET_TOOL: &str = "secret-tool";
 const SERVICE: [&str; 2] = ["service", "toolhost"];
 
 /// Where the configuration says that a key is.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "lowercase")]
 pub(crate) enum KeyPlace {
     /// A file with the key alone.

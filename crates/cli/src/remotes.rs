@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toolhost_contract::workspace::{Remote, RemoteAccess, RemoteUrl, TokenSource};
 
@@ -14,7 +15,7 @@ const USER_DEFAULT: &str = "git";
 const KNOWN_HOSTS: &str = ".ssh/known_hosts";
 
 /// One table of `[[remotes]]`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemoteTable {
     /// As the tools name it.

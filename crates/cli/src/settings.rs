@@ -13,6 +13,7 @@ use crate::model::ModelSettings;
 use crate::remotes::{self, RemoteTable};
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost::ModelConfig;
@@ -105,8 +106,9 @@ pub(crate) struct Settings {
 }
 
 /// A size in bytes: `500M`, `8G`, or a number of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(with = "String", inline)]
 struct Size(u64);
 
 impl std::str::FromStr for Size {
@@ -149,22 +151,24 @@ fn checked(limits: Limits) -> anyhow::Result<Limits> {
 }
 
 /// Limits of commands.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Commands {
-    /// As `--command-memory`.
+    /// Most memory that a command's processes may use together, such as `8G`; half of the machine's if left out.
     memory: Option<Size>,
-    /// As `--command-cgroup`.
+    /// A delegated cgroup (v2) in which the kernel enforces that limit; the host's own, if it is delegated, if left out.
     cgroup: Option<PathBuf>,
-    /// Of the private `/tmp` and home, each.
+    /// The size of the private `/tmp` and of the private home, each, such as `2G`.
     tmp: Option<Size>,
-    /// Of the private `/dev/shm`.
+    /// The size of the private `/dev/shm`.
     shm: Option<Size>,
-    /// Of the largest file a command may write.
+    /// The size of the largest file that a command may write.
     file: Option<Size>,
     /// How much a command may print before it is ended.
     output: Option<Size>,
+    /// How many files a process of a command may have open.
     open_files: Option<u64>,
+    /// How many processes a command may have.
     processes: Option<u64>,
 }
 
@@ -185,7 +189,7 @@ impl Commands {
     }
 }
 
-#[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
+#[derive(Clone, Copy, clap::ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum UnattendedFlag {
     /// It waits in the queue of `toolhost review`
@@ -194,10 +198,10 @@ enum UnattendedFlag {
 }
 
 /// Where finished work goes, and what of it.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Deploy {
-    /// As `--deploy-to`.
+    /// Your project folder, which finished work is deployed to.
     to: Option<PathBuf>,
     /// Extensions (`.html`) and names (`Dockerfile`) that ship, instead of the usual ones.
     ship: Option<Vec<String>>,
@@ -207,16 +211,19 @@ struct Deploy {
     /// Globs of paths that are never deleted, besides the usual ones.
     #[serde(default)]
     protect: Vec<String>,
-    /// Whether only what an earlier deploy brought is deleted, or everything that is not in the workspace.
+    /// Which files of the target are deleted: `ours`, what an earlier deploy brought and nobody has changed since; or `everything`
+    /// that is not in the workspace.
+    #[schemars(with = "Option<String>")]
     orphans: Option<Orphans>,
+    /// Most files of a deploy.
     files_max: Option<usize>,
 }
 
 /// How people are asked.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Approvals {
-    /// As `--unattended`.
+    /// What happens to a call that needs a person where nobody can be asked.
     unattended: Option<UnattendedFlag>,
     /// How long an answer is waited for, and then for its use.
     expire_seconds: Option<u64>,
@@ -226,16 +233,16 @@ struct Approvals {
     session_open_max: Option<i64>,
     /// What they may keep in all: their calls, and what people are shown of them.
     session_bytes_max: Option<i64>,
-    /// As `--client-approvals`.
+    /// Whether the agent's client may answer for the person, where it can ask one.
     #[serde(default)]
     client: bool,
 }
 
 /// How a client is served.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Mcp {
-    /// As `--calls-max`.
+    /// Calls of one client that are served at once, 1 to 1024.
     calls_max: Option<usize>,
 }
 
@@ -246,7 +253,7 @@ pub(crate) struct ClientSettings {
     pub(crate) calls_max: Option<usize>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum, Deserialize)]
+#[derive(Clone, Copy, clap::ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Sandbox {
     Auto,
@@ -256,23 +263,28 @@ enum Sandbox {
 }
 
 /// The configuration file, but for its profiles.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// The fence around commands; `auto` takes the strongest that holds here.
     sandbox: Option<Sandbox>,
+    /// How people are asked.
     #[serde(default)]
     approvals: Approvals,
+    /// How a client is served.
     #[serde(default)]
     mcp: Mcp,
+    /// Where finished work goes, and what of it.
     #[serde(default)]
     deploy: Deploy,
+    /// Limits of commands.
     #[serde(default)]
     commands: Commands,
-    /// As `--database`.
+    /// A PostgreSQL database that hosts share, as a URL, instead of a file in the state folder.
     database: Option<String>,
-    /// As `--project`.
+    /// The project's name in a shared database; its folder's path otherwise.
     project: Option<String>,
-    /// As `--user`.
+    /// In whose name: a user of the database.
     user: Option<String>,
     /// Further folders that commands may read.
     #[serde(default)]
@@ -293,7 +305,20 @@ struct File {
     remotes: Vec<RemoteTable>,
     /// Tables of profiles, as the host reads them.
     #[serde(default)]
+    #[schemars(with = "serde_json::Value")]
     profiles: toml::Table,
+}
+
+/// The JSON Schema of the configuration file, profiles included.
+pub(crate) fn schema() -> serde_json::Value {
+    let mut schema: serde_json::Value = schemars::schema_for!(File).into();
+    let profiles = toolhost_host::Profiles::schema();
+    schema["title"] = "The configuration of Toolhost, config.toml".into();
+    schema["properties"]["profiles"] = profiles["properties"]["profiles"].clone();
+    for (name, part) in profiles["$defs"].as_object().into_iter().flatten() {
+        schema["$defs"][name] = part.clone();
+    }
+    schema
 }
 
 /// Whether a configuration file could be read, as far as its text tells.

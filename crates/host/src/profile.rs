@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolhost_contract::workspace::{Access, Executor, Fence, HostRule};
@@ -42,49 +43,60 @@ pub struct Profiles {
     profiles: BTreeMap<String, Profile>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Profiles by name. One of a built-in profile's name changes that profile.
     #[serde(default)]
     profiles: BTreeMap<String, RawProfile>,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawProfile {
+    /// What the profile is for, in a sentence.
     #[serde(default)]
     description: Option<String>,
+    /// The profile that this one adds to.
     #[serde(default)]
     extends: Option<String>,
+    /// Names of tools, or globs of them. With `!` in front, a tool is taken out.
     #[serde(default)]
     tools: Vec<String>,
+    /// What commands may do.
     #[serde(default)]
     fence: Option<RawFence>,
+    /// Rules, of which the first that denies, else the first that asks, else the first that allows decides.
     #[serde(default)]
     rules: Vec<RawRule>,
+    /// Limits of calls.
     #[serde(default)]
     limits: RawLimits,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum RawAccess {
     Read,
     Write,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawFence {
+    /// What commands may do with the workspace.
     workspace: RawAccess,
+    /// Hosts that commands may reach: `example.org`, `*.example.org`, `127.0.0.1:8080`.
     #[serde(default)]
     network: Vec<String>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawLimits {
+    /// Longest time that a command may take, milliseconds.
     command_timeout_ms: Option<u64>,
+    /// Calls of one session.
     calls_per_session: Option<u64>,
 }
 
@@ -96,6 +108,12 @@ enum Origin {
 }
 
 impl Profiles {
+    /// The JSON Schema of `[profiles.NAME]` tables.
+    #[must_use]
+    pub fn schema() -> serde_json::Value {
+        schemars::schema_for!(File).into()
+    }
+
     /// The built-in profiles (`[profiles.NAME]` in TOML, of which a tool may be missing), then the operator's tables over them,
     /// then what the project tightens.
     pub fn load(

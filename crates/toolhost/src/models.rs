@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toolhost_agent::model::{
     Keys, Lines, ModelSpec, Price, Provider, ProviderConfig, Recorder, Replay, Script, Secret, output_default,
@@ -17,7 +18,7 @@ use toolhost_contract::{Clock, SystemClock};
 use crate::error::{Error, Result};
 
 /// What the operator knows of a model. Fields that are left out have the provider's or the house's defaults.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     /// Tokens that it reads.
@@ -30,9 +31,13 @@ pub struct ModelConfig {
     pub key: Option<String>,
     /// How often a request is tried.
     pub attempts: Option<u32>,
+    /// How long a connection may take.
     pub connect_seconds: Option<u64>,
+    /// How long the first byte of a reply may take.
     pub first_byte_seconds: Option<u64>,
+    /// How long a reply may stand still.
     pub stall_seconds: Option<u64>,
+    /// How long a whole reply may take.
     pub reply_seconds: Option<u64>,
     /// Further headers, each with the name of the key that is its value: a gateway's often are keys.
     #[serde(default)]
@@ -42,12 +47,16 @@ pub struct ModelConfig {
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
+    /// Of tokens that are read.
     pub input: f64,
+    /// Of tokens that are read from the provider's cache.
     pub cached_input: f64,
+    /// Of tokens that are written to the provider's cache.
     pub cache_write: f64,
+    /// Of tokens of replies.
     pub output: f64,
 }
 

@@ -2,14 +2,19 @@
 
 use std::process::ExitCode;
 
-use crate::print;
+use crate::{print, settings};
 
-/// Print a JSON Schema (2020-12) of what workflow packages are made of; without a name, the names
+/// Print a JSON Schema (2020-12) of the configuration, or of what workflow packages are made of; without a name, the names
 #[derive(clap::Args)]
-#[command(after_help = "toolhost schema change-set > change-set.schema.json")]
+#[command(
+    after_help = "toolhost schema change-set > change-set.schema.json\ntoolhost schema config > config.schema.json"
+)]
 pub(crate) struct Args {
     name: Option<String>,
 }
+
+/// The name of the configuration's schema.
+const CONFIG: &str = "config";
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     schema(args.name.as_deref())
@@ -18,9 +23,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn schema(name: Option<&str>) -> anyhow::Result<ExitCode> {
     let all = toolhost_builder::schema::ALL;
     match name {
-        None => all.iter().for_each(|schema| print::line(schema.name)),
+        None => all.iter().map(|schema| schema.name).chain([CONFIG]).for_each(print::line),
+        Some(CONFIG) => print::line(serde_json::to_string_pretty(&settings::schema())?),
         Some(name) => {
-            let names: Vec<&str> = all.iter().map(|schema| schema.name).collect();
+            let names: Vec<&str> = all.iter().map(|schema| schema.name).chain([CONFIG]).collect();
             let Some(schema) = all.iter().find(|schema| schema.name == name) else {
                 let problem =
                     format!("unknown schema `{}`; the schemas are {}", print::visible_line(name), names.join(", "));

@@ -274,3 +274,57 @@ fn a_state_folder_beside_the_workspace_may_be_named_from_inside_of_it() {
         assert!(!ran.status.success() && said.contains("would be inside the workspace"), "{inside}: {said}");
     }
 }
+
+/// An editor that checks a file by the schema says what the program says of it.
+#[test]
+fn the_schema_of_the_configuration_takes_what_the_program_takes() {
+    let workspace = TempWorkspace::new();
+    let schema = program(&workspace).run(&["schema", "config"]).stdout;
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let whole = r#"
+        sandbox = "landlock"
+        toolchains = ["/opt/tools"]
+        model = "mock"
+        [approvals]
+        unattended = "deny"
+        expire_seconds = 60
+        [commands]
+        memory = "8G"
+        processes = 100
+        [deploy]
+        ship_also = [".csv"]
+        orphans = "ours"
+        [models.mock]
+        window = 1000
+        price = { input = 1.0, cached_input = 0.1, cache_write = 1.25, output = 5.0 }
+        [keys]
+        mine = { file = "/home/me/key" }
+        [[remotes]]
+        name = "origin"
+        url = "https://example.org/a.git"
+        [profiles.mine]
+        extends = "developer"
+        limits = { calls_per_session = 10 }
+        [[profiles.mine.rules]]
+        tool = "bash"
+        when = { command = "rm *" }
+        decide = "deny"
+        match = ["rm -r x"]
+    "#;
+    for (text, is_right) in [
+        (whole, true),
+        ("sandbx = \"full\"", false),
+        ("sandbox = \"none\"", false),
+        ("[commands]\nmemory = 8", false),
+        ("[profiles.mine]\ntool = []", false),
+        ("[[remotes]]\nname = \"origin\"", false),
+    ] {
+        let value: serde_json::Value = toml::from_str(text).unwrap();
+        assert_eq!(jsonschema::is_valid(&schema, &value), is_right, "the schema, of {text}");
+        std::fs::create_dir_all(workspace.state()).unwrap();
+        let file = workspace.state().join("config.toml");
+        std::fs::write(&file, text).unwrap();
+        let ran = program(&workspace).run(&["--config", file.to_str().unwrap(), "tools"]);
+        assert_eq!(ran.code == Some(0), is_right, "the program, of {text}: {}", ran.stderr);
+    }
+}

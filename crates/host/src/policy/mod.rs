@@ -10,6 +10,7 @@ mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::shell::Analyzed;
@@ -27,7 +28,7 @@ use crate::registry::{Registered, Registry};
 const MOVED_AS: &str = "path";
 
 /// In order of strictness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Decide {
     Allow,
@@ -36,7 +37,7 @@ pub enum Decide {
 }
 
 /// A rule as the operator writes it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawRule {
     /// Name or glob of tools.
@@ -44,13 +45,18 @@ pub(crate) struct RawRule {
     /// Argument name to glob; all must match.
     #[serde(default)]
     when: BTreeMap<String, String>,
+    /// What the rule decides.
     pub(crate) decide: Decide,
+    /// The reason, which a caller is told.
     #[serde(default)]
     why: Option<String>,
-    /// Texts (or argument tables) that the rule must match.
+    /// Texts (or tables of arguments) that the rule must match, or the configuration is refused.
     #[serde(default, rename = "match")]
+    #[schemars(with = "Vec<serde_json::Value>")]
     matches: Vec<toml::Value>,
+    /// The same that it must not match.
     #[serde(default)]
+    #[schemars(with = "Vec<serde_json::Value>")]
     not_match: Vec<toml::Value>,
 }
 
