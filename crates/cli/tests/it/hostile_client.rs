@@ -1,7 +1,7 @@
 //! A client that sends what no client should: the host answers or ignores it, and serves the next call.
 
 use serde_json::{Value, json};
-use toolhost_testkit::{Era, McpProcess, TempWorkspace};
+use toolhost_testkit::{Era, McpProcess, TempWorkspace, until};
 
 use crate::room::program;
 
@@ -218,4 +218,29 @@ async fn ids_of_any_kind_come_back_as_they_were() {
         let answer = host.next_message().await.unwrap();
         assert_eq!(answer["id"], id, "{answer}");
     }
+}
+
+/// Of two requests with one id, one would run without an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_the_id_of_one_that_is_under_way_is_refused_and_does_not_run() {
+    let workspace = TempWorkspace::new();
+    let mut host = McpProcess::open(&program(&workspace), &["--profile", "developer"], Era::Session).await;
+    let call = |command: &str| {
+        json!({
+            "jsonrpc": "2.0", "id": 70, "method": "tools/call",
+            "params": { "name": "bash", "arguments": { "command": command } },
+        })
+    };
+    host.send(&call("echo first > d1; until [ -e go ]; do sleep 0.05; done")).await;
+    until("the first call runs", || workspace.root().join("d1").exists()).await;
+    host.send(&call("echo second > d2")).await;
+    let refused = host.next_message().await.unwrap();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(70), &json!(-32600)), "{refused}");
+    workspace.write("go", b"");
+    let answer = host.next_message().await.unwrap();
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(70), &json!(false)), "{answer}");
+    // It is free again.
+    host.send(&call("echo third > d3")).await;
+    assert_eq!(host.next_message().await.unwrap()["result"]["isError"], false);
+    assert!(!workspace.root().join("d2").exists() && workspace.root().join("d3").exists());
 }

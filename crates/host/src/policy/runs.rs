@@ -13,20 +13,27 @@ const ALSO_RUN: &[&str] = &[
     "catchsegv",
     "ccache",
     "cgexec",
+    "cpulimit",
     "chronic",
     "cmake",
     "coresched",
     "dbus-run-session",
     "direnv",
+    "eatmydata",
     "entr",
     "expect",
     "fd",
     "firejail",
+    "gdb",
     "gpg-agent",
     "hyperfine",
     "ifne",
+    "ip",
+    "lldb",
     "logsave",
     "ltrace",
+    "mise",
+    "nodenv",
     "nsenter",
     "numactl",
     "pee",
@@ -34,18 +41,25 @@ const ALSO_RUN: &[&str] = &[
     "pipesz",
     "pkexec",
     "poetry",
+    "pyenv",
+    "rbenv",
+    "rlwrap",
     "runcon",
     "runuser",
     "rustup",
+    "screen",
     "sem",
     "setarch",
     "setpriv",
     "sg",
+    "sshpass",
     "start-stop-daemon",
     "su",
     "systemd-inhibit",
     "systemd-run",
     "tini",
+    "tmux",
+    "toybox",
     "uclampset",
     "uname26",
     "unbuffer",
@@ -79,7 +93,7 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("gcc", COMPILER),
     ("man", &["-P", "--pager", "-H", "--html"]),
     ("ssh", &["-o", "-F"]),
-    ("make", &["--eval", "SHELL"]),
+    ("make", &["--eval", "-E", "SHELL"]),
     ("zip", &["-TT", "--unzip-command"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
     ("scp", &["-S", "-o"]),
@@ -93,9 +107,19 @@ const COMPILER: &[&str] = &["-wrapper", "-B", "-specs", "--specs", "-fplugin"];
 /// Programs that run what stands in a word of theirs behind one of these.
 const COMMAND_WORDS: &[(&str, &[&str])] = &[
     ("git", &["ext::"]),
+    ("dc", &["!"]),
+    ("cc", LINKER),
+    ("c++", LINKER),
+    ("clang", LINKER),
+    ("g++", LINKER),
+    ("gcc", LINKER),
     ("socat", &["EXEC:", "exec:", "SYSTEM:", "system:", "SHELL:", "shell:"]),
     ("sqlite3", &[".shell", ".system", "edit("]),
 ];
+/// What compilers hand to the linker, and files of further options.
+const LINKER: &[&str] = &["-Wl,-plugin", "-Wl,--plugin", "-Xlinker", "@"];
+/// Programs whose options of one letter stand together in a word: `ssh -vo` is `ssh -v -o`.
+const CLUSTERING: &[&str] = &["make", "man", "rsync", "scp", "ssh"];
 /// Programs that run files of a folder, or what their files say, by a name that says nothing.
 const RUN_FILES: &[&str] = &["run-parts"];
 /// Settings of git that run nothing, for `git -c`; beginnings, in small letters.
@@ -159,7 +183,7 @@ pub(super) fn may_run(command: &SimpleCommand, glob: &Pattern) -> bool {
 /// Whether it runs commands besides its own program, which a pattern of its first words says nothing of.
 pub(super) fn runs_others(command: &SimpleCommand) -> bool {
     let is_find = command.words.first().is_some_and(|program| name_of(program) == "find");
-    is_uncertain(command) || (is_find && !command.handed.is_empty())
+    is_uncertain(command) || ((is_find || command.is_shell()) && !command.handed.is_empty())
 }
 
 fn name_of(program: &Word) -> &str {
@@ -183,10 +207,13 @@ fn names(command: &SimpleCommand, glob: &Pattern) -> bool {
     if !is_runner(program) && !ALSO_RUN.contains(&name) && !name.starts_with("ld-linux") {
         return false;
     }
+    // Arguments that it reads come behind those that are written there.
+    let read = ["xargs", "parallel"].contains(&name).then(|| Word::literal("..."));
     // Where in its arguments the command begins is the wrapper's own affair.
     (0..arguments.len()).any(|at| {
         let (first, rest) = (&arguments[at], &arguments[at + 1..]);
-        first.known && (text(&first.text, rest) || text(name_of(first), rest))
+        let with_read = [rest, read.as_slice()].concat();
+        first.known && (text(&first.text, rest) || text(name_of(first), rest) || text(name_of(first), &with_read))
     })
 }
 
@@ -354,8 +381,11 @@ fn git_runs(arguments: &[Word]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else { return false };
     let known = GIT_RUNS.iter().find(|(name, _)| *name == subcommand.text);
     known.is_some_and(|(_, words)| {
-        let says =
-            |word: &Word| words.iter().any(|known| word.text.starts_with(known) || abbreviates(&word.text, known));
+        let says = |word: &Word| {
+            words.iter().any(|known| {
+                word.text.starts_with(known) || abbreviates(&word.text, known) || is_in_cluster(&word.text, known)
+            })
+        };
         words.is_empty() || rest.iter().any(says)
     })
 }
@@ -416,6 +446,7 @@ fn names_command(program: &str, arguments: &[Word]) -> bool {
             let rest = word.text.strip_prefix(option);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() == 2)
                 || abbreviates(&word.text, option)
+                || (CLUSTERING.contains(&program) && is_in_cluster(&word.text, option))
         })
     };
     // `tar cIf`, and `tar -xIf`.
@@ -425,6 +456,13 @@ fn names_command(program: &str, arguments: &[Word]) -> bool {
             (at == 0 || is_cluster) && !word.text.starts_with("--") && word.text.contains(['I', 'F'])
         });
     in_cluster || options.any(is_given)
+}
+
+/// Whether an option of one letter stands in a word with others, perhaps with its value: `-nOless` has `-O`.
+fn is_in_cluster(word: &str, option: &str) -> bool {
+    let letter = option.strip_prefix('-').filter(|letter| letter.len() == 1);
+    let cluster = word.strip_prefix('-').filter(|cluster| !cluster.starts_with('-'));
+    cluster.zip(letter).is_some_and(|(cluster, letter)| cluster.contains(letter))
 }
 
 /// Whether a word is the beginning of a long option, which is enough for most programs: `--to-com=x` for `--to-command=x`.

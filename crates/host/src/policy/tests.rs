@@ -393,6 +393,40 @@ const TOUCHES: &[&str] = &[
     "run-parts .",
     "sg root -c 'touch x'",
     "systemd-inhibit touch x",
+    "echo touch | xargs -iZ env Z x",
+    "echo touch | xargs -rI Z env Z x",
+    "echo touch | xargs --repl=Z env Z x",
+    "echo x | xargs --max-a 1 touch",
+    "git grep -nO'touch x;:' hi",
+    "git clone -qu 'touch x;false' . c",
+    "ssh -vo ProxyCommand='touch x' y",
+    "make -BsE 'x:;touch x'",
+    "make -E 'x:;touch x'",
+    "rsync -ae 'touch x' a h:b",
+    "script -c'touch x' /dev/null",
+    "script -qc'touch x' /dev/null",
+    "script -q -c'touch x' /dev/null",
+    "MAKEFLAGS=--eval='all:;touch\\ x' make",
+    "GNUMAKEFLAGS=--eval='all:;touch\\ x' make",
+    "TAR_OPTIONS='--to-command=touch\\ x' tar xf t.tar",
+    "CC='touch x' make",
+    "RUSTC_WRAPPER=/bin/touch cargo build",
+    "RSYNC_RSH='touch x' rsync a h:b",
+    "gcc @options x.c",
+    "gcc -Wl,-plugin,./x x.c",
+    "gdb --args touch x",
+    "ip netns exec a touch x",
+    "screen -dm touch x",
+    "tmux new -d 'touch x'",
+    "echo touch x | parallel",
+    "parallel {2} {1} ::: x ::: touch",
+    "rlwrap touch x",
+    "cpulimit -l 5 touch x",
+    "sshpass -p a touch x",
+    "eatmydata touch x",
+    "toybox touch x",
+    "pyenv exec touch x",
+    "dc -e '!touch x'",
 ];
 
 #[test]
@@ -425,6 +459,12 @@ fn a_rule_that_denies_looks_at_what_a_command_runs_in_its_turn() {
         "find . -name '*.rs' -exec grep -l x {} +",
         "find . -type f -exec rm {} ';'",
         "ls | xargs -I{} cp {} backup/{}",
+        "ls | xargs --max-procs 2 -i cp {} backup/{}",
+        "ls | xargs -rn1 wc -l",
+        "git grep -n hi",
+        "git clone --quiet . c",
+        "make -Bs all",
+        "script -q log",
         "git log --oneline --stat",
         "git branch --unset-upstream",
         "git push -u origin main",
@@ -443,6 +483,12 @@ fn a_rule_that_denies_looks_at_what_a_command_runs_in_its_turn() {
         ("git clone -u 'touch x' . c", "git *"),
         ("git st", "git *"),
         ("find . -exec touch x ';'", "find *"),
+        ("script -c 'touch x' /dev/null", "script *"),
+        ("script -c'touch x' /dev/null", "script *"),
+        ("ssh -vo ProxyCommand='touch x' y", "ssh *"),
+        ("make -E 'x:;touch x'", "make *"),
+        ("rsync -ae 'touch x' a h:b", "rsync *"),
+        ("gcc @options x.c", "gcc *"),
         ("find . -delete", "find . *"),
     ] {
         let allow =
@@ -502,8 +548,17 @@ fn a_rule_that_denies_looks_at_what_a_command_reads() {
         );
     }
     let rm = rule("tool = 'bash'\nwhen = { command = '{rm *,git push *}' }\ndecide = 'deny'").expect("a rule");
-    for command in ["ls | xargs rm", "ls | xargs -n1 git push", "ls | xargs -d '\\n' -P 2 rm", "ls | parallel -j 2 rm"]
-    {
+    for command in [
+        "ls | xargs rm",
+        "ls | xargs -n1 git push",
+        "ls | xargs -d '\\n' -P 2 rm",
+        "ls | xargs --max-args 1 rm",
+        "ls | xargs --delim , --max-p 2 rm",
+        "ls | xargs --arg-file f --process-slot-var V rm",
+        "ls | xargs -rn 1 rm",
+        "ls | parallel -j 2 rm",
+        "EDITOR=rm git commit",
+    ] {
         assert!(matches(&rm, command), "{command}");
     }
 }

@@ -28,8 +28,31 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("ionice", &["-c", "-n"], 0),
     wrapper("stdbuf", &["-i", "-o", "-e"], 0),
     wrapper("time", &["-f", "-o"], 0),
-    wrapper("xargs", &["-I", "-L", "-n", "-P", "-s", "-d", "-E", "-a"], 0),
-    wrapper("parallel", &["-I", "-L", "-n", "-N", "-j", "--jobs", "-a", "--arg-file", "-d", "--delimiter"], 0),
+    wrapper(
+        "xargs",
+        &[
+            "-I",
+            "-L",
+            "-n",
+            "-P",
+            "-s",
+            "-d",
+            "-E",
+            "-a",
+            "--arg-file",
+            "--delimiter",
+            "--max-args",
+            "--max-procs",
+            "--max-chars",
+            "--process-slot-var",
+        ],
+        0,
+    ),
+    wrapper(
+        "parallel",
+        &["-I", "-L", "-n", "-N", "-j", "--jobs", "-a", "--arg-file", "-d", "--delimiter", "--max-args", "--max-procs"],
+        0,
+    ),
     wrapper("busybox", &[], 0),
     wrapper("choom", &["-n", "-p"], 0),
     wrapper("chrt", &["-T", "-P", "-D", "-p"], 1),
@@ -45,7 +68,13 @@ const WRAPPERS: &[Wrapper] = &[
 const ADD_ARGUMENTS: &[&str] = &["xargs", "parallel"];
 /// Variables whose value other programs run as a command.
 const COMMANDS_IN: &[&str] = &[
+    "AR",
+    "AS",
     "BROWSER",
+    "CC",
+    "CPP",
+    "CVS_RSH",
+    "CXX",
     "EDITOR",
     "GIT_ASKPASS",
     "GIT_EDITOR",
@@ -55,17 +84,46 @@ const COMMANDS_IN: &[&str] = &[
     "GIT_SEQUENCE_EDITOR",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
+    "LD",
+    "LESSCLOSE",
     "LESSOPEN",
     "MANPAGER",
     "PAGER",
+    "RSYNC_CONNECT_PROG",
+    "RSYNC_RSH",
+    "RUSTC",
     "RUSTC_WORKSPACE_WRAPPER",
     "RUSTC_WRAPPER",
+    "RUSTDOC",
     "SSH_ASKPASS",
     "VISUAL",
 ];
-/// The beginnings of variables that hold settings of git, of which many name commands, and of those that say what the loader of
-/// programs loads besides.
-const SETTINGS_IN: &[&str] = &["GIT_CONFIG", "GIT_DIR", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "LD_"];
+/// The beginnings of variables that hold settings or options of other programs, of which some name commands, and of those that
+/// say what a loader or an interpreter loads besides.
+const SETTINGS_IN: &[&str] = &[
+    "CARGO_BUILD_",
+    "CARGO_TARGET_",
+    "GIT_CONFIG",
+    "GIT_DIR",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+    "GNUMAKEFLAGS",
+    "GOFLAGS",
+    "JAVA_TOOL_OPTIONS",
+    "LD_",
+    "MAKEFILES",
+    "MAKEFLAGS",
+    "NODE_OPTIONS",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RIPGREP_CONFIG_PATH",
+    "RUBYLIB",
+    "RUBYOPT",
+    "TAR_OPTIONS",
+    "_JAVA_OPTIONS",
+];
 /// What stands for an argument, unless an option names something else.
 const PLACEHOLDER: &str = "{}";
 
@@ -99,7 +157,15 @@ impl Handed {
             self.more = true;
         } else if COMMANDS_IN.contains(&name) && !value.is_empty() {
             match reader::read(value) {
-                Ok(commands) if assignment.known => self.commands.extend(commands),
+                Ok(mut commands) if assignment.known => {
+                    // The program that runs it gives it arguments.
+                    if let Some(last) = commands.last_mut() {
+                        let mut words = std::mem::take(&mut last.words);
+                        words.push(Word::unknown());
+                        *last = SimpleCommand::new(std::mem::take(&mut last.assignments), words);
+                    }
+                    self.commands.extend(commands);
+                }
                 _ => self.more = true,
             }
         }
@@ -113,12 +179,16 @@ fn handed(command: &SimpleCommand) -> Handed {
     let name = program.text.rsplit('/').next().unwrap_or_default();
     if SHELLS.contains(&name) {
         // What is not understood runs, as elsewhere.
-        let mut commands = text_of(arguments).and_then(|text| reader::read(text).ok()).unwrap_or_default();
+        let attached = ATTACHED.contains(&name).then(|| attached_text(arguments)).flatten();
+        let text = attached.or_else(|| text_of(arguments));
+        let read = text.map(reader::read);
+        let more = attached.is_some() && !matches!(read, Some(Ok(_)));
+        let mut commands = read.and_then(Result::ok).unwrap_or_default();
         commands.iter_mut().for_each(|inner| {
             inner.fed |= command.fed;
             inner.redirected |= command.redirected;
         });
-        return Handed { commands, more: false };
+        return Handed { commands, more };
     }
     let mut found = Handed::default();
     match name {
@@ -128,11 +198,13 @@ fn handed(command: &SimpleCommand) -> Handed {
     }
     let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) else { return found };
     let adds = ADD_ARGUMENTS.contains(&name);
+    // Without a command it runs the lines of its input.
+    found.more |= name == "parallel" && command.fed && wrapper.command(arguments, &mut Handed::default()).is_none();
     match wrapper.command(arguments, &mut found) {
         Some(mut words) => {
             if adds {
-                let given = placeholder(arguments);
-                fill(&mut words, given);
+                // `parallel` has many, such as `{1}` and `{.}`.
+                fill(&mut words, if name == "parallel" { "{" } else { placeholder(arguments) });
                 words.push(Word::unknown());
             }
             let mut inner = SimpleCommand::new(Vec::new(), words);
@@ -172,17 +244,32 @@ fn fill(words: &mut [Word], placeholder: &str) {
     }
 }
 
-/// What stands for an argument in the command that `xargs` and `parallel` run.
+/// What stands for an argument in the command that `xargs` runs: `-I R`, `-rI R`, `-IR`, `-iR`, `--replace=R` and its beginnings.
 fn placeholder(arguments: &[Word]) -> &str {
-    let at = arguments.iter().position(|word| word.text.starts_with("-I") || word.text.starts_with("--replace="));
-    let said = at.and_then(|at| match arguments[at].text.strip_prefix("--replace=") {
-        Some(said) => Some(said),
-        None => match &arguments[at].text[2..] {
-            "" => arguments.get(at + 1).map(|word| word.text.as_str()),
+    let said = arguments.iter().enumerate().find_map(|(at, word)| {
+        if let Some((name, attached)) = word.text.split_once('=').filter(|(name, _)| name.starts_with("--")) {
+            return (name.len() > 2 && "--replace".starts_with(name)).then_some(attached);
+        }
+        let cluster = word.text.strip_prefix('-').filter(|cluster| !cluster.starts_with('-'))?;
+        let (letter, attached) = cluster.split_at(cluster.find(['I', 'i'])? + 1);
+        match attached {
+            "" if letter.ends_with('I') => arguments.get(at + 1).map(|word| word.text.as_str()),
             attached => Some(attached),
-        },
+        }
     });
     said.filter(|said| !said.is_empty()).unwrap_or(PLACEHOLDER)
+}
+
+/// Shells that take the text of `-c` also in the same word: `script -c'rm x'`.
+const ATTACHED: &[&str] = &["script", "su"];
+
+/// The text that is attached to a `-c`.
+fn attached_text(arguments: &[Word]) -> Option<&str> {
+    arguments.iter().find_map(|word| {
+        let cluster = word.text.strip_prefix('-').filter(|cluster| !cluster.starts_with('-'))?;
+        let (_, attached) = cluster.split_once('c')?;
+        Some(attached).filter(|attached| !attached.is_empty())
+    })
 }
 
 impl Wrapper {
@@ -199,7 +286,7 @@ impl Wrapper {
                     return None;
                 };
                 words
-            } else if self.with_value.contains(&text) {
+            } else if self.takes_value(text) {
                 after.get(1..)?.to_vec()
             } else if is_assignment(text) {
                 found.more |= text.split('=').next().is_some_and(builtins::is_obeyed);
@@ -214,6 +301,23 @@ impl Wrapper {
                 return Some(rest);
             };
         }
+    }
+}
+
+impl Wrapper {
+    /// Whether the next word is the value of an option: one by its name or the beginning of it, or the last of a cluster, `-rI`.
+    fn takes_value(&self, text: &str) -> bool {
+        if text.starts_with("--") {
+            let is_beginning = |option: &&&str| option.starts_with("--") && option.starts_with(text);
+            return text.len() > 2 && self.with_value.iter().any(|option| is_beginning(&option));
+        }
+        let Some(cluster) = text.strip_prefix('-') else { return false };
+        let of_letter = |letter: char| {
+            self.with_value.iter().any(|option| option.strip_prefix('-') == Some(letter.encode_utf8(&mut [0; 4])))
+        };
+        // What follows a letter that takes a value is its value.
+        let first = cluster.char_indices().find(|(_, letter)| of_letter(*letter));
+        first.is_some_and(|(at, letter)| at + letter.len_utf8() == cluster.len())
     }
 }
 

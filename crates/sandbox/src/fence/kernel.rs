@@ -115,11 +115,8 @@ fn limit_resources(limits: &ResourceLimits) -> Result<(), Failure> {
 /// A filter for each answer: "not permitted"; "no such call" so that programs fall back; and "this file system has no such
 /// thing", which programs that copy attributes take for a reason to go on.
 fn restrict_calls(policy: &Policy) -> Result<(), Failure> {
-    let filters = [
-        (refused_calls(policy)?, libc::EPERM),
-        (whole(&ABSENT), libc::ENOSYS),
-        (whole(&ATTRIBUTE_CALLS), libc::EOPNOTSUPP),
-    ];
+    let filters =
+        [(refused_calls(policy)?, libc::EPERM), (whole(&ABSENT), libc::ENOSYS), (attribute_calls()?, libc::EOPNOTSUPP)];
     for (rules, answer) in filters {
         let errno = u32::try_from(answer)?;
         let filter = SeccompFilter::new(
@@ -163,6 +160,22 @@ const ATTRIBUTE_CALLS: [i64; 9] = [
 const SYS_SETXATTRAT: i64 = 463;
 const SYS_REMOVEXATTRAT: i64 = 466;
 const SYS_FILE_SETATTR: i64 = 469;
+
+/// Requests of `ioctl` that set flags of a file, such as "no backup" and "no access times", and its version: `FS_IOC_SETFLAGS`,
+/// `FS_IOC32_SETFLAGS`, `FS_IOC_FSSETXATTR`, `FS_IOC_SETVERSION`, `FS_IOC32_SETVERSION`.
+const ATTRIBUTE_REQUESTS: [u64; 5] = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x4008_7602, 0x4004_7602];
+
+/// The calls that set attributes of files, beside permissions and times.
+fn attribute_calls() -> Result<BTreeMap<i64, Vec<SeccompRule>>, Failure> {
+    let mut rules = whole(&ATTRIBUTE_CALLS);
+    let mut requests = Vec::new();
+    for request in ATTRIBUTE_REQUESTS {
+        let is_it = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)?;
+        requests.push(SeccompRule::new(vec![is_it])?);
+    }
+    rules.insert(libc::SYS_ioctl, requests);
+    Ok(rules)
+}
 
 /// These calls, whatever their arguments.
 fn whole(calls: &[i64]) -> BTreeMap<i64, Vec<SeccompRule>> {

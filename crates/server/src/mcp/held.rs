@@ -70,6 +70,10 @@ impl Held {
         is_held
     }
 
+    pub(crate) fn has(&self, id: &RequestId) -> bool {
+        self.ids.contains(id)
+    }
+
     pub(crate) fn is_empty_of(&self, class: Class) -> bool {
         match class {
             Class::Call => self.calls.is_empty(),

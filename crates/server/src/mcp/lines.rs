@@ -134,6 +134,11 @@ where
     ) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
         match message {
             JsonRpcMessage::Request(request) => {
+                // One of the two would run without an answer, and neither could be cancelled.
+                if self.slots.has(&request.id) || self.held.has(&request.id) {
+                    let why = "a request with this id is under way: each request needs an id of its own";
+                    return Err(error_of(request.id.into_json_value(), INVALID_REQUEST, why));
+                }
                 let class = class_of(&request.request);
                 if self.held.is_empty_of(class)
                     && let Some(slot) = self.slots.take(class, &request.id, line.len())

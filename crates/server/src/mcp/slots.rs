@@ -136,6 +136,11 @@ impl Slots {
         lock(&self.inner.given).is_empty()
     }
 
+    /// Whether a request of this id is handed on that is not answered.
+    pub(crate) fn has(&self, id: &RequestId) -> bool {
+        lock(&self.inner.given).contains_key(id)
+    }
+
     /// Room for an answer of so many bytes, held until it is written.
     pub(crate) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(bytes.min(UNWRITTEN_BYTES_MAX)).unwrap_or(u32::MAX);

@@ -196,6 +196,10 @@ async fn no_command_changes_attributes_of_files_or_leaves_a_device() {
         "call(463, -100, b'f', 0, b'user.a', 0, 0)".to_owned(),
         "call(466, -100, b'f', 0, b'user.b')".to_owned(),
         "call(469, -100, b'f', c.create_string_buffer(64), 24, 0)".to_owned(),
+        // `ioctl`: `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR` and `FS_IOC_SETVERSION`
+        "import fcntl; fcntl.ioctl(os.open('f', os.O_RDONLY), 0x40086602, struct.pack('l', 0x40))".to_owned(),
+        "import fcntl; fcntl.ioctl(os.open('f', os.O_RDONLY), 0x401c5820, bytes(28))".to_owned(),
+        "import fcntl; fcntl.ioctl(os.open('f', os.O_RDONLY), 0x40087602, struct.pack('l', 1))".to_owned(),
         // `renameat2` with `RENAME_WHITEOUT`
         "call(316, -100, b'f', -100, b'g', 4)".to_owned(),
     ];
