@@ -1,4 +1,4 @@
-//! The tools that a session calls itself: whoever wires a host says which ones they are.
+//! The names of the tools that a session calls itself. The program that wires the host passes them.
 
 /// Tools by their canonical names, such as `file.read`. One that the host does not have is not called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -150,7 +150,7 @@ pub(crate) fn place(file: &str, pointer: &str, line: Option<usize>, column: Opti
     match (line, column) {
         (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
         (Some(line), None) => format!("{file}:{line}"),
-        // What is no pointer is a place in a change set, and none in the file.
+        // A text that is not a JSON pointer names a place in a change set, not in the file.
         _ if pointer.starts_with('/') => format!("{file}{pointer}"),
         _ => file.to_owned(),
     }

@@ -173,7 +173,7 @@ impl<'a> Shape<'a> {
             ends_well = false;
         }
         if workflow.edges.is_empty() && workflow.nodes.len() > 1 {
-            let message = format!("no edge leads from a node of `{graph}` to another one");
+            let message = format!("the graph `{graph}` has {} nodes and no edges", workflow.nodes.len());
             let finding =
                 Finding::error("EDGES_MISSING", graph, "/edges", message).expected("the ways between the nodes");
             findings.add(finding.actual("none").hint("add an edge for each way, with `from` and `to`"));

@@ -176,7 +176,8 @@ fn check_branches(workflow: &Workflow, findings: &mut Findings) {
     }
 }
 
-/// A way that is no default says when it is taken, where others beside it do; and the only way out is taken in any case.
+/// Checks when edges are taken. If some of the edges that leave a node have a condition, each of them has one or is the default.
+/// The only edge that leaves a node has no rule.
 fn check_conditions(workflow: &Workflow, findings: &mut Findings) {
     let says_when = |edge: &Edge| {
         let said =

@@ -350,6 +350,7 @@ fn cases() -> Vec<Case> {
 
     // Assets.
     case("an asset that is not there", vec![Swap(WORK, "assets/guide.md", "assets/giude.md")], &["error ASSET_NOT_FOUND steps/work.md:15:8"]);
+    case("a menu that names an asset that is not there as its workflow", vec![Set(AGENTS, "/agents/0/menu", json!([{ "trigger": "go", "description": "x", "workflow": "assets/none.md" }]))], &["error ASSET_NOT_FOUND agents.json:24:11"]);
     case("a link to an asset without its ending", vec![Swap(WORK, "See assets/guide.md", "See [it](assets/guide)")], &["warning LINK_BROKEN steps/work.md:15:8"]);
     case("an asset with spaces that is not there", vec![Swap(WORK, "See assets/guide.md", "See `assets/no such.md`")], &["error ASSET_NOT_FOUND steps/work.md:15:9"]);
     case("an asset that is not there, in the front matter", vec![Swap(WORK, "type: step", "type: step\nreads: assets/none.md")], &["error ASSET_NOT_FOUND steps/work.md:5:1"]);

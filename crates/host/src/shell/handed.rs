@@ -273,6 +273,21 @@ fn attached_text(arguments: &[Word]) -> Option<&str> {
 }
 
 impl Wrapper {
+    /// Whether the next word is the value of an option: one by its name or the beginning of it, or the last of a cluster, `-rI`.
+    fn takes_value(&self, text: &str) -> bool {
+        if text.starts_with("--") {
+            let is_beginning = |option: &&&str| option.starts_with("--") && option.starts_with(text);
+            return text.len() > 2 && self.with_value.iter().any(|option| is_beginning(&option));
+        }
+        let Some(cluster) = text.strip_prefix('-') else { return false };
+        let of_letter = |letter: char| {
+            self.with_value.iter().any(|option| option.strip_prefix('-') == Some(letter.encode_utf8(&mut [0; 4])))
+        };
+        // What follows a letter that takes a value is its value.
+        let first = cluster.char_indices().find(|(_, letter)| of_letter(*letter));
+        first.is_some_and(|(at, letter)| at + letter.len_utf8() == cluster.len())
+    }
+
     /// The words of the command; `None` where there are none, or where it is not certain where they begin.
     fn command(&self, arguments: &[Word], found: &mut Handed) -> Option<Vec<Word>> {
         let mut rest = arguments.to_vec();
@@ -301,23 +316,6 @@ impl Wrapper {
                 return Some(rest);
             };
         }
-    }
-}
-
-impl Wrapper {
-    /// Whether the next word is the value of an option: one by its name or the beginning of it, or the last of a cluster, `-rI`.
-    fn takes_value(&self, text: &str) -> bool {
-        if text.starts_with("--") {
-            let is_beginning = |option: &&&str| option.starts_with("--") && option.starts_with(text);
-            return text.len() > 2 && self.with_value.iter().any(|option| is_beginning(&option));
-        }
-        let Some(cluster) = text.strip_prefix('-') else { return false };
-        let of_letter = |letter: char| {
-            self.with_value.iter().any(|option| option.strip_prefix('-') == Some(letter.encode_utf8(&mut [0; 4])))
-        };
-        // What follows a letter that takes a value is its value.
-        let first = cluster.char_indices().find(|(_, letter)| of_letter(*letter));
-        first.is_some_and(|(at, letter)| at + letter.len_utf8() == cluster.len())
     }
 }
 

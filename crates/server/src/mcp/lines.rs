@@ -291,8 +291,8 @@ where
             drop((room, slot));
             written
         });
-        // An answer that nothing else waits for is written by the task that has it: handing it to another one, as rmcp does
-        // with what is returned here, costs a change of threads, which is a seventh of a short read.
+        // rmcp polls the returned future in another task. That change of threads costs a seventh of a short read, so the last
+        // open answer is written here if the client takes it at once.
         let begun = if is_last { poll_once(&mut sending) } else { None };
         async move {
             match begun {
@@ -356,7 +356,7 @@ where
     }
 }
 
-/// What a future answers at once. One that does not is polled again by whoever waits for it.
+/// Polls the future once. If it is not ready, its owner polls it again with a waker.
 fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     match std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
