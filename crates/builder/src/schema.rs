@@ -219,7 +219,7 @@ const OTHER_WORDS: [(&str, &str); 12] = [
     ("workflow", "subworkflow"),
 ];
 
-/// The name in this list that the author of another one probably meant.
+/// The name of the list that the author probably meant when they wrote `said`, which is not in it.
 fn meant_by<'a>(said: &str, names: &[&'a str]) -> Option<&'a str> {
     let word = OTHER_WORDS.iter().find(|(other, _)| *other == said.to_lowercase()).map(|(_, word)| *word);
     let same = names.iter().copied().find(|name| Some(*name) == word);

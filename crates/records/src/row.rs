@@ -85,7 +85,7 @@ impl<T> Saved<T> {
 
 pub(crate) fn stored(row: &Row) -> Result<Stored> {
     let kind: String = row.get("kind")?;
-    let kind = Kind::parse(&kind).ok_or_else(|| Error::Row(format!("`{kind}` is no kind of record")))?;
+    let kind = Kind::parse(&kind).ok_or_else(|| Error::Row(format!("`{kind}` is not a kind of record")))?;
     let body: String = row.get("body")?;
     let lease: Option<i64> = row.get("lease_until_ms")?;
     let name: Option<String> = row.get("holder_name")?;

@@ -38,7 +38,7 @@ impl Subject for Traces {
 /// A row of the history, as the caller is told of it.
 fn written(row: &Row) -> toolhost_store::Result<Value> {
     let (kind, number): (String, i64) = (row.get("kind")?, row.get("number")?);
-    let kind = Kind::parse(&kind).ok_or_else(|| Error::Row(format!("`{kind}` is no kind of record")))?;
+    let kind = Kind::parse(&kind).ok_or_else(|| Error::Row(format!("`{kind}` is not a kind of record")))?;
     let (version, change): (i64, String) = (row.get("version")?, row.get("change")?);
     let mut told = json!({ "id": kind.id(number).to_string(), "version": version, "change": change });
     let body: String = row.get("body")?;

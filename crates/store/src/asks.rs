@@ -14,7 +14,7 @@ use crate::db::{Db, Row, Tx, sql, sql_of};
 use crate::error::{Error, Result};
 use crate::presence::HostName;
 
-/// The counter that numbers asks and permits; no kind of record.
+/// The name of the counter that numbers asks and permits. No kind of record has this name.
 const COUNTER: &str = "ask";
 /// The host of the caller, in the column of the call: no field of a call's is named so.
 const HOST: &str = "host";

@@ -27,7 +27,7 @@ use toolhost_store::db::{Row, Tx, sql};
 pub const SETS_STAGED_MAX: usize = 100;
 /// Change sets of one list.
 const LISTED_MAX: i64 = 200;
-/// The counter that numbers change sets; no kind of record.
+/// The name of the counter that numbers change sets. No kind of record has this name.
 const COUNTER: &str = "change_set";
 
 /// A change set that has been staged.
