@@ -12,9 +12,11 @@ const PURGE_DELAY_MS: libc::c_long = 1;
 
 /// The linker's list of what runs before `main`. mimalloc reserves its first gibibyte there, and by itself makes all of it
 /// usable at once: the kernel then backs it with pages of 2 MiB, and a host at rest has 42 MiB instead of 24.
+///
+/// Not `#[used]`: that would bring mimalloc, and what it does at its start, into the helper, too, which starts once for each
+/// command. [`keep_little_memory`] names it, so the program has it.
 #[expect(unsafe_code, reason = "what runs before `main` stands in a section of its own")]
 // SAFETY: the section is a list of functions that the C runtime calls without reading a result.
-#[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: [extern "C" fn(); 1] = [choose_options];
 
@@ -39,6 +41,7 @@ const OWN_MAPPING_BYTES: libc::c_int = 1 << 20;
 /// Lets glibc's allocator keep little for later. To be called before the first thread is started: heaps that are there stay.
 #[expect(unsafe_code, reason = "mallopt has no safe wrapper in libc")]
 pub fn keep_little_memory() {
+    std::hint::black_box(&BEFORE_MAIN);
     #[cfg(target_env = "gnu")]
     // SAFETY: `mallopt` takes the allocator's own lock and changes two numbers that later allocations look at. One that it
     // does not take leaves all as it is.

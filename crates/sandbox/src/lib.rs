@@ -8,6 +8,7 @@
 
 mod allocator;
 mod cgroup;
+mod child;
 mod deploy;
 mod deployment;
 mod error;

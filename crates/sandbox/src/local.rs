@@ -451,6 +451,22 @@ impl LocalExecutor {
         Ok(())
     }
 
+    /// Refuses a command whose folder is none.
+    async fn check_folder(&self, cwd: &WsPath) -> Result<()> {
+        if cwd.is_root() {
+            return Ok(());
+        }
+        let cwd = cwd.clone();
+        self.on_files(move |tree| {
+            let folder = tree.dir().open_dir(cwd.as_str());
+            folder.map(|_| ()).map_err(|e| match e.raw_os_error() {
+                Some(libc::ENOTDIR) => Error::NotFolder { path: cwd.to_string() },
+                _ => from_io(cwd.as_str(), e),
+            })
+        })
+        .await
+    }
+
     async fn refs(&self) -> Result<Refs> {
         let room = Arc::clone(&self.room);
         self.on_files(move |_| Ok(Refs::read(&room.root))).await
@@ -570,15 +586,7 @@ impl Executor for LocalExecutor {
                 tracing::error!(why = report.why.join("; "), "no fence holds here");
                 no_fence()
             })?;
-            let cwd = command.cwd.clone();
-            self.on_files(move |tree| {
-                let folder = tree.dir().open_dir(cwd.as_str());
-                folder.map(|_| ()).map_err(|e| match e.raw_os_error() {
-                    Some(libc::ENOTDIR) => Error::NotFolder { path: cwd.to_string() },
-                    _ => from_io(cwd.as_str(), e),
-                })
-            })
-            .await?;
+            self.check_folder(&command.cwd).await?;
             if fence.workspace == Access::Read {
                 return run_in(&self.spawner, &self.room, method, command.into(), fence, watch, &Held::default()).await;
             }

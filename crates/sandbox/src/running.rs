@@ -85,8 +85,12 @@ pub(crate) async fn run_plan(
         let mut waiters = lock(&run.waiters);
         (std::mem::take(&mut waiters.ended), waiters.fifo_wait_ended)
     };
-    // Its private folder goes with it, and removing that takes as long as what the command left there wants.
-    let _ = tokio::task::spawn_blocking(move || drop(run)).await;
+    if run.plan.has_folder() {
+        // It goes with the run, and removing it takes as long as what the command left there wants.
+        let _ = tokio::task::spawn_blocking(move || drop(run)).await;
+    } else {
+        drop(run);
+    }
     if let End::Cancelled = outcome {
         return Err(Error::Cancelled);
     }
@@ -161,7 +165,7 @@ struct Run {
 
 impl Run {
     fn new(mut started: Started, plan: Arc<Plan>, command: &Command) -> Self {
-        let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
+        let (stdout, stderr) = (started.stdout.take(), started.stderr.take());
         let streams = stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd));
         let outputs = streams.filter_map(|stream| Some(rustix::fs::fstat(stream).ok()?.st_ino)).collect();
         let end_bytes = command.capture_bytes;
@@ -172,7 +176,7 @@ impl Run {
 
     /// Waits for the end of the command, or brings it about.
     async fn attend(&mut self, command: &Command, watch: &Watch, limits: &Limits, began: Instant) -> End {
-        let stdin = self.started.child.stdin.take();
+        let stdin = self.started.stdin.take();
         let input = command.stdin.clone();
         let feeding = tokio::spawn(async move {
             if let Some(mut stdin) = stdin {
@@ -187,12 +191,13 @@ impl Run {
         // The sum is not as exact as the kernel's: where that holds the limit, only the machine's memory is looked at.
         let limit = if self.plan.cgroup.is_some() { u64::MAX } else { limits.memory_bytes };
         let waiting = (self.outputs.clone(), Arc::clone(&self.waiters));
-        let too_large = memory_exceeded(self.started.child.id(), limit, Arc::clone(&self.plan), waiting);
+        let root = self.started.child.pid().map(|pid| pid.as_raw_pid().cast_unsigned());
+        let too_large = memory_exceeded(root, limit, Arc::clone(&self.plan), waiting);
         tokio::pin!(too_large);
         let end = loop {
             tokio::select! {
                 status = self.started.child.wait() => {
-                    self.status = status.ok().map(shell_code);
+                    self.status = status.ok();
                     break End::Itself;
                 }
                 () = &mut deadline => break End::TimedOut,
@@ -302,11 +307,6 @@ impl Drop for StopThread {
         self.flag.store(true, Ordering::Release);
         self.thread.unpark();
     }
-}
-
-fn shell_code(status: std::process::ExitStatus) -> i32 {
-    use std::os::unix::process::ExitStatusExt;
-    status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1)
 }
 
 /// Drains one stream on a task of its own, so that a full pipe never stops the command.

@@ -3,24 +3,23 @@
 //! What was started ends with a pipe: only this host has its writing end, so it is closed when nobody waits for the command any
 //! more and when the host dies, in whatever way and at whatever moment. The helper looks at it before it starts anything.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::Arc;
 use std::sync::mpsc;
 
 use rustix::fs::{Mode, OFlags};
-use tokio::process::Child;
 use tokio::sync::oneshot;
 
+use crate::child::{Child, Program};
 use crate::fence::{HANDED_DOWN, HandedDown, Plan};
 
 /// Where the kernel is told whom to end first when the machine has no memory left: not the host, nor other programs, as long
 /// as a command runs.
-const OOM_SCORE: &str = "/proc/self/oom_score_adj";
+const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
 const OOM_SCORE_OF_COMMANDS: &[u8] = b"1000";
 
 pub(crate) struct Spawner {
@@ -36,6 +35,10 @@ struct Job {
 /// A started process and the pipe on which its helper says that the fence stands. Dropping it ends the command.
 pub(crate) struct Started {
     pub(crate) child: Child,
+    /// None where a file is the standard input.
+    pub(crate) stdin: Option<tokio::process::ChildStdin>,
+    pub(crate) stdout: Option<tokio::process::ChildStdout>,
+    pub(crate) stderr: Option<tokio::process::ChildStderr>,
     pub(crate) ready: PipeReader,
     /// What the supervisor watches: a byte asks it to end, the close says that this host has died.
     host: Option<PipeWriter>,
@@ -51,9 +54,7 @@ impl Started {
     /// Kills what was started together: `bwrap` with the namespace's first process, or a supervisor. Where there is no
     /// namespace the command goes on, so this is for what does not answer.
     pub(crate) fn kill_group(&self) {
-        // None once its end was seen: then the number may be another's.
-        let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
+        if let Some(pid) = self.child.pid() {
             // Already gone is as good.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
@@ -95,19 +96,25 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
     let (watched, host) = std::io::pipe()?;
     let handed =
         Handed { ready: ready_writer, host: watched, lock: plan.lock.as_ref().map(OwnedFd::try_clone).transpose()? };
-    let mut command = std::process::Command::new(&plan.program);
-    command
-        .args(&plan.args)
-        .env_clear()
-        .envs(plan.env.iter().map(|(name, value)| (name, value)))
-        .env(HANDED_DOWN, handed.numbers().to_text())
-        .stdin(plan.stdin.as_ref().map_or_else(|| Ok(Stdio::piped()), |file| file.try_clone().map(Stdio::from))?)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let cwd = CString::new(plan.cwd.as_os_str().as_bytes()).map_err(std::io::Error::other)?;
-    before_exec(&mut command, plan, cwd, handed)?;
-    let child = tokio::process::Command::from(command).spawn()?;
-    Ok(Started { child, ready, host: Some(host) })
+    let numbers = handed.numbers().to_text();
+    let environment = plan.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let environment = environment.chain([(HANDED_DOWN, numbers.as_str())]);
+    let program = Program::new(plan.program.as_os_str(), plan.args.iter().map(AsRef::as_ref), environment)?;
+    let cwd = CString::new(plan.cwd.as_os_str().as_bytes())?;
+    let (stdin_reader, stdin) = match &plan.stdin {
+        Some(file) => (OwnedFd::from(file.try_clone()?), None),
+        None => std::io::pipe().map(|(reader, writer)| (reader.into(), Some(OwnedFd::from(writer))))?,
+    };
+    let (stdout, stdout_writer) = std::io::pipe()?;
+    let (stderr, stderr_writer) = std::io::pipe()?;
+    let streams = [stdin_reader.as_fd(), stdout_writer.as_fd(), stderr_writer.as_fd()];
+    #[expect(unsafe_code, reason = "what runs before the program begins has rules that no type holds")]
+    // SAFETY: `before_exec` allocates nothing and takes no lock: writes, setsid, the mounts of `IdMap::enter`, chdir, fcntl.
+    let child = unsafe { Child::start(&program, streams, &|| before_exec(plan, &cwd, &handed)) }?;
+    let stdin = stdin.map(|stdin| tokio::process::ChildStdin::from_std(ChildStdin::from(stdin))).transpose()?;
+    let stdout = tokio::process::ChildStdout::from_std(ChildStdout::from(OwnedFd::from(stdout)))?;
+    let stderr = tokio::process::ChildStderr::from_std(ChildStderr::from(OwnedFd::from(stderr)))?;
+    Ok(Started { child, stdin, stdout: Some(stdout), stderr: Some(stderr), ready, host: Some(host) })
 }
 
 /// What a helper is handed. Each is the host's own until the child between `fork` and `exec` lets it through.
@@ -132,31 +139,21 @@ impl Handed {
     }
 }
 
-/// What happens in the child between `fork` and `exec`: system calls only, on memory prepared before.
-fn before_exec(command: &mut std::process::Command, plan: &Plan, cwd: CString, handed: Handed) -> std::io::Result<()> {
-    let id_map = plan.id_map.clone();
-    let cgroup = plan.cgroup.as_ref().map(OwnedFd::try_clone).transpose()?;
-    let prepare = move || {
-        // First of all, so that nothing of it is counted elsewhere.
-        if let Some(cgroup) = &cgroup {
-            rustix::io::write(cgroup, b"0")?;
-        }
-        // Everybody may raise his own, but a system without this file runs commands, too.
-        if let Ok(score) = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
-            rustix::io::write(score, OOM_SCORE_OF_COMMANDS)?;
-        }
-        rustix::process::setsid()?;
-        if let Some(id_map) = &id_map {
-            id_map.enter()?;
-        }
-        // After the mounts: entered before, the folder would be the one without mapped ids.
-        rustix::process::chdir(cwd.as_c_str())?;
-        handed.let_through()
-    };
-    #[expect(unsafe_code, reason = "pre_exec runs in a forked child of a threaded program")]
-    // SAFETY: `prepare` allocates nothing and takes no lock: setsid, the mounts of `IdMap::enter`, chdir, fcntl.
-    unsafe {
-        command.pre_exec(prepare);
+/// What happens in the child before its program begins: system calls only, on memory prepared before.
+fn before_exec(plan: &Plan, cwd: &CStr, handed: &Handed) -> std::io::Result<()> {
+    // First of all, so that nothing of it is counted elsewhere.
+    if let Some(cgroup) = &plan.cgroup {
+        rustix::io::write(cgroup, b"0")?;
     }
-    Ok(())
+    // Everybody may raise his own, but a system without this file runs commands, too.
+    if let Ok(score) = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+        rustix::io::write(score, OOM_SCORE_OF_COMMANDS)?;
+    }
+    rustix::process::setsid()?;
+    if let Some(id_map) = &plan.id_map {
+        id_map.enter()?;
+    }
+    // After the mounts: entered before, the folder would be the one without mapped ids.
+    rustix::process::chdir(cwd)?;
+    handed.let_through()
 }

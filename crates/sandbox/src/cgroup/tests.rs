@@ -224,7 +224,7 @@ fn teller(cgroup: OwnedFd) -> Arc<Plan> {
         cgroup: Some(cgroup),
         stdin: None,
         in_memory: Vec::new(),
-        _temp: None,
+        temp: None,
     })
 }
 
@@ -236,7 +236,7 @@ async fn a_program_is_in_its_cgroup_when_it_begins_or_does_not_begin() {
     let spawner = Spawner::start().unwrap();
     let mut started = spawner.spawn(teller(command.door().unwrap())).await.unwrap();
     let mut said = String::new();
-    started.child.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
+    started.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
     started.child.wait().await.unwrap();
     let place = command.folder.strip_prefix(base.0.parent().unwrap()).unwrap().to_str().unwrap();
     let own = said.lines().find_map(|line| line.strip_prefix("0::")).unwrap();

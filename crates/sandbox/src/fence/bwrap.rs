@@ -71,7 +71,14 @@ pub(crate) struct Plan {
     /// Standard input, where it is a file.
     pub(crate) stdin: Option<std::fs::File>,
     /// Removed, with what the command left there, when the plan is dropped.
-    pub(crate) _temp: Option<Scratch>,
+    pub(crate) temp: Option<Scratch>,
+}
+
+impl Plan {
+    /// Whether a private folder on the disk goes with it.
+    pub(crate) fn has_folder(&self) -> bool {
+        self.temp.is_some()
+    }
 }
 
 /// How commands are fenced on this machine; found by the probe.
@@ -121,6 +128,7 @@ fn full(
     // `--die-with-parent` instead, `bwrap` says so too late: a host that ends meanwhile leaves the command running.
     args.add(["--as-pid-1"]);
     system_view(&mut args, config, command);
+    args.parents_of(Path::new(HELPER_INSIDE));
     args.bind("--ro-bind", &config.helper, Path::new(HELPER_INSIDE));
     if let Some(socket) = proxy {
         args.bind("--ro-bind", socket, Path::new(proxy::SOCKET_INSIDE));
@@ -169,7 +177,7 @@ fn full(
         cgroup: None,
         stdin: None,
         in_memory: private_folders(config).chain([PathBuf::from(SHM)]).collect(),
-        _temp: None,
+        temp: None,
     })
 }
 
@@ -233,7 +241,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         cgroup: None,
         stdin: None,
         in_memory: Vec::new(),
-        _temp: Some(temp),
+        temp: Some(temp),
     })
 }
 
@@ -245,10 +253,10 @@ pub(super) fn system_readable(config: &LocalConfig) -> Vec<PathBuf> {
 
 /// Folders of the full tier that are each of `tmp_bytes` and hold nothing at first.
 fn private_folders(config: &LocalConfig) -> impl Iterator<Item = PathBuf> + use<> {
-    [PathBuf::from("/tmp"), PathBuf::from("/run"), config.home.clone()].into_iter()
+    [PathBuf::from("/tmp"), config.home.clone()].into_iter()
 }
 
-/// The file system without the user's files: system folders read-only, private `/tmp`, `/run` and home.
+/// The file system without the user's files: system folders read-only, private `/tmp` and home.
 fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
     args.add(["--ro-bind", "/usr", "/usr"]);
     for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {

@@ -59,6 +59,6 @@ pub(crate) fn plan_remote(
         cgroup: None,
         stdin: None,
         in_memory: Vec::new(),
-        _temp: None,
+        temp: None,
     })
 }
