@@ -6,90 +6,43 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, OwnedSemaphorePermit};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
-use toolhost_contract::workspace::{Executor, Tier, Workspace};
+use toolhost_contract::workspace::{Tier, Workspace};
 use toolhost_contract::{
-    BoxFuture, Call, CallId, CallerKind, Catalog, Clock, Ctx, Deploys, Effect, ErrorCode, ErrorKind, Grants, IdSource,
-    Made, Meta, Outcome, OutcomeError, ProgressSink, Redactor, Revision, Scope, Silent, Success, ToolError,
-    ToolSummary, Trace,
+    Approval, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made, Meta, Outcome, OutcomeError,
+    Revision, Scope, Success, ToolError, Trace,
 };
-use toolhost_store::{AskLimits, Audit, FileLog};
 
-use crate::arguments::{Analyzer, Arguments};
-use crate::asking::{Answered, CallPeople, Case, Passage};
+use crate::arguments::Arguments;
+use crate::asking::{AskedCall, Case, Passed, denied_by_policy};
+use crate::config::GateConfig;
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
-use crate::limits::{Limiter, Limits};
-use crate::members::Membership;
-use crate::names::{Names, Told};
-use crate::profile::{Profile, Profiles};
-use crate::queue::{ASK_LIVES_MS_DEFAULT, Presenter, Queue, Unattended};
-use crate::record::{Record, is_pending, keepable};
-use crate::registry::{Registered, Registry, nearest_tools, with_presets};
+use crate::hooks::Hooks;
+use crate::limits::Limiter;
+use crate::names::Told;
+use crate::parts::{Parts, ProfileCatalog, cancelled, timed_out};
+use crate::people::{CallPeople, Conduct};
+use crate::policy::{Decide, Verdict};
+use crate::profile::Profile;
+use crate::queue::{Queue, rule_id};
+use crate::record::{Record, for_asker, is_pending, json_bytes, keepable};
+use crate::registry::{Registered, Registry, with_presets};
 use crate::undo::{Logged, made};
 use crate::unstopped::Unstopped;
-use crate::validate::validate;
 
 /// How long a tool may take to end after its deadline or cancellation, before it is dropped.
 const END_GRACE: Duration = Duration::from_secs(5);
 
 /// What a call may take besides its command.
 const COMMAND_MARGIN_MS: u64 = 10_000;
-/// Long enough for a person who looks at the queue, short enough for every client's patience.
-const HOLD_DEFAULT: Duration = Duration::from_secs(5);
 /// Calls that may be under way or waiting; further ones are refused.
 const CALLS_OPEN_MAX: usize = 1024;
 
-/// Everything a gate needs, handed in.
-pub struct GateConfig {
-    pub registry: Arc<Registry>,
-    pub profiles: Arc<Profiles>,
-    pub executor: Arc<dyn Executor>,
-    /// Where the workspace is deployed to, if the operator has said so.
-    pub deploys: Option<Arc<dyn Deploys>>,
-    pub audit: Audit,
-    /// Where what file tools change is written down.
-    pub file_log: FileLog,
-    /// What people are asked.
-    pub queue: Queue,
-    pub asking: Asking,
-    pub members: Arc<dyn Membership>,
-    pub redactor: Arc<Redactor>,
-    pub analyzer: Analyzer,
-    pub clock: Arc<dyn Clock>,
-    pub ids: Arc<dyn IdSource>,
-    pub limits: Limits,
-}
-
-/// How people are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asking {
-    /// How long an answer is waited for, and then for its use.
-    pub lives_ms: u64,
-    pub unattended: Unattended,
-    /// How long a call with nobody to show it to waits for an answer from elsewhere, before it is told to wait itself.
-    pub hold: Duration,
-    /// How much of one session may wait for people.
-    pub limits: AskLimits,
-}
-
-impl Default for Asking {
-    fn default() -> Self {
-        Self {
-            lives_ms: ASK_LIVES_MS_DEFAULT,
-            unattended: Unattended::Wait,
-            hold: HOLD_DEFAULT,
-            limits: AskLimits::default(),
-        }
-    }
-}
-
 /// The gate of one host.
 pub struct Gate {
-    pub(crate) config: GateConfig,
-    limiter: Limiter,
+    pub(crate) parts: Parts,
     /// The fence of commands here as one word, where there is one.
     fence: OnceCell<&'static str>,
     /// Calls under way.
@@ -103,93 +56,28 @@ struct Failed {
     scope: Scope,
 }
 
-/// How the caller follows and ends a call.
-#[derive(Clone)]
-pub struct Hooks {
-    pub cancel: CancellationToken,
-    pub progress: Arc<dyn ProgressSink>,
-    /// Where a person can be asked while the call waits.
-    pub presenter: Option<Arc<dyn Presenter>>,
-    /// How long to wait for an answer from elsewhere; `None`: as the host does ([`Asking::hold`]).
-    pub hold: Option<Duration>,
-    /// Who waits for a person waits no longer: the call ends as pending, and its ask stays open.
-    pub let_go: CancellationToken,
-    /// What holds the call back before it runs; `None`: nothing but the limits of the host.
-    pub pace: Option<Arc<dyn Pace>>,
-    /// How the caller's tools are spelled in what it is told.
-    pub names: Names,
-    /// The only tools of the profile that the caller has, by canonical name; `None`: all of them.
-    pub only: Option<&'static [&'static str]>,
-}
-
-/// Holds calls back before they run, so that a door can bound what answers its client has in hand.
-///
-/// Calls that run commands, git's among them, or wait for a person are not held back: they take their time.
-pub trait Pace: Send + Sync {
-    /// Whether the call may run at once; it then counts as running.
-    fn is_ready(&self) -> bool;
-
-    /// Returns when it may run; it then counts as running. May be dropped at any time.
-    fn ready(&self) -> BoxFuture<'_, ()>;
-}
-
-impl Default for Hooks {
-    fn default() -> Self {
-        Self {
-            cancel: CancellationToken::new(),
-            progress: Arc::new(Silent),
-            presenter: None,
-            hold: None,
-            let_go: CancellationToken::new(),
-            pace: None,
-            names: Names::default(),
-            only: None,
-        }
-    }
-}
-
-impl Hooks {
-    /// What holds this call back before it runs.
-    fn pace_of(&self, tool: &Registered) -> Option<&dyn Pace> {
-        self.pace.as_deref().filter(|_| !tool.info.facts.runs_program && !waits(tool))
-    }
-}
-
-/// How a call goes on from step 8.
-enum Begun {
-    Runs {
-        arguments: Arguments,
-        /// What its effect rested on when a person allowed it.
-        approved: Option<Value>,
-        /// Its place among the calls that run.
-        slot: Option<OwnedSemaphorePermit>,
-    },
-    /// A person has to be waited for.
-    Pending(Success),
-}
-
 impl Gate {
     pub fn new(config: GateConfig) -> Arc<Self> {
         let limiter = Limiter::new(config.limits);
-        Arc::new(Self { config, limiter, fence: OnceCell::new(), calls: TaskTracker::new() })
+        Arc::new(Self { parts: Parts { config, limiter }, fence: OnceCell::new(), calls: TaskTracker::new() })
     }
 
     pub fn registry(&self) -> &Registry {
-        &self.config.registry
+        &self.parts.config.registry
     }
 
     /// What people are asked.
     pub fn queue(&self) -> &Queue {
-        &self.config.queue
+        &self.parts.config.queue
     }
 
     pub fn profile(&self, name: &str) -> ConfigResult<&Profile> {
-        self.config.profiles.get(name)
+        self.parts.config.profiles.get(name)
     }
 
     /// The tools a profile has, in the registry's order.
     pub fn tools_of<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = &'a Registered> {
-        self.registry().tools().iter().filter(|tool| profile.has(&tool.info.name))
+        self.parts.tools_of(profile)
     }
 
     /// Runs one call. It never fails: each call ends in an outcome and an audit row, even when the caller has gone.
@@ -197,7 +85,7 @@ impl Gate {
         let gate = Arc::clone(self);
         let failed = Failed { id: call.id.clone(), tool: call.tool.clone(), scope: call.scope.clone() };
         // A task of its own: a caller that stops waiting does not stop the call halfway to its last row.
-        match self.calls.spawn(async move { gate.conduct(call, hooks).await }).await {
+        match self.calls.spawn(async move { gate.conduct_call(call, hooks).await }).await {
             Ok(outcome) => outcome,
             Err(error) => self.failed(failed, error),
         }
@@ -208,7 +96,7 @@ impl Gate {
     pub async fn call_here(self: &Arc<Self>, call: Call, hooks: Hooks) -> Outcome {
         let gate = Arc::clone(self);
         let failed = Failed { id: call.id.clone(), tool: call.tool.clone(), scope: call.scope.clone() };
-        let conducted = async move { AssertUnwindSafe(gate.conduct(call, hooks)).catch_unwind().await };
+        let conducted = async move { AssertUnwindSafe(gate.conduct_call(call, hooks)).catch_unwind().await };
         match Unstopped::new(&self.calls, conducted).await {
             Ok(outcome) => outcome,
             Err(panic) => self.failed(failed, format!("the gate panicked: {}", panic_text(&*panic))),
@@ -220,7 +108,7 @@ impl Gate {
         let error = error.to_string();
         tracing::error!(call = %id, %error, "the gate itself failed");
         let call = Call { id, tool, arguments: Value::Null, scope, caller: nobody() };
-        let record = Record::new(&call, &self.config.redactor);
+        let record = Record::new(&call, &self.parts.config.redactor);
         self.outcome(&call, &record, Err(ToolError::internal(error)), Duration::ZERO, "")
     }
 
@@ -231,9 +119,9 @@ impl Gate {
         self.calls.reopen();
     }
 
-    pub(crate) async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
-        let began = self.config.clock.monotonic();
-        let mut record = Record::new(&call, &self.config.redactor);
+    async fn conduct_call(&self, call: Call, hooks: Hooks) -> Outcome {
+        let began = self.parts.config.clock.monotonic();
+        let mut record = Record::new(&call, &self.parts.config.redactor);
         let tool = self.registry().get(&call.tool).map_or(&*record.tool, |tool| &*tool.info.name);
         tracing::info!(call = %call.id, tool, door = &*call.caller.door, "a call began");
         let fence = self.fence().await;
@@ -242,7 +130,7 @@ impl Gate {
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
         let told = self.audience(&call, &hooks);
         let result = result.map(|success| told.success(success)).map_err(|error| told.error(error));
-        let took = self.config.clock.monotonic().saturating_sub(began);
+        let took = self.parts.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
         let (tool, duration_ms) = (outcome.meta.tool.as_str(), outcome.meta.duration_ms);
         let exit_code = outcome.data.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
@@ -252,8 +140,8 @@ impl Gate {
         }
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
-        let audit = &self.config.audit;
-        let written = match record.answer.and_then(|number| self.kept(number, &outcome)) {
+        let audit = &self.parts.config.audit;
+        let written = match record.answer.and_then(|number| for_asker(number, &outcome)) {
             Some(kept) => audit.append_with(row, kept).await,
             None if record.started => audit.append(row).await,
             None => audit.note(row).await,
@@ -267,17 +155,17 @@ impl Gate {
     /// Whom a call's outcome is for.
     fn audience<'a>(&'a self, call: &Call, hooks: &Hooks) -> Told<'a> {
         let profile = self.profile(&call.caller.profile).ok();
-        Told { registry: &self.config.registry, profile, kind: call.caller.kind, names: hooks.names }
+        Told { registry: &self.parts.config.registry, profile, kind: call.caller.kind, names: hooks.names }
     }
 
     /// Whatever looks at a deploy first recovers what a crash left of one, and that is a deed of its own.
     async fn note_recovered(&self, call: &Call) {
-        let recovered = self.config.deploys.as_ref().map(|deploys| deploys.take_recovered()).unwrap_or_default();
+        let recovered = self.parts.config.deploys.as_ref().map(|deploys| deploys.take_recovered()).unwrap_or_default();
         if recovered.is_empty() {
             return;
         }
-        let row = Record::recovered(call, self.config.ids.call_id(), &recovered);
-        if let Err(error) = self.config.audit.append(row).await {
+        let row = Record::recovered(call, self.parts.config.ids.call_id(), &recovered);
+        if let Err(error) = self.parts.config.audit.append(row).await {
             tracing::error!(call = %call.id, %error, ?recovered, "what was recovered of a deploy could not be recorded");
         }
     }
@@ -289,14 +177,15 @@ impl Gate {
             return Err(ToolError::new(ErrorKind::Limit, message).hint("wait for answers before the next call"));
         }
         // 1. Resolve
-        let resolved = self.config.registry.resolve(&call.tool);
+        let resolved = self.parts.config.registry.resolve(&call.tool);
         let resolved = resolved.ok_or_else(|| self.audience(call, hooks).unknown(&call.tool))?;
         let tool = resolved.tool;
         record.tool = tool.info.name.to_string();
         record.effect = Some(tool.info.facts.effect);
         record.trace = tool.info.facts.trace;
         let arguments = with_presets(&call.arguments, resolved.alias);
-        record.arguments = keepable(&arguments, &self.config.redactor, self.config.limits.audit_string_bytes);
+        record.arguments =
+            keepable(&arguments, &self.parts.config.redactor, self.parts.config.limits.audit_string_bytes);
 
         // 2. Profile
         let profile =
@@ -305,115 +194,72 @@ impl Gate {
             let message = format!("only a person may run `{}`", tool.info.name);
             return Err(ToolError::new(ErrorKind::Permission, message).hint("ask the person to do it"));
         }
-        profile.admit(tool, &self.config.registry)?;
+        profile.admit(tool, &self.parts.config.registry)?;
         if hooks.only.is_some_and(|only| !only.contains(&&*tool.info.name)) {
             let message = format!("`{}` is not among the tools of this session", tool.info.name);
             let error = ToolError::new(ErrorKind::Permission, message).code(ErrorCode::ToolNotAllowed);
-            return Err(self.config.registry.with_list(error));
+            return Err(self.parts.config.registry.with_list(error));
         }
 
         // 3. Authorize
-        self.config.members.authorize(&call.scope, &tool.info).await?;
+        self.parts.config.members.authorize(&call.scope, &tool.info).await?;
 
         // 4. Validate
-        validate(tool, &arguments)?;
+        tool.check(&arguments)?;
 
         // 5. Limits
         let session = call.scope.session_id.as_deref().unwrap_or("");
-        self.limiter.admit(session, resolved.alias, profile.limits)?;
+        self.parts.limiter.admit(session, resolved.alias, profile.limits)?;
 
         // 6. Policy
-        let arguments = self.analyze(tool, profile, arguments, hooks).await?;
+        let arguments = self.parts.analyze(tool, profile, arguments, hooks).await?;
         let verdict = profile.decide(tool, &arguments.looked(tool));
         record.decision = Some(json!({ "policy": verdict }));
         record.digest = Some(digest(&tool.info, &arguments.json, call)?);
+        let must_ask = match verdict.decide {
+            Decide::Allow => false,
+            Decide::Deny => return Err(denied_by_policy(tool, &verdict)),
+            Decide::Ask => !self.is_permitted(call, tool, &verdict, &arguments, record).await?,
+        };
 
         // 7. Approve; 8. Record "started"
-        let case = Case { call, tool, profile, verdict: &verdict, hooks };
-        let (arguments, approved, _slot) = match self.begin(case, arguments, fence, record).await? {
-            Begun::Runs { arguments, approved, slot } => (arguments, approved, slot),
-            Begun::Pending(success) => return Ok(success),
+        let (arguments, approved, _place) = if must_ask {
+            let case = Case { call, tool, profile, verdict: &verdict, hooks };
+            match AskedCall::pass(&self.parts, case, arguments, fence, record).await? {
+                Passed::Runs { arguments, approved, place } => (arguments, approved, place),
+                Passed::Pending(success) => return Ok(success),
+            }
+        } else {
+            let place = self.parts.place(tool, hooks).await?;
+            if tool.info.facts.effect.may_change() {
+                self.parts.config.audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
+                record.started = true;
+            }
+            (arguments, None, place)
         };
 
         // 9. Run
         self.run(call, tool, profile, (arguments, approved), hooks, record).await
     }
 
-    /// What the shell command of a call runs, for policy, preview and tool alike; and where its paths lead, if that may matter.
-    pub(crate) async fn analyze(
+    /// Whether a person has allowed calls like this one by a rule.
+    async fn is_permitted(
         &self,
+        call: &Call,
         tool: &Registered,
-        profile: &Profile,
-        arguments: Value,
-        hooks: &Hooks,
-    ) -> Result<Arguments, ToolError> {
-        let deadline = Duration::from_millis(self.config.limits.call_timeout_ms);
-        let analyzed = async {
-            let mut analyzed = Arguments::analyze(&self.config.analyzer, &tool.kinds, arguments).await?;
-            // A person's standing permission is looked for where a rule asks.
-            if profile.looks_at_paths(&tool.info.name) {
-                analyzed.follow(&tool.kinds, &*self.config.executor).await;
-            }
-            Ok(analyzed)
-        };
-        tokio::select! {
-            biased;
-            analyzed = analyzed => analyzed,
-            () = tokio::time::sleep(deadline) => Err(timed_out(deadline)),
-            () = hooks.cancel.cancelled() => Err(cancelled()),
-        }
-    }
-
-    /// Steps 7 and 8: what policy or a person says, a place among the calls that run, the row before it runs.
-    async fn begin(
-        &self,
-        case: Case<'_>,
-        arguments: Arguments,
-        fence: &str,
+        verdict: &Verdict,
+        arguments: &Arguments,
         record: &mut Record,
-    ) -> Result<Begun, ToolError> {
-        let Case { call, tool, hooks, .. } = case;
-        let mut passage = self.approve(case, arguments, record).await?;
-        let mut slot = None;
-        loop {
-            let (arguments, answer, approved) = match passage {
-                Passage::Go { arguments, answer, approved } => (arguments, answer, approved),
-                Passage::Pending(success) => return Ok(Begun::Pending(success)),
-            };
-            // Who waits for a person keeps nobody from running.
-            let pace = hooks.pace_of(tool);
-            if slot.is_none() && !waits(tool) && pace.is_none_or(Pace::is_ready) {
-                slot = self.limiter.free_slot();
-            }
-            if slot.is_none() && !waits(tool) {
-                if let Some(Answered::Spoken(spoken)) = answer {
-                    // What a person has just said does not wait with the call.
-                    passage = self.settle_answer(case, (arguments, approved), *spoken, record).await?;
-                    continue;
-                }
-                let place = async {
-                    if let Some(pace) = pace {
-                        pace.ready().await;
-                    }
-                    self.limiter.slot().await
-                };
-                slot = tokio::select! {
-                    slot = place => Some(slot?),
-                    () = hooks.cancel.cancelled() => return Err(cancelled()),
-                };
-            }
-            if let Some(answer) = answer {
-                // Where somebody else said otherwise before, that is looked at in turn; it is written, so it happens once.
-                if let Some(otherwise) = self.start_answered(case, (&arguments, answer), fence, record).await? {
-                    passage = otherwise;
-                    continue;
-                }
-            } else if tool.info.facts.effect.may_change() {
-                self.config.audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
-                record.started = true;
-            }
-            return Ok(Begun::Runs { arguments, approved, slot });
+    ) -> Result<bool, ToolError> {
+        if tool.info.facts.approval != Approval::ByPolicy {
+            return Ok(false);
         }
+        let permit = self.parts.config.queue.permit_for(call, &arguments.looked(tool)).await?;
+        if let Some(permit) = &permit {
+            record.decision =
+                Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));
+        }
+        Ok(permit.is_some())
     }
 
     async fn run(
@@ -425,26 +271,31 @@ impl Gate {
         hooks: &Hooks,
         record: &mut Record,
     ) -> Result<Success, ToolError> {
-        let log = Arc::new(Logged::new(self.config.file_log.clone(), call));
-        let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone()).logged(log);
-        let shelf =
-            ProfileCatalog { gate: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
+        let log = Arc::new(Logged::new(self.parts.config.file_log.clone(), call));
+        let workspace = Workspace::new(Arc::clone(&self.parts.config.executor), profile.fence.clone()).logged(log);
+        let shelf = ProfileCatalog {
+            parts: &self.parts,
+            profile,
+            names: hooks.names,
+            kind: call.caller.kind,
+            only: hooks.only,
+        };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
-        let people = CallPeople { gate: self, call, hooks, tool, digest, used: OnceLock::new() };
-        let mut ctx = self.ctx(call, &workspace, &shelf, &people, profile, hooks, cancel.clone());
+        let people = CallPeople { parts: &self.parts, gate: self, call, hooks, tool, digest, used: OnceLock::new() };
+        let mut ctx = self.parts.ctx(call, &workspace, &shelf, &people, profile, hooks, cancel.clone());
         ctx.approved = approved;
         ctx.command = arguments.command();
         let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments.json.clone())).catch_unwind();
         tokio::pin!(running);
-        let mut deadline_ms = self.config.limits.call_timeout_ms;
+        let mut deadline_ms = self.parts.config.limits.call_timeout_ms;
         if tool.info.facts.effect == Effect::Executes {
             // What the profile grants its commands they get, with time to tell how they ended.
             deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
         }
-        if waits(tool) {
+        if tool.waits() {
             // A person takes their time, and has a limit of their own.
-            deadline_ms = deadline_ms.max(self.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
+            deadline_ms = deadline_ms.max(self.parts.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
         }
         let deadline = Duration::from_millis(deadline_ms);
         let (end, why) = tokio::select! {
@@ -479,43 +330,29 @@ impl Gate {
     /// If there is no such profile, or log or files cannot be read.
     pub async fn made(&self, scope: &Scope, profile: &str, call: &CallId) -> std::result::Result<Made, ToolError> {
         let profile = self.profile(profile).map_err(ToolError::internal)?;
-        let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
-        made(&self.config.file_log, scope.project_id, &workspace, call.as_str()).await
+        let workspace = Workspace::new(Arc::clone(&self.parts.config.executor), profile.fence.clone());
+        made(&self.parts.config.file_log, scope.project_id, &workspace, call.as_str()).await
+    }
+
+    /// Whether a call whose host has died has deployed the workspace. What it had begun is finished or discarded first, as
+    /// whoever deploys next would.
+    ///
+    /// # Errors
+    /// If the target or its journal cannot be read.
+    pub async fn deployed(&self, call: &CallId) -> Result<Made, ToolError> {
+        match &self.parts.config.deploys {
+            Some(deploys) => deploys.made(call).await,
+            None => Ok(Made::Unknown),
+        }
     }
 
     /// Removes the host's secrets from what a caller is told besides outcomes.
     pub fn redact(&self, value: &mut Value) {
-        self.config.redactor.redact_json(value);
-    }
-
-    /// What a tool is handed, to run or to say what it would do.
-    #[expect(clippy::too_many_arguments, reason = "these are the parts of one value")]
-    pub(crate) fn ctx<'a>(
-        &'a self,
-        call: &'a Call,
-        workspace: &'a Workspace,
-        catalog: &'a ProfileCatalog<'a>,
-        people: &'a CallPeople<'a>,
-        profile: &Profile,
-        hooks: &Hooks,
-        cancel: CancellationToken,
-    ) -> Ctx<'a> {
-        Ctx {
-            call,
-            workspace,
-            catalog,
-            people,
-            approved: None,
-            command: None,
-            grants: Grants { command_timeout_ms_max: profile.limits.command_timeout_ms },
-            clock: &*self.config.clock,
-            cancel,
-            progress: Arc::clone(&hooks.progress),
-        }
+        self.parts.config.redactor.redact_json(value);
     }
 
     fn within_limit(&self, tool: &Registered, success: Success) -> Result<Success, ToolError> {
-        let limit = self.config.limits.answer_bytes;
+        let limit = self.parts.config.limits.answer_bytes;
         let size = success.text.len().max(json_bytes(&success.data));
         if size <= limit {
             return Ok(success);
@@ -548,8 +385,8 @@ impl Gate {
         };
         match result {
             Ok(Success { mut data, mut text, revision, workflow }) => {
-                self.config.redactor.redact(&mut text);
-                self.config.redactor.redact_json(&mut data);
+                self.parts.config.redactor.redact(&mut text);
+                self.parts.config.redactor.redact_json(&mut data);
                 let of_workflow = workflow.as_ref().and_then(|workflow| workflow.revision.clone());
                 let revision = (revision.is_some() || of_workflow.is_some())
                     .then_some(Revision { workflow: of_workflow, target: revision });
@@ -576,12 +413,12 @@ impl Gate {
         };
         let mut said =
             OutcomeError { code: error.code, kind: error.kind, message, hint: error.hint, details: error.details };
-        self.config.redactor.redact(&mut said.message);
+        self.parts.config.redactor.redact(&mut said.message);
         if let Some(hint) = &mut said.hint {
-            self.config.redactor.redact(hint);
+            self.parts.config.redactor.redact(hint);
         }
         if let Some(details) = &mut said.details {
-            self.config.redactor.redact_json(details);
+            self.parts.config.redactor.redact_json(details);
         }
         let mut text = format!("{} ({}, {})", said.message, said.kind.as_str(), said.code.as_str());
         if let Some(hint) = &said.hint {
@@ -594,7 +431,7 @@ impl Gate {
     /// The fence of commands here as one word, as [`Meta::fence`] tells it.
     pub async fn fence(&self) -> &str {
         let asked = || async {
-            let report = self.config.executor.report().await;
+            let report = self.parts.config.executor.report().await;
             // What is refused now, because the machine is too busy to tell, may be fenced later.
             report.tier.map(Tier::as_str).ok_or(report.word())
         };
@@ -602,6 +439,12 @@ impl Gate {
             Ok(word) => word,
             Err(refused) => refused,
         }
+    }
+}
+
+impl Conduct for Gate {
+    fn conduct(&self, call: Call, hooks: Hooks) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.conduct_call(call, hooks))
     }
 }
 
@@ -615,40 +458,6 @@ fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> O
         cause = error.source();
     }
     None
-}
-
-/// The tools of one caller, for the tools that tell of them.
-pub(crate) struct ProfileCatalog<'a> {
-    pub(crate) gate: &'a Gate,
-    pub(crate) profile: &'a Profile,
-    pub(crate) names: Names,
-    pub(crate) kind: CallerKind,
-    /// As [`Hooks::only`].
-    pub(crate) only: Option<&'static [&'static str]>,
-}
-
-impl ProfileCatalog<'_> {
-    fn has(&self, tool: &Registered) -> bool {
-        let name = &*tool.info.name;
-        let forbidden = tool.info.facts.is_for_people() && self.kind == CallerKind::Model;
-        !forbidden && self.profile.has(name) && self.only.is_none_or(|only| only.contains(&name))
-    }
-}
-
-impl Catalog for ProfileCatalog<'_> {
-    fn tools(&self) -> Vec<ToolSummary> {
-        self.gate.tools_of(self.profile).filter(|tool| self.has(tool)).map(Registered::summary).collect()
-    }
-
-    fn called(&self, tool: &str) -> Option<String> {
-        let tool = self.gate.registry().get(tool).filter(|tool| self.has(tool))?;
-        Some(self.names.of(tool).to_owned())
-    }
-
-    fn nearest(&self, name: &str) -> Vec<String> {
-        let own = self.gate.tools_of(self.profile).filter(|tool| self.has(tool));
-        nearest_tools(name, own).into_iter().map(|tool| tool.info.name.to_string()).collect()
-    }
 }
 
 /// How a call ended, for the log: `ok`, `pending`, or the kind of its error.
@@ -667,39 +476,6 @@ fn nobody() -> toolhost_contract::Caller {
         profile: String::new(),
         persona: String::new(),
     }
-}
-
-pub(crate) fn cancelled() -> ToolError {
-    ToolError::new(ErrorKind::Cancelled, "the call was cancelled")
-}
-
-/// Whether the tool may wait for a person.
-fn waits(tool: &Registered) -> bool {
-    tool.info.facts.effect == Effect::Asks || tool.info.facts.waits
-}
-
-fn timed_out(deadline: Duration) -> ToolError {
-    let message = format!("the call took longer than {} ms", deadline.as_millis());
-    ToolError::new(ErrorKind::Timeout, message).hint("ask for less at once")
-}
-
-/// Length of a value's JSON.
-pub(crate) fn json_bytes(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting cannot fail, and neither can a value's JSON.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

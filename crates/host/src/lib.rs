@@ -5,13 +5,17 @@
 
 mod arguments;
 mod asking;
+mod config;
 mod digest;
 mod error;
 mod gate;
+mod hooks;
 mod kinds;
 mod limits;
 mod members;
 mod names;
+mod parts;
+mod people;
 mod policy;
 mod profile;
 mod queue;
@@ -26,8 +30,10 @@ mod unstopped;
 mod validate;
 
 pub use arguments::Analyzer;
+pub use config::{Asking, GateConfig};
 pub use error::{Error, Result};
-pub use gate::{Asking, Gate, GateConfig, Hooks, Pace};
+pub use gate::Gate;
+pub use hooks::{Hooks, Pace};
 pub use kinds::ArgumentKinds;
 pub use limits::{CallLimits, Limits};
 pub use members::{Members, Membership};

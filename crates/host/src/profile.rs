@@ -135,7 +135,7 @@ impl Profiles {
         for (name, layers) in &tables {
             let mut profile = resolve(name, layers.len(), &tables, registry, 0)?;
             if let Some(tightening) = tightening {
-                tightening.apply(&mut profile);
+                profile.tighten(tightening);
             }
             profiles.insert(name.clone(), profile);
         }
@@ -155,6 +155,18 @@ impl Profiles {
 }
 
 impl Profile {
+    /// Takes away what the project's own file does.
+    fn tighten(&mut self, tightening: &Tightening) {
+        self.rules.extend(tightening.rules.iter().cloned());
+        self.tools.retain(|tool| !tightening.without_tools.contains(tool));
+        if tightening.read_only {
+            self.fence.workspace = Access::Read;
+        }
+        if tightening.no_network {
+            self.fence.network.clear();
+        }
+    }
+
     /// Whether whatever this profile allows, `wider` allows as well: its tools, its fence, and each rule of `wider` that asks
     /// or denies.
     pub fn is_within(&self, wider: &Profile) -> bool {

@@ -99,7 +99,7 @@ pub struct Queue {
 }
 
 /// What a person said, as it is about to be written.
-pub(crate) struct Words {
+pub(crate) struct UnwrittenAnswer {
     row: Entry,
     pub(crate) number: i64,
     pub(crate) answer: Value,
@@ -107,7 +107,7 @@ pub(crate) struct Words {
     permit: Option<NewPermit>,
 }
 
-impl Words {
+impl UnwrittenAnswer {
     fn parts(self) -> (Entry, AskChange) {
         let Self { row, number, answer, by, permit } = self;
         (row, AskChange::Answer { number, answer, by, permit })
@@ -255,7 +255,7 @@ impl Queue {
         } else {
             None
         };
-        self.write(self.words(person, (&ask, &shown), (&decision, command.as_ref()), place).await?).await?;
+        self.write(self.unwritten(person, (&ask, &shown), (&decision, command.as_ref()), place).await?).await?;
         Ok(self.get(person.project_id, number).await?.0)
     }
 
@@ -267,18 +267,18 @@ impl Queue {
         asked: (&Ask, &Shown),
         said: (&Decision, Option<&Analyzed>),
         place: &'static str,
-    ) -> Result<Words, ToolError> {
+    ) -> Result<UnwrittenAnswer, ToolError> {
         self.need_editor(person).await?;
-        self.words(person, asked, said, place).await
+        self.unwritten(person, asked, said, place).await
     }
 
-    async fn words(
+    async fn unwritten(
         &self,
         person: &Person,
         (ask, shown): (&Ask, &Shown),
         (decision, command): (&Decision, Option<&Analyzed>),
         place: &'static str,
-    ) -> Result<Words, ToolError> {
+    ) -> Result<UnwrittenAnswer, ToolError> {
         let number = ask.number;
         self.check(person, ask, shown, &decision.answer).await?;
         let permit = match &decision.rule {
@@ -296,21 +296,21 @@ impl Queue {
         // Edited arguments and texts are kept with the ask; the audit shows their beginning and their hash.
         let kept = crate::record::keepable(&kept, &self.redactor, DECISION_STRING_BYTES_MAX);
         let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
-        Ok(Words { row, number, answer, by: person.name.clone(), permit })
+        Ok(UnwrittenAnswer { row, number, answer, by: person.name.clone(), permit })
     }
 
     /// Writes down what a person says.
-    pub(crate) async fn write(&self, words: Words) -> Result<(), ToolError> {
-        let (row, change) = words.parts();
+    pub(crate) async fn write(&self, answer: UnwrittenAnswer) -> Result<(), ToolError> {
+        let (row, change) = answer.parts();
         self.audit.append_with(row, change).await.map_err(refusal)?;
         self.answered.notify_waiters();
         Ok(())
     }
 
     /// Writes down what a person says and the row of the call that uses it at once: in one commit, or neither.
-    pub(crate) async fn write_and_use(&self, words: Words, started: Entry) -> Result<(), ToolError> {
-        let number = words.number;
-        self.audit.append_both(words.parts(), (started, AskChange::Use { number })).await.map_err(refusal)?;
+    pub(crate) async fn write_and_use(&self, answer: UnwrittenAnswer, started: Entry) -> Result<(), ToolError> {
+        let number = answer.number;
+        self.audit.append_both(answer.parts(), (started, AskChange::Use { number })).await.map_err(refusal)?;
         self.answered.notify_waiters();
         Ok(())
     }

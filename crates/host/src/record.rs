@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolhost_contract::{Call, CallId, Effect, Outcome, RECOVERY, Redactor, Trace};
-use toolhost_store::{Entry, Event};
+use toolhost_store::{AskChange, Entry, Event};
 
 /// What is known of a call so far.
 pub(crate) struct Record {
@@ -119,6 +119,21 @@ pub(crate) fn is_pending(outcome: &Outcome) -> bool {
     outcome.ok && status.is_some_and(|status| status.starts_with("pending_"))
 }
 
+/// What is kept of an outcome for whoever asks again; it is written with the row of the call's end, so that who sees
+/// that the call has ended finds what became of it.
+pub(crate) fn for_asker(number: i64, outcome: &Outcome) -> Option<AskChange> {
+    let mut kept = serde_json::to_value(outcome).ok()?;
+    if json_bytes(&kept) > OUTCOME_BYTES_MAX {
+        kept = json!({ "ok": outcome.ok, "data": null, "error": outcome.error, "meta": outcome.meta });
+    }
+    if let Value::Object(fields) = &mut kept {
+        fields.insert("text".to_owned(), outcome.text.chars().take(OUTCOME_BYTES_MAX / 4).collect::<String>().into());
+    }
+    Some(AskChange::Keep { number, outcome: kept })
+}
+
+/// Outcomes larger than this, in bytes of JSON, are not kept with their ask; the audit says how they ended.
+const OUTCOME_BYTES_MAX: usize = 1 << 20;
 /// Largest arguments that the audit keeps as they are, in JSON.
 const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 const NAME_BYTES_MAX: usize = 200;
@@ -160,4 +175,23 @@ fn shorten(value: &mut Value, redactor: &Redactor, bytes_max: usize) {
 /// The longest prefix of whole characters within `bytes_max`.
 pub(crate) fn clip(text: &str, bytes_max: usize) -> String {
     text[..text.floor_char_boundary(bytes_max)].to_owned()
+}
+
+/// Length of a value's JSON.
+pub(crate) fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail, and neither can a value's JSON.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
 }

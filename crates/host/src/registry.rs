@@ -7,7 +7,7 @@ use jsonschema::Validator;
 use serde_json::Value;
 use toolhost_contract::workspace::{Glob, GlobStyle};
 use toolhost_contract::{
-    Alias, AnyTool, Help, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolInfo, ToolSummary,
+    Alias, AnyTool, Effect, Help, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolInfo, ToolSummary,
     did_you_mean, nearest,
 };
 
@@ -157,7 +157,7 @@ impl Registry {
 }
 
 impl Registered {
-    pub(crate) fn validator(&self) -> std::result::Result<&Validator, ToolError> {
+    fn validator(&self) -> std::result::Result<&Validator, ToolError> {
         if let Some(validator) = self.validator.get() {
             return Ok(validator);
         }
@@ -172,7 +172,12 @@ impl Registered {
 
     /// Whether these arguments pass the tool's published schema; every violation is named.
     pub fn check(&self, arguments: &Value) -> std::result::Result<(), ToolError> {
-        validate(self, arguments)
+        validate(self.validator()?, &self.info, arguments)
+    }
+
+    /// Whether it may wait for a person.
+    pub(crate) fn waits(&self) -> bool {
+        self.info.facts.effect == Effect::Asks || self.info.facts.waits
     }
 
     pub fn summary(&self) -> ToolSummary {

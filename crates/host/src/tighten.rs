@@ -2,21 +2,18 @@
 //!
 //! It is read once, when the host starts: what an agent writes there later changes nothing for this host.
 
-use serde::Deserialize;
-use toolhost_contract::workspace::Access;
-
 use crate::error::{Error, Result};
 use crate::policy::{Decide, RawRule, Rule};
-use crate::profile::Profile;
 use crate::registry::Registry;
+use serde::Deserialize;
 
 /// What a project takes away from every profile.
 #[derive(Debug, Clone, Default)]
 pub struct Tightening {
-    rules: Vec<Rule>,
-    without_tools: Vec<String>,
-    read_only: bool,
-    no_network: bool,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) without_tools: Vec<String>,
+    pub(crate) read_only: bool,
+    pub(crate) no_network: bool,
 }
 
 #[derive(Deserialize)]
@@ -72,16 +69,5 @@ impl Tightening {
             without_tools.extend(found.iter().map(|tool| tool.info.name.to_string()));
         }
         Ok(Self { rules, without_tools, read_only: fence.workspace.is_some(), no_network: fence.network.is_some() })
-    }
-
-    pub(crate) fn apply(&self, profile: &mut Profile) {
-        profile.rules.extend(self.rules.iter().cloned());
-        profile.tools.retain(|tool| !self.without_tools.contains(tool));
-        if self.read_only {
-            profile.fence.workspace = Access::Read;
-        }
-        if self.no_network {
-            profile.fence.network.clear();
-        }
     }
 }

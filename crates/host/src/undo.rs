@@ -14,10 +14,8 @@ use toolhost_contract::workspace::{
     ChangeLog, EntryKind, Error as WorkspaceError, FORMER_BYTES_MAX, FileChange, Present, ReadSpan, Workspace,
     WriteGuard, WsPath, decode,
 };
-use toolhost_contract::{Call, CallId, ErrorKind, Made, ToolError, visible_line};
+use toolhost_contract::{Call, ErrorKind, Made, ToolError, visible_line};
 use toolhost_store::{Change, Changes, FileLog, NewChange};
-
-use crate::gate::Gate;
 
 /// Stands for the hash of what was too large to be kept, or no plain file.
 const UNKEPT: &str = "unkept";
@@ -265,20 +263,6 @@ fn play_back(play: &mut BTreeMap<String, Held>, change: &Change) -> Result<(), S
     let held = Held { sha256: change.former_sha256.clone(), mode: change.former_mode, made_anew };
     play.insert(change.path.clone(), held);
     Ok(())
-}
-
-impl Gate {
-    /// Whether a call whose host has died has deployed the workspace. What it had begun is finished or discarded first, as
-    /// whoever deploys next would.
-    ///
-    /// # Errors
-    /// If the target or its journal cannot be read.
-    pub async fn deployed(&self, call: &CallId) -> Result<Made, ToolError> {
-        match &self.config.deploys {
-            Some(deploys) => deploys.made(call).await,
-            None => Ok(Made::Unknown),
-        }
-    }
 }
 
 /// Compares what a call has logged with the files as they are.

@@ -17,14 +17,16 @@ impl Gate {
     /// # Errors
     /// If the log or the files cannot be read, or the audit cannot be written.
     pub async fn decide_unknown(&self, reader: &Reader, project: i64) -> Result<(), ToolError> {
-        let workspace =
-            Workspace::new(Arc::clone(&self.config.executor), Fence { workspace: Access::Read, network: Vec::new() });
+        let workspace = Workspace::new(
+            Arc::clone(&self.parts.config.executor),
+            Fence { workspace: Access::Read, network: Vec::new() },
+        );
         for call in reader.undecided(project).await.map_err(ToolError::from)? {
             // Only of these is known that files are all that they change.
             if self.registry().get(&call.tool).is_none_or(|tool| tool.info.facts.trace != Trace::Files) {
                 continue;
             }
-            let outcome = match made(&self.config.file_log, project, &workspace, call.call_id.as_str()).await? {
+            let outcome = match made(&self.parts.config.file_log, project, &workspace, call.call_id.as_str()).await? {
                 Made::Unknown => continue,
                 Made::Yes => json!({ "ok": true, "decided": true }),
                 Made::No => json!({
@@ -49,7 +51,7 @@ impl Gate {
                 fence: String::new(),
                 trace: Trace::None,
             };
-            self.config.audit.decide(entry).await.map_err(ToolError::from)?;
+            self.parts.config.audit.decide(entry).await.map_err(ToolError::from)?;
         }
         Ok(())
     }

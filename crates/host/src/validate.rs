@@ -1,12 +1,10 @@
 //! Arguments against the published schema: every violation, with its place, what was expected, and the nearest valid
 //! name or value.
 
-use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::{ValidationError, Validator};
 use serde_json::{Value, json};
-use toolhost_contract::{ErrorKind, ToolError, nearest, or_list};
-
-use crate::registry::Registered;
+use toolhost_contract::{ErrorKind, ToolError, ToolInfo, nearest, or_list};
 
 /// Most violations listed; the rest are counted.
 const VIOLATIONS_MAX: usize = 20;
@@ -22,13 +20,12 @@ struct Violation {
 }
 
 /// Step 4 of the gate.
-pub(crate) fn validate(tool: &Registered, arguments: &Value) -> Result<(), ToolError> {
-    let validator = tool.validator()?;
+pub(crate) fn validate(validator: &Validator, tool: &ToolInfo, arguments: &Value) -> Result<(), ToolError> {
     if validator.is_valid(arguments) {
         return Ok(());
     }
     let mut violations = Vec::new();
-    if takes_nothing(&tool.info.input_schema) {
+    if takes_nothing(&tool.input_schema) {
         // The validator does not name what is too much where nothing may be given.
         let names = arguments.as_object().into_iter().flat_map(|fields| fields.keys());
         violations.extend(names.take(VIOLATIONS_MAX + 1).map(|name| no_such(format!("/{}", clip(name)), None)));
@@ -42,7 +39,7 @@ pub(crate) fn validate(tool: &Registered, arguments: &Value) -> Result<(), ToolE
     Err(report(tool, &violations))
 }
 
-fn report(tool: &Registered, violations: &[Violation]) -> ToolError {
+fn report(tool: &ToolInfo, violations: &[Violation]) -> ToolError {
     let lines: Vec<String> = violations
         .iter()
         .take(VIOLATIONS_MAX)
@@ -53,31 +50,31 @@ fn report(tool: &Registered, violations: &[Violation]) -> ToolError {
         })
         .collect();
     let more = if violations.len() > VIOLATIONS_MAX { "\n… and more" } else { "" };
-    let message = format!("the arguments of `{}` do not fit its schema:\n{}{more}", tool.info.name, lines.join("\n"));
+    let message = format!("the arguments of `{}` do not fit its schema:\n{}{more}", tool.name, lines.join("\n"));
     let details: Vec<Value> = violations
         .iter()
         .take(VIOLATIONS_MAX)
         .map(|v| json!({ "path": v.path, "expected": v.expected, "actual": v.actual, "nearest": v.nearest }))
         .collect();
-    let names = tool.info.input_schema.get("properties").and_then(Value::as_object);
+    let names = tool.input_schema.get("properties").and_then(Value::as_object);
     let takes: Vec<&str> = names.into_iter().flat_map(|names| names.keys().map(String::as_str)).collect();
     ToolError::new(ErrorKind::Validation, message)
         .hint(format!(
             "`{}` takes: {}; nothing was changed",
-            tool.info.name,
+            tool.name,
             if takes.is_empty() { "nothing".to_owned() } else { takes.join(", ") }
         ))
         .details(json!({ "violations": details }))
 }
 
-fn explain(error: &ValidationError<'_>, tool: &Registered, into: &mut Vec<Violation>) {
+fn explain(error: &ValidationError<'_>, tool: &ToolInfo, into: &mut Vec<Violation>) {
     let path = error.instance_path().to_string();
     let mut add = |path: String, expected: String, actual: String, nearest: Option<String>| {
         into.push(Violation { path, expected, actual, nearest });
     };
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
-            let known = properties_at(&tool.info.input_schema, error.schema_path().as_str());
+            let known = properties_at(&tool.input_schema, error.schema_path().as_str());
             for name in unexpected {
                 let near = nearest(name, known.iter().map(String::as_str));
                 let near = (!near.is_empty()).then(|| or_list(&near));
@@ -86,7 +83,7 @@ fn explain(error: &ValidationError<'_>, tool: &Registered, into: &mut Vec<Violat
         }
         Kind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            let what = describe_property(&tool.info.input_schema, name);
+            let what = describe_property(&tool.input_schema, error.schema_path().as_str(), name);
             add(format!("{path}/{name}"), what, "nothing (it is required)".to_owned(), None);
         }
         Kind::Enum { options } => {
@@ -124,7 +121,7 @@ fn none_of(path: String, valid: &[&str], found: &Value) -> Violation {
     Violation { path, expected: format!("one of {}", valid.join(", ")), actual: quote(found), nearest }
 }
 
-fn explain_inner(error: &ValidationError<'_>, outer: &str, tool: &Registered, into: &mut Vec<Violation>) {
+fn explain_inner(error: &ValidationError<'_>, outer: &str, tool: &ToolInfo, into: &mut Vec<Violation>) {
     let before = into.len();
     explain(error, tool, into);
     for violation in &mut into[before..] {
@@ -169,18 +166,42 @@ fn properties_at(schema: &Value, schema_path: &str) -> Vec<String> {
     properties.into_iter().flat_map(|p| p.keys().cloned()).collect()
 }
 
-fn describe_property(schema: &Value, name: &str) -> String {
-    let property = schema.pointer(&format!("/properties/{name}"));
-    let kind = property.and_then(|p| p.get("type")).map(|t| match t {
+/// What a property that is missing would have to be.
+fn describe_property(schema: &Value, required: &str, name: &str) -> String {
+    let object = required.strip_suffix("/required").unwrap_or_default();
+    // Where the way there leads through a reference, the pointer finds nothing, and less is said.
+    let property = schema.pointer(&format!("{object}/properties/{name}")).map(|property| referred(schema, property));
+    let Some(property) = property else { return "a value".to_owned() };
+    let words = words_of(property);
+    if !words.is_empty() {
+        return format!("one of {}", words.join(", "));
+    }
+    let kind = property.get("type").map(|kind| match kind {
         Value::String(one) => one.clone(),
         several => several.to_string(),
     });
-    let says = property.and_then(|p| p.get("description")).and_then(Value::as_str).and_then(|d| d.lines().next());
+    let says = property.get("description").and_then(Value::as_str).and_then(|d| d.lines().next());
     match (kind, says) {
         (Some(kind), Some(says)) => format!("a value of type {kind} ({})", says.trim_end_matches('.')),
         (Some(kind), None) => format!("a value of type {kind}"),
         _ => "a value".to_owned(),
     }
+}
+
+/// The definition that a property refers to, if it refers to one.
+fn referred<'s>(schema: &'s Value, property: &'s Value) -> &'s Value {
+    let place = property.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
+    place.and_then(|place| schema.pointer(place)).unwrap_or(property)
+}
+
+/// The words that a value may be, where it is one of some.
+fn words_of(schema: &Value) -> Vec<&str> {
+    if let Some(options) = schema.get("enum").and_then(Value::as_array) {
+        return options.iter().filter_map(Value::as_str).collect();
+    }
+    let shapes = schema.get("oneOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let words: Option<Vec<&str>> = shapes.iter().map(|shape| shape.get("const").and_then(Value::as_str)).collect();
+    words.unwrap_or_default()
 }
 
 fn quote(value: &Value) -> String {
@@ -196,5 +217,30 @@ fn clip(text: &str) -> String {
     match text.char_indices().nth(QUOTE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A caller that has left out a word is told which there are, in whichever way the schema lists them.
+    #[test]
+    fn a_missing_word_is_told_with_the_words_there_are() {
+        let schema = json!({
+            "$defs": { "Mode": { "oneOf": [{ "const": "create" }, { "const": "optimize", "description": "…" }] } },
+            "properties": {
+                "mode": { "$ref": "#/$defs/Mode" },
+                "kind": { "enum": ["agent", "step"] },
+                "count": { "type": "integer", "description": "How many.\nAt most ten." },
+                "inner": { "items": { "properties": { "side": { "enum": ["left", "right"] } }, "required": ["side"] } },
+            },
+        });
+        let expected = |name: &str| describe_property(&schema, "/required", name);
+        assert_eq!(expected("mode"), "one of create, optimize");
+        assert_eq!(expected("kind"), "one of agent, step");
+        assert_eq!(expected("count"), "a value of type integer (How many)");
+        assert_eq!(expected("nobody"), "a value");
+        assert_eq!(describe_property(&schema, "/properties/inner/items/required", "side"), "one of left, right");
     }
 }

@@ -1,0 +1,190 @@
+//! Showing an ask where a person may be, waiting for an answer from there or elsewhere, and writing it down.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::futures::Notified;
+use toolhost_contract::shell::Analyzed;
+use toolhost_contract::{Call, ErrorKind, ToolError};
+use toolhost_store::{Ask, AskState, Entry};
+
+use crate::hooks::Hooks;
+use crate::parts::Parts;
+use crate::queue::{Decision, Presented, Presenter, Unattended, UnwrittenAnswer, refusal, shown};
+use crate::shown::Shown;
+
+/// How asking people ended.
+pub(super) enum Heard<'h> {
+    /// The row says so: somebody answered elsewhere, it is too late, or nobody has said anything yet.
+    Row(Box<Ask>),
+    Said(Box<SaidHere<'h>>),
+}
+
+/// What a person said where the call shows its ask.
+pub(super) struct SaidHere<'h> {
+    presenter: &'h dyn Presenter,
+    pub(super) ask: Ask,
+    shown: Shown,
+    pub(super) decision: Decision,
+}
+
+/// How writing an answer down ended.
+pub(super) enum Writing {
+    Done,
+    /// Somebody was faster, or it is too late: what the row says holds.
+    TooLate(Box<Ask>),
+}
+
+impl Parts {
+    /// Shows an open ask where a person may be, and waits for what comes first: an answer from there, which is still to be
+    /// written, one from anywhere else, the end of its time or of the caller's wish. `listening` since before the ask was
+    /// looked at.
+    pub(super) async fn hear<'h>(
+        &self,
+        ask: Ask,
+        listening: Notified<'_>,
+        call: &Call,
+        hooks: &'h Hooks,
+    ) -> Result<Heard<'h>, ToolError> {
+        if ask.state != AskState::Open {
+            return Ok(Heard::Row(Box::new(ask)));
+        }
+        let (queue, project, number) = (&self.config.queue, project_of(&ask), ask.number);
+        // The same call, perhaps in another host, may have asked it: then it waits for the answer, too.
+        let is_ours = ask.call.get("id").and_then(Value::as_str) == Some(call.id.as_str());
+        let mut listening = Some(listening);
+        if let Some(presenter) = &hooks.presenter {
+            let shown = shown(&ask)?;
+            tokio::select! {
+                presented = presenter.present(&ask, &shown) => match presented {
+                    Presented::Decided(decision) => {
+                        let said = SaidHere { presenter: &**presenter, ask, shown, decision };
+                        return Ok(Heard::Said(Box::new(said)));
+                    }
+                    Presented::Gone => {}
+                },
+                () = hooks.let_go.cancelled() => {
+                    presenter.ended(&ask);
+                    return Ok(Heard::Row(Box::new(ask)));
+                }
+                ask = queue.settled(project, number, listening.take(), None, &hooks.cancel) => {
+                    let ask = self.or_withdrawn(ask, project, number, is_ours).await?;
+                    presenter.ended(&ask);
+                    return Ok(Heard::Row(Box::new(ask)));
+                }
+            }
+        }
+        if self.config.asking.unattended == Unattended::Deny {
+            if is_ours {
+                queue.asks().withdraw(project, number).await.map_err(refusal)?;
+            }
+            let ask = queue.get(project, number).await?.0;
+            let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
+            return Ok(Heard::Row(Box::new(Ask { state, ..ask })));
+        }
+        let hold = match (hooks.hold, &hooks.presenter) {
+            (Some(hold), _) => hold,
+            // They have seen it and want to answer later.
+            (None, Some(_)) => Duration::ZERO,
+            (None, None) => self.config.asking.hold,
+        };
+        let ask = tokio::select! {
+            ask = queue.settled(project, number, listening, Some(hold), &hooks.cancel) => ask,
+            () = hooks.let_go.cancelled() => Ok(ask),
+        };
+        self.or_withdrawn(ask, project, number, is_ours).await.map(|ask| Heard::Row(Box::new(ask)))
+    }
+
+    /// The same; what a person says here is written down.
+    pub(crate) async fn put_to_people(
+        &self,
+        ask: Ask,
+        listening: Notified<'_>,
+        call: &Call,
+        hooks: &Hooks,
+    ) -> Result<Ask, ToolError> {
+        match self.hear(ask, listening, call, hooks).await? {
+            Heard::Row(ask) => Ok(*ask),
+            Heard::Said(mut said) => {
+                let answer = self.prepare(&said, None).await?;
+                Ok(match self.write(answer, &mut said).await? {
+                    Writing::Done => said.ask,
+                    Writing::TooLate(ask) => *ask,
+                })
+            }
+        }
+    }
+
+    /// The rows that an answer is written down in.
+    ///
+    /// # Errors
+    /// The person may not answer so.
+    pub(super) async fn prepare(
+        &self,
+        said: &SaidHere<'_>,
+        command: Option<&Analyzed>,
+    ) -> Result<UnwrittenAnswer, ToolError> {
+        let (person, place) = (said.presenter.person(), said.presenter.place());
+        self.config.queue.prepare(&person, (&said.ask, &said.shown), (&said.decision, command), place).await
+    }
+
+    /// Writes down what a person said where they were asked.
+    pub(super) async fn write(&self, answer: UnwrittenAnswer, said: &mut SaidHere<'_>) -> Result<Writing, ToolError> {
+        let (value, by) = (answer.answer.clone(), answer.by.clone());
+        let written = self.config.queue.write(answer).await;
+        self.or_too_late(written, said, value, by).await
+    }
+
+    /// The same, with the row of the call that uses it: in one commit, or neither.
+    pub(super) async fn write_and_use(
+        &self,
+        answer: UnwrittenAnswer,
+        said: &mut SaidHere<'_>,
+        started: Entry,
+    ) -> Result<Writing, ToolError> {
+        let (value, by) = (answer.answer.clone(), answer.by.clone());
+        let written = self.config.queue.write_and_use(answer, started).await;
+        self.or_too_late(written, said, value, by).await
+    }
+
+    async fn or_too_late(
+        &self,
+        written: Result<(), ToolError>,
+        said: &mut SaidHere<'_>,
+        answer: Value,
+        by: String,
+    ) -> Result<Writing, ToolError> {
+        match written {
+            Ok(()) => {
+                // As the row is now, but for the time of its answer.
+                said.ask.state = AskState::Answered;
+                (said.ask.answer, said.ask.answered_by) = (Some(answer), Some(by));
+                Ok(Writing::Done)
+            }
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                let (ask, _) = self.config.queue.get(project_of(&said.ask), said.ask.number).await?;
+                said.presenter.ended(&ask);
+                Ok(Writing::TooLate(Box::new(ask)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A caller that has gone wants no answer any more.
+    async fn or_withdrawn(
+        &self,
+        ask: Result<Ask, ToolError>,
+        project: i64,
+        number: i64,
+        is_ours: bool,
+    ) -> Result<Ask, ToolError> {
+        if is_ours && ask.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
+            self.config.queue.asks().withdraw(project, number).await.map_err(refusal)?;
+        }
+        ask
+    }
+}
+
+fn project_of(ask: &Ask) -> i64 {
+    ask.call.pointer("/scope/projectId").and_then(Value::as_i64).unwrap_or_default()
+}

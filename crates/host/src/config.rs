@@ -1,0 +1,62 @@
+//! What a gate is made of: everything is handed in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolhost_contract::workspace::Executor;
+use toolhost_contract::{Clock, Deploys, IdSource, Redactor};
+use toolhost_store::{AskLimits, Audit, FileLog};
+
+use crate::arguments::Analyzer;
+use crate::limits::Limits;
+use crate::members::Membership;
+use crate::profile::Profiles;
+use crate::queue::{ASK_LIVES_MS_DEFAULT, Queue, Unattended};
+use crate::registry::Registry;
+
+/// Long enough for a person who looks at the queue, short enough for every client's patience.
+const HOLD_DEFAULT: Duration = Duration::from_secs(5);
+
+/// Everything a gate needs, handed in.
+pub struct GateConfig {
+    pub registry: Arc<Registry>,
+    pub profiles: Arc<Profiles>,
+    pub executor: Arc<dyn Executor>,
+    /// Where the workspace is deployed to, if the operator has said so.
+    pub deploys: Option<Arc<dyn Deploys>>,
+    pub audit: Audit,
+    /// Where what file tools change is written down.
+    pub file_log: FileLog,
+    /// What people are asked.
+    pub queue: Queue,
+    pub asking: Asking,
+    pub members: Arc<dyn Membership>,
+    pub redactor: Arc<Redactor>,
+    pub analyzer: Analyzer,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn IdSource>,
+    pub limits: Limits,
+}
+
+/// How people are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asking {
+    /// How long an answer is waited for, and then for its use.
+    pub lives_ms: u64,
+    pub unattended: Unattended,
+    /// How long a call with nobody to show it to waits for an answer from elsewhere, before it is told to wait itself.
+    pub hold: Duration,
+    /// How much of one session may wait for people.
+    pub limits: AskLimits,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        Self {
+            lives_ms: ASK_LIVES_MS_DEFAULT,
+            unattended: Unattended::Wait,
+            hold: HOLD_DEFAULT,
+            limits: AskLimits::default(),
+        }
+    }
+}

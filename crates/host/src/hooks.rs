@@ -1,0 +1,63 @@
+//! How a caller follows, holds back and ends its call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{BoxFuture, ProgressSink, Silent};
+
+use crate::names::Names;
+use crate::queue::Presenter;
+use crate::registry::Registered;
+
+/// How the caller follows and ends a call.
+#[derive(Clone)]
+pub struct Hooks {
+    pub cancel: CancellationToken,
+    pub progress: Arc<dyn ProgressSink>,
+    /// Where a person can be asked while the call waits.
+    pub presenter: Option<Arc<dyn Presenter>>,
+    /// How long to wait for an answer from elsewhere; `None`: as the host does ([`Asking::hold`]).
+    pub hold: Option<Duration>,
+    /// Who waits for a person waits no longer: the call ends as pending, and its ask stays open.
+    pub let_go: CancellationToken,
+    /// What holds the call back before it runs; `None`: nothing but the limits of the host.
+    pub pace: Option<Arc<dyn Pace>>,
+    /// How the caller's tools are spelled in what it is told.
+    pub names: Names,
+    /// The only tools of the profile that the caller has, by canonical name; `None`: all of them.
+    pub only: Option<&'static [&'static str]>,
+}
+
+/// Holds calls back before they run, so that a door can bound what answers its client has in hand.
+///
+/// Calls that run commands, git's among them, or wait for a person are not held back: they take their time.
+pub trait Pace: Send + Sync {
+    /// Whether the call may run at once; it then counts as running.
+    fn is_ready(&self) -> bool;
+
+    /// Returns when it may run; it then counts as running. May be dropped at any time.
+    fn ready(&self) -> BoxFuture<'_, ()>;
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self {
+            cancel: CancellationToken::new(),
+            progress: Arc::new(Silent),
+            presenter: None,
+            hold: None,
+            let_go: CancellationToken::new(),
+            pace: None,
+            names: Names::default(),
+            only: None,
+        }
+    }
+}
+
+impl Hooks {
+    /// What holds this call back before it runs.
+    pub(crate) fn pace_of(&self, tool: &Registered) -> Option<&dyn Pace> {
+        self.pace.as_deref().filter(|_| !tool.info.facts.runs_program && !tool.waits())
+    }
+}

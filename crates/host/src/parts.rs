@@ -1,0 +1,161 @@
+//! What the gate and the asking of people work with alike.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::workspace::Workspace;
+use toolhost_contract::{Call, CallerKind, Catalog, Ctx, ErrorKind, Grants, People, ToolError, ToolSummary};
+
+use crate::arguments::Arguments;
+use crate::config::GateConfig;
+use crate::hooks::{Hooks, Pace};
+use crate::limits::Limiter;
+use crate::names::Names;
+use crate::profile::Profile;
+use crate::registry::{Registered, nearest_tools};
+
+pub(crate) struct Parts {
+    pub(crate) config: GateConfig,
+    pub(crate) limiter: Limiter,
+}
+
+/// A call's place among the calls that run at once.
+pub(crate) enum Place {
+    /// It ends with this value.
+    Taken { _slot: OwnedSemaphorePermit },
+    /// Who waits for a person keeps nobody from running.
+    NeedsNone,
+}
+
+impl Parts {
+    /// The tools a profile has, in the registry's order.
+    pub(crate) fn tools_of<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = &'a Registered> {
+        self.config.registry.tools().iter().filter(|tool| profile.has(&tool.info.name))
+    }
+
+    /// What the shell command of a call runs, for policy, preview and tool alike; and where its paths lead, if that may matter.
+    pub(crate) async fn analyze(
+        &self,
+        tool: &Registered,
+        profile: &Profile,
+        arguments: Value,
+        hooks: &Hooks,
+    ) -> Result<Arguments, ToolError> {
+        let deadline = Duration::from_millis(self.config.limits.call_timeout_ms);
+        let analyzed = async {
+            let mut analyzed = Arguments::analyze(&self.config.analyzer, &tool.kinds, arguments).await?;
+            // A person's standing permission is looked for where a rule asks.
+            if profile.looks_at_paths(&tool.info.name) {
+                analyzed.follow(&tool.kinds, &*self.config.executor).await;
+            }
+            Ok(analyzed)
+        };
+        tokio::select! {
+            biased;
+            analyzed = analyzed => analyzed,
+            () = tokio::time::sleep(deadline) => Err(timed_out(deadline)),
+            () = hooks.cancel.cancelled() => Err(cancelled()),
+        }
+    }
+
+    /// A place for the call, if there is one at once.
+    pub(crate) fn free_place(&self, tool: &Registered, hooks: &Hooks) -> Option<Place> {
+        if tool.waits() {
+            return Some(Place::NeedsNone);
+        }
+        let ready = hooks.pace_of(tool).is_none_or(Pace::is_ready);
+        ready.then(|| self.limiter.free_slot()).flatten().map(|slot| Place::Taken { _slot: slot })
+    }
+
+    /// Waits for a place.
+    ///
+    /// # Errors
+    /// The call is cancelled meanwhile.
+    pub(crate) async fn place(&self, tool: &Registered, hooks: &Hooks) -> Result<Place, ToolError> {
+        if let Some(place) = self.free_place(tool, hooks) {
+            return Ok(place);
+        }
+        let slot = async {
+            if let Some(pace) = hooks.pace_of(tool) {
+                pace.ready().await;
+            }
+            self.limiter.slot().await
+        };
+        tokio::select! {
+            slot = slot => Ok(Place::Taken { _slot: slot? }),
+            () = hooks.cancel.cancelled() => Err(cancelled()),
+        }
+    }
+
+    /// What a tool is handed, to run or to say what it would do.
+    #[expect(clippy::too_many_arguments, reason = "these are the parts of one value")]
+    pub(crate) fn ctx<'a>(
+        &'a self,
+        call: &'a Call,
+        workspace: &'a Workspace,
+        catalog: &'a dyn Catalog,
+        people: &'a dyn People,
+        profile: &Profile,
+        hooks: &Hooks,
+        cancel: CancellationToken,
+    ) -> Ctx<'a> {
+        Ctx {
+            call,
+            workspace,
+            catalog,
+            people,
+            approved: None,
+            command: None,
+            grants: Grants { command_timeout_ms_max: profile.limits.command_timeout_ms },
+            clock: &*self.config.clock,
+            cancel,
+            progress: Arc::clone(&hooks.progress),
+        }
+    }
+}
+
+/// The tools of one caller, for the tools that tell of them.
+pub(crate) struct ProfileCatalog<'a> {
+    pub(crate) parts: &'a Parts,
+    pub(crate) profile: &'a Profile,
+    pub(crate) names: Names,
+    pub(crate) kind: CallerKind,
+    /// As [`Hooks::only`].
+    pub(crate) only: Option<&'static [&'static str]>,
+}
+
+impl ProfileCatalog<'_> {
+    fn has(&self, tool: &Registered) -> bool {
+        let name = &*tool.info.name;
+        let forbidden = tool.info.facts.is_for_people() && self.kind == CallerKind::Model;
+        !forbidden && self.profile.has(name) && self.only.is_none_or(|only| only.contains(&name))
+    }
+}
+
+impl Catalog for ProfileCatalog<'_> {
+    fn tools(&self) -> Vec<ToolSummary> {
+        self.parts.tools_of(self.profile).filter(|tool| self.has(tool)).map(Registered::summary).collect()
+    }
+
+    fn called(&self, tool: &str) -> Option<String> {
+        let tool = self.parts.config.registry.get(tool).filter(|tool| self.has(tool))?;
+        Some(self.names.of(tool).to_owned())
+    }
+
+    fn nearest(&self, name: &str) -> Vec<String> {
+        let own = self.parts.tools_of(self.profile).filter(|tool| self.has(tool));
+        nearest_tools(name, own).into_iter().map(|tool| tool.info.name.to_string()).collect()
+    }
+}
+
+pub(crate) fn cancelled() -> ToolError {
+    ToolError::new(ErrorKind::Cancelled, "the call was cancelled")
+}
+
+pub(crate) fn timed_out(deadline: Duration) -> ToolError {
+    let message = format!("the call took longer than {} ms", deadline.as_millis());
+    ToolError::new(ErrorKind::Timeout, message).hint("ask for less at once")
+}

@@ -1,0 +1,198 @@
+//! What a tool asks people while it runs, and the wait for an answer that lets an earlier call run.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+use toolhost_contract::{
+    AGENT_DOOR, Answer, Asked, BoxFuture, Call, ErrorKind, Outcome, People, Question, ToolError, Waited, Wanted,
+};
+use toolhost_store::{Ask, AskKind, AskState};
+
+use crate::asking::{HINT_GO_ON, blank};
+use crate::hooks::Hooks;
+use crate::parts::{Parts, cancelled};
+use crate::queue::{LOOK_EVERY, answer_of, ask_id, ask_number, refusal};
+use crate::registry::Registered;
+use crate::shown::Shown;
+
+/// Longest subject that is kept as it is.
+const SUBJECT_BYTES_MAX: usize = 1024;
+
+/// Runs a stored call through the whole gate.
+pub(crate) trait Conduct: Send + Sync {
+    fn conduct(&self, call: Call, hooks: Hooks) -> BoxFuture<'_, Outcome>;
+}
+
+/// The people behind the host, as one call sees them.
+pub(crate) struct CallPeople<'a> {
+    pub(crate) parts: &'a Parts,
+    /// Runs a call that was allowed.
+    pub(crate) gate: &'a dyn Conduct,
+    pub(crate) call: &'a Call,
+    pub(crate) hooks: &'a Hooks,
+    pub(crate) tool: &'a Registered,
+    /// Of the call: a review that is asked again by the same call is the same review.
+    pub(crate) digest: String,
+    /// The ask whose answer the call has used.
+    pub(crate) used: OnceLock<i64>,
+}
+
+impl People for CallPeople<'_> {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Asked, ToolError>> {
+        Box::pin(self.put(question))
+    }
+
+    fn wait<'a>(&'a self, approval_id: &'a str, timeout_ms: u64) -> BoxFuture<'a, Result<Waited, ToolError>> {
+        Box::pin(self.await_answer(approval_id, timeout_ms))
+    }
+}
+
+impl CallPeople<'_> {
+    async fn put(&self, question: &Question) -> Result<Asked, ToolError> {
+        let (queue, scope) = (&self.parts.config.queue, &self.call.scope);
+        let subject = subject_key(&question.subject);
+        let earlier = queue.asks().rounds(scope.project_id, &subject).await.map_err(ToolError::from)?;
+        let round = round(&earlier);
+        let kind = match question.wanted {
+            Wanted::PassOrEdit | Wanted::PassEditOrFeedback => AskKind::Review,
+            Wanted::YesOrNo | Wanted::Text => AskKind::Question,
+        };
+        let shown = Shown {
+            kind,
+            title: question.title.clone(),
+            summary: question.title.clone(),
+            detail: question.text.clone(),
+            wanted: Some(question.wanted),
+            round,
+            ..blank(self.call, self.tool)
+        };
+        let text = hex::encode(Sha256::digest(question.text.as_bytes()));
+        let new = self.parts.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
+        let listening = queue.listen();
+        let ask = queue.asks().open(&new).await.map_err(refusal)?;
+        let ask = self.parts.put_to_people(ask, listening, self.call, self.hooks).await?;
+        match ask.state {
+            AskState::Open => Ok(Asked::Pending(queue.pending(&ask))),
+            AskState::Answered => {
+                let taken = queue.asks().take(scope.project_id, ask.number, self.call.id.as_str()).await;
+                if !taken.map_err(refusal)? {
+                    let message = format!("{} has been used by another call", ask_id(ask.number));
+                    return Err(ToolError::new(ErrorKind::Conflict, message));
+                }
+                // A tool that asks twice is known by its first answer.
+                let _ = self.used.set(ask.number);
+                let by = ask.answered_by.clone().unwrap_or_default();
+                Ok(Asked::Answered { answer: answer_of(&ask), by, round: ask.round })
+            }
+            AskState::Expired => Err(ToolError::new(ErrorKind::Denied, "nobody answered in time").hint(HINT_GO_ON)),
+            AskState::Withdrawn | AskState::Used => {
+                Err(ToolError::new(ErrorKind::Denied, "nobody is here to answer").hint(HINT_GO_ON))
+            }
+        }
+    }
+
+    async fn await_answer(&self, approval_id: &str, timeout_ms: u64) -> Result<Waited, ToolError> {
+        let (queue, project) = (&self.parts.config.queue, self.call.scope.project_id);
+        let unknown = || ToolError::new(ErrorKind::NotFound, format!("there is no `{approval_id}` of yours"));
+        let number = ask_number(approval_id).ok_or_else(unknown)?;
+        let found = queue.asks().get(project, number).await.map_err(ToolError::from)?.ok_or_else(unknown)?;
+        let stored: Call = serde_json::from_value(found.call.clone()).map_err(ToolError::internal)?;
+        // What others wait for is as if it were not there.
+        let mine = stored.scope.user_id == self.call.scope.user_id
+            && stored.scope.project_id == project
+            && stored.caller.profile == self.call.caller.profile
+            && stored.caller.kind == self.call.caller.kind
+            && (stored.caller.door != AGENT_DOOR || stored.scope.session_id == self.call.scope.session_id);
+        if !mine {
+            return Err(unknown());
+        }
+        let patience = Duration::from_millis(timeout_ms);
+        let until = Instant::now() + patience;
+        let ask = tokio::select! {
+            ask = queue.settled(project, number, None, Some(patience), &self.hooks.cancel) => ask?,
+            () = self.hooks.let_go.cancelled() => found,
+        };
+        match ask.state {
+            AskState::Open => Ok(Waited::Pending(queue.pending(&ask))),
+            AskState::Expired => Ok(Waited::Expired),
+            AskState::Withdrawn => Ok(Waited::Withdrawn),
+            AskState::Used => self.used(&ask, until).await,
+            AskState::Answered => {
+                self.check_its_own(&ask, &stored).await?;
+                let id = self.parts.config.ids.call_id();
+                // Nobody is shown anything anew: the answer is there.
+                let hooks = Hooks { presenter: None, ..self.hooks.clone() };
+                let outcome = self.gate.conduct(Call { id, ..stored }, hooks).await;
+                let mut finished = serde_json::to_value(&outcome).map_err(ToolError::internal)?;
+                if let Value::Object(fields) = &mut finished {
+                    fields.insert("text".to_owned(), outcome.text.into());
+                }
+                Ok(Waited::Finished { outcome: finished })
+            }
+        }
+    }
+
+    /// A call that was allowed is run for whoever asked. Another session runs it only where the one that asked has died.
+    async fn check_its_own(&self, ask: &Ask, stored: &Call) -> Result<(), ToolError> {
+        let same = stored.scope.session_id == self.call.scope.session_id
+            && stored.caller.persona == self.call.caller.persona
+            && stored.scope.ticket_id == self.call.scope.ticket_id;
+        let alive = match &ask.host {
+            _ if same => false,
+            Some(host) => self.parts.config.audit.is_alive(host).await.map_err(ToolError::from)?,
+            None => false,
+        };
+        if !alive {
+            return Ok(());
+        }
+        let message = format!("{} has its answer, and is for the session that asked to run", ask_id(ask.number));
+        Err(ToolError::new(ErrorKind::Conflict, message).hint("that session is still there; make a call of your own"))
+    }
+
+    /// What became of the call that used the answer; while it runs, it is waited for.
+    async fn used(&self, ask: &Ask, until: Instant) -> Result<Waited, ToolError> {
+        let (asks, project) = (self.parts.config.queue.asks(), self.call.scope.project_id);
+        let by = ask.used_by.as_deref().unwrap_or_default();
+        loop {
+            let running = asks.is_running(project, by).await.map_err(ToolError::from)?;
+            // Looked at after that: its outcome is kept before it is known to have ended.
+            let now = asks.get(project, ask.number).await.map_err(ToolError::from)?;
+            if let Some(outcome) = now.and_then(|ask| ask.outcome) {
+                return Ok(Waited::Finished { outcome });
+            }
+            if !running {
+                return Ok(Waited::Unknown);
+            }
+            if Instant::now() >= until {
+                return Ok(Waited::Running);
+            }
+            // Its host may have died since this one looked; else nobody would ever say so.
+            self.parts.config.audit.close_orphans().await.map_err(ToolError::from)?;
+            tokio::select! {
+                () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)) => {}
+                () = self.hooks.cancel.cancelled() => return Err(cancelled()),
+            }
+        }
+    }
+}
+
+/// A subject as it is looked up by: no database's index takes a text of any length, nor any character.
+fn subject_key(subject: &str) -> String {
+    if subject.len() <= SUBJECT_BYTES_MAX && !subject.contains('\0') {
+        return subject.to_owned();
+    }
+    format!("sha256:{}", hex::encode(Sha256::digest(subject.as_bytes())))
+}
+
+/// Which round it is since the last one that settled the matter. The same question asked again is the same round.
+fn round(earlier: &[Ask]) -> i64 {
+    let settled = earlier.iter().rposition(|ask| {
+        ask.answer.is_some() && matches!(answer_of(ask), Answer::Pass | Answer::Edit { .. } | Answer::Cancel)
+    });
+    let since = &earlier[settled.map_or(0, |n| n + 1)..];
+    let answered = since.iter().filter(|ask| ask.answer.is_some()).count();
+    i64::try_from(answered).unwrap_or(i64::MAX).saturating_add(1)
+}
