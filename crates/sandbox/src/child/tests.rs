@@ -1,3 +1,5 @@
+//! Starting a process that borrows this one's memory, on real programs.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{ErrorKind, Read};
