@@ -19,8 +19,9 @@ use sha2::{Digest, Sha256};
 use toolhost::ModelConfig;
 use toolhost_contract::workspace::Remote;
 use toolhost_contract::{Clock, Redactor, SystemClock};
+use toolhost_deploy::{DeployKey, DeployRules, Orphans};
 use toolhost_host::{Asking, Unattended};
-use toolhost_sandbox::{DeployKey, DeployRules, FenceChoice, Limits, Orphans};
+use toolhost_sandbox::{FenceChoice, Limits};
 
 /// Beside the configuration: the keys of `toolhost key set`.
 const KEYS_FOLDER: &str = "keys";

@@ -49,6 +49,10 @@ fn with_workspace(resolved: &Resolved, builder: Builder) -> anyhow::Result<Build
     let program = std::env::current_exe().context("where this program is cannot be found")?;
     let beside = program.with_file_name(FENCE_PROGRAM);
     let helper = if helper::fits(&beside) { beside } else { program };
+    let builder = match resolved.deploy.clone() {
+        Some((target, rules, key)) => builder.deploy_to(target, rules, key),
+        None => builder,
+    };
     Ok(builder.local(LocalConfig {
         root: resolved.root.clone(),
         helper,
@@ -60,7 +64,6 @@ fn with_workspace(resolved: &Resolved, builder: Builder) -> anyhow::Result<Build
         env: resolved.env.clone(),
         toolchains: resolved.toolchains.clone(),
         command_cgroup: resolved.command_cgroup.clone(),
-        deploy: resolved.deploy.clone(),
         remotes: resolved.remotes.clone(),
         limits: resolved.limits,
     }))

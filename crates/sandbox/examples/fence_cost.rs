@@ -48,7 +48,6 @@ fn open(folder: &tempfile::TempDir, helper: &std::path::Path, fence: FenceChoice
         env: Vec::new(),
         toolchains: Vec::new(),
         command_cgroup: None,
-        deploy: None,
         remotes: Vec::new(),
         limits: Limits::default(),
     })

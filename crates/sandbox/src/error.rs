@@ -3,7 +3,7 @@
 use toolhost_contract::workspace::Error;
 
 /// Maps an error of the operating system for a workspace path.
-pub(crate) fn from_io(path: &str, source: std::io::Error) -> Error {
+pub fn from_io(path: &str, source: std::io::Error) -> Error {
     use std::io::ErrorKind as K;
     let path = path.to_owned();
     match source.raw_os_error() {

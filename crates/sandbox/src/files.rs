@@ -30,8 +30,9 @@ const CACHED_BYTES_MAX: u64 = 128 * 1024;
 /// Largest file whose hash is compared before a write.
 const HASHED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The workspace root, held open.
-pub(crate) struct Tree {
+/// A folder held open, and what is done below it: no link that leads out is followed. For deploys, whose target is another folder of
+/// the person's; everybody else has a `Workspace`.
+pub struct Tree {
     dir: Dir,
     /// Who new files belong to, when the host runs as root in somebody else's workspace.
     owner: Option<(u32, u32)>,
@@ -48,7 +49,11 @@ struct Place {
 }
 
 impl Tree {
-    pub(crate) fn open(root: &Path) -> std::io::Result<Self> {
+    /// Opens a folder by its path on this machine.
+    ///
+    /// # Errors
+    /// It is not there, or is no folder.
+    pub fn open(root: &Path) -> std::io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
         let metadata = std::fs::metadata(root)?;
         let foreign = rustix::process::geteuid().is_root() && metadata.uid() != 0;
@@ -57,7 +62,7 @@ impl Tree {
     }
 
     /// A folder that the host keeps for itself: what is written there stays the host's own.
-    pub(crate) fn of_ours(dir: Dir) -> Self {
+    pub fn of_ours(dir: Dir) -> Self {
         Self {
             dir,
             owner: None,
@@ -67,11 +72,16 @@ impl Tree {
         }
     }
 
-    pub(crate) fn dir(&self) -> &Dir {
+    /// The folder itself.
+    pub fn dir(&self) -> &Dir {
         &self.dir
     }
 
-    pub(crate) fn read(&self, path: &WsPath, span: ReadSpan) -> Result<Content> {
+    /// A part of a regular file.
+    ///
+    /// # Errors
+    /// There is none at the path, or it cannot be read.
+    pub fn read(&self, path: &WsPath, span: ReadSpan) -> Result<Content> {
         let (mut file, size) = self.open_regular(path)?;
         let io = |e| from_io(path.as_str(), e);
         let mode = file.metadata().map_err(io)?.mode() & 0o7777;
@@ -132,7 +142,11 @@ impl Tree {
         Ok((file.into_std(), metadata.len()))
     }
 
-    pub(crate) fn write(&self, path: &WsPath, bytes: &[u8], guard: &WriteGuard) -> Result<Written> {
+    /// Writes a whole file, at once or not at all.
+    ///
+    /// # Errors
+    /// The guard forbids it, or the file system does.
+    pub fn write(&self, path: &WsPath, bytes: &[u8], guard: &WriteGuard) -> Result<Written> {
         let _turn = self.turn();
         // A file that must be there already is in folders that are; a refused write leaves none behind.
         let missing = if guard.expected_sha256.is_some() { Missing::Refuse } else { Missing::CreateParents };
@@ -424,7 +438,7 @@ impl Tree {
         format!(".toolhost-{}-{}-{n}.tmp", std::process::id(), since.as_nanos())
     }
 
-    pub(crate) fn give_to_owner(&self, file: &impl AsFd) -> std::io::Result<()> {
+    pub fn give_to_owner(&self, file: &impl AsFd) -> std::io::Result<()> {
         let Some((uid, gid)) = self.owner else { return Ok(()) };
         let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
         Ok(rustix::fs::fchown(file, Some(uid), Some(gid))?)
@@ -505,8 +519,23 @@ fn kind_of(file_type: cap_std::fs::FileType) -> EntryKind {
     }
 }
 
+/// The path of a folder through no link.
+///
+/// # Errors
+/// There is none at `path`, or no folder.
+pub fn real_folder(path: &Path) -> std::io::Result<PathBuf> {
+    let real = path.canonicalize()?;
+    if real.is_dir() { Ok(real) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
+}
+
+/// The folder of the repository that a folder lies in; `None` where it is one itself, or lies in none.
+pub fn repository_around(folder: &Path) -> Option<&Path> {
+    let is_repository = |folder: &Path| folder.join(".git").exists();
+    folder.ancestors().skip(1).find(|above| is_repository(above)).filter(|_| !is_repository(folder))
+}
+
 /// What stands at a name, from its mode.
-pub(crate) fn what_it_is(mode: u32) -> &'static str {
+pub fn what_it_is(mode: u32) -> &'static str {
     match FileType::from_raw_mode(mode) {
         FileType::RegularFile => "a file",
         FileType::Directory => "a folder",
@@ -519,7 +548,7 @@ pub(crate) fn what_it_is(mode: u32) -> &'static str {
 }
 
 /// The SHA-256 of all that is still to be read.
-pub(crate) fn sha256_of(mut file: impl Read, buffer: &mut [u8]) -> std::io::Result<String> {
+pub fn sha256_of(mut file: impl Read, buffer: &mut [u8]) -> std::io::Result<String> {
     let mut hash = Sha256::new();
     loop {
         match file.read(buffer)? {

@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::deploy::{DeployKey, DeployRules};
-use crate::deployment::Deployment;
 use crate::error::from_io;
 use crate::fence::{FenceChoice, Method, Probed};
 use crate::files::Tree;
@@ -44,8 +42,6 @@ pub struct LocalConfig {
     pub toolchains: Vec<PathBuf>,
     /// A delegated cgroup (version 2) for commands. `None`: the one that this process is in, if it is delegated.
     pub command_cgroup: Option<PathBuf>,
-    /// Where the workspace is deployed to, by which rules, and what seals the journal there.
-    pub deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     /// Remotes that git tools may use.
     pub remotes: Vec<Remote>,
     pub limits: Limits,
@@ -221,7 +217,6 @@ pub struct LocalExecutor {
     fence: Probed,
     guard: Guard,
     places: std::sync::Mutex<Option<(Seen, Arc<Places>)>>,
-    deployment: Option<Deployment>,
     walks: Arc<tokio::sync::Semaphore>,
 }
 
@@ -236,8 +231,6 @@ impl LocalExecutor {
         }
         let room = Arc::new(Room::new(config)?);
         let tree = Arc::new(Tree::open(&room.root)?);
-        let to = room.config.deploy.clone();
-        let deployment = to.map(|(target, rules, key)| Deployment::new(room.root.clone(), target, rules, key));
         let top = rustix::fs::open(&room.root, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
         ["HEAD", ".git"].iter().for_each(|name| Placeholder::sweep(&top, name));
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
@@ -249,7 +242,7 @@ impl LocalExecutor {
                 tracing::warn!(%error, "what killed hosts have left in the temporary folder");
             }
         });
-        Ok(Self { room, tree, spawner, fence: Probed::default(), guard, places, deployment, walks })
+        Ok(Self { room, tree, spawner, fence: Probed::default(), guard, places, walks })
     }
 
     /// The remotes that the operator grants here.
@@ -510,9 +503,9 @@ impl LocalExecutor {
         Ok((held, Some(places)))
     }
 
-    /// Where the workspace is deployed to, if the operator has said so.
-    pub fn deployment(&self) -> Option<&Deployment> {
-        self.deployment.as_ref()
+    /// The workspace's folder, through no link.
+    pub fn root(&self) -> &Path {
+        &self.room.root
     }
 }
 

@@ -25,7 +25,7 @@ const TRIES: usize = 10;
 ///
 /// # Errors
 /// What could not be removed, or more than [`REMOVED_ENTRIES_MAX`] entries; then part of the tree may be gone.
-pub(crate) fn remove_tree(parent: impl AsFd, name: &str) -> Result<()> {
+pub fn remove_tree(parent: impl AsFd, name: &str) -> Result<()> {
     remove_some(parent.as_fd(), name, REMOVED_ENTRIES_MAX)
 }
 

@@ -22,13 +22,13 @@ use toolhost_contract::workspace::{
 };
 
 /// Most entries one walk looks at.
-pub(crate) const WALK_ENTRIES_MAX: usize = 1_000_000;
+pub const WALK_ENTRIES_MAX: usize = 1_000_000;
 /// Most matching lines one search counts.
 pub(crate) const SEARCH_MATCHES_MAX: usize = 50_000;
 /// Most bytes of matching lines and their context on one page, unless a single one has more.
 const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Largest ignore file that is respected.
-pub(crate) const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
+pub const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 /// Most bytes of all ignore files that one walk respects: each pattern is compared with each name below it.
 const IGNORE_BYTES_TOGETHER_MAX: u64 = 4 * 1024 * 1024;
 /// Most bytes shown of one line.

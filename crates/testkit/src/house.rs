@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolhost_contract::workspace::Remote;
 use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, Deploys, IdSource, Outcome, Scope, ToolInfo};
+use toolhost_deploy::{DeployKey, DeployRules, Deployment};
 use toolhost_host::{
     Analyzer, Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
     Tightening, Unattended,
 };
-use toolhost_sandbox::{DeployKey, DeployRules, Deployment, FenceChoice, LocalConfig, LocalExecutor};
+use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Database, Filter, Project, Store, Subjects, Verdict};
 
 use crate::clock::{CountingIds, FakeClock};
@@ -195,12 +196,12 @@ impl HouseBuilder {
             env: Vec::new(),
             toolchains: Vec::new(),
             command_cgroup: None,
-            deploy: self.deploy,
             remotes: self.remotes,
             limits: toolhost_sandbox::Limits::default(),
         })
         .unwrap();
-        let deployment = executor.deployment().cloned();
+        let root = executor.root().to_owned();
+        let deployment = self.deploy.map(|(target, rules, key)| Deployment::new(root, target, rules, key));
         let registry = Arc::new(Registry::new((self.tools)(&store.database(), deployment.as_ref())).unwrap());
         let tightening = self.project_policy.as_deref().map(|text| Tightening::parse(text, &registry).unwrap());
         let profiles =

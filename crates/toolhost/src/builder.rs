@@ -7,8 +7,9 @@ use std::sync::Arc;
 use toolhost_contract::workspace::Error as WorkspaceError;
 use toolhost_contract::workspace::{Executor, NoWorkspace, POLICY_FILE, ReadSpan, WsPath};
 use toolhost_contract::{Clock, Deploys, IdSource, RandomIds, SystemClock};
+use toolhost_deploy::{DeployKey, DeployRules, Deployment};
 use toolhost_host::{Asking, Gate, GateConfig, Limits, Members, Profiles, Queue, Redactor, Registry, Tightening};
-use toolhost_sandbox::{Deployment, FenceChoice, LocalConfig, LocalExecutor};
+use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Database, Store};
 
 use crate::connection::{Connection, is_unwritable};
@@ -52,6 +53,7 @@ pub struct Builder {
     fence_program: Option<PathBuf>,
     fence: FenceChoice,
     local: Option<LocalConfig>,
+    deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     project: Option<String>,
     user: String,
     door: Cow<'static, str>,
@@ -70,13 +72,11 @@ pub struct Kit {
     pub profiles: Arc<Profiles>,
     /// None without a workspace.
     pub local: Option<Arc<LocalExecutor>>,
+    /// Where the workspace is deployed to, if that was said.
+    pub deployment: Option<Deployment>,
 }
 
 impl Kit {
-    fn deployment(&self) -> Option<&Deployment> {
-        self.local.as_deref().and_then(LocalExecutor::deployment)
-    }
-
     fn executor(&self) -> Arc<dyn Executor> {
         match &self.local {
             Some(local) => Arc::<LocalExecutor>::clone(local),
@@ -96,6 +96,7 @@ impl Default for Builder {
             fence_program: None,
             fence: FenceChoice::Auto,
             local: None,
+            deploy: None,
             project: None,
             user: USER_DEFAULT.to_owned(),
             door: DOOR_DEFAULT.into(),
@@ -154,7 +155,13 @@ impl Builder {
         self
     }
 
-    /// A workspace with all its settings: limits of commands, deploys, remotes. Replaces [`Builder::workspace`],
+    /// Where the workspace is deployed to, which of its files, and what seals the journal there.
+    pub fn deploy_to(mut self, target: PathBuf, rules: DeployRules, key: DeployKey) -> Self {
+        self.deploy = Some((target, rules, key));
+        self
+    }
+
+    /// A workspace with all its settings: limits of commands, remotes. Replaces [`Builder::workspace`],
     /// [`Builder::fence_program`] and [`Builder::fence`].
     pub fn local(mut self, config: LocalConfig) -> Self {
         self.local = Some(config);
@@ -227,8 +234,9 @@ impl Builder {
     /// If a setting is missing or wrong, or the database, the workspace or the profiles cannot be opened.
     pub async fn open(self) -> Result<Host> {
         let local = self.local_executor()?;
+        let deployment = self.deployment(local.as_deref());
         let database = Database::default();
-        let tools = crate::tools(&database, local.as_deref().and_then(LocalExecutor::deployment));
+        let tools = crate::tools(&database, deployment.as_ref());
         // Beside the disk, not after it: an agent waits for this.
         let registry = tokio::task::spawn_blocking(move || Registry::new(tools));
         let connection = self.connect().await?;
@@ -260,7 +268,7 @@ impl Builder {
             registry: Arc::clone(&kit.registry),
             profiles: Arc::clone(&kit.profiles),
             executor: kit.executor(),
-            deploys: kit.deployment().map(|deployment| Arc::new(deployment.clone()) as Arc<dyn Deploys>),
+            deploys: kit.deployment.as_ref().map(|deployment| Arc::new(deployment.clone()) as Arc<dyn Deploys>),
             audit: store.audit(),
             file_log: store.file_log(),
             queue: Queue::new(store.asks(), store.audit(), store.people(), Arc::clone(&redactor)),
@@ -360,7 +368,13 @@ impl Builder {
         };
         let profiles = Profiles::load(&registry, crate::PROFILES, &[&self.profiles], tightening.as_ref())
             .map_err(|source| Error::Profiles { whose: self.profiles_of.clone(), source })?;
-        Ok(Kit { registry, profiles: Arc::new(profiles), local })
+        let deployment = self.deployment(local.as_deref());
+        Ok(Kit { registry, profiles: Arc::new(profiles), local, deployment })
+    }
+
+    fn deployment(&self, local: Option<&LocalExecutor>) -> Option<Deployment> {
+        let ((target, rules, key), local) = (self.deploy.clone()?, local?);
+        Some(Deployment::new(local.root().to_owned(), target, rules, key))
     }
 
     fn local_executor(&self) -> Result<Option<Arc<LocalExecutor>>> {
@@ -393,7 +407,6 @@ impl Builder {
             env: Vec::new(),
             toolchains: Vec::new(),
             command_cgroup: None,
-            deploy: None,
             remotes: Vec::new(),
             limits: toolhost_sandbox::Limits::default(),
         })

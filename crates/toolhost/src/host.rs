@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolhost_contract::workspace::Executor;
 use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope};
+use toolhost_deploy::Deployment;
 use toolhost_host::{Asking, Gate, Hooks, Registry};
 use toolhost_records::Records;
 use toolhost_records::Ticket;
-use toolhost_sandbox::{Deployment, LocalExecutor};
+use toolhost_sandbox::LocalExecutor;
 use toolhost_store::Store;
 
 use crate::builder::{Builder, Kit};
@@ -28,6 +29,7 @@ pub struct Host {
     gate: Arc<Gate>,
     registry: Arc<Registry>,
     local: Option<Arc<LocalExecutor>>,
+    deployment: Option<Deployment>,
     executor: Arc<dyn Executor>,
     /// The ticket that all calls are about.
     ticket: Option<String>,
@@ -48,8 +50,8 @@ impl Host {
         asking: Asking,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let Kit { registry, local, .. } = kit;
-        Self { connection, gate, registry, local, executor, ticket: None, asking, clock }
+        let Kit { registry, local, deployment, .. } = kit;
+        Self { connection, gate, registry, local, deployment, executor, ticket: None, asking, clock }
     }
 
     /// The same host for another user of the project.
@@ -133,7 +135,7 @@ impl Host {
     /// Where the workspace is deployed to.
     #[must_use]
     pub fn deployment(&self) -> Option<&Deployment> {
-        self.local.as_deref().and_then(LocalExecutor::deployment)
+        self.deployment.as_ref()
     }
 
     /// The workspace's files, for what a person does without a tool.

@@ -25,9 +25,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use toolhost_contract::AnyTool;
+use toolhost_deploy::Deployment;
 use toolhost_host::Registry;
 use toolhost_records::Records;
-use toolhost_sandbox::Deployment;
 use toolhost_store::{Database, Steps, Subjects};
 
 pub use builder::{Builder, Kit, Need, PROJECT_CHARS_MAX};
@@ -47,6 +47,7 @@ pub use session_tools::{BUILDER_LOOP_TOOLS, SESSION_TOOLS};
 pub use toolhost_agent as agent;
 pub use toolhost_builder as package_format;
 pub use toolhost_contract as contract;
+pub use toolhost_deploy as deploy;
 pub use toolhost_host as gate;
 pub use toolhost_records as records;
 pub use toolhost_sandbox as sandbox;
@@ -64,7 +65,8 @@ pub fn tools(database: &Database, deployment: Option<&Deployment>) -> Vec<Box<dy
         toolhost_tools::of_the_workspace(),
         toolhost_records::tools::all(&Records::new(database.clone())),
         toolhost_builder::tools::all(&toolhost_builder::Packages::new(database.clone())),
-        toolhost_tools::of_people(deployment),
+        toolhost_tools::of_people(),
+        toolhost_deploy::tools(deployment),
         toolhost_tools::of_the_host(&Steps::new(database.clone())),
     ];
     families.into_iter().flatten().collect()

@@ -1,11 +1,10 @@
 //! The tools for files, shell, git, people and the host itself: one file each, three lists.
 //!
-//! A tool knows what it does and refuses to know policy, audit and who may call. Tools for records and packages stand beside
-//! these, in the crates `records` and `builder`; the facade `toolhost` puts all of them in one list.
+//! A tool knows what it does and refuses to know policy, audit and who may call. Tools for records, packages and deploys stand
+//! beside these, in the crates `records`, `builder` and `deploy`; the facade `toolhost` puts all of them in one list.
 
 mod approval;
 mod bash;
-mod deploy;
 mod file;
 mod git;
 mod git_hint;
@@ -16,7 +15,6 @@ mod session;
 mod tool;
 
 use toolhost_contract::AnyTool;
-use toolhost_sandbox::Deployment;
 use toolhost_store::Steps;
 
 /// The built-in profiles: which tools each has, of all families.
@@ -50,13 +48,12 @@ pub fn of_the_workspace() -> Vec<Box<dyn AnyTool>> {
 }
 
 /// What takes a person.
-pub fn of_people(deployment: Option<&Deployment>) -> Vec<Box<dyn AnyTool>> {
+pub fn of_people() -> Vec<Box<dyn AnyTool>> {
     vec![
         Box::new(review::file::File),
         Box::new(review::content::Content),
         Box::new(human::ask::Ask),
         Box::new(approval::wait::Wait),
-        Box::new(deploy::copy::Copy(deployment.cloned())),
     ]
 }
 

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use toolhost::{Host, Need, Recording};
 use toolhost_contract::{Clock, RECOVERY, SystemClock, visible_line};
-use toolhost_sandbox::{DeployMark, DeployPlan, DeployProgress, Deployment, Reason, Recovered};
+use toolhost_deploy::{DeployMark, DeployPlan, DeployProgress, Deployment, Reason, Recovered};
 use toolhost_store::Role;
 
 use crate::settings::Settings;

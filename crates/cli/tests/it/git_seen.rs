@@ -199,7 +199,6 @@ impl Direct {
             env: Vec::new(),
             toolchains: Vec::new(),
             command_cgroup: None,
-            deploy: None,
             remotes: Vec::new(),
             limits: toolhost_sandbox::Limits::default(),
         });

@@ -5,7 +5,6 @@
 mod attacks;
 mod cgroup;
 mod commands;
-mod deploy;
 mod files;
 mod git;
 mod git_person;

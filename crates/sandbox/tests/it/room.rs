@@ -127,7 +127,6 @@ pub(crate) fn config(root: PathBuf, fence: FenceChoice) -> LocalConfig {
         env: Vec::new(),
         toolchains: Vec::new(),
         command_cgroup: None,
-        deploy: None,
         remotes: Vec::new(),
         limits: Limits::default(),
     }

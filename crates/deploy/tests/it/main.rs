@@ -1,8 +1,11 @@
 //! Deploys: what they promise to whoever has something to lose in the target.
 
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "tests, on real folders")]
+
 mod attacks;
 mod crashes;
 mod depth;
+mod ordinary;
 mod plans;
 mod runs;
 
@@ -12,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use toolhost_contract::workspace::{Error, Result};
-use toolhost_sandbox::{
+use toolhost_deploy::{
     DeployKey, DeployMark, DeployPlan, DeployRules, DeployStep, DeployWatch, Deployed, Deployer, Orphans, Undone,
 };
 

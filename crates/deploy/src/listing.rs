@@ -5,16 +5,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Dir;
+use rustix::io::Errno;
 
 use super::ignored::{Inherited, Rules};
 use super::journal::may_be_deployed;
 use super::root::{Root, Stat, Stop, in_parallel, look};
 use super::rules::{Filter, lineage};
 use super::{DEPTH_MAX, Reason, WORK_FOLDER};
-use crate::error::from_io;
-use crate::files::sha256_of;
-use crate::walk::WALK_ENTRIES_MAX;
 use toolhost_contract::workspace::{Error, PATH_BYTES_MAX, POLICY_FILE, Result, is_git_internal};
+use toolhost_sandbox::WALK_ENTRIES_MAX;
+use toolhost_sandbox::from_io;
+use toolhost_sandbox::sha256_of;
 
 /// How long a file must have rested before its stamps stand for its content: stamps are as coarse as the kernel's tick.
 const SETTLED_AFTER: Duration = Duration::from_millis(200);
@@ -73,7 +74,7 @@ pub(super) fn walk(
                 continue;
             }
         };
-        let io = |e: rustix::io::Errno| from_io(if folder.is_empty() { "." } else { &folder }, e.into());
+        let io = |e: Errno| from_io(if folder.is_empty() { "." } else { &folder }, e.into());
         for entry in Dir::read_from(&opened).map_err(io)? {
             let entry = entry.map_err(io)?;
             let raw = entry.file_name();
@@ -94,9 +95,9 @@ pub(super) fn walk(
             let utf8 = raw.to_str().is_ok();
             let stat = match rustix::fs::statat(&opened, raw, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => Stat::from(stat),
-                Err(rustix::io::Errno::NOENT) => continue,
+                Err(Errno::NOENT) => continue,
                 // It may be listed and not entered.
-                Err(rustix::io::Errno::ACCESS) if !folder.is_empty() => {
+                Err(Errno::ACCESS) if !folder.is_empty() => {
                     closed.push(folder);
                     break;
                 }
@@ -341,10 +342,10 @@ pub(super) fn folder_at(root: &Root, folder: &str) -> Result<FolderAt> {
     let open = match root.folder(folder) {
         Ok(open) => open,
         Err(e) => {
-            return match e.raw_os_error() {
-                Some(libc::ENOENT) => Ok(FolderAt::Missing),
-                Some(libc::ELOOP | libc::EXDEV | libc::ENOTDIR) => Ok(FolderAt::Blocked(in_the_way(root, folder)?)),
-                Some(libc::EACCES) => Ok(FolderAt::Blocked("its folder in the target cannot be entered")),
+            return match Errno::from_io_error(&e) {
+                Some(Errno::NOENT) => Ok(FolderAt::Missing),
+                Some(Errno::LOOP | Errno::XDEV | Errno::NOTDIR) => Ok(FolderAt::Blocked(in_the_way(root, folder)?)),
+                Some(Errno::ACCESS) => Ok(FolderAt::Blocked("its folder in the target cannot be entered")),
                 _ => Err(from_io(folder, e)),
             };
         }

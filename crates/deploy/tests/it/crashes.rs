@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use toolhost_sandbox::{DeployRules, DeployStep, Deployer, Recovered};
+use toolhost_deploy::{DeployRules, DeployStep, Deployer, Recovered};
 
 use super::runs::Dice;
 use super::{EndAfter, Snapshot, Trees, fill, key, mode};
@@ -161,7 +161,7 @@ fn a_deploy_that_is_killed_leaves_one_tree_or_the_other() {
     let rounds = std::env::var_os("TOOLHOST_CRASH_ROUNDS").and_then(|text| text.to_str()?.parse().ok());
     for round in 0..rounds.unwrap_or(KILL_ROUNDS) {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "deploy::crashes::deploys_until_it_is_killed", "--nocapture"])
+            .args(["--exact", "crashes::deploys_until_it_is_killed", "--nocapture"])
             .env(KILLED_IN, trees.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -217,7 +217,7 @@ fn deploys_until_it_is_killed() {
         let rules = DeployRules::default();
         let plan = deployer.plan(&rules, &|| false).unwrap();
         let id = format!("p{}-{n}", std::process::id());
-        let mark = toolhost_sandbox::DeployMark { id, at_ms: 1, who: "me".to_owned() };
+        let mark = toolhost_deploy::DeployMark { id, at_ms: 1, who: "me".to_owned() };
         deployer.run(&plan, &rules, &mark, &mut watch, &|| false).unwrap();
         deployer.undo(None, &mut ()).unwrap();
     }

@@ -6,8 +6,8 @@ use super::plan::{Reason, name_some};
 use super::roll::{Known, Roll, is_content};
 use super::root::look;
 use super::{DeployStep, Deployer, PATHS_NAMED_MAX, Port, UndoPlan, Undone};
-use crate::error::from_io;
 use toolhost_contract::workspace::{Error, Result};
+use toolhost_sandbox::from_io;
 
 /// What is known of the state that it is taken back from.
 #[derive(Clone, Copy)]

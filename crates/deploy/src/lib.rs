@@ -7,6 +7,7 @@
 //!
 //! All of this blocks: callers bring a thread where blocking is allowed. Who may deploy is decided elsewhere.
 
+mod deployment;
 mod ignored;
 mod journal;
 mod listing;
@@ -15,6 +16,7 @@ mod roll;
 mod root;
 mod rules;
 mod run;
+mod tool;
 mod undo;
 
 use std::path::{Path, PathBuf};
@@ -24,10 +26,11 @@ use serde::Serialize;
 use self::journal::{Manifest, Stage, Work};
 use self::listing::Hashes;
 use self::root::Root;
+use toolhost_contract::AnyTool;
 use toolhost_contract::workspace::{Error, Result};
+use toolhost_sandbox::{from_io, real_folder};
 
-use crate::error::from_io;
-
+pub use self::deployment::{DeployProgress, Deployment};
 pub use self::journal::DeployKey;
 pub use self::plan::{DeployPlan, FormerFile, PlannedFile, PlannedRemoval, Reason};
 pub use self::rules::{DeployRules, Orphans, PROTECT_DEFAULT, SHIP_DEFAULT};
@@ -40,6 +43,11 @@ const DEPLOYS_KEPT: usize = 10;
 const DEPTH_MAX: usize = 256;
 /// Paths that an error names.
 const PATHS_NAMED_MAX: usize = 5;
+
+/// The tools of deploys. `None`: the operator has not said where the workspace is deployed to, and each call says so.
+pub fn tools(deployment: Option<&Deployment>) -> Vec<Box<dyn AnyTool>> {
+    vec![Box::new(tool::Copy(deployment.cloned()))]
+}
 
 /// A workspace and the folder it is deployed to, both held open.
 pub struct Deployer {
@@ -203,8 +211,8 @@ impl<'a> Port<'a> {
 impl Deployer {
     /// Opens both folders. The workspace may be inside the target, but not the other way round.
     pub fn open(source: &Path, target: &Path, key: DeployKey) -> Result<Self> {
-        let source_path = source.canonicalize().map_err(|e| from_io("the workspace", e))?;
-        let target_path = target.canonicalize().ok().filter(|path| path.is_dir()).ok_or(Error::DeployFolders {
+        let source_path = real_folder(source).map_err(|e| from_io("the workspace", e))?;
+        let target_path = real_folder(target).map_err(|_| Error::DeployFolders {
             why: "the deploy target is not a folder, or it does not exist: a person must create it, or name another one",
         })?;
         let (source, target) = (Root::open(&source_path)?, Root::open(&target_path)?);
@@ -323,7 +331,7 @@ impl Deployer {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
+#[expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests, on real folders")]
 mod tests {
     use std::collections::BTreeMap;
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use cap_std::fs::{Dir, MetadataExt};
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,10 +18,10 @@ use sha2::{Digest, Sha256};
 use super::plan::{MadeFolder, PlannedFile, PlannedRemoval};
 use super::root::{Root, Stop};
 use super::{DeployMark, DeployRecord, DeployState, WORK_FOLDER};
-use crate::error::from_io;
-use crate::files::Tree;
-use crate::remover::remove_tree;
 use toolhost_contract::workspace::{Error, POLICY_FILE, ReadSpan, Result, WriteGuard, WsPath, is_git_internal};
+use toolhost_sandbox::Tree;
+use toolhost_sandbox::from_io;
+use toolhost_sandbox::remove_tree;
 
 /// How long a deploy waits for another to end.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -125,7 +126,7 @@ impl Work {
     pub(super) fn create(root: &Root, key: &DeployKey, stop: Stop<'_>) -> Result<Self> {
         let io = |e: std::io::Error| from_io(WORK_FOLDER, e);
         match rustix::fs::mkdirat(root.tree().dir(), WORK_FOLDER, Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Ok(()) | Err(Errno::EXIST) => {}
             Err(e) => return Err(io(e.into())),
         }
         let work = Self::open(root, key, stop)?.ok_or_else(|| Error::PlanStale { what: format!("`{WORK_FOLDER}`") })?;
@@ -364,9 +365,9 @@ fn trusted(root: &Root) -> Result<Option<Dir>> {
     let dir = match root.listed_folder(WORK_FOLDER) {
         Ok(dir) => Dir::from_std_file(dir.into()),
         Err(e) => {
-            return match e.raw_os_error() {
-                Some(libc::ENOENT) => Ok(None),
-                Some(libc::ELOOP | libc::ENOTDIR | libc::EXDEV) => {
+            return match Errno::from_io_error(&e) {
+                Some(Errno::NOENT) => Ok(None),
+                Some(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => {
                     distrust("is not a folder, so nothing can be deployed here: move it away")
                 }
                 _ => Err(from_io(WORK_FOLDER, e)),
@@ -390,20 +391,20 @@ fn trusted(root: &Root) -> Result<Option<Dir>> {
 }
 
 fn lock(dir: &Dir, stop: Stop<'_>) -> Result<OwnedFd> {
-    let io = |e: rustix::io::Errno| from_io("lock", e.into());
+    let io = |e: Errno| from_io("lock", e.into());
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::openat(dir, "lock", flags, Mode::RUSR | Mode::WUSR).map_err(io)?;
     let began = Instant::now();
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_WAIT => {
+            Err(Errno::WOULDBLOCK) if began.elapsed() < LOCK_WAIT => {
                 if stop() {
                     return Err(Error::Cancelled);
                 }
                 std::thread::sleep(LOCK_LOOK_EVERY);
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::DeployBusy),
+            Err(Errno::WOULDBLOCK) => return Err(Error::DeployBusy),
             Err(e) => return Err(io(e)),
         }
     }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::error::from_io;
-use crate::files::{Tree, what_it_is};
 use toolhost_contract::workspace::{Error, Result};
+use toolhost_sandbox::from_io;
+use toolhost_sandbox::{Tree, what_it_is};
 
 /// Most threads that hash and copy.
 const THREADS_MAX: usize = 8;

@@ -5,6 +5,7 @@
 //! the two is where tells how far it has come; after a crash their contents tell it, where names alone do not.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::ErrorKind as K;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -15,9 +16,9 @@ use super::plan::Reason;
 use super::root::{At, Root, Stat, exchange, look, move_to_free, plain_mode};
 use super::rules::lineage;
 use super::{DeployStep, Deployer, Port};
-use crate::error::from_io;
-use crate::files::sha256_of;
 use toolhost_contract::workspace::{Error, Result};
+use toolhost_sandbox::from_io;
+use toolhost_sandbox::sha256_of;
 
 /// How often somebody may come in between before it is given up.
 const ATTEMPTS_MAX: usize = 100;
@@ -397,6 +398,6 @@ fn content<F: AsFd>(at: At<'_, F>) -> Result<Option<ManifestFile>> {
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(at.0, at.1, flags, Mode::empty()).map_err(|e| io(e.into()))?;
-    let sha256 = sha256_of(std::fs::File::from(file), &mut vec![0; 64 * 1024]).map_err(io)?;
+    let sha256 = sha256_of(File::from(file), &mut vec![0; 64 * 1024]).map_err(io)?;
     Ok(Some(ManifestFile { sha256, mode }))
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use toolhost_contract::workspace::{ErrorKind, Result};
-use toolhost_sandbox::{DeployMark, DeployRules, DeployState, DeployStep, DeployWatch};
+use toolhost_deploy::{DeployMark, DeployRules, DeployState, DeployStep, DeployWatch};
 
 use super::{At, Trees, contents, everything, fill, mode, snapshot};
 

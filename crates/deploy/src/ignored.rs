@@ -14,9 +14,9 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::root::Root;
 use super::rules::lineage;
-use crate::error::from_io;
-use crate::walk::IGNORE_BYTES_MAX;
 use toolhost_contract::workspace::{Error, Result};
+use toolhost_sandbox::from_io;
+use toolhost_sandbox::{IGNORE_BYTES_MAX, repository_around};
 
 /// The rules that hold in one folder: its own, then those of the folders above.
 pub(super) struct Rules {
@@ -33,8 +33,7 @@ pub(super) type Inherited = Option<Arc<Rules>>;
 pub(super) fn above_root(root: &Root, path: &Path, reach: Reach) -> Result<Inherited> {
     let mut rules = None;
     if reach == Reach::Repository
-        && let Some(repository) = path.ancestors().skip(1).find(|folder| folder.join(".git").exists())
-        && !path.join(".git").exists()
+        && let Some(repository) = repository_around(path)
     {
         let below = path.strip_prefix(repository).ok().and_then(Path::to_str).unwrap_or_default();
         let outer = Root::open(repository)?;

@@ -17,9 +17,9 @@ use super::root::{Stat, Stop, in_parallel, plain_mode};
 use super::{
     DEPLOYS_KEPT, DeployMark, DeployRules, DeployStep, Deployed, Deployer, PATHS_NAMED_MAX, Port, Reason, undo,
 };
-use crate::error::from_io;
-use crate::files::sha256_of;
 use toolhost_contract::workspace::{Error, Result};
+use toolhost_sandbox::from_io;
+use toolhost_sandbox::sha256_of;
 
 /// Longest name of a deploy.
 const ID_BYTES_MAX: usize = 64;

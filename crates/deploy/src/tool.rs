@@ -9,7 +9,8 @@ use toolhost_contract::{
     Alias, Approval, Ctx, Effect, ErrorKind, Example, Expect, Facts, Preview, Progress, Tool, ToolError, Trace,
     visible_line,
 };
-use toolhost_sandbox::{DeployMark, DeployPlan, Deployed, Deployment, Reason};
+
+use super::{DeployMark, DeployPlan, Deployed, Deployment, Reason};
 
 /// Paths of one list in an answer; the others are counted. A person who has to allow the deploy is shown all of them.
 const SHOWN_MAX: usize = 200;

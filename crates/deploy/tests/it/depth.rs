@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
-use toolhost_sandbox::{DeployRules, Orphans, Recovered};
+use toolhost_deploy::{DeployRules, Orphans, Recovered};
 
 use super::{Trees, everything, fill, mode};
-use crate::room::is_root;
+use crate::ordinary::is_root;
 
 /// More than a removal that calls itself has room for on its stack.
 const DEEP: usize = 20_000;
@@ -37,7 +37,7 @@ impl Drop for Deep {
     }
 }
 
-fn why<'a>(reasons: &'a [toolhost_sandbox::Reason], path: &str) -> Option<(&'a str, bool)> {
+fn why<'a>(reasons: &'a [toolhost_deploy::Reason], path: &str) -> Option<(&'a str, bool)> {
     reasons.iter().find(|one| one.path == path).map(|one| (one.why.as_str(), one.held_back))
 }
 

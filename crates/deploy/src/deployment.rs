@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toolhost_contract::workspace::{Error, Result};
 use toolhost_contract::{BoxFuture, CallId, Deploys, Made, ToolError};
 
-use crate::deploy::{
+use super::{
     DeployKey, DeployMark, DeployPlan, DeployRecord, DeployRules, DeployState, DeployWatch, Deployed, Deployer,
     Recovered, UndoPlan, Undone,
 };
-use toolhost_contract::workspace::{Error, Result};
 
 /// Told how far a deploy has come: files done, files in all, what is being done.
 pub type DeployProgress = Arc<dyn Fn(usize, usize, &'static str) + Send + Sync>;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use toolhost_contract::workspace::ErrorKind;
-use toolhost_sandbox::{DeployKey, DeployRules, DeployStep, Deployer};
+use toolhost_deploy::{DeployKey, DeployRules, DeployStep, Deployer};
 
 use super::{At, Trees, everything, fill, mode};
 

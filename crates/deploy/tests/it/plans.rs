@@ -4,10 +4,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
 use toolhost_contract::workspace::ErrorKind;
-use toolhost_sandbox::{DeployPlan, DeployRules, Deployer, Orphans, Reason};
+use toolhost_deploy::{DeployPlan, DeployRules, Deployer, Orphans, Reason};
 
 use super::{Trees, everything, fill, key, mode};
-use crate::room::is_root;
+use crate::ordinary::is_root;
 
 fn find<'a>(reasons: &'a [Reason], path: &str) -> Option<&'a str> {
     reasons.iter().find(|reason| reason.path == path).map(|reason| reason.why.as_str())

@@ -1,3 +1,0 @@
-//! From the workspace to the user's own folder.
-
-pub(crate) mod copy;
