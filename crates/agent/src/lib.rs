@@ -6,7 +6,6 @@
 pub mod budget;
 mod host;
 pub mod model;
-pub mod persona;
 pub mod prompt;
 pub mod session;
 pub mod start;
@@ -15,3 +14,8 @@ mod tools;
 pub use host::{Catalog, ToolHost};
 pub use model::{Model, ModelError, Reply, Request};
 pub use tools::SessionTools;
+
+/// The persona of Layer 0B (seed BAI-2.2), and the profile that it is made of.
+pub mod persona {
+    pub use crate::prompt::persona::{build_domain_persona_layer, profile_values, workspace_profile};
+}

@@ -13,7 +13,7 @@ use toolhost_contract::{ErrorCode, IdSource, Outcome, RandomIds};
 use crate::budget::{Budget, BudgetError, Counter, TrimReport, trim_context_with_budget};
 use crate::host::{Ends, ToolHost, is_held};
 use crate::model::{Message, Model};
-use crate::persona::workspace_profile;
+use crate::prompt::persona::workspace_profile;
 use crate::prompt::{
     BuilderInput, ComposeError, ComposeInput, Fact, PersonaFact, ReplyLimits, Ticket, ToolFact, WorkspaceContext,
     WorkspaceInput, WritePolicy, compose_messages, renewed,

@@ -11,7 +11,5 @@ mod trim;
 
 pub use aging::{Aged, Aging, SHORT_TOKENS_MIN, Tally, Weight, age, strip};
 pub use counter::{COUNTED_BYTES_MAX, Calibration, Counter};
-pub use trim::{
-    Action, ActionKind, Budget, BudgetError, LIST_ITEMS_KEPT, TEXT_CHARS_KEPT, TrimReport, Trimmed,
-    trim_context_with_budget,
-};
+pub use parts::{ActionKind, LIST_ITEMS_KEPT, TEXT_CHARS_KEPT};
+pub use trim::{Action, Budget, BudgetError, TrimReport, Trimmed, trim_context_with_budget};

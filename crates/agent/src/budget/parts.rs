@@ -1,11 +1,15 @@
 //! The parts of an envelope that may be left out, and what stands in their place.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::trim::{ActionKind, LIST_ITEMS_KEPT, TEXT_CHARS_KEPT};
 use crate::prompt::sorted;
 
+/// Items that are left of a longer list.
+pub const LIST_ITEMS_KEPT: usize = 10;
+/// Characters of a text above which it is cut.
+pub const TEXT_CHARS_KEPT: usize = 400;
 /// The section whose lists are summarised and whose objects are dropped.
 pub(super) const DEPENDENCIES: &str = "dependency_digest";
 /// The sections whose long texts are cut, the least needed first. The target is not among them.
@@ -61,6 +65,18 @@ pub(super) enum Pass {
     Entries,
     /// The dependencies as a whole.
     Section,
+}
+
+/// What a pass does to what it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ActionKind {
+    /// A list became its first items, their number and a hash.
+    Summarize,
+    /// A text became its beginning and a hash.
+    Truncate,
+    /// An object became its path, a summary and a hash.
+    Drop,
 }
 
 impl Pass {

@@ -10,13 +10,9 @@ use toolhost_contract::ErrorCode;
 
 use super::Counter;
 use super::counter::{COUNTED_BYTES_MAX, of_ratio};
-use super::parts::{self, PASSES, Part, Pass};
+use super::parts::{self, ActionKind, PASSES, Part, Pass};
 use crate::prompt::render_envelope;
 
-/// Items that are left of a longer list.
-pub const LIST_ITEMS_KEPT: usize = 10;
-/// Characters of a text above which it is cut.
-pub const TEXT_CHARS_KEPT: usize = 400;
 /// Bytes of parts that are counted; parts beyond these are judged by the whole.
 const PARTS_BYTES_COUNTED_MAX: usize = 256 * 1024;
 /// Tokens of the tokenizer, fewer than what stands for a dropped object has. Where so many for each object are above the
@@ -94,17 +90,6 @@ pub struct Action {
     pub action: ActionKind,
     pub before_chars: u64,
     pub after_chars: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ActionKind {
-    /// A list became its first items, their number and a hash.
-    Summarize,
-    /// A text became its beginning and a hash.
-    Truncate,
-    /// An object became its path, a summary and a hash.
-    Drop,
 }
 
 /// Why there is no envelope that fits.

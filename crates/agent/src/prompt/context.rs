@@ -9,9 +9,9 @@ use toolhost_contract::{Effect, visible_line};
 
 use super::history::bounded;
 use super::input::{ReplyLimits, WorkspaceContext, WorkspaceInput};
+use super::persona::profile_values;
 use super::untrusted::mark_untrusted;
 use super::{BuilderInput, ComposeError, LayerId, texts};
-use crate::persona::profile_values;
 
 /// Tools that the list names.
 pub const TOOLS_MAX: usize = 200;

@@ -8,6 +8,7 @@ mod form;
 mod history;
 mod input;
 mod layer;
+pub(crate) mod persona;
 mod texts;
 mod untrusted;
 
@@ -27,7 +28,6 @@ pub(crate) use context::sorted;
 use toolhost_contract::ErrorCode;
 
 use crate::model::{Message, SystemBlock};
-use crate::persona;
 
 /// What a model is told.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,14 +11,12 @@ use super::calls::Standing;
 use super::lines::Lines;
 use super::only::{Only, only_object};
 use super::run::{Halt, Run, recall};
-use super::{Entry, TurnStep, step};
+use super::{CHECK_CALLS, Checked, Entry, TurnStep, step};
 use crate::host::is_held;
 use crate::model::{Reply, Stop, is_too_deep};
 use crate::prompt::mark_untrusted;
 
-/// Ids that a turn without calls needs: to stage, to validate and to discard.
-pub(super) const CHECK_CALLS: usize = 3;
-/// Their places among these.
+/// The places of the calls that stage and discard among the [`CHECK_CALLS`].
 const STAGES: usize = 0;
 const DISCARDS: usize = 2;
 /// Characters of a summary.
@@ -51,22 +49,6 @@ pub enum Answer {
     Chat { assistant_summary: String },
     Change { assistant_summary: String, change_set_id: String, warnings: Vec<Value> },
     Json { value: Value },
-}
-
-/// What was found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Checked {
-    Good(Answer),
-    /// The findings are for the model.
-    Bad {
-        code: ErrorCode,
-        findings: String,
-        /// The set that must not stay in the way of what comes instead. It is discarded when this is kept: a host that
-        /// dies between would not know what was wrong with it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        discard: Option<String>,
-    },
 }
 
 /// Looks at the last word of a session.

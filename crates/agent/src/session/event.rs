@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer::Checked;
-use super::{CallStep, LoopResult, Opening, SayStep, TurnStep};
+use super::{CallStep, Checked, LoopResult, Opening, SayStep, TurnStep};
 use crate::model::Usage;
 
 /// One thing that has happened. Its JSON has a field `event`.

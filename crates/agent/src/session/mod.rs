@@ -12,6 +12,7 @@ mod lines;
 mod noticed;
 mod only;
 mod run;
+mod turns;
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ use crate::model::{Message, Reply, SystemBlock, Usage};
 
 pub use answer::{Answer, AnswerForm, summary_of};
 pub use event::{Asked, Event, Unwatched, Watch, replay};
-pub use run::{Control, SessionState, run_tool_loop};
+pub use run::{Control, SessionState};
+pub use turns::run_tool_loop;
 
 /// The first step: all that the loop needs to know besides model and tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -224,6 +226,25 @@ pub struct CallStep {
     /// Its first line, for people.
     pub brief: String,
     pub ms: u64,
+}
+
+/// Ids of calls that a turn without calls needs for the check of its answer: to stage, to validate and to discard.
+const CHECK_CALLS: usize = 3;
+
+/// The step `check_N`: what was found wrong with an answer, or that nothing was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Checked {
+    Good(Answer),
+    /// The findings are for the model.
+    Bad {
+        code: ErrorCode,
+        findings: String,
+        /// The set that must not stay in the way of what comes instead. It is discarded when this is kept: a host that
+        /// dies between would not know what was wrong with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        discard: Option<String>,
+    },
 }
 
 /// The step `say_N_K`: a message of a person before turn N.

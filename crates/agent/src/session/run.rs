@@ -1,4 +1,4 @@
-//! The loop: ask the model, run its calls through the gate, tell it what they came to, until it answers.
+//! One run of the loop: what it knows of the session, what the model says next, and what stops it from outside.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,13 +8,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Clock, ErrorCode, Journal, JournalError, Signal};
 
-use super::answer::{Checked, check};
 use super::event::{Event, Watch};
 use super::lines::Lines;
-use super::noticed::{AskedBefore, INVALID, Sets};
+use super::noticed::{AskedBefore, Sets};
 use super::{
-    Answer, AnswerForm, CallSummary, LoopError, LoopLimits, LoopResult, Opening, REPAIR_REPLIES, SayStep, Status,
-    TurnStep, step, tally,
+    AnswerForm, CHECK_CALLS, CallSummary, LoopLimits, Opening, REPAIR_REPLIES, SayStep, TurnStep, step, tally,
 };
 use crate::budget::{Aging, Calibration, Counter, Tally, Weight, age, strip};
 use crate::host::{Ends, ToolHost};
@@ -76,67 +74,6 @@ impl<'a> SessionState<'a> {
     }
 }
 
-/// Runs a session until it has an answer, a limit or a person stops it, or it cannot go on (CrewAgent seed BAI-2.5).
-///
-/// What earlier runs have come to is taken from the journal and not done again. A session on a workflow package has the
-/// tools for packages and no others ([`ToolHost::on_package`]), unless its opening says otherwise.
-///
-/// # Errors
-/// If the journal cannot be written: nothing more is done then.
-pub async fn run_tool_loop(
-    session: &SessionState<'_>,
-    model: &dyn Model,
-    host: &ToolHost,
-    limits: &LoopLimits,
-    control: &Control,
-    watch: &Arc<dyn Watch>,
-) -> Result<LoopResult, JournalError> {
-    let bounded;
-    let host = match session.opening.is_bounded() {
-        true => {
-            bounded = host.on_package();
-            &bounded
-        }
-        false => host,
-    };
-    let name = model.facts().name.clone();
-    watch.event(&Event::Opened { session: session.journal.session_id().to_owned(), model: name });
-    let stop = Stop::new(control);
-    let mut run = Run::new(session, model, host, limits, watch, &stop);
-    let ended = {
-        let listening = stop.listen(session.journal, limits.time_max);
-        tokio::select! {
-            ended = run.go() => ended,
-            never = listening => match never {},
-        }
-    };
-    let (status, answer, error) = match ended {
-        Ok(answer) => (Status::Completed, Some(answer), None),
-        Err(Halt::Paused) => (Status::Paused, None, None),
-        Err(Halt::Cancelled) => (Status::Cancelled, None, None),
-        Err(Halt::Limited(code, message)) => (Status::Limited, None, Some(LoopError { code, message })),
-        Err(Halt::Failed(code, message)) => (Status::Failed, None, Some(LoopError { code, message })),
-        Err(Halt::Journal(error)) => return Err(error),
-    };
-    session.journal.settle().await?;
-    let result = LoopResult {
-        session: session.journal.session_id().to_owned(),
-        status,
-        answer,
-        elapsed_ms: run.elapsed_ms(),
-        calls: run.calls,
-        iterations: run.turn,
-        repairs: run.repairs,
-        unvalidated: run.sets.that_stand("staged"),
-        invalid: run.sets.that_stand(INVALID),
-        usage: run.usage,
-        cost: run.cost,
-        error,
-    };
-    watch.event(&Event::Ended { result: Box::new(result.clone()) });
-    Ok(result)
-}
-
 /// What stops a run from outside.
 pub(super) struct Stop {
     control: Control,
@@ -150,7 +87,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    fn new(control: &Control) -> Self {
+    pub(super) fn new(control: &Control) -> Self {
         Self {
             control: control.clone(),
             soft: CancellationToken::new(),
@@ -160,7 +97,7 @@ impl Stop {
         }
     }
 
-    async fn listen(&self, journal: &dyn Journal, time_max: Option<Duration>) -> std::convert::Infallible {
+    pub(super) async fn listen(&self, journal: &dyn Journal, time_max: Option<Duration>) -> std::convert::Infallible {
         let late = async {
             let Some(max) = time_max else { return std::future::pending().await };
             // The recalled part of the session has no time of its own: it is over before this fires.
@@ -230,14 +167,14 @@ pub(super) struct Run<'a> {
     pub(super) sets: Sets,
     pub(super) calls: Vec<CallSummary>,
     /// Turns of the session so far, and messages of people before the next one.
-    turn: u32,
-    heard: u32,
+    pub(super) turn: u32,
+    pub(super) heard: u32,
     /// Turns that this run has asked for since a person last said something, and answers sent back since.
     asked: u32,
-    repairs_since: u32,
-    repairs: u32,
-    usage: Usage,
-    cost: Option<f64>,
+    pub(super) repairs_since: u32,
+    pub(super) repairs: u32,
+    pub(super) usage: Usage,
+    pub(super) cost: Option<f64>,
     /// Of the whole conversation; while that is within the window for certain, no tokens are counted.
     weight: Weight,
     /// The tokens of the conversation, as they are estimated, and how far estimates were from what was reported.
@@ -252,7 +189,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(
+    pub(super) fn new(
         session: &'a SessionState<'a>,
         model: &'a dyn Model,
         host: &'a ToolHost,
@@ -287,16 +224,6 @@ impl<'a> Run<'a> {
             cost: model.facts().price.map(|_| 0.0),
             before_ms: 0,
             began: session.clock.monotonic(),
-        }
-    }
-
-    async fn go(&mut self) -> Result<Answer, Halt> {
-        self.watch.event(&Event::Message { text: self.session.opening.goal.clone() });
-        loop {
-            let answer = self.until_answer().await?;
-            if !self.hear()? {
-                return Ok(answer);
-            }
         }
     }
 
@@ -335,7 +262,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes what a person says before the next turn. Says whether somebody did.
-    fn hear(&mut self) -> Result<bool, Halt> {
+    pub(super) fn hear(&mut self) -> Result<bool, Halt> {
         let mut heard = false;
         while let Some(say) = recall::<SayStep>(self.session.journal, &step::say(self.turn, self.heard))? {
             self.watch.event(&Event::Message { text: say.text.clone() });
@@ -348,47 +275,8 @@ impl<'a> Run<'a> {
         Ok(heard)
     }
 
-    async fn until_answer(&mut self) -> Result<Answer, Halt> {
-        loop {
-            self.hear()?;
-            let turn = self.turn;
-            let (said, replayed) = self.take_turn(turn).await?;
-            (self.turn, self.heard) = (self.turn + 1, 0);
-            self.messages.push(remembered(&said.reply));
-            if !said.reply.calls.is_empty() {
-                self.run_calls(turn, &said, replayed).await?;
-                continue;
-            }
-            match check(self, turn, &said, replayed).await? {
-                Checked::Good(answer) => {
-                    if let Answer::Change { change_set_id, .. } = &answer {
-                        self.sets.stands(change_set_id, "validated");
-                    }
-                    return Ok(answer);
-                }
-                Checked::Bad { code, findings, discard } => {
-                    if let Some(id) = discard {
-                        self.sets.stands(&id, "rejected");
-                    }
-                    self.messages.push(Message::User { content: findings.clone() });
-                    // What an earlier run sent back counts against its limit, not this one's.
-                    self.repairs_since += u32::from(!replayed);
-                    if self.repairs_since > self.limits.max_repairs && !self.hear()? {
-                        let message = format!(
-                            "the model's answer is still wrong after {} repairs; it was told: {findings}",
-                            self.limits.max_repairs
-                        );
-                        return Err(Halt::Failed(code, message));
-                    }
-                    self.repairs += 1;
-                    self.watch.event(&Event::Repair { turn, findings });
-                }
-            }
-        }
-    }
-
     /// What the model says next: what it said in an earlier run, or now.
-    async fn take_turn(&mut self, turn: u32) -> Result<(TurnStep, bool), Halt> {
+    pub(super) async fn take_turn(&mut self, turn: u32) -> Result<(TurnStep, bool), Halt> {
         let name = step::turn(turn);
         self.age();
         if let Some(said) = recall::<TurnStep>(self.session.journal, &name)? {
@@ -408,7 +296,7 @@ impl<'a> Run<'a> {
             call.id = step::call(turn, n);
         }
         reply.usage = self.metered(&reply);
-        let ids = reply.calls.len().max(if reply.calls.is_empty() { super::answer::CHECK_CALLS } else { 0 });
+        let ids = reply.calls.len().max(if reply.calls.is_empty() { CHECK_CALLS } else { 0 });
         let said = TurnStep {
             call_ids: (0..ids).map(|_| self.host.new_id()).collect(),
             // A reply of which nobody says what it took has no price either.
@@ -592,7 +480,7 @@ impl<'a> Run<'a> {
         Some(messages)
     }
 
-    fn elapsed_ms(&self) -> u64 {
+    pub(super) fn elapsed_ms(&self) -> u64 {
         let now = self.session.clock.monotonic().saturating_sub(self.began);
         self.before_ms.saturating_add(millis(now))
     }
@@ -604,7 +492,7 @@ fn spoken(reply: &Reply) -> Message {
 }
 
 /// A reply as later turns carry it: the beginning and the end of a text that would not fit into a window for good.
-fn remembered(reply: &Reply) -> Message {
+pub(super) fn remembered(reply: &Reply) -> Message {
     if reply.text.len() <= SAID_BYTES_MAX {
         return spoken(reply);
     }

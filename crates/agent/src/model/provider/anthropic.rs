@@ -1,13 +1,13 @@
 //! `Anthropic`'s Messages (version 2023-06-01): its requests and the events of its streams.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::assembly::{Assembly, Block, BlockKind};
-use super::config::ProviderConfig;
+use super::config::{Extra, ProviderConfig, extra};
 use super::conversation::{Asked, NOTHING, Said, is_blank, ordered, plain};
 use super::failure::Failure;
 use super::{Progress, lenient};
@@ -51,22 +51,6 @@ pub(super) struct Body<'a> {
     messages: Vec<Turn<'a>>,
     #[serde(flatten)]
     extra: Extra<'a>,
-}
-
-/// The settings' own fields, those left out that we write.
-#[derive(Serialize)]
-#[serde(transparent)]
-pub(super) struct Extra<'a>(BTreeMap<&'a str, &'a Value>);
-
-impl Extra<'_> {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-pub(super) fn extra<'a>(fields: &'a Map<String, Value>, ours: &[&str]) -> Extra<'a> {
-    let others = fields.iter().filter(|(name, _)| !ours.contains(&name.as_str()));
-    Extra(others.map(|(name, value)| (name.as_str(), value)).collect())
 }
 
 #[derive(Serialize)]

@@ -168,9 +168,6 @@ impl<'f> Assembly<'f> {
             let id = self.unique(piece.id, index);
             calls.push(ToolCall { id, name: piece.name, arguments: arguments(piece.arguments) });
         }
-        if !self.kept_thoughts.is_empty() {
-            self.signatures.push(super::openai::signature(&self.kept_thoughts));
-        }
         // What the reply holds goes before what its reason says: reasons are often unknown, or wrong.
         let stop = match self.stop {
             Some(stop @ (Stop::Length | Stop::Refused)) => stop,

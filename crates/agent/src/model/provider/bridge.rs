@@ -17,9 +17,8 @@ use genai::{Headers, ModelIden, ServiceTarget};
 use serde_json::{Value, json};
 use toolhost_contract::Clock;
 
-use super::anthropic::extra;
 use super::assembly::Assembly;
-use super::config::ProviderConfig;
+use super::config::{ProviderConfig, extra};
 use super::conversation::{NOTHING, Said, is_blank, ordered, plain};
 use super::failure::{Failure, chain};
 use super::{retry, transport};

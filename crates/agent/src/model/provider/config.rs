@@ -1,7 +1,9 @@
 //! What makes a provider's model, and what it is allowed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::price::{WINDOW_DEFAULT, known, output_default};
@@ -180,4 +182,20 @@ impl ProviderConfig {
         }
         Ok(())
     }
+}
+
+/// The settings' own fields, those left out that we write.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(super) struct Extra<'a>(BTreeMap<&'a str, &'a Value>);
+
+impl Extra<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+pub(super) fn extra<'a>(fields: &'a Map<String, Value>, ours: &[&str]) -> Extra<'a> {
+    let others = fields.iter().filter(|(name, _)| !ours.contains(&name.as_str()));
+    Extra(others.map(|(name, value)| (name.as_str(), value)).collect())
 }

@@ -140,6 +140,9 @@ impl Provider {
             }
             Prepared::Bridge(bridge) => bridge.read(request, &mut assembly, self.clock.as_ref()).await?,
         }
+        if matches!(self.wire, Wire::OpenAi(_)) {
+            openai::keep_thoughts(&mut assembly);
+        }
         Ok(assembly.finish())
     }
 

@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::anthropic::{Extra, extra};
 use super::assembly::Assembly;
-use super::config::ProviderConfig;
+use super::config::{Extra, ProviderConfig, extra};
 use super::conversation::{Asked, NOTHING, Said, is_blank, ordered, plain};
 use super::failure::Failure;
 use super::{Progress, lenient};
@@ -283,9 +282,12 @@ fn take_call(call: CallPiece, assembly: &mut Assembly<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// What is sent back with the next request.
-pub(super) fn signature(thoughts: &str) -> String {
-    json!({ KEPT_AS: { "reasoning_content": thoughts } }).to_string()
+/// The thoughts of a whole reply, as they are sent back with the next request.
+pub(super) fn keep_thoughts(assembly: &mut Assembly<'_>) {
+    if !assembly.kept_thoughts.is_empty() {
+        let kept = json!({ KEPT_AS: { "reasoning_content": assembly.kept_thoughts } });
+        assembly.signatures.push(kept.to_string());
+    }
 }
 
 fn stop(reason: &str) -> Stop {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use toolhost_builder::domain::{self, DomainProfile, ITEMS_MAX, Source, fallback, is_generic};
 
-use crate::prompt::{LayerId, PromptLayer};
+use super::{LayerId, PromptLayer};
 
-const PERSONA: &str = include_str!("prompt/layers/persona.md");
+const PERSONA: &str = include_str!("layers/persona.md");
 
 /// The profile for work on a project that has no package.
 #[must_use]
