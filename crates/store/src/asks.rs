@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use toolhost_contract::Clock;
 
+use crate::ask::{Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, NewAsk, NewPermit, Permit};
 use crate::db::{Db, Row, Tx, sql, sql_of};
 use crate::error::{Error, Result};
-use crate::presence::HostName;
+use crate::host_name::HostName;
 
 /// The name of the counter that numbers asks and permits. No kind of record has this name.
 const COUNTER: &str = "ask";
@@ -30,184 +31,6 @@ const PRUNE_EVERY: i64 = 64;
 const PRUNE_STEP: i64 = 64;
 /// Longest summary in a list, characters.
 const SUMMARY_CHARS_MAX: i64 = 400;
-
-/// What a person is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AskKind {
-    /// To allow one exact call.
-    Approval,
-    /// To look at a text.
-    Review,
-    /// To answer a question.
-    Question,
-}
-
-/// Where an ask stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AskState {
-    Open,
-    /// A person has said something, and no call has used it yet.
-    Answered,
-    Used,
-    /// Its caller no longer wants it, or a person took the answer back.
-    Withdrawn,
-    /// Nobody answered in time, or nobody used the answer in time.
-    Expired,
-}
-
-/// An ask to be made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewAsk {
-    pub project_id: i64,
-    pub kind: AskKind,
-    /// Of the call that waits; an open ask with the same two digests is the same ask.
-    pub digest: String,
-    pub effect_digest: String,
-    pub subject: Option<String>,
-    pub round: i64,
-    pub user_id: i64,
-    pub session_id: Option<String>,
-    pub tool: String,
-    pub call: Value,
-    pub shown: Value,
-    pub lives_ms: u64,
-    pub limits: AskLimits,
-}
-
-/// How much of one session may wait for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskLimits {
-    /// Open asks.
-    pub open: i64,
-    /// Bytes of their calls and of what people are shown of them, answers that no call has used included.
-    pub bytes: i64,
-}
-
-impl Default for AskLimits {
-    fn default() -> Self {
-        Self { open: 50, bytes: 32 << 20 }
-    }
-}
-
-/// An ask in a list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AskSummary {
-    pub number: i64,
-    pub kind: AskKind,
-    pub state: AskState,
-    pub tool: String,
-    pub session_id: Option<String>,
-    pub persona: String,
-    /// Its beginning.
-    pub summary: String,
-    /// The one word of the answer.
-    pub said: Option<String>,
-    pub answered_by: Option<String>,
-    pub created_at_ms: i64,
-    pub expires_at_ms: i64,
-}
-
-/// A page of a list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AskPage {
-    pub asks: Vec<AskSummary>,
-    /// How many follow.
-    pub more: i64,
-}
-
-/// An ask as it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Ask {
-    pub number: i64,
-    pub kind: AskKind,
-    pub state: AskState,
-    pub digest: String,
-    pub effect_digest: String,
-    pub subject: Option<String>,
-    /// The how many-th ask about its subject since the last one that settled it, from 1.
-    pub round: i64,
-    pub user_id: i64,
-    pub session_id: Option<String>,
-    pub tool: String,
-    /// With its arguments as they are, secrets included: not for showing.
-    #[serde(skip_serializing)]
-    pub call: Value,
-    /// The host of whoever asks.
-    #[serde(skip_serializing)]
-    pub host: Option<String>,
-    pub shown: Value,
-    pub answer: Option<Value>,
-    pub answered_by: Option<String>,
-    pub answered_at_ms: Option<i64>,
-    pub used_by: Option<String>,
-    pub outcome: Option<Value>,
-    pub created_at_ms: i64,
-    pub expires_at_ms: i64,
-}
-
-/// Calls that a person allows for a while.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewPermit {
-    pub tool: String,
-    pub profile: String,
-    /// Argument name to glob.
-    pub conditions: Value,
-    pub lives_ms: u64,
-}
-
-/// A permit as it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Permit {
-    pub number: i64,
-    pub tool: String,
-    pub profile: String,
-    pub conditions: Value,
-    pub granted_by: String,
-    pub created_at_ms: i64,
-    pub expires_at_ms: i64,
-    pub revoked_at_ms: Option<i64>,
-    pub revoked_by: Option<String>,
-}
-
-/// What an audit row brings about, in its own transaction.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AskChange {
-    /// A person has been shown all of it: the text with this digest.
-    Seen {
-        number: i64,
-        account_id: i64,
-        digest: String,
-        place: &'static str,
-    },
-    Answer {
-        number: i64,
-        answer: Value,
-        by: String,
-        permit: Option<NewPermit>,
-    },
-    /// The call of the row uses the answer.
-    Use {
-        number: i64,
-    },
-    /// An answer that no call has used is taken back.
-    TakeBack {
-        number: i64,
-    },
-    /// What became of the call that used the answer is kept, for whoever asks again. Refuses nothing.
-    Keep {
-        number: i64,
-        outcome: Value,
-    },
-    RevokePermit {
-        number: i64,
-        by: String,
-    },
-}
 
 /// The asks of all projects; every call names one.
 #[derive(Clone)]

@@ -16,10 +16,12 @@ use tokio::sync::{mpsc, oneshot};
 use toolhost_contract::{CallId, Clock, Trace};
 
 use self::writer::{Waiter, Writer};
-use crate::asks::AskChange;
+use crate::ask::AskChange;
 use crate::db::Db;
 use crate::error::{Error, Result};
-use crate::presence::{HostName, Presence};
+use crate::host_name::HostName;
+use crate::presence::Presence;
+use crate::subject::Subjects;
 
 /// Rows that may wait for the disk; beyond, callers wait for room.
 const QUEUE_MAX: usize = 4096;
@@ -99,20 +101,20 @@ enum Job {
 }
 
 impl Audit {
-    pub(crate) async fn start(db: Db, presence: Presence, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub(crate) async fn start(db: Db, subjects: Subjects, presence: Presence, clock: Arc<dyn Clock>) -> Result<Self> {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
         let host = presence.host();
-        let mut writer = Writer::new(db, presence, clock);
+        let mut writer = Writer::new(db, subjects, presence, clock);
         writer.close_orphans().await?;
         tokio::spawn(writer.run(inbox));
         Ok(Self { queue, host })
     }
 
     /// Where nothing can be written: every row is refused, but for those that nobody waits for.
-    pub(crate) fn reading(db: Db, presence: Presence, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn reading(db: Db, subjects: Subjects, presence: Presence, clock: Arc<dyn Clock>) -> Self {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
         let host = presence.host();
-        tokio::spawn(Writer::new(db, presence, clock).run(inbox));
+        tokio::spawn(Writer::new(db, subjects, presence, clock).run(inbox));
         Self { queue, host }
     }
 

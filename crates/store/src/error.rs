@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sqlx::migrate::MigrateError;
+use toolhost_contract::{ErrorKind, ToolError};
 
-use crate::asks::AskState;
+use crate::ask::AskState;
+use crate::mark::Mark;
 use crate::outage::Outage;
-use crate::server::Mark;
-use crate::sessions::SessionState;
+use crate::sessions::state::SessionState;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -159,6 +160,17 @@ impl Error {
                 | Self::TooManyAsksOfSession { .. }
                 | Self::TooLargeAsks { .. }
         )
+    }
+}
+
+impl From<Error> for ToolError {
+    fn from(error: Error) -> Self {
+        let Some(outage) = error.outage() else { return Self::internal(error) };
+        let (message, hint) = outage.told();
+        let kind = if outage == Outage::InDoubt { ErrorKind::Unknown } else { ErrorKind::Io };
+        let mut told = Self::new(kind, message).hint(hint);
+        told.source = Some(Box::new(error));
+        told
     }
 }
 

@@ -6,16 +6,20 @@
 //! [`Reader`] reads it, [`People`] says who may, [`Asks`] is what people are asked, [`Database`] is for the subjects. Start
 //! with [`Store::open`].
 
+mod ask;
 mod asks;
 mod audit;
 mod chain;
+mod connect;
 pub mod db;
 mod dialect;
 mod error;
 mod fate;
 mod file;
 mod file_log;
+mod host_name;
 mod links;
+mod mark;
 mod open;
 mod outage;
 mod people;
@@ -26,10 +30,8 @@ pub mod sessions;
 mod sqlite_pool;
 mod subject;
 
-pub use asks::{
-    Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, Asks, NewAsk, NewPermit,
-    OPEN_MAX as ASKS_OPEN_MAX, Permit,
-};
+pub use ask::{Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, NewAsk, NewPermit, Permit};
+pub use asks::{Asks, OPEN_MAX as ASKS_OPEN_MAX};
 pub use audit::{Audit, Entry, Event};
 pub use error::{Error, Result};
 pub use file_log::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, FileLog, NewChange};

@@ -15,9 +15,8 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::db::{self, ACQUIRE_TIMEOUT, CONNECT_TIMEOUT};
+use crate::connect::{ACQUIRE_TIMEOUT, CONNECT_TIMEOUT, connect, end_process, prepare, process_of};
 use crate::error::Result;
-use crate::presence::process_of;
 
 /// Connections of one host to its server.
 const LINKS_MAX: u32 = 8;
@@ -106,9 +105,9 @@ impl Links {
     async fn connect(&self) -> Result<Line> {
         // What has become of one may have become of all: none of them is worth the wait.
         self.forget();
-        let mut connection = db::connect(&self.options).await?;
+        let mut connection = connect(&self.options).await?;
         let prepared = timeout(CONNECT_TIMEOUT, async {
-            db::prepare(&mut connection).await?;
+            prepare(&mut connection).await?;
             process_of(&mut connection).await
         });
         let process = prepared.await.map_err(|_| silent())??;
@@ -178,7 +177,7 @@ impl Watch {
             if idle == IDLE_LOOKS_MAX {
                 tracing::warn!("a connection to the server is dead without a word; it is given up");
                 // It may hold locks there that nobody would ever let go of.
-                let _ = self.asked(async |server| db::end_process(server, self.process).await).await;
+                let _ = self.asked(async |server| end_process(server, self.process).await).await;
                 return Err(silent());
             }
         }

@@ -14,7 +14,8 @@ use toolhost_contract::Clock;
 
 use crate::asks::Asks;
 use crate::audit::Audit;
-use crate::db::{self, BUSY_TIMEOUT, Db, Pools, sql};
+use crate::connect::{self, BUSY_TIMEOUT};
+use crate::db::{Db, Pools, sql};
 use crate::dialect;
 use crate::error::{Error, Result};
 use crate::file::{self, DatabaseFile};
@@ -133,24 +134,24 @@ impl Store {
         let opened = Arc::new(opened.map_err(|source| Error::Folder { path: folder.to_owned(), source })?);
         is_this_version(sqlx::query_scalar(VERSION_HERE).fetch_one(&mut first).await?, &file)?;
         let readers = SqlitePool::new(options, READERS_MAX, opened, Some(first));
-        let db = Db { pools: Pools::Reading { readers, folder: folder.into() }, subjects };
-        let audit = Audit::reading(db.clone(), Presence::nowhere(Some(folder)), Arc::clone(&clock));
-        let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
+        let db = Db { pools: Pools::Reading { readers, folder: folder.into() } };
+        let audit = Audit::reading(db.clone(), subjects, Presence::nowhere(Some(folder)), Arc::clone(&clock));
+        let sessions = Sessions::new(db.clone(), subjects, Arc::clone(&clock), audit.clone());
         Ok(Self { db, audit, sessions, clock, place: file.display().to_string() })
     }
 
     /// As [`Store::open_reading`], for a database on a server that takes no changes.
     pub async fn connect_reading(url: &str, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
         let (place, options) = server_options(url)?;
-        let mut first = db::connect(&options).await?;
+        let mut first = connect::connect(&options).await?;
         let clock = if clock.is_the_machines() { ServerClock::of(&mut first, clock).await? } else { clock };
         let here: i64 = sqlx::query_scalar(VERSION_HERE).fetch_one(&mut first).await?;
         is_this_version(here, Path::new(&place))?;
         let presence = Presence::nowhere(None);
         // A transaction that would write has no slots, and is refused before it has done anything.
-        let db = Db { pools: Pools::Postgres(Server::new(Links::new(options), presence.host())), subjects };
-        let audit = Audit::reading(db.clone(), presence, Arc::clone(&clock));
-        let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
+        let db = Db { pools: Pools::Postgres(Server::new(Links::new(options), presence.host())) };
+        let audit = Audit::reading(db.clone(), subjects, presence, Arc::clone(&clock));
+        let sessions = Sessions::new(db.clone(), subjects, Arc::clone(&clock), audit.clone());
         Ok(Self { db, audit, sessions, clock, place })
     }
 
@@ -185,7 +186,8 @@ impl Store {
         let writer = SqlitePool::new(options.clone(), 1, Arc::clone(&opened), Some(first));
         let readers = SqlitePool::new(options.read_only(true), READERS_MAX, opened, None);
         Self::with(
-            Db { pools: Pools::Sqlite { readers, writer }, subjects },
+            Db { pools: Pools::Sqlite { readers, writer } },
+            subjects,
             presence,
             clock,
             file.display().to_string(),
@@ -196,18 +198,24 @@ impl Store {
     /// Connects to a PostgreSQL database, `postgres://USER@HOST:PORT/NAME`, and brings its tables up to date.
     pub async fn connect(url: &str, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
         let (place, options) = server_options(url)?;
-        let mut first = db::connect(&options).await?;
+        let mut first = connect::connect(&options).await?;
         let clock = if clock.is_the_machines() { ServerClock::of(&mut first, clock).await? } else { clock };
         let migrated = migrate(&mut first, |sql| AssertSqlSafe(dialect::postgres(sql)).into_sql_str()).await;
         migrated.map_err(|error| migration_failed(error, Path::new(&place), |_, source| Error::Sql(source)))?;
         let presence = Presence::session(first, &options).await?;
         let server = Server::new(Links::new(options), presence.host());
-        Self::with(Db { pools: Pools::Postgres(server), subjects }, presence, clock, place).await
+        Self::with(Db { pools: Pools::Postgres(server) }, subjects, presence, clock, place).await
     }
 
-    async fn with(db: Db, presence: Presence, clock: Arc<dyn Clock>, place: String) -> Result<Self> {
-        let audit = Audit::start(db.clone(), presence, Arc::clone(&clock)).await?;
-        let sessions = Sessions::new(db.clone(), Arc::clone(&clock), audit.clone());
+    async fn with(
+        db: Db,
+        subjects: Subjects,
+        presence: Presence,
+        clock: Arc<dyn Clock>,
+        place: String,
+    ) -> Result<Self> {
+        let audit = Audit::start(db.clone(), subjects, presence, Arc::clone(&clock)).await?;
+        let sessions = Sessions::new(db.clone(), subjects, Arc::clone(&clock), audit.clone());
         Ok(Self { db, audit, sessions, clock, place })
     }
 
@@ -275,7 +283,7 @@ impl Store {
     pub fn address(url: &str) -> String {
         let known = SERVER_SCHEMES.iter().any(|scheme| url.starts_with(scheme));
         let options = PgConnectOptions::from_str(url).ok().filter(|_| known);
-        options.map_or_else(|| "not a PostgreSQL URL".to_owned(), |options| db::place(&options))
+        options.map_or_else(|| "not a PostgreSQL URL".to_owned(), |options| connect::place(&options))
     }
 
     /// The file, or the server without its password: for people to read.
@@ -321,7 +329,7 @@ fn server_options(url: &str) -> Result<(String, PgConnectOptions)> {
         return Err(Error::Url { source });
     }
     let options = PgConnectOptions::from_str(url).map_err(|source| Error::Url { source })?;
-    let place = db::place(&options);
+    let place = connect::place(&options);
     Ok((place, options.application_name("toolhost").disable_statement_logging()))
 }
 

@@ -5,10 +5,6 @@
 
 use std::io::ErrorKind as Io;
 
-use toolhost_contract::{ErrorKind, ToolError};
-
-use crate::error::Error;
-
 /// SQLite's result codes, without their upper bits.
 const SQLITE_BUSY: u32 = 5;
 const SQLITE_READONLY: u32 = 8;
@@ -127,16 +123,5 @@ impl Outage {
             ),
             Self::Busy => ("the database is busy; nothing was changed", "repeat the call later"),
         }
-    }
-}
-
-impl From<Error> for ToolError {
-    fn from(error: Error) -> Self {
-        let Some(outage) = error.outage() else { return Self::internal(error) };
-        let (message, hint) = outage.told();
-        let kind = if outage == Outage::InDoubt { ErrorKind::Unknown } else { ErrorKind::Io };
-        let mut told = Self::new(kind, message).hint(hint);
-        told.source = Some(Box::new(error));
-        told
     }
 }

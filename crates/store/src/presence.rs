@@ -4,14 +4,16 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::db::{self, Db, sql};
+use crate::connect::{connect, prepare, process_of};
+use crate::db::{Db, sql, sql_of};
 use crate::error::{Error, Result};
+use crate::host_name::{HostName, fresh};
 use crate::server;
 
 /// How long a server may take to say that a connection is well.
@@ -21,29 +23,6 @@ const TAKE_TRIES: u32 = 50;
 const TAKE_PAUSE: Duration = Duration::from_millis(100);
 /// How long it may take in all to make sure of the lock, or to get another one: whoever writes to the audit waits for it.
 const HOLD_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// What a host is called, everywhere in its process. One that was taken for dead goes on under another name.
-#[derive(Clone)]
-pub(crate) struct HostName(Arc<RwLock<Arc<str>>>);
-
-impl HostName {
-    fn new() -> Self {
-        Self(Arc::new(RwLock::new(fresh())))
-    }
-
-    pub(crate) fn get(&self) -> Arc<str> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn change(&self, name: Arc<str>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = name;
-    }
-}
-
-fn fresh() -> Arc<str> {
-    // Random throughout: a name does not depend on what the clock says.
-    uuid::Uuid::new_v4().to_string().into()
-}
 
 /// This host's lock, held until it is dropped.
 pub(crate) struct Presence {
@@ -110,7 +89,7 @@ impl Presence {
     /// A lock of this connection at the server, and the slots without which this host writes nothing.
     pub(crate) async fn session(mut connection: PgConnection, options: &PgConnectOptions) -> Result<Self> {
         let host = HostName::new();
-        db::prepare(&mut connection).await?;
+        prepare(&mut connection).await?;
         let process = process_of(&mut connection).await?;
         let held = take(&mut connection, &host.get()).await?;
         server::make_slots(&mut connection, &host.get()).await?;
@@ -217,8 +196,8 @@ impl Session {
             }
         }
         self.held = false;
-        let mut anew = db::connect(&self.options).await?;
-        db::prepare(&mut anew).await?;
+        let mut anew = connect(&self.options).await?;
+        prepare(&mut anew).await?;
         (self.connection, self.lost) = (anew, false);
         Ok(())
     }
@@ -267,10 +246,6 @@ async fn take(connection: &mut PgConnection, host: &str) -> Result<bool> {
     Ok(taken)
 }
 
-pub(crate) async fn process_of(connection: &mut PgConnection) -> Result<i32> {
-    Ok(sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(connection).await?)
-}
-
 /// The key of an advisory lock, of which the server shows both halves.
 const HELD_KEY: &str = "((CAST(classid AS BIGINT) << 32) | CAST(objid AS BIGINT))";
 
@@ -291,7 +266,7 @@ async fn held_locks(db: &Db) -> Result<BTreeSet<i64>> {
         "SELECT {HELD_KEY} AS key FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     );
-    db::sql_of(text).read(db).await?.iter().map(|row| row.get("key")).collect()
+    sql_of(text).read(db).await?.iter().map(|row| row.get("key")).collect()
 }
 
 /// The number of a host's lock: the random half of its id.

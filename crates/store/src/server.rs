@@ -6,19 +6,21 @@
 //! takes a host for dead deletes its slots, and its next transaction finds none. And whoever does not know whether a
 //! transaction has happened looks for its number: the slot has it, or it has not.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::{Connection, PgConnection, Row as _};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{Connection, PgConnection, Postgres, Row as _};
 
 use toolhost_contract::Clock;
 
-use crate::db::{self, Begun, Tx, sql};
+use crate::connect::{connect, end_process, place};
 use crate::error::{Error, Result};
+use crate::host_name::HostName;
 use crate::links::{Link, Links};
-use crate::presence::HostName;
+use crate::mark::{Mark, Slots};
 
 /// Transactions of one host that may write at once, those included that ended without an answer.
 pub(crate) const SLOTS: i64 = 32;
@@ -39,40 +41,12 @@ pub(crate) struct Server {
     slots: Arc<Slots>,
 }
 
-/// Which slots no transaction uses, the one used longest ago first.
-struct Slots {
-    free: Mutex<VecDeque<i64>>,
-    next: AtomicI64,
-}
-
 /// A transaction. Dropped without a commit, it has not happened.
 pub(crate) struct ServerTx {
     pub(crate) link: Link,
     server: Server,
     /// `None`: it only reads.
     mark: Option<Mark>,
-}
-
-/// What tells one transaction of a host from all others. Its slot is free again when this is dropped.
-pub struct Mark {
-    host: Arc<str>,
-    slot: i64,
-    number: i64,
-    /// The server's process that runs it.
-    process: i32,
-    slots: Arc<Slots>,
-}
-
-impl std::fmt::Debug for Mark {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}/{}", self.host, self.slot, self.number)
-    }
-}
-
-impl Drop for Mark {
-    fn drop(&mut self) {
-        self.slots.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.slot);
-    }
 }
 
 impl Server {
@@ -86,7 +60,7 @@ impl Server {
         // Whatever the server's default: behind the project's lock, each query must see what was committed last.
         let mut link = self.links.begin("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
         let slot = self.slots.free.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let slot = slot.ok_or_else(|| Error::Full { place: db::place(self.links.options()) })?;
+        let slot = slot.ok_or_else(|| Error::Full { place: place(self.links.options()) })?;
         let number = self.slots.next.fetch_add(1, Ordering::Relaxed);
         let mut mark = Mark { host: self.host.get(), slot, number, process: 0, slots: Arc::clone(&self.slots) };
         let text =
@@ -124,7 +98,7 @@ impl Server {
 
     /// One look, on a connection of its own. It waits for the transaction's end, and brings it about if it hangs.
     async fn look(&self, mark: &Mark) -> Result<Option<bool>> {
-        let mut anew = db::connect(self.links.options()).await?;
+        let mut anew = connect(self.links.options()).await?;
         sqlx::query("SELECT set_config('lock_timeout', $1, false)").bind(LOOK_MS).execute(&mut anew).await?;
         let text = "SELECT number FROM host_slot WHERE host = $1 AND slot = $2 FOR UPDATE";
         let found = sqlx::query(text).bind(&*mark.host).bind(mark.slot).fetch_optional(&mut anew).await;
@@ -135,7 +109,7 @@ impl Server {
             Err(error) => {
                 let code = error.as_database_error().and_then(|error| error.code());
                 if code.as_deref() == Some(LOCK_NOT_AVAILABLE) {
-                    db::end_process(&mut anew, mark.process).await?;
+                    end_process(&mut anew, mark.process).await?;
                 }
                 return Err(error.into());
             }
@@ -147,6 +121,24 @@ impl Server {
 }
 
 impl ServerTx {
+    /// Takes its slots from a host that seems dead. False where one of them is being used, so that the host is not dead.
+    pub(crate) async fn fence_off(&mut self, host: &str) -> Result<bool> {
+        let all = sqlx::query("SELECT slot FROM host_slot WHERE host = $1").bind(host);
+        let all = self.all(all).await?.len();
+        let free = sqlx::query("SELECT slot FROM host_slot WHERE host = $1 FOR UPDATE SKIP LOCKED").bind(host);
+        if self.all(free).await?.len() < all {
+            return Ok(false);
+        }
+        self.all(sqlx::query("DELETE FROM host_slot WHERE host = $1").bind(host)).await?;
+        Ok(true)
+    }
+
+    async fn all(&mut self, query: Query<'_, Postgres, PgArguments>) -> Result<Vec<PgRow>> {
+        let (connection, watch) = self.link.parts()?;
+        let rows = watch.answered(query.fetch_all(connection)).await;
+        Ok(self.link.discard_if_dead(rows)?)
+    }
+
     /// When it returns, the transaction has happened. An error says whether it has not, or that nobody knows.
     pub(crate) async fn commit(self) -> Result<()> {
         let Self { link, server, mark } = self;
@@ -199,22 +191,4 @@ pub(crate) async fn make_slots(connection: &mut PgConnection, host: &str) -> Res
 pub(crate) async fn has_slots(connection: &mut PgConnection, host: &str) -> Result<bool> {
     let text = "SELECT EXISTS (SELECT 1 FROM host_slot WHERE host = $1)";
     Ok(sqlx::query_scalar(text).bind(host).fetch_one(connection).await?)
-}
-
-/// Makes sure that a host which seems dead writes nothing any more. False where it is writing this very moment, and so is
-/// not dead.
-pub(crate) async fn fence_off(tx: &mut Tx, host: &str) -> Result<bool> {
-    if let Begun::Sqlite(_) = &tx.0 {
-        // Its lock is the process's own: while one runs, the other is held.
-        return Ok(true);
-    }
-    let all = "SELECT count(*) AS slots FROM host_slot WHERE host = $1";
-    let all: i64 = sql(all).bind(host).one(tx).await?.get("slots")?;
-    let free = "SELECT slot FROM host_slot WHERE host = $1 FOR UPDATE SKIP LOCKED";
-    let free = sql(free).bind(host).all(tx).await?.len() as i64;
-    if free < all {
-        return Ok(false);
-    }
-    sql("DELETE FROM host_slot WHERE host = $1").bind(host).run(tx).await?;
-    Ok(true)
 }

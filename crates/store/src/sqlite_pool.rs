@@ -13,7 +13,7 @@ use sqlx::{ConnectOptions, Connection, Database, SqlSafeStr, Sqlite, SqliteConne
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::db::ACQUIRE_TIMEOUT;
+use crate::connect::ACQUIRE_TIMEOUT;
 use crate::error::Result;
 use crate::file::{DatabaseFile, Open};
 

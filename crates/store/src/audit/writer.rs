@@ -12,14 +12,14 @@ use toolhost_contract::{CallId, Clock, ErrorKind, Trace};
 
 use super::rows::{Chained, Head, body, heads, insert, track_open};
 use super::{Entry, Event, Item, Job, NOTE_DELAY, QUEUE_MAX};
-use crate::asks::AskChange;
+use crate::ask::AskChange;
 use crate::chain;
 use crate::db::{Db, Tx, sql};
 use crate::error::{Error, Result};
 use crate::fate;
+use crate::mark::Mark;
 use crate::outage::Outage;
 use crate::presence::Presence;
-use crate::server::{self, Mark};
 use crate::subject::Subjects;
 
 /// Most rows of one commit.
@@ -29,6 +29,8 @@ const PRESENCE_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) struct Writer {
     db: Db,
+    /// Who may know how a call ended.
+    subjects: Subjects,
     presence: Presence,
     clock: Arc<dyn Clock>,
     /// Rows that nobody waits for and no commit has taken yet.
@@ -89,9 +91,19 @@ impl Batch {
 }
 
 impl Writer {
-    pub(super) fn new(db: Db, presence: Presence, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(db: Db, subjects: Subjects, presence: Presence, clock: Arc<dyn Clock>) -> Self {
         let reads_only = presence.is_nowhere();
-        Self { reads_only, db, presence, clock, notes: Vec::new(), open: BTreeSet::new(), taken: false, doubt: None }
+        Self {
+            reads_only,
+            db,
+            subjects,
+            presence,
+            clock,
+            notes: Vec::new(),
+            open: BTreeSet::new(),
+            taken: false,
+            doubt: None,
+        }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Job>) {
@@ -380,7 +392,7 @@ impl Writer {
                     Err(error) => return Err(error),
                 }
             }
-            let decided = decided(tx, self.db.subjects, &item.entry).await?;
+            let decided = decided(tx, self.subjects, &item.entry).await?;
             let entry = decided.as_ref().unwrap_or(&item.entry);
             match self.write_row(tx, head, entry, item.change.as_ref(), now, &mut written).await {
                 Ok(()) => {}
@@ -474,7 +486,7 @@ impl Writer {
         let mut tx = self.db.write().await?;
         let mut alive = BTreeSet::new();
         for host in hosts {
-            if !server::fence_off(&mut tx, &host).await? {
+            if !tx.fence_off(&host).await? {
                 alive.insert(host);
             }
         }
@@ -489,7 +501,7 @@ impl Writer {
                 continue;
             }
             // Its host writes nothing more, so what it has written is all.
-            let outcome = fate::outcome(&mut tx, self.db.subjects, (project_id, &call_id), (&tool, &trace)).await?;
+            let outcome = fate::outcome(&mut tx, self.subjects, (project_id, &call_id), (&tool, &trace)).await?;
             let event = if outcome.is_some() { Event::Finished } else { Event::Unknown };
             let unknown = || serde_json::json!({ "unknown": "the host ended while the call ran" });
             let entry = Entry {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use toolhost_contract::{BoxFuture, CallId, Fate, Journal, JournalError, Signal, Trace};
 
+use super::shared::Shared;
 use super::writer::{self, Job, Keep};
 use super::{Inner, Key, SessionRow, SessionState, StepRow};
 use crate::db::sql;
@@ -24,34 +25,13 @@ pub struct Held {
     next: AtomicI64,
 }
 
-/// What the writer and the holder both know.
-pub(super) struct Shared {
-    pub(super) key: Key,
-    pub(super) epoch: i64,
-    /// What a person wants.
-    pub(super) wanted: watch::Sender<Option<Signal>>,
-    /// Why nothing can be written any more.
-    broken: Mutex<Option<JournalError>>,
-}
-
-impl Shared {
-    pub(super) fn fail(&self, error: JournalError) {
-        lock(&self.broken).get_or_insert(error);
-    }
-
-    fn check(&self) -> std::result::Result<(), JournalError> {
-        lock(&self.broken).clone().map_or(Ok(()), Err)
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Held {
     pub(super) fn new(inner: Arc<Inner>, row: SessionRow, key: Key, epoch: i64, steps: Vec<StepRow>) -> Result<Self> {
-        let (wanted, _) = watch::channel(None);
-        let shared = Arc::new(Shared { key: key.clone(), epoch, wanted, broken: Mutex::default() });
+        let shared = Arc::new(Shared::new(key.clone(), epoch));
         let next = steps.last().map_or(0, |step| step.seq + 1);
         let before = steps.into_iter().map(|step| (step.step, step.body)).collect();
         inner.held().insert(key, Arc::clone(&shared));
@@ -144,7 +124,7 @@ impl Held {
         // that such a transaction has ended.
         let mut tx = self.inner.db.write().await?;
         tx.lock_project(project).await?;
-        let wrote = fate::wrote(&mut tx, self.inner.db.subjects, (project, call.as_str())).await?;
+        let wrote = fate::wrote(&mut tx, self.inner.subjects, (project, call.as_str())).await?;
         Ok(if wrote.is_empty() { Fate::Undone } else { Fate::Committed(wrote.into()) })
     }
 

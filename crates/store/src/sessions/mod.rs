@@ -5,12 +5,14 @@
 //! session can write no more. Start with [`Sessions::create`] and [`Sessions::hold`].
 
 mod held;
+mod shared;
+pub(crate) mod state;
 mod writer;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use toolhost_contract::{Clock, Signal};
@@ -18,34 +20,18 @@ use toolhost_contract::{Clock, Signal};
 use crate::audit::Audit;
 use crate::db::{Db, Row, Tx, sql};
 use crate::error::{Error, Result};
-use crate::server;
-use crate::subject::Database;
+use crate::subject::{Database, Subjects};
 
 pub use held::Held;
+pub use state::SessionState;
+
+use shared::Shared;
 use writer::Job;
 
 /// How often a wish is tried on a session that is taken and let go of meanwhile.
 const WANT_TRIES: usize = 5;
 /// Longest title, characters.
 const TITLE_CHARS_MAX: usize = 200;
-
-/// Where a session stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SessionState {
-    /// Made, or run by a host: by a living one, unless it was killed.
-    Active,
-    /// It can be resumed.
-    Paused,
-    /// A limit stopped it; it can be resumed with more.
-    Limited,
-    /// Something failed; it can be resumed.
-    Failed,
-    /// It has given its answer; it goes on with a new message.
-    Done,
-    /// For good.
-    Cancelled,
-}
 
 /// A session to be made.
 #[derive(Debug, Clone)]
@@ -113,10 +99,12 @@ pub struct Steps {
 
 struct Inner {
     db: Db,
+    /// Who may know what a call has written.
+    subjects: Subjects,
     clock: Arc<dyn Clock>,
     audit: Audit,
     /// The sessions that this process runs.
-    held: Mutex<HashMap<Key, Arc<held::Shared>>>,
+    held: Mutex<HashMap<Key, Arc<Shared>>>,
     /// Made when the first session is held.
     writer: OnceLock<mpsc::Sender<Job>>,
 }
@@ -129,8 +117,8 @@ const COLUMNS: &str =
      updated_at_ms";
 
 impl Sessions {
-    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>, audit: Audit) -> Self {
-        Self { inner: Arc::new(Inner { db, clock, audit, held: Mutex::default(), writer: OnceLock::new() }) }
+    pub(crate) fn new(db: Db, subjects: Subjects, clock: Arc<dyn Clock>, audit: Audit) -> Self {
+        Self { inner: Arc::new(Inner { db, subjects, clock, audit, held: Mutex::default(), writer: OnceLock::new() }) }
     }
 
     /// Makes a session that nobody runs yet.
@@ -249,7 +237,7 @@ impl Sessions {
         self.inner.audit.close_orphans().await?;
         let mut tx = self.inner.db.write().await?;
         if let Some(host) = found.host.as_deref().filter(|host| **host != *me)
-            && !server::fence_off(&mut tx, host).await?
+            && !tx.fence_off(host).await?
         {
             return Err(Error::SessionRuns { id: id.to_owned() });
         }
@@ -362,27 +350,13 @@ impl Steps {
 }
 
 impl Inner {
-    fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<held::Shared>>> {
+    fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Shared>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sessions of this process, for the writer.
     fn held_keys(&self) -> BTreeSet<Key> {
         self.held().keys().cloned().collect()
-    }
-}
-
-impl SessionState {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Limited => "limited",
-            Self::Failed => "failed",
-            Self::Done => "done",
-            Self::Cancelled => "cancelled",
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 use toolhost_contract::{JournalError, Signal};
 
-use super::held::Shared;
+use super::shared::Shared;
 use super::{Inner, add_step};
 use crate::db::{Tx, sql};
 use crate::error::{Error, Result};

@@ -1,0 +1,35 @@
+//! Where a session stands.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a session stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionState {
+    /// Made, or run by a host: by a living one, unless it was killed.
+    Active,
+    /// It can be resumed.
+    Paused,
+    /// A limit stopped it; it can be resumed with more.
+    Limited,
+    /// Something failed; it can be resumed.
+    Failed,
+    /// It has given its answer; it goes on with a new message.
+    Done,
+    /// For good.
+    Cancelled,
+}
+
+impl SessionState {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Limited => "limited",
+            Self::Failed => "failed",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
