@@ -35,10 +35,10 @@ pub use merge::{Clash, ClashPlace, Merged, merge, with_current};
 pub use rename::{Rename, renames, wanted};
 pub use report::{Found, Report, Stage};
 pub use set::{
-    ChangeSet, ContractError, EdgeName, LEGACY, Op, Operation, Parsed, Payload, Refused, Revision, Revisions,
+    ChangeSet, ContractError, EdgeName, Implied, LEGACY, Op, Operation, Parsed, Payload, Refused, Revision, Revisions,
     SCHEMA_UNSUPPORTED, SmallEdits, StepPayload, TextEdit, VIOLATION, WorkflowPayload, both, parse,
 };
-pub use small::{Implied, complete};
+pub use small::complete;
 pub use snapshot::{Part, Snapshot, affected, proposed, snapshot};
 pub use twice::says_twice;
 pub use validate::{Check, validate};

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::rename::{quotes_in, renames, wanted, with_front};
 use super::set::{EdgeName, both};
-use super::small::{Implied, made};
 use super::snapshot::missing;
-use super::{ChangeSet, Op, Operation, Payload, Rename, SmallEdits, StepPayload};
+use super::write::made;
+use super::{ChangeSet, Implied, Op, Operation, Payload, Rename, SmallEdits, StepPayload};
 use crate::assets;
 use crate::files::folder_of;
 use crate::finding::Finding;

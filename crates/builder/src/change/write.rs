@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::snapshot::{listed, not_at_hand};
+use super::snapshot::{listed, not_at_hand, proposed};
 use super::splice::{append_item, remove_item, replace_item, rewrite};
-use super::{Part, Snapshot, snapshot};
+use super::{Op, Operation, Part, Snapshot, snapshot};
 use crate::assets;
 use crate::files::{folder_of, problem};
 use crate::finding::Finding;
@@ -508,6 +508,25 @@ fn nodes_of(graph: &str, path: &str) -> Vec<(String, Option<String>)> {
     let text = |node: &Value, name: &str| node.get(name).and_then(Value::as_str).map(str::to_owned);
     let path_of = |node: &Value| text(node, "file").map(|file| format!("{}{file}", folder_of(path)));
     nodes.filter_map(|node| Some((text(node, "id")?, path_of(node)))).collect()
+}
+
+/// The package as operations on whole objects make it.
+///
+/// # Errors
+/// Why one of them cannot be done.
+pub(super) fn made(package: &Package, operations: &[Operation]) -> Result<Package> {
+    let mut wanted = Vec::new();
+    let mut seen = package.clone();
+    for is_first in [true, false] {
+        for operation in operations {
+            if matches!(operation.object, Object::Workflow(_)) == is_first {
+                let before = if operation.op == Op::Delete { package } else { &seen };
+                wanted.push((operation.object.clone(), proposed(before, operation)?));
+            }
+        }
+        seen = overlay(package, &wanted).0;
+    }
+    Ok(seen)
 }
 
 /// What keeps a set from writing an asset, if anything: a stable code and what is meant by it. An asset that is there

@@ -3,7 +3,7 @@
 use pulldown_cmark::{CowStr, Event, Parser, Tag};
 use toolhost_contract::nearest_names;
 
-use super::manifest::COMPARED_MAX;
+use super::COMPARED_MAX;
 use crate::assets;
 use crate::document::Document;
 use crate::files::{folder_of, problem};

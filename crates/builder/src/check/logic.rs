@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use toolhost_contract::nearest;
 
+use super::variables::{Read, how_to_set};
 use crate::finding::{Finding, Findings, token};
 use crate::package::Workflow;
 
@@ -50,14 +51,6 @@ const OF_EACH: [&str; 6] = ["map", "reduce", "filter", "all", "none", "some"];
 
 /// Operators that compare their arguments.
 const COMPARING: [&str; 8] = ["==", "===", "!=", "!==", ">", ">=", "<", "<="];
-
-/// A variable that the condition of an edge reads.
-pub(super) struct Read {
-    /// The node that the edge leads from.
-    pub(super) from: String,
-    pub(super) name: String,
-    pub(super) pointer: String,
-}
 
 /// The conditions of all edges, and the variables that they read and that must have a value. `known` are the variables that
 /// there are; none if they cannot be told.
@@ -208,8 +201,7 @@ impl Rules<'_> {
             }
             let message = format!("the condition reads `{root}`, and nothing sets it");
             let finding = Finding::error("VARIABLE_NEVER_SET", self.file, pointer, message).actual(root);
-            self.findings
-                .add(finding.expected("a variable of the workflow").hint(super::variables::how_to_set(root, known)));
+            self.findings.add(finding.expected("a variable of the workflow").hint(how_to_set(root, known)));
         }
     }
 

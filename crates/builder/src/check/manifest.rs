@@ -5,16 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use toolhost_contract::{nearest, nearest_names};
 
-use super::links;
+use super::{COMPARED_MAX, links};
 use crate::assets;
 use crate::document::{Document, code_lines, comments};
 use crate::files::{is_twin, problem};
 use crate::finding::{Finding, Findings, Severity, quoted};
 use crate::limits::ID_BYTES_MAX;
 use crate::package::{MANIFEST, Package, Workflow};
-
-/// Names among which the one that was probably meant is looked for: there may be a finding for each of many.
-pub(super) const COMPARED_MAX: usize = 1_000;
 
 pub(super) fn check(package: &Package, findings: &mut Findings) {
     let Some(manifest) = package.manifest() else {

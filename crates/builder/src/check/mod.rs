@@ -25,6 +25,9 @@ use crate::schema::Schemas;
 pub use contents::seal;
 pub(crate) use locate::{locate, position};
 
+/// Names among which the one that was probably meant is looked for: there may be a finding for each of many.
+const COMPARED_MAX: usize = 1_000;
+
 /// All that is wrong with a package, in an order that depends on nothing but the package. Empty: it can be used.
 #[must_use]
 pub fn validate(package: &Package) -> Vec<Finding> {

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use toolhost_contract::nearest;
 
-use super::logic::Read;
 use super::shape::Shape;
 use crate::finding::{Finding, Findings, Severity};
 use crate::graph::Links;
@@ -15,6 +14,14 @@ use crate::package::{NodeKind, Package, Step, Workflow};
 const FOLLOWED_MAX: usize = 64 * 1024 * 1024;
 /// Readers of a variable that are named in one message.
 const READERS_SHOWN: usize = 3;
+
+/// A variable that the condition of an edge reads.
+pub(super) struct Read {
+    /// The node that the edge leads from.
+    pub(super) from: String,
+    pub(super) name: String,
+    pub(super) pointer: String,
+}
 
 /// What a workflow says of its variables.
 pub(super) struct Variables<'a> {

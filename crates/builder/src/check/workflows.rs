@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use toolhost_contract::nearest;
 
-use super::manifest::{COMPARED_MAX, agent_missing, asset_missing, check_mentions, check_path, twice};
+use super::manifest::{agent_missing, asset_missing, check_mentions, check_path, twice};
 use super::variables::Variables;
-use super::{logic, shape};
+use super::{COMPARED_MAX, logic, shape};
 use crate::assets;
 use crate::finding::{Finding, Findings, Severity};
 use crate::limits::{EDGES_MAX, NODES_MAX};

@@ -5,7 +5,6 @@
 //! nothing is written and both are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use crate::change::{self, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Report, Snapshot, Stage, merge};
 use crate::refs::Object;
@@ -17,11 +16,12 @@ use serde_json::Value;
 
 use super::chain::Chain;
 use super::change::Cause;
-use super::drafts::{Draft, last_of_each};
+use super::conflict::{Conflict, Conflicts};
+use super::drafts::{Draft, last_of_each, merged};
 use super::error::{PackageError, Result};
+use super::kept::{Kept, expect_open};
 use super::part::{Head, Part, Want};
-use super::sets::{Kept, expect_open, set_id};
-use super::{ProjectPackage, Revisions};
+use super::{ProjectPackage, Revisions, set_id};
 use toolhost_store::db::{Tx, sql};
 
 /// Sets of a chain that are looked at alone, to say which of them brings what is wrong.
@@ -78,31 +78,6 @@ pub(super) struct Examined {
     pub(super) merged: Vec<Object>,
     pub(super) after: Package,
     pub(super) report: Report,
-}
-
-/// Changes of one object that touch each other: the three sides of each place.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Conflict {
-    pub object: String,
-    pub clashes: Vec<Clash>,
-}
-
-/// All conflicts of one apply.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Conflicts(pub Vec<Conflict>);
-
-impl fmt::Display for Conflicts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "somebody else has changed the same places of {}", self.names())
-    }
-}
-
-impl Conflicts {
-    /// The objects.
-    pub(super) fn names(&self) -> String {
-        self.0.iter().map(|conflict| conflict.object.as_str()).collect::<Vec<_>>().join(", ")
-    }
 }
 
 impl ProjectPackage {
@@ -465,23 +440,6 @@ fn goes_along(draft: &Draft, chosen: &[Draft]) -> bool {
     let Object::Step { workflow, .. } = &draft.object else { return false };
     let goes = |other: &Draft| other.wanted.is_none() && other.object == Object::Workflow(workflow.clone());
     draft.wanted.is_none() && chosen.iter().any(goes)
-}
-
-/// Each wish over what is there now; which of them had to be merged.
-pub(super) fn merged(base: &Package, chosen: &[Draft]) -> Result<(Vec<Draft>, Vec<Object>)> {
-    let (mut drafts, mut merged, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
-    for draft in chosen {
-        match draft.over(base) {
-            Ok(over) => {
-                if over.base != draft.base && over.base != draft.wanted {
-                    merged.push(draft.object.clone());
-                }
-                drafts.push(over);
-            }
-            Err(clashes) => conflicts.push(Conflict { object: draft.object.to_string(), clashes }),
-        }
-    }
-    if conflicts.is_empty() { Ok((drafts, merged)) } else { Err(PackageError::Conflict(Conflicts(conflicts))) }
 }
 
 fn edits_between(before: &Files, after: &Files) -> Edits {

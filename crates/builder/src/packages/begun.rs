@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::change::{ChangeSet, Merged, Snapshot, merge};
+use crate::change::{self, ChangeSet, Merged, Snapshot, merge};
 use crate::refs::Object;
 
-use super::apply::{Conflict, Conflicts};
+use super::conflict::{Conflict, Conflicts};
 use super::drafts::Draft;
 use super::error::{NoRevision, PackageError, Result};
-use super::sets::set_id;
+use super::part::Part;
+use super::set_id;
 
 /// From where a change of an object goes on.
 pub(super) struct Begun {
@@ -22,6 +23,12 @@ pub(super) struct Begun {
 pub(super) struct Over {
     pub(super) draft: Draft,
     pub(super) read: Option<Snapshot>,
+}
+
+/// From where a change goes on that the host made itself, of an object whose revision the set does not name.
+pub(super) fn as_it_is(object: &Object, part: &Part) -> Begun {
+    let draft = part.draft(object);
+    Begun { base: draft.map_or_else(|| change::snapshot(&part.base, object), |draft| draft.base.clone()), over: None }
 }
 
 /// The revisions that a set does not give: all of them are told at once.

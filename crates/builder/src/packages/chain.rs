@@ -10,11 +10,10 @@ use crate::refs::{Index, Kind, Locator, Object, Ref};
 use crate::{Package, Workflow};
 use serde_json::{Value, json};
 
-use super::ProjectPackage;
-use super::apply::merged;
-use super::drafts::{Draft, last_of_each};
+use super::drafts::{Draft, last_of_each, merged};
 use super::error::{PackageError, Result};
-use super::sets::{Kept, set_id};
+use super::kept::Kept;
+use super::{ProjectPackage, set_id};
 use toolhost_store::db::Tx;
 
 /// A set with all that it is based on.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::refs::{Index, Object};
 use crate::{ASSETS_FOLDER, Edits, MANIFEST, Package, Place, revision};
 
-use super::derive::{Derived, Rows, agents_only, head_of, outgoing};
+use super::derive::{Derived, Rows, about, agents_only, head_of, outgoing};
 use super::error::Result;
 use super::part::{Head, Want, place};
 use super::{BATCH, ProjectPackage};
@@ -265,11 +265,6 @@ impl ProjectPackage {
         let rows = sql(text).bind(self.who.project_id).all(tx).await?;
         rows.iter().map(place).collect()
     }
-}
-
-/// What the manifest says of a workflow, as its row keeps it.
-pub(super) fn about(place: &Place) -> Option<String> {
-    place.about.as_ref().map(ToString::to_string)
 }
 
 /// The unit of all agents.

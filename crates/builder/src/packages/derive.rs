@@ -26,6 +26,11 @@ pub(super) fn head_of(manifest: Option<&Value>) -> Value {
     head
 }
 
+/// What the manifest says of a workflow, as its row keeps it.
+pub(super) fn about(place: &Place) -> Option<String> {
+    place.about.as_ref().map(ToString::to_string)
+}
+
 /// The names by which something in a workflow is found.
 pub(super) fn names_of(workflow: &Workflow, index: &Index) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = workflow.nodes.iter().map(|node| node.id.clone()).collect();
@@ -155,7 +160,7 @@ impl Derived {
             workflow.pointer.as_str().into(),
             workflow.path.as_str().into(),
             workflow.graph_path.as_str().into(),
-            super::change::about(&workflow.place()).into(),
+            about(&workflow.place()).into(),
             (workflow.nodes.len() as i64).into(),
             revision.as_str().into(),
         ]);

@@ -7,7 +7,8 @@ use crate::change::{self, Clash, Merged, Snapshot, merge};
 use crate::refs::Object;
 
 use super::ProjectPackage;
-use super::error::Result;
+use super::conflict::{Conflict, Conflicts};
+use super::error::{PackageError, Result};
 use toolhost_store::Error;
 use toolhost_store::db::{Row, Tx, sql};
 
@@ -98,6 +99,23 @@ pub(super) fn last_of_each(drafts: Vec<Draft>) -> Vec<Draft> {
     let mut kept: Vec<Draft> = last.into_values().collect();
     kept.sort_by_key(|draft| (draft.set, draft.position));
     kept
+}
+
+/// Each wish over what is there now; which of them had to be merged.
+pub(super) fn merged(base: &Package, chosen: &[Draft]) -> Result<(Vec<Draft>, Vec<Object>)> {
+    let (mut drafts, mut merged, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
+    for draft in chosen {
+        match draft.over(base) {
+            Ok(over) => {
+                if over.base != draft.base && over.base != draft.wanted {
+                    merged.push(draft.object.clone());
+                }
+                drafts.push(over);
+            }
+            Err(clashes) => conflicts.push(Conflict { object: draft.object.to_string(), clashes }),
+        }
+    }
+    if conflicts.is_empty() { Ok((drafts, merged)) } else { Err(PackageError::Conflict(Conflicts(conflicts))) }
 }
 
 fn draft(row: &Row) -> Result<Draft> {

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorCode, ErrorKind, ToolError, did_you_mean};
 
-use super::apply::Conflicts;
-use super::sets::set_id;
+use super::conflict::Conflicts;
+use super::set_id;
 use toolhost_store::Error;
 
 pub type Result<T> = std::result::Result<T, PackageError>;

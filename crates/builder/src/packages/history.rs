@@ -6,9 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::ProjectPackage;
 use super::error::Result;
-use super::sets::set_id;
+use super::{ProjectPackage, set_id};
 use toolhost_store::db::{Row, Tx, sql};
 
 /// Changes of one answer.

@@ -10,14 +10,18 @@ mod apply;
 mod begun;
 mod chain;
 mod change;
+mod conflict;
 mod derive;
+mod discard;
 mod drafts;
 mod error;
 mod history;
+mod kept;
 mod near;
 mod part;
 mod read;
 mod refs;
+mod scope;
 mod sets;
 mod superseded;
 mod traces;
@@ -28,12 +32,15 @@ use std::sync::Arc;
 
 use toolhost_contract::{Clock, Redactor};
 
-pub use apply::{Applied, Apply, Conflict, Conflicts, Undone};
+pub use apply::{Applied, Apply, Undone};
+pub use conflict::{Conflict, Conflicts};
+pub use discard::Discarded;
 pub use error::{PackageError, Result};
 pub use history::Deed;
+pub use kept::Whose;
 pub use read::{Brought, Revisions, Snapshot, WorkflowLine, WorkflowName};
 pub use refs::FoundRefs;
-pub use sets::{ChangeSetLine, Discarded, Preview, SETS_STAGED_MAX, Staged, Whose};
+pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged};
 pub use traces::Traces;
 pub use validated::Validated;
 
@@ -76,4 +83,9 @@ impl Packages {
         let (db, clock) = self.database.opened()?;
         Ok(ProjectPackage { db, clock, who, secrets: Arc::clone(&self.secrets) })
     }
+}
+
+/// The name of a change set, such as `cs-3`.
+fn set_id(number: i64) -> String {
+    format!("cs-{number}")
 }

@@ -11,7 +11,7 @@ use toolhost_contract::ErrorCode;
 
 use super::drafts::Draft;
 use super::error::{PackageError, Result};
-use super::{BATCH, ProjectPackage};
+use super::{BATCH, ProjectPackage, UNITS_MAX};
 use toolhost_store::db::{Row, Tx, places, sql, sql_of};
 
 /// What is to be at hand.
@@ -183,6 +183,30 @@ impl ProjectPackage {
             }
         }
         Ok(())
+    }
+
+    /// What the objects of these drafts take, and what refers to those that go.
+    pub(super) async fn part_for(&self, tx: &mut Tx, drafts: &[Draft]) -> Result<Part> {
+        let mut want = Want::objects(drafts.iter().map(|draft| &draft.object));
+        want.manifest = drafts.iter().any(|draft| matches!(draft.object, Object::Workflow(_)));
+        for draft in drafts.iter().filter(|draft| draft.wanted.is_none()) {
+            for unit in self.units_with(tx, &draft.object).await? {
+                want.add_unit(&unit);
+            }
+        }
+        self.part(tx, &want, drafts).await
+    }
+
+    /// Units that refer to an object; all of them, or none.
+    pub(super) async fn units_with(&self, tx: &mut Tx, object: &Object) -> Result<Vec<String>> {
+        let text = "SELECT unit FROM package_ref WHERE project_id = $1 AND target = $2 ORDER BY unit LIMIT $3";
+        let query = sql(text).bind(self.who.project_id).bind(object.to_string()).bind(UNITS_MAX as i64 + 1);
+        let units: Vec<String> =
+            query.all(tx).await?.iter().map(|row| row.get("unit")).collect::<std::result::Result<_, _>>()?;
+        if units.len() > UNITS_MAX {
+            return Err(PackageError::UsedTooMuch { object: object.to_string(), max: UNITS_MAX });
+        }
+        Ok(units)
     }
 
     async fn base(&self, tx: &mut Tx, head: &Head, want: &Want, drafts: &[Draft]) -> Result<Package> {

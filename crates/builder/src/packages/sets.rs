@@ -1,26 +1,28 @@
-//! Change sets: staging them, looking at them, giving them up.
+//! Change sets: staging them, and looking at them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{
     self, ChangeSet, Impact, Implied, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report,
-    Revision, Snapshot, affected, impact, impact_on, overlay, proposed, renames,
+    Snapshot, affected, impact, impact_on, overlay, proposed, renames,
 };
 use crate::refs::Object;
-use crate::{Finding, Package, Severity, Workflow, revision};
+use crate::{Finding, Package, Severity};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use toolhost_contract::Redactor;
 
-use super::apply::{Apply, merged};
-use super::begun::{Begun, InTheWay, Missing, Over, has_several_workflows};
-use super::drafts::{Draft, last_of_each};
+use super::apply::Apply;
+use super::begun::{Begun, InTheWay, Missing, Over, as_it_is, has_several_workflows};
+use super::drafts::{Draft, last_of_each, merged};
 use super::error::{NoRevision, PackageError, Result};
+use super::kept::no_set;
 use super::part::{Part, Want};
+use super::scope::{base_revision, revision_around, revision_of, scope_of};
 use super::superseded::{Superseded, explain_superseded, in_place};
 use super::validated::blocked;
-use super::{ProjectPackage, UNITS_MAX};
+use super::{ProjectPackage, set_id};
 use toolhost_store::db::{Row, Tx, sql};
 
 /// Change sets that a session may keep staged.
@@ -56,15 +58,6 @@ pub struct Staged {
     pub impact: Impact,
 }
 
-/// Whose change sets are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose<'a> {
-    /// Those of a session of the caller's.
-    Session(&'a str),
-    /// The one that is named, whoever staged it: for people.
-    Anybody,
-}
-
 /// A change set in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -79,27 +72,6 @@ pub struct ChangeSetLine {
     pub objects: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
-}
-
-/// What a discard did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Discarded {
-    /// Such as `cs-3`.
-    pub discarded: Vec<String>,
-    /// Those that were made on one of these and contain its text: they can no longer be applied.
-    pub blocked: Vec<String>,
-    /// Those that refer to what one of these makes: they have to be validated again.
-    pub unvalidated: Vec<String>,
-}
-
-/// A change set's row.
-pub(super) struct Kept {
-    pub(super) number: i64,
-    pub(super) overlay: String,
-    pub(super) state: String,
-    /// The rejected set that it was made on.
-    pub(super) blocked_by: Option<i64>,
-    pub(super) body: Value,
 }
 
 /// A change set with what stands around it: what it was made for, what it makes of it.
@@ -238,57 +210,6 @@ impl ProjectPackage {
         Ok(())
     }
 
-    /// Gives up a staged set, or all that the session has staged. Those that contain its text can no longer be applied; those
-    /// that only refer to what it makes have to be validated again.
-    pub async fn discard(&self, whose: Whose<'_>, number: Option<i64>) -> Result<Discarded> {
-        let mut tx = self.db.write().await?;
-        tx.lock_project(self.who.project_id).await?;
-        let sets = match (number, whose) {
-            (None, Whose::Session(session)) => {
-                let overlay = self.overlay(session);
-                let mut sets = Vec::new();
-                for number in self.numbers(&mut tx, &overlay, true).await? {
-                    sets.push(self.kept(&mut tx, number).await?);
-                }
-                sets
-            }
-            _ => vec![self.staged_set(&mut tx, whose, number, "discarded").await?],
-        };
-        let Some(overlay) = sets.first().map(|kept| kept.overlay.clone()) else {
-            return Err(PackageError::NothingStaged("discarded"));
-        };
-        let numbers: BTreeSet<i64> = sets.iter().map(|kept| kept.number).collect();
-        let discarded = self.reject(&mut tx, &overlay, &numbers).await?;
-        tx.commit().await?;
-        Ok(discarded)
-    }
-
-    pub(super) async fn reject(&self, tx: &mut Tx, overlay: &str, numbers: &BTreeSet<i64>) -> Result<Discarded> {
-        let (containing, referring) = self.on_top_of(tx, overlay, numbers).await?;
-        let (project, now) = (self.who.project_id, self.clock.unix_ms());
-        for number in numbers {
-            let text = "UPDATE change_set SET state = 'rejected', discarded_by = $4, updated_at_ms = $3
-                 WHERE project_id = $1 AND number = $2";
-            sql(text).bind(project).bind(*number).bind(now).bind(&self.who.call_id).run(tx).await?;
-            let text = "UPDATE change_operation SET state = 'rejected'
-                 WHERE project_id = $1 AND set_number = $2 AND state = 'staged'";
-            sql(text).bind(project).bind(*number).run(tx).await?;
-        }
-        let first = numbers.first().copied().unwrap_or_default();
-        for number in &containing {
-            let text = "UPDATE change_set SET state = 'blocked', blocked_by = $4, updated_at_ms = $3
-                 WHERE project_id = $1 AND number = $2";
-            sql(text).bind(project).bind(*number).bind(now).bind(first).run(tx).await?;
-        }
-        for number in &referring {
-            let text = "UPDATE change_set SET state = 'staged', updated_at_ms = $3
-                 WHERE project_id = $1 AND number = $2 AND state = 'validated'";
-            sql(text).bind(project).bind(*number).bind(now).run(tx).await?;
-        }
-        let names = |numbers: BTreeSet<i64>| numbers.into_iter().map(set_id).collect();
-        Ok(Discarded { discarded: names(numbers.clone()), blocked: names(containing), unvalidated: names(referring) })
-    }
-
     /// The change sets, the newest first; those of one session if it is named, those that may still be applied if wished.
     pub async fn change_sets(&self, session: Option<&str>, open_only: bool) -> Result<Vec<ChangeSetLine>> {
         let mut tx = self.db.snapshot().await?;
@@ -384,88 +305,6 @@ impl ProjectPackage {
         let at = |moment| Want { at: Some(moment), ..Want::objects(&objects) };
         let (before, after) = (self.part(tx, &at(first - 1), &[]).await?, self.part(tx, &at(last), &[]).await?);
         Ok(change::masked_diff(&before.base, &after.base, &objects, &self.secrets))
-    }
-
-    /// The set that is meant: the one named, which must be the session's, or the last one staged.
-    pub(super) async fn staged_set(
-        &self,
-        tx: &mut Tx,
-        whose: Whose<'_>,
-        number: Option<i64>,
-        wish: &'static str,
-    ) -> Result<Kept> {
-        let overlay = match whose {
-            Whose::Session(session) => Some(self.overlay(session)),
-            Whose::Anybody => None,
-        };
-        let number = match number {
-            Some(number) => Some(number),
-            None => self.open_numbers(tx, overlay.as_deref().unwrap_or_default()).await?.last().copied(),
-        };
-        let number = number.ok_or(PackageError::NothingStaged(wish))?;
-        let kept = self.kept(tx, number).await?;
-        if overlay.is_some_and(|overlay| kept.overlay != overlay) {
-            // Said as of one that is not there: whose it is is nobody's business.
-            return Err(no_set(number));
-        }
-        expect_open(kept, wish)
-    }
-
-    pub(super) async fn kept(&self, tx: &mut Tx, number: i64) -> Result<Kept> {
-        let text = "SELECT number, overlay, state, blocked_by, body FROM change_set
-             WHERE project_id = $1 AND number = $2";
-        let row = sql(text).bind(self.who.project_id).bind(number).optional(tx).await?.ok_or_else(|| no_set(number))?;
-        Ok(Kept {
-            number: row.get("number")?,
-            overlay: row.get("overlay")?,
-            state: row.get("state")?,
-            blocked_by: row.get("blocked_by")?,
-            body: serde_json::from_str(&row.get::<String>("body")?)?,
-        })
-    }
-
-    /// What the objects of these drafts take, and what refers to those that go.
-    pub(super) async fn part_for(&self, tx: &mut Tx, drafts: &[Draft]) -> Result<Part> {
-        let mut want = Want::objects(drafts.iter().map(|draft| &draft.object));
-        want.manifest = drafts.iter().any(|draft| matches!(draft.object, Object::Workflow(_)));
-        for draft in drafts.iter().filter(|draft| draft.wanted.is_none()) {
-            for unit in self.units_with(tx, &draft.object).await? {
-                want.add_unit(&unit);
-            }
-        }
-        self.part(tx, &want, drafts).await
-    }
-
-    /// Units that refer to an object; all of them, or none.
-    pub(super) async fn units_with(&self, tx: &mut Tx, object: &Object) -> Result<Vec<String>> {
-        let text = "SELECT unit FROM package_ref WHERE project_id = $1 AND target = $2 ORDER BY unit LIMIT $3";
-        let query = sql(text).bind(self.who.project_id).bind(object.to_string()).bind(UNITS_MAX as i64 + 1);
-        let units: Vec<String> =
-            query.all(tx).await?.iter().map(|row| row.get("unit")).collect::<std::result::Result<_, _>>()?;
-        if units.len() > UNITS_MAX {
-            return Err(PackageError::UsedTooMuch { object: object.to_string(), max: UNITS_MAX });
-        }
-        Ok(units)
-    }
-
-    pub(super) async fn all_drafts(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<Draft>> {
-        let mut all = Vec::new();
-        for number in self.open_numbers(tx, overlay).await? {
-            all.extend(self.wishes(tx, number).await?);
-        }
-        Ok(all)
-    }
-
-    pub(super) async fn open_numbers(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<i64>> {
-        self.numbers(tx, overlay, false).await
-    }
-
-    /// The sets of a session that may still be applied, and if wished those that may only be discarded.
-    async fn numbers(&self, tx: &mut Tx, overlay: &str, also_blocked: bool) -> Result<Vec<i64>> {
-        let text = "SELECT number FROM change_set WHERE project_id = $1 AND overlay = $2
-             AND (state IN ('staged', 'validated') OR (state = 'blocked' AND $3 = 1)) ORDER BY number";
-        let rows = sql(text).bind(self.who.project_id).bind(overlay).bind(i64::from(also_blocked)).all(tx).await?;
-        rows.iter().map(|row| Ok(row.get("number")?)).collect()
     }
 
     async fn open_already(&self, tx: &mut Tx, set: &ChangeSet, drafts: &[Draft]) -> Result<Option<i64>> {
@@ -631,30 +470,6 @@ fn explain(findings: &mut [Finding], part: &Part, given: &ChangeSet, secrets: &R
     }
 }
 
-/// From where a change goes on that the host made itself, of an object whose revision the set does not name.
-pub(super) fn as_it_is(object: &Object, part: &Part) -> Begun {
-    let draft = part.draft(object);
-    Begun { base: draft.map_or_else(|| change::snapshot(&part.base, object), |draft| draft.base.clone()), over: None }
-}
-
-/// Against which revision of a scope a set says that it was made.
-pub(super) fn base_revision(set: &ChangeSet, scope: &str) -> Option<String> {
-    // A set over several workflows has one of each in the part of the contract that is open.
-    let named = set.extensions.get("baseRevisions").and_then(|revisions| revisions.get(scope));
-    if let Some(revision) = named.and_then(Value::as_str) {
-        return Some(revision.to_owned());
-    }
-    let declared = match scope {
-        "agents" => &set.revisions.agents_revision,
-        "assets" => &set.revisions.assets_revision,
-        _ => &set.revisions.workflow_revision,
-    };
-    declared.as_ref().map(|revision| match revision {
-        Revision::Hash(hash) => hash.clone(),
-        Revision::Number(number) => number.to_string(),
-    })
-}
-
 /// Adds to a set what makes everything refer to an object by its other name. What the set changes itself is changed on.
 fn follow(set: &mut ChangeSet, package: &Package, rename: &Rename, implied: &mut Vec<Implied>) -> Result<()> {
     let changed = overlay(package, &wishes(package, &set.operations)?).0;
@@ -736,54 +551,4 @@ fn wishes(package: &Package, operations: &[Operation]) -> Result<Vec<(Object, Op
     }
     findings.extend(overlay(package, &wanted).1.into_iter().filter(|finding| finding.severity == Severity::Error));
     if findings.is_empty() { Ok(wanted) } else { Err(PackageError::Rejected(findings)) }
-}
-
-/// The field of a change set that says against what this was made, and the scope of that revision.
-pub(super) fn scope_of(object: &Object) -> (&'static str, String) {
-    match object {
-        Object::Agent(_) => ("revisions.agentsRevision", "agents".to_owned()),
-        Object::Asset(_) => ("revisions.assetsRevision", "assets".to_owned()),
-        other => ("revisions.workflowRevision", format!("workflow:{}", other.workflow().unwrap_or_default())),
-    }
-}
-
-/// The revision of what an object is in, as `data.revisions` of a read has it.
-pub(super) fn revision_around(package: &Package, object: &Object) -> Option<String> {
-    match object {
-        Object::Agent(_) => Some(revision::agents(package)),
-        Object::Asset(_) => Some(revision::assets(package)),
-        other => workflow_of(package, other).map(|workflow| revision::workflow(package, workflow)),
-    }
-}
-
-/// The revision of an object itself, as `meta.revision` of a read has it; none where that is the one around it.
-fn revision_of(package: &Package, object: &Object) -> Option<String> {
-    match object {
-        Object::Agent(id) => package.agent(id).map(revision::agent),
-        Object::Asset(path) => package.asset(path).map(|asset| revision::asset(package, &asset)),
-        Object::Step { node, .. } => workflow_of(package, object)?.step(node).map(|step| revision::step(package, step)),
-        _ => None,
-    }
-}
-
-fn workflow_of<'a>(package: &'a Package, object: &Object) -> Option<&'a Workflow> {
-    object.workflow().and_then(|id| package.workflow(id))
-}
-
-pub(super) fn expect_open(kept: Kept, wish: &'static str) -> Result<Kept> {
-    match (kept.state.as_str(), kept.blocked_by) {
-        ("staged" | "validated", _) => Ok(kept),
-        ("blocked", _) if matches!(wish, "discarded" | "superseded") => Ok(kept),
-        ("blocked", Some(on)) => Err(PackageError::Blocked { number: kept.number, on, wish }),
-        _ => Err(PackageError::Ended { number: kept.number, state: kept.state, wish }),
-    }
-}
-
-/// Such as `cs-3`.
-pub(crate) fn set_id(number: i64) -> String {
-    format!("cs-{number}")
-}
-
-fn no_set(number: i64) -> PackageError {
-    PackageError::NotFound { what: "change set", name: set_id(number) }
 }

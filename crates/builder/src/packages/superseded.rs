@@ -9,10 +9,13 @@ use serde_json::Value;
 use toolhost_contract::Redactor;
 
 use super::ProjectPackage;
+use super::begun::as_it_is;
+use super::discard::Discarded;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
+use super::kept::Whose;
 use super::part::{Part, Want};
-use super::sets::{Discarded, Whose, as_it_is, base_revision, revision_around, scope_of};
+use super::scope::{base_revision, revision_around, scope_of};
 use super::validated::in_conflict_over;
 use toolhost_store::db::{Tx, sql};
 

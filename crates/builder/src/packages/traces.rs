@@ -5,7 +5,7 @@ use toolhost_contract::BoxFuture;
 use toolhost_store::Subject;
 use toolhost_store::db::{Tx, sql};
 
-use super::sets::set_id;
+use super::set_id;
 
 /// Change sets of a committed call that its caller is told of.
 const COMMITTED_SETS_MAX: i64 = 20;

@@ -8,12 +8,13 @@ use serde::Serialize;
 use serde_json::Value;
 use toolhost_contract::{ErrorCode, Redactor};
 
-use super::ProjectPackage;
-use super::apply::Conflicts;
 use super::chain::Chain;
+use super::conflict::Conflicts;
 use super::drafts::{Draft, last_of_each};
 use super::error::{PackageError, Result};
-use super::sets::{Kept, Whose, revision_around, scope_of, set_id};
+use super::kept::{Kept, Whose};
+use super::scope::{revision_around, scope_of};
+use super::{ProjectPackage, set_id};
 use toolhost_store::db::{Tx, sql};
 
 /// What the five stages said.

@@ -7,7 +7,7 @@ use super::ProjectPackage;
 use super::drafts::{Draft, last_of_each};
 use super::error::Result;
 use super::part::{Part, Want};
-use super::sets::revision_around;
+use super::scope::revision_around;
 use toolhost_store::db::{Tx, sql};
 
 /// How many of the latest sets of a session are looked at, for the views before and after each of them.

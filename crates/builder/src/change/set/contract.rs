@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolhost_contract::did_you_mean;
 
+use super::refused::{ContractError, Refused, error, refused};
 use super::spelled;
 use super::{ChangeSet, LEGACY, Op, Operation, Payload, Revision, SCHEMA_UNSUPPORTED, SmallEdits, VIOLATION, legacy};
 use crate::finding::{Finding, quoted};
@@ -20,32 +20,6 @@ pub struct Parsed {
     pub set: ChangeSet,
     /// What is right, but not as it should be.
     pub warnings: Vec<Finding>,
-}
-
-/// A set that does not.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{code}: {} places break the contract of a change set", .errors.len())]
-pub struct Refused {
-    /// [`SCHEMA_UNSUPPORTED`] or [`VIOLATION`].
-    pub code: &'static str,
-    /// Each place that is wrong, at least one.
-    pub errors: Vec<ContractError>,
-}
-
-/// One place of a set that breaks the contract.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ContractError {
-    /// Which rule. Stable.
-    pub code: String,
-    /// Where, such as `operations[0].target.workflowId`; empty for the set as a whole.
-    pub path: String,
-    /// What would be right.
-    pub expected: String,
-    /// What stands there.
-    pub actual: String,
-    /// Both in a sentence.
-    pub message: String,
 }
 
 /// Takes a set as it was written. Nothing is coerced; the old shape `{steps, assets}` is taken with a warning.
@@ -94,26 +68,6 @@ pub(crate) fn parse_with(schema: &Compiled, value: &Value) -> Result<Parsed, Ref
     warnings.extend(unknown_revisions(&set));
     let errors: Vec<_> = check_edits(&set).into_iter().chain(check_operations(&set.operations)).collect();
     if errors.is_empty() { Ok(Parsed { set, warnings }) } else { Err(Refused { code: VIOLATION, errors }) }
-}
-
-fn refused(error: ContractError) -> Refused {
-    Refused { code: VIOLATION, errors: vec![error] }
-}
-
-pub(super) fn error(
-    code: &str,
-    path: impl Into<String>,
-    expected: impl Into<String>,
-    actual: &str,
-    message: String,
-) -> ContractError {
-    ContractError {
-        code: code.to_owned(),
-        path: path.into(),
-        expected: expected.into(),
-        actual: quoted(actual),
-        message,
-    }
 }
 
 /// Before anything walks into it: how deep and how large it is.

@@ -2,6 +2,7 @@
 
 mod contract;
 mod legacy;
+mod refused;
 mod small;
 mod spelled;
 
@@ -9,8 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub use contract::{ContractError, Parsed, Refused, parse};
+pub use contract::{Parsed, parse};
 pub(crate) use contract::{check_size, parse_with};
+pub use refused::{ContractError, Refused};
 pub use small::{EdgeName, SmallEdits, TextEdit};
 
 use crate::envelope::{Mode, TargetType};
@@ -41,6 +43,15 @@ pub struct ChangeSet {
     pub extensions: Map<String, Value>,
     /// The impact as the set declares it. Never believed: see [`super::impact()`].
     pub declared_impact: Option<Value>,
+}
+
+/// What a set of contract 1.1 changes besides what it says, because it follows from that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Implied {
+    /// The object that it is a change of.
+    pub object: Object,
+    /// The change, in a sentence.
+    pub says: String,
 }
 
 /// One change of one object.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use toolhost_contract::nearest;
 
-use super::contract::{ContractError, error};
+use super::refused::{ContractError, error};
 use super::{Op, Operation, SmallEdits};
 use crate::change::rename::{is_kin, object_of};
 use crate::finding::quoted;

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::front::{one_line, plain};
 use crate::finding::token;
 use crate::yaml::{self, Place};
 
@@ -215,4 +214,23 @@ fn end_of(text: &str, start: usize, end: usize) -> usize {
         last -= line.len();
     }
     last
+}
+
+/// A value as YAML on one line.
+pub(super) fn one_line(value: &Value) -> String {
+    match value {
+        Value::String(text) => plain(text),
+        // YAML reads JSON as it is.
+        other => other.to_string(),
+    }
+}
+
+/// A text without quotes where YAML reads it as the same text, and else as JSON.
+pub(super) fn plain(text: &str) -> String {
+    let is_safe = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '.' | '/' | '-');
+    let is_plain = text.starts_with(char::is_alphabetic) && text.chars().all(is_safe) && !text.ends_with(' ');
+    match yaml::parse(text) {
+        Ok(Value::String(read)) if is_plain && read == text => text.to_owned(),
+        _ => Value::from(text).to_string(),
+    }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
+use super::blocks::{one_line, plain};
 use super::{Made, blocks};
 use crate::document::Document;
 use crate::finding::{Finding, quoted};
@@ -147,24 +148,6 @@ fn lines_of(name: &str, value: &Value, newline: &str) -> String {
         }
     }
     text
-}
-
-pub(super) fn one_line(value: &Value) -> String {
-    match value {
-        Value::String(text) => plain(text),
-        // YAML reads JSON as it is.
-        other => other.to_string(),
-    }
-}
-
-/// A text without quotes where YAML reads it as the same text, and else as JSON.
-pub(super) fn plain(text: &str) -> String {
-    let is_safe = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '.' | '/' | '-');
-    let is_plain = text.starts_with(char::is_alphabetic) && text.chars().all(is_safe) && !text.ends_with(' ');
-    match yaml::parse(text) {
-        Ok(Value::String(read)) if is_plain && read == text => text.to_owned(),
-        _ => Value::from(text).to_string(),
-    }
 }
 
 fn not_editable(name: &str) -> Finding {

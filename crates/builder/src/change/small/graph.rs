@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use toolhost_contract::nearest;
 
-use super::{Implied, Made, set_fields};
+use super::{Made, set_fields};
+use crate::change::Implied;
 use crate::change::set::{EdgeName, SmallEdits};
 use crate::finding::Finding;
 use crate::limits::ID_BYTES_MAX;

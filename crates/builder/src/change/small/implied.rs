@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::graph::default_beside;
-use super::{Implied, Made, front, set_fields};
+use super::{Made, front, set_fields};
 use crate::change::set::SmallEdits;
-use crate::change::{ChangeSet, Op, Operation, Payload, StepPayload, WorkflowPayload, overlay, proposed};
+use crate::change::write::made;
+use crate::change::{ChangeSet, Implied, Op, Operation, Payload, StepPayload, WorkflowPayload};
 use crate::document::Document;
 use crate::finding::Finding;
 use crate::package::{Edge, Node, Package, Workflow};
@@ -149,25 +150,6 @@ fn delete_steps(before: &Package, set: &mut ChangeSet, implied: &mut Vec<Implied
         let reason = Some("its node goes".to_owned());
         set.operations.push(Operation { op: Op::Delete, object, payload: None, edits: SmallEdits::default(), reason });
     }
-}
-
-/// The package as operations on whole objects make it.
-///
-/// # Errors
-/// Why one of them cannot be done.
-pub(in crate::change) fn made(package: &Package, operations: &[Operation]) -> Made<Package> {
-    let mut wanted = Vec::new();
-    let mut seen = package.clone();
-    for is_first in [true, false] {
-        for operation in operations {
-            if matches!(operation.object, Object::Workflow(_)) == is_first {
-                let before = if operation.op == Op::Delete { package } else { &seen };
-                wanted.push((operation.object.clone(), proposed(before, operation)?));
-            }
-        }
-        seen = overlay(package, &wanted).0;
-    }
-    Ok(seen)
 }
 
 /// Lets nodes and steps, edges and transitions of one workflow agree where only one of the two was changed.

@@ -6,31 +6,21 @@ mod graph;
 mod implied;
 mod text;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use toolhost_contract::Redactor;
 
 use self::graph::Graph;
-pub(super) use self::implied::{OF_A_WAY, SAID_TWICE, made};
+pub(super) use self::implied::{OF_A_WAY, SAID_TWICE};
 use super::moved::Moved;
 use super::set::check_size;
 use super::snapshot::missing;
 use super::{
-    ChangeSet, Op, Operation, Part, Payload, Snapshot, StepPayload, WorkflowPayload, overlay, proposed, snapshot,
+    ChangeSet, Implied, Op, Operation, Part, Payload, Snapshot, StepPayload, WorkflowPayload, overlay, proposed,
+    snapshot,
 };
 use crate::finding::Finding;
 use crate::package::Package;
 use crate::refs::Object;
-
-/// What a set of contract 1.1 changes besides what it says, because it follows from that.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Implied {
-    /// The object that it is a change of.
-    pub object: Object,
-    /// The change, in a sentence.
-    pub says: String,
-}
 
 type Made<T> = Result<T, Box<Finding>>;
 
