@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::Call;
 use crate::clock::Clock;
+use crate::example::Example;
 use crate::facts::Effect;
 use crate::people::People;
 
@@ -82,7 +83,7 @@ pub struct ToolSummary {
     pub effect: Effect,
     pub input_schema: serde_json::Value,
     pub output_schema: serde_json::Value,
-    pub examples: Vec<crate::tool::Example>,
+    pub examples: Vec<Example>,
 }
 
 impl Ctx<'_> {

@@ -9,6 +9,7 @@ mod ctx;
 pub mod cursor;
 mod deploys;
 mod error;
+mod example;
 mod facts;
 mod ids;
 mod journal;
@@ -29,6 +30,7 @@ pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
 pub use deploys::{Deploys, Made, RECOVERY};
 pub use error::{ErrorCode, ErrorKind, ToolError};
+pub use example::{Example, Expect};
 pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Help, Trace};
 pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
@@ -38,7 +40,7 @@ pub use near::{
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};
-pub use tool::{Alias, AnyTool, Example, Expect, Packed, Tool, ToolInfo, description_of, schema_of};
+pub use tool::{Alias, AnyTool, Packed, Tool, ToolInfo, description_of, schema_of};
 pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, quoted, visible, visible_json, visible_line};
 
 /// A future on the heap, for traits that are used as objects.

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::ctx::Ctx;
 use crate::error::{ErrorKind, ToolError};
+use crate::example::Example;
 use crate::facts::Facts;
 use crate::outcome::{Success, WorkflowRef};
 use crate::people::Preview;
@@ -71,37 +72,6 @@ pub struct Alias {
     pub preset: Value,
     /// How often a session may call by this name.
     pub calls_per_session: Option<u32>,
-}
-
-/// A call that is documentation and test at once.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Example {
-    pub says: &'static str,
-    pub arguments: Value,
-    /// Files there before the call: path and content.
-    pub files: &'static [(&'static str, &'static str)],
-    /// Calls made before, by a person: tool and arguments (JSON).
-    pub before: &'static [(&'static str, &'static str)],
-    pub expect: Expect,
-}
-
-impl Example {
-    /// The error that it shows; `None` for a call that works.
-    pub fn fails(&self) -> Option<ErrorKind> {
-        match self.expect {
-            Expect::Data(_) => None,
-            Expect::Fails(kind) => Some(kind),
-        }
-    }
-}
-
-/// What an example must come to.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Expect {
-    /// Each pointer (RFC 6901) into `data` holds this value.
-    Data(&'static [(&'static str, &'static str)]),
-    /// It fails with this kind.
-    Fails(ErrorKind),
 }
 
 /// Everything there is to know about a tool without running it.
