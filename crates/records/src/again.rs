@@ -10,8 +10,7 @@ use serde_json::Value;
 use super::ProjectRecords;
 use super::error::Result;
 use super::kind::{Kind, RecordId};
-use super::transfer::CHANGE_IMPORT;
-use super::write::{Rules, Write, put};
+use super::write::{CHANGE_IMPORT, Rules, Write, put};
 use toolhost_store::db::{Tx, sql};
 
 /// The fields of a task that only its holder changes.

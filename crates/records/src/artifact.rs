@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Body, Kind, words};
+use super::body::Body;
+use super::kind::{Kind, words};
 
 words! {
     /// Which document.

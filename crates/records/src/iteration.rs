@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::body::{Body, OnDelete, Reference, references};
 use super::error::Result;
-use super::kind::{Body, Kind, OnDelete, Reference, references, words};
+use super::kind::{Kind, words};
 
 words! {
     /// What a new iteration takes over from its base.

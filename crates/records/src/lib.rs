@@ -8,8 +8,10 @@
 
 mod again;
 mod artifact;
+mod body;
 mod claims;
 mod error;
+mod facts;
 pub mod foreign;
 mod iteration;
 mod iterations;
@@ -23,6 +25,7 @@ mod row;
 mod salvage;
 mod search;
 mod terms;
+mod text;
 mod ticket;
 pub mod tools;
 mod traces;
@@ -35,11 +38,12 @@ use std::sync::Arc;
 use toolhost_contract::Clock;
 
 pub use artifact::{Artifact, ArtifactKind};
+pub use body::{Body, OnDelete, Reference};
 pub use claims::{Claim, Claimant, Graph, Node};
 pub use error::{RecordError, Result, chain_text};
 pub use iteration::{Inheritance, Iteration, IterationStatus};
 pub use iterations::NewIteration;
-pub use kind::{Body, Kind, OnDelete, RecordId, Reference};
+pub use kind::{Kind, RecordId};
 pub use machine::{FEATURE, ITERATION, Machine, TASK, TICKET};
 pub use memory::{Decision, Importance, Insight, Issue, Learning, Pattern};
 pub use persona::Persona;

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::body::{Body, OnDelete, Reference};
 use super::error::{RecordError, Result};
-use super::kind::{Body, Kind, OnDelete, RecordId, Reference, words};
+use super::kind::{Kind, RecordId, words};
 
 words! {
     /// How much it matters.

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Body, Kind};
+use super::body::Body;
+use super::kind::Kind;
 
 /// A role that an agent plays in the project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

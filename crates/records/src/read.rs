@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::body::Body;
 use super::error::{RecordError, Result};
-use super::kind::{Body, Kind, RecordId};
+use super::kind::{Kind, RecordId};
 use super::row::{Saved, Stored, columns, stored};
-use super::write::check_text;
+use super::text::check_text;
 use super::{PAGE_BYTES_MAX, PAGE_RECORDS_MAX, ProjectRecords, READ_RECORDS};
 use toolhost_store::db::{Sql, Tx, places, sql, sql_of};
 

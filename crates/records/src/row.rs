@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::body::Body;
 use super::error::{RecordError, Result};
-use super::kind::{Body, Kind, RecordId};
+use super::kind::{Kind, RecordId};
 use toolhost_store::Error;
 use toolhost_store::db::Row;
 

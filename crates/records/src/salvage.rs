@@ -6,12 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::ProjectRecords;
+use super::body::{OnDelete, Reference, without};
 use super::error::Result;
-use super::kind::{Kind, OnDelete, RecordId, Reference};
-use super::write::{Rules, Write, check_content, put_row, write_history};
+use super::kind::{Kind, RecordId};
+use super::write::{CHANGE_IMPORT, Rules, Write, check_content, put_row, write_history};
 use toolhost_store::db::{Tx, sql};
 
 /// Omissions that are named; more are counted.
@@ -131,7 +130,7 @@ impl ProjectRecords {
             id: comer.id,
             iteration: record.iteration,
             body: &body,
-            change: super::transfer::CHANGE_IMPORT,
+            change: CHANGE_IMPORT,
             why: Some(&why),
             former: Some(&record),
             last_version: record.version,
@@ -176,20 +175,4 @@ impl ProjectRecords {
         }
         Ok(there)
     }
-}
-
-/// A content without any mention of `gone`.
-pub(super) fn without(body: &Value, references: &[Reference], gone: RecordId) -> Value {
-    let mut body = body.clone();
-    for reference in references.iter().filter(|reference| reference.to == gone) {
-        let names_it = |value: &Value| value.as_str().and_then(RecordId::parse) == Some(gone);
-        let Some(fields) = body.as_object_mut() else { continue };
-        match fields.get_mut(reference.field) {
-            Some(Value::Array(items)) => items.retain(|item| !names_it(item)),
-            _ => {
-                fields.remove(reference.field);
-            }
-        }
-    }
-    body
 }

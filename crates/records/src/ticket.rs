@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::body::{Body, OnDelete, Reference, references};
 use super::error::Result;
-use super::kind::{Body, Kind, OnDelete, Reference, references, words};
+use super::kind::{Kind, words};
 use super::planning::Priority;
 
 words! {

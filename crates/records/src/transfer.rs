@@ -13,8 +13,9 @@ use super::error::{RecordError, Result};
 use super::kind::{Kind, NUMBER_MAX, RecordId};
 use super::read::{Query, find, select};
 use super::row::stored;
+use super::text::check_text;
 use super::whole::{End, Extent, Tally};
-use super::write::{Rules, Write, check_content, check_text, count_all_waits, put_row, write_history};
+use super::write::{CHANGE_IMPORT, Rules, Write, check_content, count_all_waits, put_row, write_history};
 use super::{PAGE_RECORDS_MAX, ProjectRecords, search};
 use toolhost_store::db::{Tx, sql};
 
@@ -75,9 +76,6 @@ pub enum Again {
     /// Those with an `externalId` are updated.
     Updates,
 }
-
-/// How an import is called in the history.
-pub(super) const CHANGE_IMPORT: &str = "import";
 
 /// How far an import has come.
 #[derive(Default)]

@@ -5,13 +5,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::body::{Body, OnDelete, Reference, without};
 use super::error::{RecordError, Result};
-use super::kind::{Body, Facts, Kind, NUMBER_MAX, OnDelete, RecordId, Reference};
+use super::facts::Facts;
+use super::kind::{Kind, NUMBER_MAX, RecordId};
 use super::read::find;
 use super::row::{Removed, Saved, Stored};
-use super::salvage::without;
+use super::text::{check_text, check_texts};
 use super::{ProjectRecords, RECORD_BYTES_MAX, Who, search};
 use toolhost_store::db::{Tx, places, sql, sql_of};
+
+/// How an import is called in the history.
+pub(super) const CHANGE_IMPORT: &str = "import";
 
 /// Characters of a title that the table's index keeps; the content has it whole.
 const TITLE_CHARS: usize = 200;
@@ -481,28 +486,6 @@ pub(crate) fn check_content(write: &Write<'_>) -> Result<Facts> {
         return Err(RecordError::TooLarge { what, bytes, max: RECORD_BYTES_MAX });
     }
     write.id.kind.facts(write.body)
-}
-
-/// A zero character ends a text for half of the world's programs.
-pub(crate) fn check_text(text: &str, field: &str) -> Result<()> {
-    if text.contains('\0') {
-        let (field, problem) = (field.to_owned(), "has a zero character (U+0000) in it".to_owned());
-        return Err(RecordError::Field { field, problem });
-    }
-    Ok(())
-}
-
-fn check_texts(value: &Value, path: &str) -> Result<()> {
-    match value {
-        Value::String(text) => check_text(text, path.trim_start_matches('.')),
-        Value::Array(items) => {
-            items.iter().enumerate().try_for_each(|(n, item)| check_texts(item, &format!("{path}[{n}]")))
-        }
-        Value::Object(fields) => {
-            fields.iter().try_for_each(|(name, field)| check_texts(field, &format!("{path}.{name}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn check_state(write: &Write<'_>, facts: &Facts) -> Result<()> {
