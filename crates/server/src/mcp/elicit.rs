@@ -19,7 +19,7 @@ use toolhost_contract::{Answer, BoxFuture, Outcome, quoted, visible_line};
 use toolhost_host::{Decision, PAGE_BYTES_MAX, Person, Presented, Presenter, Queue, Shown, ask_id, ask_number};
 use toolhost_store::{Ask, AskKind};
 
-use super::service::Door;
+use super::door::Door;
 use super::slots::Slot;
 
 /// Longest name of a client that is kept, characters.

@@ -15,36 +15,15 @@ use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, Caller, CallerKind, IdSource, Progress, ProgressSink, Scope};
-use toolhost_host::{Gate, Hooks, Names, Pace, Person, Registered};
+use toolhost_contract::{Call, Caller, CallerKind, Progress, ProgressSink};
+use toolhost_host::{Gate, Hooks, Pace, Person, Registered};
 
-use super::slots::{Slot, Tidy};
+use super::door::Door;
+use super::slots::Slot;
 use super::{elicit, render, resources};
 
 /// Tools of one page of `tools/list`.
 const PAGE_TOOLS: usize = 100;
-
-/// Everything an MCP door needs, handed in.
-pub struct Door {
-    pub gate: Arc<Gate>,
-    pub ids: Arc<dyn IdSource>,
-    pub scope: Scope,
-    /// The profile of whoever is on the other side, set by the operator.
-    pub profile: String,
-    pub persona: String,
-    /// The user in whose name the agent works; who answers in the client is taken for them.
-    pub user: String,
-    /// Whether people may be asked in the client, where it can: then whoever speaks for the client decides.
-    pub ask_in_client: bool,
-    /// Calls of the client that are served at once; further ones wait.
-    pub calls_max: usize,
-    /// What is done when the client has asked nothing for a moment.
-    pub when_idle: Arc<dyn Tidy>,
-    /// Which names the client sees.
-    pub names: Names,
-    pub instructions: String,
-    pub version: String,
-}
 
 /// One door in service.
 pub(crate) struct McpService {

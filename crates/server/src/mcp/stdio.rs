@@ -7,8 +7,9 @@ use rmcp::ServiceExt;
 use rmcp::service::QuitReason;
 use tokio_util::sync::CancellationToken;
 
+use super::door::Door;
 use super::lines::Lines;
-use super::service::{Door, McpService};
+use super::service::McpService;
 use super::slots::Slots;
 
 /// How long calls under way may take to end after the client has gone.

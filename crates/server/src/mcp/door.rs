@@ -1,0 +1,30 @@
+//! An MCP door: what it needs, handed in.
+
+use std::sync::Arc;
+
+use toolhost_contract::{IdSource, Scope};
+use toolhost_host::{Gate, Names};
+
+use super::slots::Tidy;
+
+/// Everything an MCP door needs, handed in.
+pub struct Door {
+    pub gate: Arc<Gate>,
+    pub ids: Arc<dyn IdSource>,
+    pub scope: Scope,
+    /// The profile of whoever is on the other side, set by the operator.
+    pub profile: String,
+    pub persona: String,
+    /// The user in whose name the agent works; who answers in the client is taken for them.
+    pub user: String,
+    /// Whether people may be asked in the client, where it can: then whoever speaks for the client decides.
+    pub ask_in_client: bool,
+    /// Calls of the client that are served at once; further ones wait.
+    pub calls_max: usize,
+    /// What is done when the client has asked nothing for a moment.
+    pub when_idle: Arc<dyn Tidy>,
+    /// Which names the client sees.
+    pub names: Names,
+    pub instructions: String,
+    pub version: String,
+}
