@@ -12,7 +12,6 @@ use toolhost_agent::model::Lines;
 
 use crate::Usage;
 use crate::keys::Vault;
-use crate::settings::Settings;
 
 /// Largest script or cassette, bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -44,8 +43,7 @@ impl ModelSettings {
 }
 
 /// The model that was chosen, ready to be asked.
-pub(crate) fn open(settings: &Settings, chosen: Option<&str>) -> anyhow::Result<OpenModel> {
-    let said = settings.models()?;
+pub(crate) fn open(said: &ModelSettings, chosen: Option<&str>) -> anyhow::Result<OpenModel> {
     let Some(text) = chosen.map(str::to_owned).or_else(|| said.default.clone()) else {
         return Err(Usage::error(
             "no model is chosen: say --model, or set TOOLHOST_MODEL or `model` in the configuration (such as \

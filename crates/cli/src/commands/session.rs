@@ -270,7 +270,7 @@ async fn resume(
     if found.state == SessionState::Done && message.is_none() {
         return Err(Usage::error(format!("{id} has given its answer; say what comes next: session resume {id} \"…\"")));
     }
-    let model = model::open(settings, Some(&other_model.unwrap_or(found.model)))?;
+    let model = model::open(&settings.models()?, Some(&other_model.unwrap_or(found.model)))?;
     let session = host.resume(id, &model).await.map_err(personas::told)?;
     let limits = flags.limits(iterations_default(&session.opening().answer));
     let conducted = conduct::run(&host, session.with_limits(limits), message, settings.json).await?;

@@ -116,7 +116,7 @@ fn dollars(text: &str) -> Result<f64, String> {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let task = task(&args)?;
-    let model = model::open(settings, args.model.as_deref())?;
+    let model = model::open(&settings.models()?, args.model.as_deref())?;
     let usual = match task {
         Task::Workspace { .. } => "developer",
         Task::Builder(_) => BUILDER,
