@@ -1,25 +1,23 @@
 //! Opening a host: everything that it needs is handed in here.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolhost_contract::workspace::Error as WorkspaceError;
-use toolhost_contract::workspace::{Executor, NoWorkspace, POLICY_FILE, ReadSpan, WsPath};
+use toolhost_contract::workspace::{Executor, POLICY_FILE, ReadSpan, WsPath};
 use toolhost_contract::{Clock, Deploys, IdSource, RandomIds, SystemClock};
 use toolhost_deploy::{DeployKey, DeployRules, Deployment};
 use toolhost_host::{Asking, Gate, GateConfig, Limits, Members, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Database, Store};
 
-use crate::connection::{Connection, is_unwritable};
+use crate::connection::{Connection, is_unwritable, key_of};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::kit::Kit;
+use crate::limits::POLICY_BYTES_MAX;
 
-/// Longest name of a project.
-pub const PROJECT_CHARS_MAX: usize = 200;
-/// Longest policy file of a project, bytes.
-pub(crate) const POLICY_BYTES_MAX: u64 = 256 * 1024;
 /// The user of a host that names none.
 const USER_DEFAULT: &str = "local";
 /// The door that calls of the embedding program come through, as the audit names it.
@@ -40,6 +38,12 @@ pub enum Need {
     Writing,
     /// A database that cannot be written is opened to be read only.
     Reading,
+}
+
+impl Host {
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
 }
 
 /// Settings of a host. Only a database and a project (or a workspace) have no default.
@@ -64,25 +68,6 @@ pub struct Builder {
     limits: Limits,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-}
-
-/// What needs no database: tools, profiles, the fence.
-pub struct Kit {
-    pub registry: Arc<Registry>,
-    pub profiles: Arc<Profiles>,
-    /// None without a workspace.
-    pub local: Option<Arc<LocalExecutor>>,
-    /// Where the workspace is deployed to, if that was said.
-    pub deployment: Option<Deployment>,
-}
-
-impl Kit {
-    fn executor(&self) -> Arc<dyn Executor> {
-        match &self.local {
-            Some(local) => Arc::<LocalExecutor>::clone(local),
-            None => Arc::new(NoWorkspace),
-        }
-    }
 }
 
 impl Default for Builder {
@@ -411,14 +396,6 @@ impl Builder {
             limits: toolhost_sandbox::Limits::default(),
         })
     }
-}
-
-/// What a project with a name is found by.
-pub(crate) fn key_of(name: &str) -> Result<PathBuf> {
-    if name.chars().count() > PROJECT_CHARS_MAX || name.chars().any(char::is_control) {
-        return Err(Error::ProjectName);
-    }
-    Ok(Path::new(&format!("project:{name}")).to_owned())
 }
 
 /// The project's own policy, as it is now: what an agent writes there later changes nothing.

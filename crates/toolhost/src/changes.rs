@@ -27,6 +27,14 @@ pub struct ApplyOptions {
     pub confirm_deletes: Vec<String>,
 }
 
+impl Host {
+    /// The staged and applied changes of the project's workflow package.
+    #[must_use]
+    pub fn changes(&self) -> Changes<'_> {
+        Changes::new(self)
+    }
+}
+
 impl<'a> Changes<'a> {
     pub(crate) fn new(host: &'a Host) -> Self {
         Self { host }

@@ -1,6 +1,7 @@
 //! An open database, seen as one user of one project: what a person does here without a tool is recorded in the audit.
 
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use toolhost_store::Who;
 use toolhost_store::{Entry, Event, Outage, Project, Role, Store};
 
 use crate::error::{Error, Result};
-use crate::package::Packages;
+use crate::limits::PROJECT_CHARS_MAX;
 
 /// In whose name everything is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Connection {
     /// # Errors
     /// If the name cannot be one, or there is no such user.
     pub async fn open_project(&self, name: &str, user: &str) -> Result<Self> {
-        let project = self.store.project(&crate::builder::key_of(name)?, name, user).await?;
+        let project = self.store.project(&key_of(name)?, name, user).await?;
         let user = find_user(&self.store, user).await?;
         Ok(Self { project, user, ..self.clone() })
     }
@@ -117,12 +118,6 @@ impl Connection {
     pub fn queue(&self) -> Queue {
         let store = &self.store;
         Queue::new(store.asks(), store.audit(), store.people(), Arc::clone(&self.redactor))
-    }
-
-    /// The project's workflow package.
-    #[must_use]
-    pub fn packages(&self) -> Packages<'_> {
-        Packages::new(self)
     }
 
     /// In whose name records are read and written without a tool, with a number of its own as a call has one.
@@ -257,6 +252,14 @@ async fn find_user(store: &Store, name: &str) -> Result<User> {
         Some(id) => Ok(User { id, name: name.to_owned() }),
         None => Err(Error::NoUser { user: name.to_owned(), place: store.place().to_owned() }),
     }
+}
+
+/// What a project with a name is found by.
+pub(crate) fn key_of(name: &str) -> Result<PathBuf> {
+    if name.chars().count() > PROJECT_CHARS_MAX || name.chars().any(char::is_control) {
+        return Err(Error::ProjectName);
+    }
+    Ok(Path::new(&format!("project:{name}")).to_owned())
 }
 
 /// Whether what failed is the writing, and reading may still work.

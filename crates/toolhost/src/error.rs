@@ -9,7 +9,7 @@ use toolhost_contract::{JournalError, Outcome};
 use toolhost_records::RecordError;
 use toolhost_store::Role;
 
-use crate::builder::{POLICY_BYTES_MAX, PROJECT_CHARS_MAX};
+use crate::limits::{POLICY_BYTES_MAX, PROJECT_CHARS_MAX};
 
 pub type Result<T> = std::result::Result<T, Error>;
 

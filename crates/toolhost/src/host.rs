@@ -12,10 +12,9 @@ use toolhost_records::Ticket;
 use toolhost_sandbox::LocalExecutor;
 use toolhost_store::Store;
 
-use crate::builder::{Builder, Kit};
-use crate::changes::Changes;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
+use crate::kit::Kit;
 use crate::package::Packages;
 use crate::place::{self, Place};
 
@@ -38,10 +37,6 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn new(
         connection: Connection,
         gate: Arc<Gate>,
@@ -156,12 +151,6 @@ impl Host {
     #[must_use]
     pub fn packages(&self) -> Packages<'_> {
         self.connection.packages()
-    }
-
-    /// The staged and applied changes of the project's workflow package.
-    #[must_use]
-    pub fn changes(&self) -> Changes<'_> {
-        Changes::new(self)
     }
 
     #[must_use]

@@ -21,6 +21,14 @@ pub struct Packages<'a> {
     connection: &'a Connection,
 }
 
+impl Connection {
+    /// The project's workflow package.
+    #[must_use]
+    pub fn packages(&self) -> Packages<'_> {
+        Packages::new(self)
+    }
+}
+
 impl<'a> Packages<'a> {
     pub(crate) fn new(connection: &'a Connection) -> Self {
         Self { connection }

@@ -1,0 +1,6 @@
+//! How long what a program names may be.
+
+/// Longest name of a project.
+pub const PROJECT_CHARS_MAX: usize = 200;
+/// Longest policy file of a project, bytes.
+pub(crate) const POLICY_BYTES_MAX: u64 = 256 * 1024;
