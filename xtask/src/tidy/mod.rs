@@ -1,9 +1,10 @@
 //! Rules that no compiler and no lint knows: no process-wide state, no forgotten files, no dead links, no clutter.
 //!
 //! The files git knows are read once into a [`Tree`]; the rules are pure functions over it, so a test can plant a file
-//! that breaks each of them. [`rust`] has the rules for a source file by itself, [`modules`] those for how files hang
-//! together, [`text`] those for all text, and [`source`] tells code from comments and literals.
+//! that breaks each of them. [`rust`] has the rules for a source file by itself, [`modules`] and [`circles`] those for how files
+//! hang together, [`text`] those for all text, and [`source`] tells code from comments and literals.
 
+mod circles;
 mod modules;
 mod reach;
 mod rust;
@@ -97,6 +98,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         findings.extend(text::check(path, text));
         findings.extend(text::check_links(tree, path, text));
     }
+    findings.extend(circles::check(tree));
     findings.sort();
     findings
 }

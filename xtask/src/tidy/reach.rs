@@ -5,7 +5,7 @@
 //! are closed, but for types that are only data. `forbidden.txt` has lines of which each must be found.
 
 use crate::finding::Finding;
-use crate::tidy::source::{split, words};
+use crate::tidy::source::{paths, split, words};
 
 /// Crates that are handed files, processes, connections, variables and the time.
 const FENCED: [&str; 10] =
@@ -106,65 +106,9 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
     found
 }
 
-/// The paths in some code, with groups of `use` taken apart: `use std::{env, io}` has `std::env` and `std::io`.
-fn paths(code: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    // Prefixes of the groups that are open; none for a brace that opens no group.
-    let mut open: Vec<Option<String>> = Vec::new();
-    let mut path = String::new();
-    let mut began = 0;
-    let mut at = 0;
-    let close = |found: &mut Vec<(usize, String)>, path: &mut String, began: usize| {
-        if path.contains("::") {
-            found.push((began, path.trim_end_matches("::").to_owned()));
-        }
-        path.clear();
-    };
-    while let Some(c) = code[at..].chars().next() {
-        let rest = &code[at..];
-        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        if length > 0 {
-            if !path.is_empty() && !path.ends_with("::") {
-                close(&mut found, &mut path, began);
-            }
-            if path.is_empty() {
-                began = at;
-                path = open
-                    .iter()
-                    .rev()
-                    .find_map(Option::clone)
-                    .filter(|_| open.last().is_some_and(Option::is_some))
-                    .unwrap_or_default();
-            }
-            path.push_str(&rest[..length]);
-            at += length;
-        } else if rest.starts_with("::") {
-            path.push_str("::");
-            at += 2;
-        } else {
-            match c {
-                '{' => {
-                    let is_group = path.ends_with("::");
-                    open.push(is_group.then(|| path.clone()));
-                    path.clear();
-                }
-                '}' => {
-                    close(&mut found, &mut path, began);
-                    open.pop();
-                }
-                c if c.is_whitespace() && path.ends_with("::") => {}
-                _ => close(&mut found, &mut path, began),
-            }
-            at += c.len_utf8();
-        }
-    }
-    close(&mut found, &mut path, began);
-    found
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{check, paths};
+    use super::check;
 
     fn check_line(path: &str, line: &str) -> Vec<String> {
         check(path, &format!("//! Doc.\nfn f() {{\n{line}\n}}\n")).iter().map(ToString::to_string).collect()
@@ -198,15 +142,5 @@ mod tests {
         for path in ["crates/sandbox/src/x.rs", "crates/cli/src/x.rs", "crates/host/tests/it/x.rs"] {
             assert_eq!(check_line(path, "let text = std::fs::read(path)?;"), Vec::<String>::new(), "{path}");
         }
-    }
-
-    #[test]
-    fn groups_are_taken_apart() {
-        let named = |code: &str| paths(code).into_iter().map(|(_, path)| path).collect::<Vec<_>>();
-        assert_eq!(
-            named("use std::{env, io::{self, Read}};\nuse a::b;"),
-            ["std::env", "std::io::self", "std::io::Read", "a::b"]
-        );
-        assert_eq!(named("if x { std::fs::read(a) } else { b::c }"), ["std::fs::read", "b::c"]);
     }
 }

@@ -48,6 +48,62 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// The paths in some code, with groups of `use` taken apart: `use std::{env, io}` has `std::env` and `std::io`.
+pub(crate) fn paths(code: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    // Prefixes of the groups that are open; none for a brace that opens no group.
+    let mut open: Vec<Option<String>> = Vec::new();
+    let mut path = String::new();
+    let mut began = 0;
+    let mut at = 0;
+    let close = |found: &mut Vec<(usize, String)>, path: &mut String, began: usize| {
+        if path.contains("::") {
+            found.push((began, path.trim_end_matches("::").to_owned()));
+        }
+        path.clear();
+    };
+    while let Some(c) = code[at..].chars().next() {
+        let rest = &code[at..];
+        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        if length > 0 {
+            if !path.is_empty() && !path.ends_with("::") {
+                close(&mut found, &mut path, began);
+            }
+            if path.is_empty() {
+                began = at;
+                path = open
+                    .iter()
+                    .rev()
+                    .find_map(Option::clone)
+                    .filter(|_| open.last().is_some_and(Option::is_some))
+                    .unwrap_or_default();
+            }
+            path.push_str(&rest[..length]);
+            at += length;
+        } else if rest.starts_with("::") {
+            path.push_str("::");
+            at += 2;
+        } else {
+            match c {
+                '{' => {
+                    let is_group = path.ends_with("::");
+                    open.push(is_group.then(|| path.clone()));
+                    path.clear();
+                }
+                '}' => {
+                    close(&mut found, &mut path, began);
+                    open.pop();
+                }
+                c if c.is_whitespace() && path.ends_with("::") => {}
+                _ => close(&mut found, &mut path, began),
+            }
+            at += c.len_utf8();
+        }
+    }
+    close(&mut found, &mut path, began);
+    found
+}
+
 /// The part itself, or blanks as long as it is; line breaks stay.
 fn shown(taken: &str, keep: bool) -> String {
     if keep {
@@ -137,7 +193,7 @@ fn is_word(char: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{split, words};
+    use super::{paths, split, words};
 
     #[test]
     fn code_comments_and_literals_are_told_apart() {
@@ -179,5 +235,15 @@ mod tests {
     fn a_lifetime_is_no_word() {
         let found = words("static A: &'static str = x_1").map(|(_, word)| word).collect::<Vec<_>>();
         assert_eq!(found, ["static", "A", "str", "x_1"]);
+    }
+
+    #[test]
+    fn groups_are_taken_apart() {
+        let named = |code: &str| paths(code).into_iter().map(|(_, path)| path).collect::<Vec<_>>();
+        assert_eq!(
+            named("use std::{env, io::{self, Read}};\nuse a::b;"),
+            ["std::env", "std::io::self", "std::io::Read", "a::b"]
+        );
+        assert_eq!(named("if x { std::fs::read(a) } else { b::c }"), ["std::fs::read", "b::c"]);
     }
 }
