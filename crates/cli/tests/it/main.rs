@@ -20,6 +20,7 @@ mod audit_follow;
 mod bad_input;
 mod bad_records;
 mod beads;
+mod book_runs;
 mod builder;
 mod builder_answers;
 mod builder_chains;

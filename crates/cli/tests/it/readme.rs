@@ -23,25 +23,25 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The commands of fenced blocks: `session pause|cancel` is two.
-fn commands(text: &str) -> Vec<Vec<String>> {
+/// The lines of the shell's blocks, those that go on in the next line in one; alternatives (`session pause|cancel`) as two.
+pub(crate) fn shell_lines(text: &str) -> Vec<String> {
     let text = text.replace("\\\n", " ");
     let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let mut found = Vec::new();
-    for line in blocks.flat_map(str::lines) {
-        let Some(line) = line.strip_prefix("toolhost ") else { continue };
-        let words = words(line);
-        let several = words.iter().position(|word| word.contains('|') && !word.contains(' '));
-        match several {
-            None => found.push(words),
-            Some(at) => found.extend(words[at].split('|').map(|one| {
-                let mut words = words.clone();
-                words[at] = one.to_owned();
-                words
-            })),
+    for line in blocks.flat_map(str::lines).filter(|line| !line.is_empty()) {
+        let word =
+            line.split(' ').take_while(|word| *word != "#").find(|word| word.contains('|') && !word.contains('\''));
+        match word {
+            None => found.push(line.to_owned()),
+            Some(word) => found.extend(word.split('|').map(|one| line.replacen(word, one, 1))),
         }
     }
     found
+}
+
+/// The commands of fenced blocks.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    shell_lines(text).iter().filter_map(|line| line.strip_prefix("toolhost ").map(words)).collect()
 }
 
 macro_rules! pages {
@@ -51,7 +51,8 @@ macro_rules! pages {
 }
 
 const SUMMARY: &str = include_str!("../../../../docs/book/src/SUMMARY.md");
-const PAGES: [(&str, &str); 18] = pages![
+pub(crate) const README: (&str, &str) = ("README.md", include_str!("../../../../README.md"));
+pub(crate) const PAGES: [(&str, &str); 18] = pages![
     "introduction.md" "connect.md" "run.md" "embed.md" "fence.md" "policy.md" "people.md" "audit.md" "undo.md"
     "command-line.md" "remotes.md" "records.md" "imports.md" "packages.md" "deploy.md" "configuration.md" "database.md"
     "glossary.md"
@@ -71,9 +72,8 @@ fn the_book_has_each_page_that_its_summary_lists() {
 fn every_command_that_the_readme_and_the_book_show_is_there_with_its_options() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace).bare();
-    let readme = [("README.md", include_str!("../../../../README.md"))];
     let mut count = 0;
-    for (name, text) in readme.into_iter().chain(PAGES) {
+    for (name, text) in [README].into_iter().chain(PAGES) {
         for command in commands(text) {
             // Help is printed where all before it is understood, and nothing runs.
             let arguments: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();

@@ -1,0 +1,377 @@
+//! README and the book, typed: each command that they show runs at a terminal as it stands there, page by page, in a small
+//! project. What does not run here says why.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use serde_json::json;
+use toolhost_testkit::{Era, McpProcess, Postgres, Program, TempWorkspace};
+
+use crate::readme::{PAGES, README, shell_lines};
+use crate::room::{TOOLHOST, program};
+
+/// How a line is typed.
+enum Typed {
+    /// It ends well.
+    Runs,
+    /// So does it with this said to its questions.
+    Answered(&'static str),
+    /// It goes on until Ctrl-C, after it has shown this; meanwhile another command runs.
+    Until { shows: &'static str, meanwhile: &'static str },
+    /// Not here, and why.
+    Not(&'static str),
+}
+
+/// A project with a terminal in it.
+struct Desk {
+    workspace: TempWorkspace,
+    program: Program,
+    /// What earlier lines have exported.
+    exports: Vec<String>,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let workspace = TempWorkspace::repository(&[("README.md", "A project.\n")]);
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
+        workspace.make_folder("examples");
+        assert!(workspace.shell(&format!("cp -r '{}' examples/", examples.display())));
+        let program = program(&workspace).bare();
+        std::fs::create_dir_all(workspace.beside("home/site")).unwrap();
+        std::fs::create_dir_all(workspace.beside("bin")).unwrap();
+        for name in ["toolhost", "toolhost-fence"] {
+            let there = Path::new(TOOLHOST).with_file_name(name);
+            std::os::unix::fs::symlink(there, workspace.beside("bin").join(name)).unwrap();
+        }
+        Self { workspace, program, exports: Vec::new() }
+    }
+
+    /// Settings of the person.
+    fn configure(&self, toml: &str) {
+        let folder = self.workspace.beside("home/.config/toolhost");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), toml).unwrap();
+    }
+
+    /// The line at a terminal of its own, whose keys are what is written to it.
+    fn terminal(&self, line: &str) -> Command {
+        let mut terminal = Command::new("script");
+        let line = self.exports.iter().map(String::as_str).chain([line]).collect::<Vec<_>>().join("\n");
+        terminal.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir(self.workspace.root()).env_clear();
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.workspace.beside("bin").display());
+        terminal.env("PATH", path).env("HOME", self.workspace.beside("home"));
+        terminal.envs([("TERM", "xterm"), ("NO_COLOR", "1"), ("SHELL", "/bin/bash")]);
+        terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        terminal
+    }
+
+    fn types(&self, line: &str, answer: &str) -> (Option<i32>, String) {
+        let mut child = self.terminal(line).spawn().unwrap();
+        let mut keys = child.stdin.take().unwrap();
+        // Who has ended by then needs no answer.
+        let _ = keys.write_all(answer.as_bytes());
+        let mut shown = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut shown).unwrap();
+        drop(keys);
+        (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
+    }
+
+    fn follows(&self, line: &str, shows: &str, meanwhile: &str) -> (Option<i32>, String) {
+        let mut child = self.terminal(line).spawn().unwrap();
+        let (mut keys, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (tell, told) = std::sync::mpsc::channel();
+        let reading = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = output.read(&mut buffer) {
+                // Whoever has seen enough listens no more.
+                let _ = tell.send(String::from_utf8_lossy(&buffer[..read]).into_owned());
+            }
+        });
+        let mut shown = String::new();
+        // Nothing shows that it listens already, so the other command runs until it is seen.
+        while !shown.contains(shows) {
+            self.types(meanwhile, "");
+            match told.recv_timeout(Duration::from_millis(100)) {
+                Ok(part) => shown.push_str(&part),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => panic!("it ended: {shown}"),
+            }
+        }
+        keys.write_all(b"\x03").unwrap();
+        reading.join().unwrap();
+        (child.wait().unwrap().code(), shown)
+    }
+
+    /// Types the lines of a page. `change` makes of a line what is typed, where it names what only this project has.
+    #[track_caller]
+    fn play(&mut self, page: &str, how: impl Fn(&str) -> Typed, change: impl Fn(&Self, &str) -> String) {
+        let text = PAGES.iter().chain([&README]).find(|(name, _)| *name == page).unwrap().1;
+        let mut ran = 0;
+        for line in shell_lines(text) {
+            if line.starts_with("export ") {
+                let line = change(self, &line);
+                self.exports.push(line);
+                continue;
+            }
+            let how = how(&line);
+            if let Typed::Not(why) = how {
+                assert!(!why.is_empty());
+                continue;
+            }
+            let typed = change(self, &line);
+            let (code, shown) = match how {
+                Typed::Answered(answer) => self.types(&typed, answer),
+                Typed::Until { shows, meanwhile } => self.follows(&typed, shows, meanwhile),
+                _ => self.types(&typed, ""),
+            };
+            // A shell says 130 of what Ctrl-C has ended.
+            let well = code == Some(0) || (code == Some(130) && matches!(how, Typed::Until { .. }));
+            assert!(well, "{page}: {typed}\n{code:?}\n{shown}");
+            ran += 1;
+        }
+        assert!(ran > 0, "{page}: nothing ran");
+    }
+
+    fn call(&self, tool: &str, arguments: &serde_json::Value) -> serde_json::Value {
+        let root = self.workspace.root();
+        let ran = self.program.run(&["--root", root.to_str().unwrap(), "--json", "call", tool, &arguments.to_string()]);
+        ran.json()
+    }
+
+    /// Asks a person something new; the id of the ask.
+    fn asked(&self, command: &str) -> String {
+        let said = self.call("bash", &json!({ "command": command }));
+        said["data"]["approvalId"].as_str().unwrap().to_owned()
+    }
+}
+
+fn as_it_stands(_: &Desk, line: &str) -> String {
+    line.to_owned()
+}
+
+const ASKS_FOR_COMMANDS: &str =
+    "[[profiles.all.rules]]\ntool = \"bash\"\nwhen = { command = \"echo*\" }\ndecide = \"ask\"\nwhy = \"a test\"\n";
+
+#[test]
+fn the_readme() {
+    let mut desk = Desk::new();
+    desk.configure(ASKS_FOR_COMMANDS);
+    desk.call("file.write", &json!({ "path": "a.txt", "content": "a" }));
+    assert_eq!(desk.asked("echo one"), "ask-1");
+    let how = |line: &str| match line {
+        line if line.starts_with("cargo ") => Typed::Not("it builds the program, or runs these tests"),
+        line if line.starts_with("claude ") => {
+            Typed::Not("another program; the server it starts is tested with clients")
+        }
+        line if line.starts_with("toolhost audit follow") => {
+            Typed::Until { shows: "file.read", meanwhile: "toolhost call file.read '{\"path\": \"README.md\"}'" }
+        }
+        line if line.starts_with("toolhost review decide") => Typed::Answered("a\n"),
+        line if line.starts_with("toolhost undo") => Typed::Answered("y\n"),
+        _ => Typed::Runs,
+    };
+    desk.play("README.md", how, as_it_stands);
+    assert!(!desk.workspace.has("a.txt"), "it was taken back");
+}
+
+#[test]
+fn audit() {
+    let mut desk = Desk::new();
+    desk.call("bash", &json!({ "command": "exit 1" }));
+    let how = |line: &str| match line {
+        line if line.starts_with("toolhost audit follow") => {
+            Typed::Until { shows: "file.read", meanwhile: "toolhost call file.read '{\"path\": \"README.md\"}'" }
+        }
+        _ => Typed::Runs,
+    };
+    desk.play("audit.md", how, as_it_stands);
+}
+
+#[test]
+fn command_line() {
+    Desk::new().play("command-line.md", |_| Typed::Runs, as_it_stands);
+}
+
+#[test]
+fn a_shared_database() {
+    // A machine without a server says so elsewhere.
+    let Some(server) = Postgres::shared() else { return };
+    let url = server.fresh_database();
+    let change = |_: &Desk, line: &str| match line.split_once("'postgres://") {
+        Some(_) => format!("export TOOLHOST_DATABASE='{url}'"),
+        None => line.to_owned(),
+    };
+    Desk::new().play("database.md", |_| Typed::Runs, change);
+}
+
+#[test]
+fn deploys() {
+    let mut desk = Desk::new();
+    desk.workspace.write("index.html", "one\n");
+    let how = |line: &str| match line {
+        line if line.contains("deploy run") || line.contains("deploy undo") => Typed::Answered("y\n"),
+        _ => Typed::Runs,
+    };
+    desk.play("deploy.md", how, as_it_stands);
+}
+
+#[test]
+fn imports() {
+    let mut desk = Desk::new();
+    let project = desk.workspace.beside("home/project/.cowork-v2/iterations");
+    std::fs::create_dir_all(&project).unwrap();
+    let iteration = json!({ "id": "iter-1-1767225600", "number": 1, "title": "MVP", "description": "", "inheritance": "none",
+        "status": "completed", "started_at": "2026-01-01T00:00:00Z" });
+    std::fs::write(project.join("iter-1-1767225600.json"), iteration.to_string()).unwrap();
+    let issue = json!({ "id": "bd-1", "title": "One", "status": "open", "priority": 1, "issue_type": "task",
+        "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z" });
+    desk.workspace.write(".beads/issues.jsonl", format!("{issue}\n"));
+    // An export of another project, and none of what is imported before it.
+    let other = TempWorkspace::new();
+    let elsewhere = program(&other);
+    elsewhere.run(&["requirement", "create", "One", "--acceptance-criteria", "it is"]);
+    let file = desk.workspace.path("records.jsonl");
+    assert_eq!(elsewhere.run(&["export", "-o", file.to_str().unwrap()]).code, Some(0));
+    desk.play("imports.md", |_| Typed::Runs, as_it_stands);
+}
+
+#[test]
+fn records() {
+    let how = |line: &str| match line {
+        line if line.contains("import cowork") || line.contains("import beads") => {
+            Typed::Not("as on the page of imports")
+        }
+        _ => Typed::Runs,
+    };
+    Desk::new().play("records.md", how, as_it_stands);
+}
+
+#[test]
+fn policy() {
+    let mut desk = Desk::new();
+    let page = PAGES.iter().find(|(name, _)| *name == "policy.md").unwrap().1;
+    let profile = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    desk.configure(profile);
+    let test = "[[tests]]\nprofile = \"careful\"\ntool = \"bash\"\narguments = { command = \"cargo publish\" }\nexpect = \"deny\"\n";
+    desk.workspace.write("policy.toml", format!("{profile}\n{test}"));
+    desk.play("policy.md", |_| Typed::Runs, as_it_stands);
+}
+
+#[test]
+fn people() {
+    let mut desk = Desk::new();
+    desk.configure(ASKS_FOR_COMMANDS);
+    let how = |line: &str| match line {
+        line if line.ends_with("$EDITOR for edits") => Typed::Answered("a\n"),
+        line if line.starts_with("toolhost review watch") => {
+            Typed::Not("it asks for ever; tested with a terminal elsewhere")
+        }
+        _ => Typed::Runs,
+    };
+    // Each ask is answered once, so each line has one of its own; the number of the rule is that of this project.
+    let change = |desk: &Desk, line: &str| {
+        let mut line = line.replace(r#"{"remote": "backup"}"#, r#"{"command": "echo edited"}"#);
+        for id in ["ask-7", "ask-8"] {
+            if line.split('#').next().unwrap().contains(id) {
+                line = line.replace(id, &desk.asked(&format!("echo {id} {}", line.len())));
+            }
+        }
+        let root = desk.workspace.root();
+        let rules = desk.program.run(&["--root", root.to_str().unwrap(), "approvals", "list"]).stdout;
+        match rules.split_whitespace().find(|word| word.starts_with("rule-")) {
+            Some(rule) => line.replace("rule-9", rule),
+            None => line,
+        }
+    };
+    desk.play("people.md", how, change);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packages() {
+    let mut desk = Desk::new();
+    let how = |line: &str| match line {
+        line if line.starts_with("toolhost mcp ") => {
+            Typed::Not("it speaks MCP: what stands below was staged through it")
+        }
+        line if line.contains("change apply") || line.contains("change undo") => Typed::Answered("y\n"),
+        _ => Typed::Runs,
+    };
+    let staged = |desk: &Desk| {
+        let root = desk.workspace.root().to_str().unwrap().to_owned();
+        let program = desk.program.clone().argument("--root").argument(root);
+        tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(async {
+                let mut agent =
+                    McpProcess::open(&program, &["--profile", "builder", "--session", "docs"], Era::Session).await;
+                let step = json!({ "workflowId": "research-report", "nodeId": "draft" });
+                let read = agent.call("builder_step_read", step.clone()).await["structuredContent"]["data"].clone();
+                let text = read["step_markdown"].as_str().unwrap().replace("## Goal\n", "## Goal\n\nBe brief.\n");
+                let operation = json!({ "op": "upsert", "targetType": "step", "target": step,
+                    "payload": { "step_markdown": text }, "reason": "shorter drafts" });
+                let set = json!({ "changeSet": { "schemaVersion": "1.0", "targetType": "step", "mode": "optimize",
+                    "operations": [operation], "revisions": read["revisions"] } });
+                let result = agent.call("builder_change_stage", set).await;
+                assert_eq!(result["isError"], false, "{result}");
+            });
+        });
+    };
+    // The agent works between the import and the list of what it staged; the change that is undone is the newest.
+    let change = |desk: &Desk, line: &str| {
+        if line.starts_with("toolhost change list") {
+            staged(desk);
+        }
+        line.replace("change undo 2 ", "change undo ")
+    };
+    desk.play("packages.md", how, change);
+}
+
+#[test]
+fn sessions_of_a_model() {
+    let mut desk = Desk::new();
+    let turns = json!([{ "text": "I look.", "calls": [{ "tool": "file.read", "arguments": { "path": "README.md" } }] },
+        { "text": "And?" }, { "text": "done" }, { "text": "done again" }]);
+    desk.workspace.write("story.json", json!({ "turns": turns }).to_string());
+    let how = |line: &str| match line {
+        line if line.contains("script:") || line.starts_with("toolhost key list") => Typed::Runs,
+        line if line.starts_with("toolhost run ") => Typed::Not("its model is on the network"),
+        line if line.starts_with("toolhost key set") => Typed::Answered("sk-123456\n"),
+        line if line.contains("session list") || line.contains("session show") || line.contains("session replay") => {
+            Typed::Runs
+        }
+        line if line.contains("session watch") => Typed::Runs,
+        _ => Typed::Not("it takes a session that is under way, or one more turn of its model"),
+    };
+    let change = |desk: &Desk, line: &str| {
+        let root = desk.workspace.root();
+        let listed = desk.program.run(&["--root", root.to_str().unwrap(), "session", "list"]).stdout;
+        match listed.split_whitespace().find(|word| word.starts_with("as_")) {
+            Some(id) => line.replace("as_0f3b…", id),
+            None => line.to_owned(),
+        }
+    };
+    desk.play("run.md", how, change);
+}
+
+#[test]
+fn undo() {
+    let mut desk = Desk::new();
+    let change = |desk: &Desk, line: &str| {
+        desk.call("file.write", &json!({ "path": format!("{}.txt", line.len()), "content": "a" }));
+        line.replace("--session ID", "--since 30m")
+    };
+    desk.play("undo.md", |_| Typed::Answered("y\n"), change);
+}
+
+/// A page whose commands nobody has thought of here fails this one.
+#[test]
+fn every_page_with_commands_is_played() {
+    let this = include_str!("book_runs.rs");
+    let elsewhere = [("connect.md", "other programs"), ("fence.md", "a user's systemd"), ("remotes.md", "a server")];
+    for (page, text) in PAGES.iter().chain([&README]) {
+        let is_played = this.contains(&format!("play(\"{page}\"")) || elsewhere.iter().any(|(name, _)| name == page);
+        assert!(is_played || shell_lines(text).is_empty(), "{page}");
+    }
+}
