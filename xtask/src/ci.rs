@@ -11,13 +11,14 @@ use anyhow::{Context, Result};
 use crate::{packages, shell};
 
 /// `layers` and `tidy` are not listed: they are tests of this crate.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "fmt", cargo: &["fmt", "--all", "--check"], environment: &[] },
     Step {
         name: "clippy",
         cargo: &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
         environment: &[],
     },
+    Step { name: "recipes", cargo: &["xtask", "recipes"], environment: &[] },
     // A log that is cut keeps what failed, and not where the frames of the runtime are.
     Step { name: "test", cargo: &["test", "--workspace", "--locked"], environment: &[("RUST_BACKTRACE", "0")] },
     // Other agents' loops: what they bring along has a house of its own.

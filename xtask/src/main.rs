@@ -18,6 +18,8 @@ mod generate;
 mod layers;
 mod packages;
 mod publish;
+mod recipes;
+mod scratch;
 mod shell;
 mod soak;
 mod tidy;
@@ -50,6 +52,8 @@ enum Task {
     Docs(docs::Arguments),
     /// Breaks recorded rules in a copy of the repository, and expects their tests to fail.
     Breaks(conformance::breaks::Arguments),
+    /// Follows what CONTRIBUTING.md says of a new tool and a new kind of record, in a copy of the repository.
+    Recipes,
     /// Runs the tests again and again, to find the one that does not always pass.
     Soak(soak::Arguments),
     /// Runs the examples of other agents' loops, against a model that plays a script.
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Task::Breaks(arguments) => conformance::breaks::run(root, &arguments),
         Task::Soak(arguments) => soak::run(root, &arguments),
         Task::Examples(arguments) => examples::run(root, &arguments),
+        Task::Recipes => recipes::run(root),
         Task::Package(arguments) => publish::run(root, &arguments),
         Task::Dist(arguments) => dist::run(root, &arguments),
         Task::Bench(arguments) => bench::run(root, &arguments),

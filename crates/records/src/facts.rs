@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::body::{Body, Reference};
 use super::error::{RecordError, Result};
 use super::kind::{Kind, RecordId};
-use super::{artifact, iteration, memory, persona, planning, ticket};
 
 /// What is known of a content without its type.
 pub(crate) struct Facts {
@@ -23,30 +22,20 @@ pub(crate) struct Facts {
     pub(crate) body: Value,
 }
 
-impl Kind {
-    /// Reads a content as this kind's type and asks it about itself.
-    pub(crate) fn facts(self, body: &Value) -> Result<Facts> {
-        match self {
-            Self::Persona => facts::<persona::Persona>(body),
-            Self::Iteration => facts::<iteration::Iteration>(body),
-            Self::Requirement => facts::<planning::Requirement>(body),
-            Self::Feature => facts::<planning::Feature>(body),
-            Self::Component => facts::<planning::Component>(body),
-            Self::Design => facts::<planning::Design>(body),
-            Self::Milestone => facts::<planning::Milestone>(body),
-            Self::Task => facts::<planning::Task>(body),
-            Self::Artifact => facts::<artifact::Artifact>(body),
-            Self::Ticket => facts::<ticket::Ticket>(body),
-            Self::Comment => facts::<ticket::Comment>(body),
-            Self::Document => facts::<ticket::Document>(body),
-            Self::Insight => facts::<memory::Insight>(body),
-            Self::Issue => facts::<memory::Issue>(body),
-            Self::Learning => facts::<memory::Learning>(body),
-            Self::Decision => facts::<memory::Decision>(body),
-            Self::Pattern => facts::<memory::Pattern>(body),
+macro_rules! make_facts {
+    ($($kind:ident $word:literal $prefix:literal $content:ty, $machine:expr, $group:expr;)+) => {
+        impl Kind {
+            /// Reads a content as this kind's type and asks it about itself.
+            pub(crate) fn facts(self, body: &Value) -> Result<Facts> {
+                match self {
+                    $(Self::$kind => facts::<$content>(body)),+
+                }
+            }
         }
-    }
+    };
 }
+
+kinds!(make_facts);
 
 fn facts<T: Body>(body: &Value) -> Result<Facts> {
     let content: T = serde_json::from_value(body.clone())

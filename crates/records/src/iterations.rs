@@ -113,8 +113,8 @@ impl ProjectRecords {
     async fn inherit(&self, tx: &mut Tx, from: i64, to: i64, what: Inheritance) -> Result<()> {
         let kinds: Vec<Kind> = match what {
             Inheritance::None => return Ok(()),
-            Inheritance::Partial => Kind::PLAN.to_vec(),
-            Inheritance::Full => Kind::PLAN.into_iter().chain([Kind::Artifact]).collect(),
+            Inheritance::Partial => Kind::plan(),
+            Inheritance::Full => Kind::plan().into_iter().chain([Kind::Artifact]).collect(),
         };
         let mut originals: Vec<Stored> = Vec::new();
         let mut copies: BTreeMap<RecordId, RecordId> = BTreeMap::new();

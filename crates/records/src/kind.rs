@@ -1,30 +1,48 @@
-//! The kinds of records, one row each in [`Kind::ALL`], and the ids of records.
+//! The kinds of records, which are the rows of `table.rs`, and the ids of records.
 
 use std::fmt;
 
 use super::machine::{FEATURE, ITERATION, Machine, TASK, TICKET};
 
-/// The kinds of records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    Persona,
-    Iteration,
-    Requirement,
-    Feature,
-    Component,
-    Design,
-    Milestone,
-    Task,
-    Artifact,
-    Ticket,
-    Comment,
-    Document,
-    Insight,
-    Issue,
-    Learning,
-    Decision,
-    Pattern,
+/// What several kinds have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    None,
+    /// What a planning iteration holds. The number is its place: each refers only to kinds before it.
+    Plan(u8),
+    /// What `memory.query` searches.
+    Memory,
 }
+
+/// A row of the table of kinds.
+struct Row {
+    word: &'static str,
+    prefix: &'static str,
+    machine: Option<&'static Machine>,
+    group: Group,
+}
+
+macro_rules! make_kinds {
+    ($($kind:ident $word:literal $prefix:literal $content:ty, $machine:expr, $group:expr;)+) => {
+        /// The kinds of records.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $($kind),+
+        }
+
+        impl Kind {
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$kind),+];
+
+            const fn row(self) -> Row {
+                match self {
+                    $(Self::$kind => Row { word: $word, prefix: $prefix, machine: $machine, group: $group }),+
+                }
+            }
+        }
+    };
+}
+
+kinds!(make_kinds);
 
 /// A record's id: `REQ-001`. Numbers count up per project and kind, and none is given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,90 +55,41 @@ pub struct RecordId {
 pub(crate) const NUMBER_MAX: i64 = 999_999_999_999;
 
 impl Kind {
-    pub const ALL: [Self; 17] = [
-        Self::Persona,
-        Self::Iteration,
-        Self::Requirement,
-        Self::Feature,
-        Self::Component,
-        Self::Design,
-        Self::Milestone,
-        Self::Task,
-        Self::Artifact,
-        Self::Ticket,
-        Self::Comment,
-        Self::Document,
-        Self::Insight,
-        Self::Issue,
-        Self::Learning,
-        Self::Decision,
-        Self::Pattern,
-    ];
-
     /// What `memory.query` searches.
-    pub const MEMORY: [Self; 5] = [Self::Decision, Self::Pattern, Self::Insight, Self::Issue, Self::Learning];
-
-    /// What a planning iteration holds, in an order in which each refers only to those before it.
-    pub const PLAN: [Self; 6] =
-        [Self::Requirement, Self::Feature, Self::Component, Self::Design, Self::Task, Self::Milestone];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Persona => "persona",
-            Self::Iteration => "iteration",
-            Self::Requirement => "requirement",
-            Self::Feature => "feature",
-            Self::Component => "component",
-            Self::Design => "design",
-            Self::Milestone => "milestone",
-            Self::Task => "task",
-            Self::Artifact => "artifact",
-            Self::Ticket => "ticket",
-            Self::Comment => "comment",
-            Self::Document => "document",
-            Self::Insight => "insight",
-            Self::Issue => "issue",
-            Self::Learning => "learning",
-            Self::Decision => "decision",
-            Self::Pattern => "pattern",
-        }
+    #[must_use]
+    pub fn memory() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|kind| kind.is_memory()).collect()
     }
 
+    #[must_use]
+    pub fn is_memory(self) -> bool {
+        self.row().group == Group::Memory
+    }
+
+    /// What a planning iteration holds, in an order in which each refers only to those before it.
+    pub(crate) fn plan() -> Vec<Self> {
+        let place = |kind: Self| if let Group::Plan(place) = kind.row().group { Some((place, kind)) } else { None };
+        let mut plan: Vec<(u8, Self)> = Self::ALL.into_iter().filter_map(place).collect();
+        plan.sort_unstable();
+        plan.into_iter().map(|(_, kind)| kind).collect()
+    }
+
+    pub fn as_str(self) -> &'static str {
+        self.row().word
+    }
+
+    /// What its ids begin with.
     pub fn prefix(self) -> &'static str {
-        match self {
-            Self::Persona => "PERS",
-            Self::Iteration => "ITER",
-            Self::Requirement => "REQ",
-            Self::Feature => "FEAT",
-            Self::Component => "COMP",
-            Self::Design => "DSGN",
-            Self::Milestone => "MILE",
-            Self::Task => "TASK",
-            Self::Artifact => "ART",
-            Self::Ticket => "TKT",
-            Self::Comment => "CMT",
-            Self::Document => "DOC",
-            Self::Insight => "INS",
-            Self::Issue => "ISS",
-            Self::Learning => "LRN",
-            Self::Decision => "DEC",
-            Self::Pattern => "PAT",
-        }
+        self.row().prefix
     }
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// The kinds whose states follow a machine.
+    /// What its states follow, if it has states that follow something.
     pub fn machine(self) -> Option<&'static Machine> {
-        match self {
-            Self::Feature => Some(&FEATURE),
-            Self::Task => Some(&TASK),
-            Self::Ticket => Some(&TICKET),
-            Self::Iteration => Some(&ITERATION),
-            _ => None,
-        }
+        self.row().machine
     }
 
     pub(crate) fn id(self, number: i64) -> RecordId {
@@ -170,3 +139,25 @@ macro_rules! words {
     };
 }
 pub(crate) use words;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::Kind;
+
+    #[test]
+    fn a_kind_is_told_by_its_word_and_by_its_ids() {
+        let words: BTreeSet<_> = Kind::ALL.into_iter().map(Kind::as_str).collect();
+        let prefixes: BTreeSet<_> = Kind::ALL.into_iter().map(Kind::prefix).collect();
+        assert_eq!((words.len(), prefixes.len()), (Kind::ALL.len(), Kind::ALL.len()));
+        assert!(Kind::ALL.into_iter().all(|kind| Kind::parse(kind.as_str()) == Some(kind)));
+    }
+
+    /// An iteration is inherited kind by kind: what is copied later may name what was copied before.
+    #[test]
+    fn a_plan_is_in_the_order_in_which_its_kinds_name_each_other() {
+        use Kind::{Component, Design, Feature, Milestone, Requirement, Task};
+        assert_eq!(Kind::plan(), [Requirement, Feature, Component, Design, Task, Milestone]);
+    }
+}

@@ -2,9 +2,12 @@
 //!
 //! It knows the kinds, their state machines, search, import and export, and refuses to know policy, doors and packages.
 //!
-//! A kind is a type with serde ([`Body`]) and a row in [`Kind`]; storing, versions, history, references, deleting,
+//! A kind is a type with serde ([`Body`]) and a row in `table.rs`; storing, versions, history, references, deleting,
 //! export and import are the same for all. Every change is one transaction which holds the project's lock, so whatever it
 //! checks stays true until it is committed. Start with [`Records::desk`].
+
+#[macro_use]
+mod table;
 
 mod again;
 mod artifact;

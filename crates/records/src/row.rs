@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::body::Body;
+use super::body::{Body, Reference};
 use super::error::{RecordError, Result};
 use super::kind::{Kind, RecordId};
 use toolhost_store::Error;
@@ -106,6 +106,14 @@ pub(crate) fn stored(row: &Row) -> Result<Stored> {
 }
 
 impl Stored {
+    /// Every record that its content names.
+    ///
+    /// # Errors
+    /// The content is not one of its kind.
+    pub fn references(&self) -> Result<Vec<Reference>> {
+        Ok(self.id.kind.facts(&self.body)?.references)
+    }
+
     pub fn typed<T: Body>(self) -> Result<Saved<T>> {
         let content = serde_json::from_value(self.body)
             .map_err(|error| RecordError::Content { kind: T::KIND, problem: error.to_string() })?;

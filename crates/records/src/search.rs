@@ -40,7 +40,7 @@ const RECENCY_WEIGHT: f64 = 0.25;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     pub scope: SearchScope,
-    /// None: all of [`Kind::MEMORY`].
+    /// None: all of [`Kind::memory`].
     pub kinds: Vec<Kind>,
     /// None: the newest ones.
     pub keywords: Vec<String>,
@@ -83,7 +83,8 @@ struct Candidate {
 impl ProjectRecords {
     /// The best ones first; among equals, the newest.
     pub async fn search(&self, search: &Search) -> Result<Vec<Found>> {
-        let kinds: &[Kind] = if search.kinds.is_empty() { &Kind::MEMORY } else { &search.kinds };
+        let memory = Kind::memory();
+        let kinds = if search.kinds.is_empty() { &memory } else { &search.kinds };
         let mut asked = questions(&search.keywords.join(" "));
         asked.truncate(QUESTIONS_MAX);
         let mut tx = self.db.snapshot().await?;
@@ -195,7 +196,7 @@ impl ProjectRecords {
     ) -> Result<BTreeMap<String, Vec<(RecordId, i64)>>> {
         let mut narrowed = String::new();
         let mut bound: Vec<toolhost_store::db::Argument> = vec![self.who.project_id.into()];
-        if kinds.len() < Kind::MEMORY.len() {
+        if kinds.len() < Kind::memory().len() {
             narrowed.push_str(&format!(" AND kind IN ({})", places(bound.len() + 1, kinds.len())));
             bound.extend(kinds.iter().map(|kind| kind.as_str().into()));
         }
@@ -432,7 +433,7 @@ pub(crate) async fn index(
 
 /// Takes a record out of the index. The dictionary keeps its words.
 pub(crate) async fn remove_terms(tx: &mut Tx, project: i64, id: RecordId) -> Result<()> {
-    if Kind::MEMORY.contains(&id.kind) {
+    if id.kind.is_memory() {
         let text = "DELETE FROM memory_term WHERE project_id = $1 AND kind = $2 AND number = $3";
         sql(text).bind(project).bind(id.kind.as_str()).bind(id.number).run(tx).await?;
     }

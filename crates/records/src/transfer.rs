@@ -596,7 +596,7 @@ impl ProjectRecords {
         };
         let facts = check_content(&write)?;
         put_row(tx, &self.who, updated_at_ms, &write, &facts, arrival.version).await?;
-        if Kind::MEMORY.contains(&arrival.id.kind) {
+        if arrival.id.kind.is_memory() {
             let project = self.who.project_id;
             search::index(tx, project, arrival.id, arrival.iteration, created_at_ms, &facts.words).await?;
         }

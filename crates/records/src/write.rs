@@ -457,7 +457,7 @@ pub(crate) async fn put(tx: &mut Tx, who: &Who, now_ms: i64, write: &Write<'_>) 
     put_row(tx, who, now_ms, write, &facts, version).await?;
     let waits_on = put_links(tx, who.project_id, write.id, &facts.references, write.former.is_some()).await?;
     write_history(tx, who, now_ms, write.id, version, write.iteration, write.change, write.why, &facts.body).await?;
-    if Kind::MEMORY.contains(&write.id.kind) {
+    if write.id.kind.is_memory() {
         search::index(tx, who.project_id, write.id, write.iteration, write.created_at_ms, &facts.words).await?;
     }
     let former = write.former;

@@ -2,7 +2,6 @@
 //!
 //! The copy and what is built of it stand below the target folder and stay there, so that the next run builds only what it changes.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -10,7 +9,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 
 use crate::conformance::{Break, Conformance, Test};
-use crate::tidy::{self, Tree};
+use crate::scratch::Scratch;
+use crate::tidy;
 use crate::{finding, shell};
 
 /// Where the tests of a package wait while others run: what cargo does not see it does not build.
@@ -32,13 +32,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     for rule in &arguments.rules {
         ensure!(all.breaks.iter().any(|one| one.rule == *rule), "no break of {rule} is recorded");
     }
-    let scratch = Scratch { folder: shell::target(root).join("breaks") };
-    scratch.mirror(root, &tree)?;
+    let broken = Broken { scratch: Scratch::new(shell::target(root).join("breaks")) };
+    broken.show_tests_of(&|_| true)?;
+    broken.scratch.mirror(root, &tree)?;
     let mut unseen = Vec::new();
     for one in all.breaks.iter().filter(|one| arguments.rules.is_empty() || arguments.rules.contains(&one.rule)) {
         println!("{}", shell::bold(&format!("== {}: {}", one.rule, one.file)));
         let test = all.failing(one).context("the check has found its test")?;
-        if scratch.noticed(one, test).with_context(|| format!("the break of {}", one.rule))? {
+        if broken.noticed(one, test).with_context(|| format!("the break of {}", one.rule))? {
             println!("{}: {test} failed, as it should", one.rule);
         } else {
             println!("{}: {test} did not notice", one.rule);
@@ -49,40 +50,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     Ok(if unseen.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The copy of the repository.
-struct Scratch {
-    folder: PathBuf,
+/// A copy in which rules are broken.
+struct Broken {
+    scratch: Scratch,
 }
 
-impl Scratch {
+impl Broken {
     fn tree(&self) -> PathBuf {
-        self.folder.join("tree")
-    }
-
-    /// Makes the copy what the repository is, and leaves alone what is already so: its time says whether it is built again.
-    fn mirror(&self, root: &Path, tree: &Tree) -> Result<()> {
-        self.show_tests_of(&|_| true)?;
-        let wanted: BTreeSet<PathBuf> = tree.paths().map(|path| self.tree().join(path)).collect();
-        for path in tree.paths() {
-            let (from, to) = (root.join(path), self.tree().join(path));
-            let text = fs::read(&from).with_context(|| format!("cannot read {path}"))?;
-            if fs::read(&to).ok().as_ref() != Some(&text) {
-                fs::create_dir_all(to.parent().context("a path has a folder")?)?;
-                fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))?;
-            }
-        }
-        let mut folders = vec![self.tree()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder)? {
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    folders.push(entry.path());
-                } else if !wanted.contains(&entry.path()) {
-                    fs::remove_file(entry.path())?;
-                }
-            }
-        }
-        Ok(())
+        self.scratch.tree()
     }
 
     /// Lets cargo see the outer tests of these packages, and of no others.
@@ -130,7 +105,7 @@ impl Scratch {
     /// The whole workspace, so that third-party crates are built with the features they have everywhere.
     fn cargo(&self, test: &Test) -> Command {
         let mut command = shell::cargo(&self.tree());
-        command.env("CARGO_TARGET_DIR", self.folder.join("target")).args(["test", "--workspace", "--locked"]);
+        command.env("CARGO_TARGET_DIR", self.scratch.target()).args(["test", "--workspace", "--locked"]);
         command.arg(if test.is_outside { "--test=it" } else { "--lib" });
         command
     }

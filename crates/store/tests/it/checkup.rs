@@ -2,11 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolhost_records::{
-    Artifact, Body, Comment, Component, Decision, Design, Document, Feature, Insight, Issue, Iteration, Kind, Learning,
-    Milestone, Pattern, Persona, ProjectRecords, Query, RecordId, Reference, Requirement, Search, SearchScope, Stored,
-    Task, Ticket,
-};
+use toolhost_records::{Kind, ProjectRecords, Query, RecordId, Search, SearchScope, Stored};
 
 /// Every record of the project.
 pub(crate) async fn everything(desk: &ProjectRecords) -> BTreeMap<RecordId, Stored> {
@@ -25,39 +21,13 @@ pub(crate) async fn everything(desk: &ProjectRecords) -> BTreeMap<RecordId, Stor
     all
 }
 
-/// The references of a record, by its type.
-pub(crate) fn references(record: &Stored) -> Vec<Reference> {
-    fn of<T: Body>(record: &Stored) -> Vec<Reference> {
-        record.clone().typed::<T>().unwrap().content.references().unwrap()
-    }
-    match record.id.kind {
-        Kind::Persona => of::<Persona>(record),
-        Kind::Iteration => of::<Iteration>(record),
-        Kind::Requirement => of::<Requirement>(record),
-        Kind::Feature => of::<Feature>(record),
-        Kind::Component => of::<Component>(record),
-        Kind::Design => of::<Design>(record),
-        Kind::Milestone => of::<Milestone>(record),
-        Kind::Task => of::<Task>(record),
-        Kind::Artifact => of::<Artifact>(record),
-        Kind::Ticket => of::<Ticket>(record),
-        Kind::Comment => of::<Comment>(record),
-        Kind::Document => of::<Document>(record),
-        Kind::Insight => of::<Insight>(record),
-        Kind::Issue => of::<Issue>(record),
-        Kind::Learning => of::<Learning>(record),
-        Kind::Decision => of::<Decision>(record),
-        Kind::Pattern => of::<Pattern>(record),
-    }
-}
-
 /// Fails unless everything in the project fits together; answers how many records it has.
 pub(crate) async fn checkup(desk: &ProjectRecords) -> usize {
     let all = everything(desk).await;
     let mut named: BTreeMap<RecordId, BTreeSet<RecordId>> = BTreeMap::new();
     for record in all.values() {
         checkup_of(desk, record, &all).await;
-        for reference in references(record) {
+        for reference in record.references().unwrap() {
             named.entry(reference.to).or_default().insert(record.id);
         }
     }
@@ -86,7 +56,7 @@ pub(crate) async fn checkup_of(desk: &ProjectRecords, record: &Stored, all: &BTr
     let versions: Vec<i64> = history.iter().map(|version| version.version).collect();
     assert!(versions.windows(2).all(|pair| pair[0] == pair[1] + 1), "{id} has every version once: {versions:?}");
     let mut waits = 0;
-    for reference in references(record) {
+    for reference in record.references().unwrap() {
         let to = all.get(&reference.to);
         assert!(to.is_some(), "{id} names {} in {}, which is not there", reference.to, reference.field);
         waits += i64::from(reference.field == "dependencies" && to.unwrap().state != "completed");
@@ -97,7 +67,7 @@ pub(crate) async fn checkup_of(desk: &ProjectRecords, record: &Stored, all: &BTr
     if record.state == "completed" || record.state == "blocked" {
         assert_eq!(record.holder, None, "{id} is {}", record.state);
     }
-    if Kind::MEMORY.contains(&id.kind) {
+    if id.kind.is_memory() {
         let text = record.body["content"].as_str().or(record.body["description"].as_str());
         let text = text.or(record.body["decision"].as_str()).unwrap();
         let search =

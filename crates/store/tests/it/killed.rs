@@ -11,7 +11,7 @@ use toolhost_records::{
 use toolhost_testkit::Seed;
 
 use crate::both::{Address, Place, engines, room};
-use crate::checkup::{checkup, checkup_of, references};
+use crate::checkup::{checkup, checkup_of};
 use crate::things::{comment, feature, issue, milestone, requirement, task, ticket};
 use crate::worker::{Worker, rounds, tell, work};
 
@@ -106,7 +106,7 @@ async fn survived(desk: &ProjectRecords, answers: &[Value], calls: &str, context
 
 async fn with_those_it_names(desk: &ProjectRecords, record: &Stored) -> BTreeMap<RecordId, Stored> {
     let mut named = BTreeMap::new();
-    for reference in references(record) {
+    for reference in record.references().unwrap() {
         if let Ok(other) = desk.get_any(reference.to).await {
             named.insert(other.id, other);
         }
