@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn the_table_says_what_passed_what_failed_and_what_was_not_reached() {
         let went = |seconds, exit_code| Went { took: Duration::from_secs(seconds), exit_code };
-        let expected = "fmt       ok             1.0 s\nclippy    failed        62.0 s\ntest      not run\nexamples  not run\npackage   not run\ngen       not run\ndoc       not run";
+        let expected = "fmt       ok             1.0 s\nclippy    failed        62.0 s\nrecipes   not run\ntest      not run\nexamples  not run\npackage   not run\ngen       not run\ndoc       not run";
         assert_eq!(table(&STEPS, &[went(1, 0), went(62, 101)]), expected);
     }
 }
