@@ -17,6 +17,7 @@ mod near;
 mod outcome;
 mod people;
 mod redact;
+mod schema;
 pub mod shell;
 mod tool;
 mod visible;
@@ -40,7 +41,8 @@ pub use near::{
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};
-pub use tool::{Alias, AnyTool, Packed, Tool, ToolInfo, description_of, schema_of};
+pub use schema::{description_of, schema_of};
+pub use tool::{Alias, AnyTool, Packed, Tool, ToolInfo};
 pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, quoted, visible, visible_json, visible_line};
 
 /// A future on the heap, for traits that are used as objects.

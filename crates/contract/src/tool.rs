@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 
 use crate::BoxFuture;
-use schemars::generate::{SchemaGenerator, SchemaSettings};
-use schemars::transform::RestrictFormats;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,6 +15,7 @@ use crate::example::Example;
 use crate::facts::Facts;
 use crate::outcome::{Success, WorkflowRef};
 use crate::people::Preview;
+use crate::schema::{description_of, input_schema_of, schema_of, without_description};
 
 /// A tool, typed.
 ///
@@ -117,7 +116,7 @@ pub trait AnyTool: Send + Sync {
 
 impl<T: Tool> AnyTool for T {
     fn info(&self) -> ToolInfo {
-        let input_schema = schema_of::<T::Input>();
+        let input_schema = input_schema_of::<T::Input>();
         ToolInfo {
             name: T::NAME.into(),
             title: T::TITLE.into(),
@@ -161,59 +160,6 @@ fn input_of<T: Tool>(mut arguments: Value) -> Result<T::Input, ToolError> {
     }
     serde_json::from_value(arguments)
         .map_err(|error| ToolError::new(ErrorKind::Validation, format!("the arguments do not fit: {error}")))
-}
-
-/// The JSON Schema (2020-12) of a type, whole in itself.
-pub fn schema_of<T: JsonSchema>() -> Value {
-    // Only this line is compiled for each type.
-    as_published(generator().into_root_schema_for::<T>())
-}
-
-fn generator() -> SchemaGenerator {
-    let settings = SchemaSettings::draft2020_12().with(|s| {
-        s.inline_subschemas = true;
-        s.meta_schema = None;
-        // `uint64` and its like are no formats of JSON Schema.
-        s.transforms.push(Box::new(RestrictFormats::default()));
-    });
-    settings.into_generator()
-}
-
-fn as_published(schema: Schema) -> Value {
-    let mut schema = schema.to_value();
-    unwrap_lines(&mut schema);
-    if let Some(object) = schema.as_object_mut() {
-        object.remove("title");
-    }
-    schema
-}
-
-/// The description at the top of a schema.
-pub fn description_of(schema: &Value) -> String {
-    schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-/// Doc comments are broken into lines for who reads the source; who reads the schema gets whole paragraphs.
-fn unwrap_lines(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            if let Some(Value::String(text)) = fields.get_mut("description") {
-                let paragraphs: Vec<String> =
-                    text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
-                *text = paragraphs.join("\n\n");
-            }
-            fields.values_mut().for_each(unwrap_lines);
-        }
-        Value::Array(items) => items.iter_mut().for_each(unwrap_lines),
-        _ => {}
-    }
-}
-
-fn without_description(mut schema: Value) -> Value {
-    if let Some(object) = schema.as_object_mut() {
-        object.remove("description");
-    }
-    schema
 }
 
 impl Alias {

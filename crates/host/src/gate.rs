@@ -28,7 +28,7 @@ use crate::policy::{Decide, Verdict};
 use crate::profile::Profile;
 use crate::queue::{Queue, rule_id};
 use crate::record::{Record, for_asker, is_pending, json_bytes, keepable};
-use crate::registry::{Registered, Registry, with_presets};
+use crate::registry::{Registered, Registry};
 use crate::undo::{Logged, made};
 use crate::unstopped::Unstopped;
 
@@ -183,7 +183,7 @@ impl Gate {
         record.tool = tool.info.name.to_string();
         record.effect = Some(tool.info.facts.effect);
         record.trace = tool.info.facts.trace;
-        let arguments = with_presets(&call.arguments, resolved.alias);
+        let arguments = tool.given(&call.arguments, resolved.alias);
         record.arguments =
             keepable(&arguments, &self.parts.config.redactor, self.parts.config.limits.audit_string_bytes);
 

@@ -11,6 +11,7 @@ mod error;
 mod gate;
 mod hooks;
 mod kinds;
+mod left_out;
 mod limits;
 mod members;
 mod names;

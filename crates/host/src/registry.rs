@@ -13,6 +13,7 @@ use toolhost_contract::{
 
 use crate::error::{Error, Result};
 use crate::kinds::ArgumentKinds;
+use crate::left_out::without_nulls;
 use crate::validate::validate;
 
 /// How much of two names' words must be the same, where their letters are not.
@@ -170,6 +171,23 @@ impl Registered {
         &self.kinds
     }
 
+    /// The arguments as the tool's schema looks at them: null is left out where it says nothing, and what an alias sets is in them.
+    pub(crate) fn given(&self, arguments: &Value, alias: Option<&Alias>) -> Value {
+        let mut arguments = match arguments {
+            // Many clients send nothing, or null, for a tool without required arguments.
+            Value::Null => Value::Object(serde_json::Map::new()),
+            other => other.clone(),
+        };
+        without_nulls(&mut arguments, &self.info.input_schema);
+        let preset = alias.and_then(|alias| alias.preset.as_object());
+        if let (Some(object), Some(preset)) = (arguments.as_object_mut(), preset) {
+            for (name, value) in preset {
+                object.entry(name).or_insert_with(|| value.clone());
+            }
+        }
+        arguments
+    }
+
     /// Whether these arguments pass the tool's published schema; every violation is named.
     pub fn check(&self, arguments: &Value) -> std::result::Result<(), ToolError> {
         validate(self.validator()?, &self.info, arguments)
@@ -257,20 +275,4 @@ fn shared_words(one: &str, other: &str) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a name has a handful of words")]
     let part = one.intersection(&other).count() as f64 / longer as f64;
     part
-}
-
-/// Arguments with an alias's presets filled in.
-pub(crate) fn with_presets(arguments: &Value, alias: Option<&Alias>) -> Value {
-    let mut arguments = match arguments {
-        // Many clients send nothing, or null, for a tool without required arguments.
-        Value::Null => Value::Object(serde_json::Map::new()),
-        other => other.clone(),
-    };
-    if let (Some(object), Some(preset)) = (arguments.as_object_mut(), alias.and_then(|alias| alias.preset.as_object()))
-    {
-        for (name, value) in preset {
-            object.entry(name).or_insert_with(|| value.clone());
-        }
-    }
-    arguments
 }

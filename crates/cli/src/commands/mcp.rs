@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Dotted tool names (`file.read`) instead of wire names (`file_read`)
     #[arg(long)]
     dotted_names: bool,
+    /// List what each tool answers, as a JSON Schema, too: the list is then three times as long
+    #[arg(long)]
+    output_schemas: bool,
     /// The agent's name: the author of its commits; a persona of the project brings its profile along
     #[arg(long, default_value = "agent", env = "TOOLHOST_PERSONA")]
     persona: String,
@@ -85,6 +88,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         ask_in_client: (args.client_approvals || client.approvals) && !args.no_client_approvals,
         calls_max: args.calls_max.or(client.calls_max).unwrap_or(CALLS_MAX_DEFAULT),
         when_idle: Arc::new(GiveMemoryBack(host.store().caches())),
+        output_schemas: args.output_schemas,
         names: if args.dotted_names { Names::Dotted } else { Names::Wire },
         instructions,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -198,6 +198,7 @@ impl<'c> AskedCall<'c> {
 
     async fn admitted(&self, arguments: Value) -> Result<Arguments, ToolError> {
         let Case { tool, profile, hooks, .. } = self.case;
+        let arguments = tool.given(&arguments, None);
         tool.check(&arguments)?;
         let arguments = self.parts.analyze(tool, profile, arguments, hooks).await?;
         let verdict = profile.decide(tool, &arguments.looked(tool));

@@ -25,6 +25,8 @@ pub struct Door {
     pub when_idle: Arc<dyn Tidy>,
     /// Which names the client sees.
     pub names: Names,
+    /// Whether lists of tools have their output schemas: two thirds of their text.
+    pub output_schemas: bool,
     pub instructions: String,
     pub version: String,
 }

@@ -5,31 +5,40 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use toolhost_contract::{Effect, Outcome, ToolInfo};
-use toolhost_host::{Names, Registered, Registry};
+use toolhost_host::Registered;
+
+use super::door::Door;
 
 /// A tool as MCP lists it.
-pub(crate) fn tool(registered: &Registered, registry: &Registry, names: Names) -> Tool {
+///
+/// Its output schema is two thirds of all text, and no client needs it to call the tool or to show a result: `tool.describe` has it,
+/// and a host that is told to lists it.
+pub(crate) fn tool(registered: &Registered, door: &Door) -> Tool {
     let info = &registered.info;
-    let (description, schema) = names.described(registry, registered);
+    let names = door.names;
+    let (description, schema) = names.described(door.gate.registry(), registered);
     let mut tool = Tool::new(names.of(registered).to_owned(), description, object(schema));
     tool.title = Some(info.title.to_string());
-    tool.output_schema = Some(object(envelope(&info.output_schema.value())));
+    tool.output_schema = door.output_schemas.then(|| object(envelope(&info.output_schema.value())));
     tool.annotations = Some(annotations(info));
     tool
 }
 
-/// The four hints, from the effect: a tool that only reads says so, and everything else is taken as it could be.
+/// The hints, from the effect: a tool that only reads says so, and everything else is taken as it could be. What is as MCP has it
+/// where nothing is said (it may change and destroy, and reaches the world) is left out.
 fn annotations(info: &ToolInfo) -> ToolAnnotations {
     let effect = info.facts.effect;
     // Whoever waits for a person may run what they allow, whatever it is.
     let runs_others = effect == Effect::Reads && info.facts.waits;
     let reads = effect == Effect::Reads && !runs_others;
+    let destroys = runs_others || matches!(effect, Effect::Writes | Effect::Executes | Effect::Reaches);
+    let reaches = runs_others || effect == Effect::Reaches;
     ToolAnnotations::from_raw(
-        Some(info.title.to_string()),
-        Some(reads),
-        Some(runs_others || matches!(effect, Effect::Writes | Effect::Executes | Effect::Reaches)),
-        Some(reads),
-        Some(runs_others || effect == Effect::Reaches),
+        None,
+        reads.then_some(true),
+        (!reads && !destroys).then_some(false),
+        None,
+        (!reaches).then_some(false),
     )
 }
 

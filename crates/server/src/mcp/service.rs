@@ -114,11 +114,7 @@ impl ServerHandler for McpService {
                 .filter(|first| *first <= count)
                 .ok_or_else(|| ErrorData::invalid_params("that cursor is not one of tools/list", None))?,
         };
-        let page = self
-            .tools()
-            .skip(first)
-            .take(PAGE_TOOLS)
-            .map(|tool| render::tool(tool, self.door.gate.registry(), self.door.names));
+        let page = self.tools().skip(first).take(PAGE_TOOLS).map(|tool| render::tool(tool, &self.door));
         let page: Vec<Tool> = page.collect();
         let next = first + page.len();
         let mut result = ListToolsResult::with_all_items(page);
@@ -218,7 +214,7 @@ impl ServerHandler for McpService {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let named = |tool: &&Registered| self.door.names.of(tool) == name;
-        self.tools().find(named).map(|tool| render::tool(tool, self.door.gate.registry(), self.door.names))
+        self.tools().find(named).map(|tool| render::tool(tool, &self.door))
     }
 }
 
