@@ -41,7 +41,7 @@ pub struct GateConfig {
 /// How people are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asking {
-    /// How long an answer is waited for, and then for its use.
+    /// How long there is for an answer and its use, from the question on.
     pub lives_ms: u64,
     pub unattended: Unattended,
     /// How long a call with nobody to show it to waits for an answer from elsewhere, before it is told to wait itself.

@@ -11,7 +11,7 @@ use toolhost_contract::{
 };
 use toolhost_store::{Ask, AskKind, AskState};
 
-use crate::asking::{HINT_GO_ON, blank};
+use crate::asking::{HINT_GO_ON, blank, denied_by_person};
 use crate::hooks::Hooks;
 use crate::parts::{Parts, cancelled};
 use crate::queue::{LOOK_EVERY, answer_of, ask_id, ask_number, refusal};
@@ -156,6 +156,7 @@ impl CallPeople<'_> {
     async fn used(&self, ask: &Ask, until: Instant) -> Result<Waited, ToolError> {
         let (asks, project) = (self.parts.config.queue.asks(), self.call.scope.project_id);
         let by = ask.used_by.as_deref().unwrap_or_default();
+        let mut looked_again = false;
         loop {
             let running = asks.is_running(project, by).await.map_err(ToolError::from)?;
             // Looked at after that: its outcome is kept before it is known to have ended.
@@ -164,15 +165,22 @@ impl CallPeople<'_> {
                 return Ok(Waited::Finished { outcome });
             }
             if !running {
-                return Ok(Waited::Unknown);
+                // A call that may not run uses its answer and ends without ever having run.
+                if ask.kind == AskKind::Approval && !answer_of(ask).agrees() {
+                    return Err(denied_by_person(&ask.tool, &answer_of(ask)));
+                }
+                if looked_again {
+                    return Ok(Waited::Unknown);
+                }
+                looked_again = true;
             }
-            if Instant::now() >= until {
+            if running && Instant::now() >= until {
                 return Ok(Waited::Running);
             }
             // Its host may have died since this one looked; else nobody would ever say so.
             self.parts.config.audit.close_orphans().await.map_err(ToolError::from)?;
             tokio::select! {
-                () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)) => {}
+                () = tokio::time::sleep_until(next_look(until, running)) => {}
                 () = self.hooks.cancel.cancelled() => return Err(cancelled()),
             }
         }
@@ -195,4 +203,10 @@ fn round(earlier: &[Ask]) -> i64 {
     let since = &earlier[settled.map_or(0, |n| n + 1)..];
     let answered = since.iter().filter(|ask| ask.answer.is_some()).count();
     i64::try_from(answered).unwrap_or(i64::MAX).saturating_add(1)
+}
+
+/// When it is looked again: not after the caller's time, unless that look decides what is said.
+fn next_look(until: Instant, running: bool) -> Instant {
+    let next = Instant::now() + LOOK_EVERY;
+    if running { until.min(next) } else { next }
 }

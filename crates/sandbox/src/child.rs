@@ -152,6 +152,20 @@ fn shell_code(status: &WaitIdStatus) -> i32 {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(1)
 }
 
+/// Lets the kernel keep for us how a child has ended. Where `SIGCHLD` is ignored, which a program inherits from whoever starts it, it
+/// forgets that at once. A handler stays.
+pub(crate) fn expect_children() {
+    #[expect(unsafe_code, reason = "dispositions have no safe wrapper")]
+    // SAFETY: `sigaction` fills in what is read, and the default is no handler.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let known = libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut action) == 0;
+        if known && action.sa_sigaction == libc::SIG_IGN {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+}
+
 /// What the child needs of its parent's memory. It lives until the child has left it.
 struct Beginning<'a> {
     program: &'a Program,

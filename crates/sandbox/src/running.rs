@@ -91,8 +91,10 @@ pub(crate) async fn run_plan(
     } else {
         drop(run);
     }
-    if let End::Cancelled = outcome {
-        return Err(Error::Cancelled);
+    match outcome {
+        End::Cancelled => return Err(Error::Cancelled),
+        End::Unwatched => return Err(Error::FenceBusy),
+        _ => {}
     }
     if !fence_stood && matches!(outcome, End::Itself) {
         return Err(Error::FenceBuild { detail: stderr.text.trim().to_owned() });
@@ -138,6 +140,11 @@ fn spawn_failure(command: &Command, error: &std::io::Error) -> Error {
         // Linux: one argument may have 32 pages.
         return Error::Limit { what: "the command's length in bytes".to_owned(), actual: bytes, limit: 128 * 1024 - 1 };
     }
+    let used_up = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
+    if error.raw_os_error().is_some_and(|code| used_up.contains(&code)) {
+        tracing::warn!(%error, "no command could be started");
+        return Error::FenceBusy;
+    }
     Error::FenceBuild { detail: error.to_string() }
 }
 
@@ -148,6 +155,8 @@ enum End {
     Cancelled,
     TooMuchOutput,
     TooMuchMemory,
+    /// Nothing could watch its memory.
+    Unwatched,
 }
 
 /// A running command: its streams are drained, and dropping it ends its tree.
@@ -202,7 +211,7 @@ impl Run {
                 }
                 () = &mut deadline => break End::TimedOut,
                 () = watch.cancel.cancelled() => break End::Cancelled,
-                () = &mut too_large => break End::TooMuchMemory,
+                watched = &mut too_large => break if watched { End::TooMuchMemory } else { End::Unwatched },
                 _ = tick.tick() => {
                     let output_bytes = self.stdout.total() + self.stderr.total();
                     if output_bytes > limits.output_bytes {
@@ -251,14 +260,14 @@ impl Run {
     }
 }
 
-/// Ends when a command's tree uses more memory than it may; where it has ended, never. Meanwhile it ends what waits for a
-/// terminal in that tree.
+/// Ends when a command's tree uses more memory than it may, or with `false` where nothing can watch it; where it has ended, never.
+/// Meanwhile it ends what waits for a terminal in that tree.
 async fn memory_exceeded(
     root: Option<u32>,
     limit: u64,
     plan: Arc<Plan>,
     (outputs, waiters): (Vec<u64>, Arc<std::sync::Mutex<Waiters>>),
-) {
+) -> bool {
     let Some(root) = root else { return std::future::pending().await };
     let mut memory = memory::Watch::new(root, limit, plan.in_memory.clone());
     let (tell, told) = tokio::sync::oneshot::channel();
@@ -290,9 +299,13 @@ async fn memory_exceeded(
             if told.await.is_err() {
                 std::future::pending().await
             }
+            true
         }
         // What nobody watches does not run.
-        Err(error) => tracing::error!(%error, "no thread for a command's memory"),
+        Err(error) => {
+            tracing::warn!(%error, "no thread for a command's memory");
+            false
+        }
     }
 }
 

@@ -70,6 +70,7 @@ impl Drop for Started {
 
 impl Spawner {
     pub(crate) fn start() -> std::io::Result<Self> {
+        crate::child::expect_children();
         let (jobs, inbox) = mpsc::channel::<Job>();
         std::thread::Builder::new().name("toolhost-spawner".to_owned()).spawn(move || {
             // Ends when the executor, and with it the sender, is dropped.

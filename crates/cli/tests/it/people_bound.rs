@@ -259,3 +259,17 @@ fn a_path_with_blanks_is_shown_in_quotes() {
     let shown = program.run(&["review", "show", "ask-1"]).stdout;
     assert!(shown.contains("delete `a.txt `"), "{shown}");
 }
+
+/// What a command may do is the fence that it was allowed for.
+#[test]
+fn a_yes_for_a_strong_fence_is_none_for_a_weak_one() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace, &asks("bash"));
+    let weak = program.clone().variable("TOOLHOST_SANDBOX", "off");
+    let touch = json!({ "command": "touch ran" });
+    assert_eq!(call(&program, "bash", &touch).json()["data"]["approvalId"], "ask-1");
+    allowed(&program, "ask-1", &[]);
+    assert_eq!(call(&weak, "bash", &touch).json()["data"]["approvalId"], "ask-2", "a person is asked anew");
+    assert!(!workspace.has("ran"));
+    assert_eq!(call(&program, "bash", &touch).code, RAN, "in the fence that it was allowed for");
+}

@@ -438,3 +438,20 @@ fn at_the_keyboard_a_review_is_listed_shown_and_answered() {
     assert_eq!(told["data"]["outcome"]["data"]["round"], 2, "{told}");
     assert_eq!(program.run(&["audit", "verify"]).code, Some(0));
 }
+
+/// Whoever is told a no first uses it up. Until its call has ended, the others must not hear that it was a yes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_no_is_one_for_all_who_wait_also_while_the_first_is_told() {
+    for engine in engines() {
+        let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
+        let rule = "[[profiles.all.rules]]\ntool = 'bash'\ndecide = 'ask'\nwhy = 'test'";
+        let workspace = TempWorkspace::new();
+        let house = house(workspace).database(engine.url.clone()).operator(rule).asking(asking).build().await;
+        assert_eq!(house.call("bash", json!({ "command": "touch ran" })).await.data["approvalId"], "ask-1");
+        decide(&house, 1, Answer::Deny { comment: Some("not now".to_owned()) }).await.unwrap();
+        assert!(house.store.asks().take(house.owner().project_id, 1, "the first").await.unwrap());
+        let waited = house.call("approval.wait", json!({ "approvalId": "ask-1", "timeoutMs": 1000 })).await;
+        let (_, kind, message) = refusal(&waited);
+        assert!(kind == "denied" && message.contains("not now"), "{kind}: {message}");
+    }
+}

@@ -13,7 +13,7 @@ mod proposal;
 mod state;
 
 use serde_json::{Value, json};
-use toolhost_contract::{Answer, ErrorKind, Help, Preview, Success, ToolError};
+use toolhost_contract::{self as contract, Answer, ErrorKind, Help, Preview, Success, ToolError};
 use toolhost_store::{Ask, AskChange, AskState};
 
 use self::hearing::{Heard, SaidHere, Writing};
@@ -77,7 +77,8 @@ impl<'c> AskedCall<'c> {
         record: &'c mut Record,
     ) -> Result<Passed, ToolError> {
         let preview = parts.preview(case, &arguments).await?;
-        let new = parts.new_approval(case, &arguments, &preview, record)?;
+        let effect = effect_digest(&preview, tier_of(case, fence));
+        let new = parts.new_approval(case, &arguments, (&preview, effect), record)?;
         let queue = &parts.config.queue;
         let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
@@ -130,6 +131,8 @@ impl<'c> AskedCall<'c> {
             AskState::Open => Row::Open,
             AskState::Expired => Row::Expired,
             AskState::Withdrawn => Row::Withdrawn,
+            // Who asked the same is told the same no.
+            AskState::Used if !answer_of(&self.ask).agrees() => Row::Answered(self.note_answer()),
             AskState::Used => Row::Used,
             AskState::Answered => Row::Answered(self.note_answer()),
         })
@@ -142,6 +145,10 @@ impl<'c> AskedCall<'c> {
             "policy": self.case.verdict, "ask": ask_id(self.ask.number), "by": self.ask.answered_by, "answer": word,
         }));
         say(&answer_of(&self.ask))
+    }
+
+    fn tier(&self) -> &str {
+        tier_of(self.case, self.fence)
     }
 
     /// A person may have looked long ago: what they allowed must still be what would happen.
@@ -159,7 +166,7 @@ impl<'c> AskedCall<'c> {
             }
         };
         Ok(Event::Looked(match now {
-            Ok(now) if effect_digest(&now) == self.ask.effect_digest => {
+            Ok(now) if effect_digest(&now, self.tier()) == self.ask.effect_digest => {
                 if let Some(unwritten) = &self.unwritten {
                     self.record.decision = Some(json!({
                         "policy": self.case.verdict, "ask": ask_id(self.ask.number), "by": unwritten.by,
@@ -294,11 +301,7 @@ impl<'c> AskedCall<'c> {
         let name = &self.case.tool.info.name;
         let denied = |message: String| ToolError::new(ErrorKind::Denied, message).hint(HINT_GO_ON);
         match why {
-            Refusal::Denied => {
-                let comment = if let Answer::Deny { comment } = answer_of(&self.ask) { comment } else { None };
-                let because = comment.map(|comment| format!(": {comment}")).unwrap_or_default();
-                denied(format!("`{name}` needs a person's approval and was not given it{because}"))
-            }
+            Refusal::Denied => denied_by_person(name, &answer_of(&self.ask)),
             Refusal::Expired => denied(format!("nobody allowed this call of `{name}` in time")),
             Refusal::Withdrawn => denied(format!("`{name}` needs a person's approval, and nobody is here to give it")),
             Refusal::Used => {
@@ -316,6 +319,12 @@ impl<'c> AskedCall<'c> {
     }
 }
 
+/// The fence that a call's program would run in: what one person allowed in a strong fence is another thing in a weak one.
+fn tier_of<'f>(case: Case<'_>, fence: &'f str) -> &'f str {
+    let facts = &case.tool.info.facts;
+    if facts.runs_program || facts.effect == contract::Effect::Executes { fence } else { "" }
+}
+
 /// What is missing here the states have promised.
 fn lost() -> ToolError {
     ToolError::internal("a part of an asked call is missing")
@@ -327,6 +336,15 @@ fn say(answer: &Answer) -> Said {
         Answer::AllowEdited { .. } => Said::Edited,
         _ => Said::No,
     }
+}
+
+pub(crate) fn denied_by_person(tool: &str, answer: &Answer) -> ToolError {
+    let because = match answer {
+        Answer::Deny { comment: Some(comment) } => format!(": {comment}"),
+        _ => String::new(),
+    };
+    let message = format!("`{tool}` needs a person's approval and was not given it{because}");
+    ToolError::new(ErrorKind::Denied, message).hint(HINT_GO_ON)
 }
 
 pub(crate) fn denied_by_policy(tool: &Registered, verdict: &Verdict) -> ToolError {

@@ -88,7 +88,7 @@ impl Parts {
         &self,
         Case { call, tool, verdict, .. }: Case<'_>,
         arguments: &Arguments,
-        preview: &Preview,
+        (preview, effect): (&Preview, String),
         record: &Record,
     ) -> Result<NewAsk, ToolError> {
         self.refuse_hidden(&tool.kinds, arguments)?;
@@ -140,7 +140,7 @@ impl Parts {
         };
         let mut stored = call.clone();
         stored.arguments = arguments.json.clone();
-        self.new_ask(&stored, record.digest.clone().unwrap_or_default(), effect_digest(preview), None, 1, &shown)
+        self.new_ask(&stored, record.digest.clone().unwrap_or_default(), effect, None, 1, &shown)
     }
 
     pub(crate) fn new_ask(
@@ -170,9 +170,10 @@ impl Parts {
     }
 }
 
-pub(super) fn effect_digest(preview: &Preview) -> String {
+/// What a yes is bound to: what would happen, and in which fence.
+pub(super) fn effect_digest(preview: &Preview, tier: &str) -> String {
     let canonical = serde_json_canonicalizer::to_vec(preview).unwrap_or_default();
-    hex::encode(Sha256::digest(canonical))
+    hex::encode(Sha256::new().chain_update(canonical).chain_update(tier).finalize())
 }
 
 pub(crate) fn blank(call: &Call, tool: &Registered) -> Shown {
