@@ -44,9 +44,9 @@ pub struct Asking {
     /// How long there is for an answer and its use, from the question on.
     pub lives_ms: u64,
     pub unattended: Unattended,
-    /// How long a call with nobody to show it to waits for an answer from elsewhere, before it is told to wait itself.
+    /// How long a call with nobody to show it to waits for an answer from elsewhere, before it comes back as pending.
     pub hold: Duration,
-    /// How much of one session may wait for people.
+    /// Limits on open asks, per session.
     pub limits: AskLimits,
 }
 

@@ -15,15 +15,15 @@ use toolhost_contract::{
 };
 
 use crate::arguments::Arguments;
-use crate::asking::{AskedCall, Case, Passed, denied_by_policy};
+use crate::asking::{AskOutcome, AskedCall, Case, denied_by_policy};
 use crate::config::GateConfig;
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
+use crate::gate_state::{GateState, ProfileCatalog, cancelled, timed_out};
 use crate::hooks::Hooks;
 use crate::limits::Limiter;
 use crate::names::Told;
-use crate::parts::{Parts, ProfileCatalog, cancelled, timed_out};
-use crate::people::{CallPeople, Conduct};
+use crate::people::{CallPeople, RunStoredCall};
 use crate::policy::{Decide, Verdict};
 use crate::profile::Profile;
 use crate::queue::{Queue, rule_id};
@@ -42,7 +42,7 @@ const CALLS_OPEN_MAX: usize = 1024;
 
 /// The gate of one host.
 pub struct Gate {
-    pub(crate) parts: Parts,
+    pub(crate) state: GateState,
     /// The fence of commands here as one word, where there is one.
     fence: OnceCell<&'static str>,
     /// Calls under way.
@@ -59,25 +59,25 @@ struct Failed {
 impl Gate {
     pub fn new(config: GateConfig) -> Arc<Self> {
         let limiter = Limiter::new(config.limits);
-        Arc::new(Self { parts: Parts { config, limiter }, fence: OnceCell::new(), calls: TaskTracker::new() })
+        Arc::new(Self { state: GateState { config, limiter }, fence: OnceCell::new(), calls: TaskTracker::new() })
     }
 
     pub fn registry(&self) -> &Registry {
-        &self.parts.config.registry
+        &self.state.config.registry
     }
 
     /// What people are asked.
     pub fn queue(&self) -> &Queue {
-        &self.parts.config.queue
+        &self.state.config.queue
     }
 
     pub fn profile(&self, name: &str) -> ConfigResult<&Profile> {
-        self.parts.config.profiles.get(name)
+        self.state.config.profiles.get(name)
     }
 
     /// The tools a profile has, in the registry's order.
     pub fn tools_of<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = &'a Registered> {
-        self.parts.tools_of(profile)
+        self.state.tools_of(profile)
     }
 
     /// Runs one call. It never fails: each call ends in an outcome and an audit row, even when the caller has gone.
@@ -85,7 +85,7 @@ impl Gate {
         let gate = Arc::clone(self);
         let failed = Failed { id: call.id.clone(), tool: call.tool.clone(), scope: call.scope.clone() };
         // A task of its own: a caller that stops waiting does not stop the call halfway to its last row.
-        match self.calls.spawn(async move { gate.conduct_call(call, hooks).await }).await {
+        match self.calls.spawn(async move { gate.conduct(call, hooks).await }).await {
             Ok(outcome) => outcome,
             Err(error) => self.failed(failed, error),
         }
@@ -96,7 +96,7 @@ impl Gate {
     pub async fn call_here(self: &Arc<Self>, call: Call, hooks: Hooks) -> Outcome {
         let gate = Arc::clone(self);
         let failed = Failed { id: call.id.clone(), tool: call.tool.clone(), scope: call.scope.clone() };
-        let conducted = async move { AssertUnwindSafe(gate.conduct_call(call, hooks)).catch_unwind().await };
+        let conducted = async move { AssertUnwindSafe(gate.conduct(call, hooks)).catch_unwind().await };
         match Unstopped::new(&self.calls, conducted).await {
             Ok(outcome) => outcome,
             Err(panic) => self.failed(failed, format!("the gate panicked: {}", panic_text(&*panic))),
@@ -108,7 +108,7 @@ impl Gate {
         let error = error.to_string();
         tracing::error!(call = %id, %error, "the gate itself failed");
         let call = Call { id, tool, arguments: Value::Null, scope, caller: nobody() };
-        let record = Record::new(&call, &self.parts.config.redactor);
+        let record = Record::new(&call, &self.state.config.redactor);
         self.outcome(&call, &record, Err(ToolError::internal(error)), Duration::ZERO, "")
     }
 
@@ -119,9 +119,9 @@ impl Gate {
         self.calls.reopen();
     }
 
-    async fn conduct_call(&self, call: Call, hooks: Hooks) -> Outcome {
-        let began = self.parts.config.clock.monotonic();
-        let mut record = Record::new(&call, &self.parts.config.redactor);
+    async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
+        let began = self.state.config.clock.monotonic();
+        let mut record = Record::new(&call, &self.state.config.redactor);
         let tool = self.registry().get(&call.tool).map_or(&*record.tool, |tool| &*tool.info.name);
         tracing::info!(call = %call.id, tool, door = &*call.caller.door, "a call began");
         let fence = self.fence().await;
@@ -130,7 +130,7 @@ impl Gate {
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
         let told = self.audience(&call, &hooks);
         let result = result.map(|success| told.success(success)).map_err(|error| told.error(error));
-        let took = self.parts.config.clock.monotonic().saturating_sub(began);
+        let took = self.state.config.clock.monotonic().saturating_sub(began);
         let outcome = self.outcome(&call, &record, result, took, fence);
         let (tool, duration_ms) = (outcome.meta.tool.as_str(), outcome.meta.duration_ms);
         let exit_code = outcome.data.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
@@ -140,7 +140,7 @@ impl Gate {
         }
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
-        let audit = &self.parts.config.audit;
+        let audit = &self.state.config.audit;
         let written = match record.answer.and_then(|number| for_asker(number, &outcome)) {
             Some(kept) => audit.append_with(row, kept).await,
             None if record.started => audit.append(row).await,
@@ -155,17 +155,17 @@ impl Gate {
     /// Whom a call's outcome is for.
     fn audience<'a>(&'a self, call: &Call, hooks: &Hooks) -> Told<'a> {
         let profile = self.profile(&call.caller.profile).ok();
-        Told { registry: &self.parts.config.registry, profile, kind: call.caller.kind, names: hooks.names }
+        Told { registry: &self.state.config.registry, profile, kind: call.caller.kind, names: hooks.names }
     }
 
     /// Whatever looks at a deploy first recovers what a crash left of one, and that is a deed of its own.
     async fn note_recovered(&self, call: &Call) {
-        let recovered = self.parts.config.deploys.as_ref().map(|deploys| deploys.take_recovered()).unwrap_or_default();
+        let recovered = self.state.config.deploys.as_ref().map(|deploys| deploys.take_recovered()).unwrap_or_default();
         if recovered.is_empty() {
             return;
         }
-        let row = Record::recovered(call, self.parts.config.ids.call_id(), &recovered);
-        if let Err(error) = self.parts.config.audit.append(row).await {
+        let row = Record::recovered(call, self.state.config.ids.call_id(), &recovered);
+        if let Err(error) = self.state.config.audit.append(row).await {
             tracing::error!(call = %call.id, %error, ?recovered, "what was recovered of a deploy could not be recorded");
         }
     }
@@ -177,7 +177,7 @@ impl Gate {
             return Err(ToolError::new(ErrorKind::Limit, message).hint("wait for answers before the next call"));
         }
         // 1. Resolve
-        let resolved = self.parts.config.registry.resolve(&call.tool);
+        let resolved = self.state.config.registry.resolve(&call.tool);
         let resolved = resolved.ok_or_else(|| self.audience(call, hooks).unknown(&call.tool))?;
         let tool = resolved.tool;
         record.tool = tool.info.name.to_string();
@@ -185,7 +185,7 @@ impl Gate {
         record.trace = tool.info.facts.trace;
         let arguments = tool.given(&call.arguments, resolved.alias);
         record.arguments =
-            keepable(&arguments, &self.parts.config.redactor, self.parts.config.limits.audit_string_bytes);
+            keepable(&arguments, &self.state.config.redactor, self.state.config.limits.audit_string_bytes);
 
         // 2. Profile
         let profile =
@@ -194,25 +194,25 @@ impl Gate {
             let message = format!("only a person may run `{}`", tool.info.name);
             return Err(ToolError::new(ErrorKind::Permission, message).hint("ask the person to do it"));
         }
-        profile.admit(tool, &self.parts.config.registry)?;
+        profile.admit(tool, &self.state.config.registry)?;
         if hooks.only.is_some_and(|only| !only.contains(&&*tool.info.name)) {
             let message = format!("`{}` is not among the tools of this session", tool.info.name);
             let error = ToolError::new(ErrorKind::Permission, message).code(ErrorCode::ToolNotAllowed);
-            return Err(self.parts.config.registry.with_list(error));
+            return Err(self.state.config.registry.with_list(error));
         }
 
         // 3. Authorize
-        self.parts.config.members.authorize(&call.scope, &tool.info).await?;
+        self.state.config.members.authorize(&call.scope, &tool.info).await?;
 
         // 4. Validate
         tool.check(&arguments)?;
 
         // 5. Limits
         let session = call.scope.session_id.as_deref().unwrap_or("");
-        self.parts.limiter.admit(session, resolved.alias, profile.limits)?;
+        self.state.limiter.admit(session, resolved.alias, profile.limits)?;
 
         // 6. Policy
-        let arguments = self.parts.analyze(tool, profile, arguments, hooks).await?;
+        let arguments = self.state.analyze(tool, profile, arguments, hooks).await?;
         let verdict = profile.decide(tool, &arguments.looked(tool));
         record.decision = Some(json!({ "policy": verdict }));
         record.digest = Some(digest(&tool.info, &arguments.json, call)?);
@@ -223,19 +223,19 @@ impl Gate {
         };
 
         // 7. Approve; 8. Record "started"
-        let (arguments, approved, _place) = if must_ask {
+        let (arguments, approved, _slot) = if must_ask {
             let case = Case { call, tool, profile, verdict: &verdict, hooks };
-            match AskedCall::pass(&self.parts, case, arguments, fence, record).await? {
-                Passed::Runs { arguments, approved, place } => (arguments, approved, place),
-                Passed::Pending(success) => return Ok(success),
+            match AskedCall::ask(&self.state, case, arguments, fence, record).await? {
+                AskOutcome::Runs { arguments, approved, slot } => (arguments, approved, slot),
+                AskOutcome::Pending(success) => return Ok(success),
             }
         } else {
-            let place = self.parts.place(tool, hooks).await?;
+            let slot = self.state.run_slot(tool, hooks).await?;
             if tool.info.facts.effect.may_change() {
-                self.parts.config.audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
+                self.state.config.audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
                 record.started = true;
             }
-            (arguments, None, place)
+            (arguments, None, slot)
         };
 
         // 9. Run
@@ -254,7 +254,7 @@ impl Gate {
         if tool.info.facts.approval != Approval::ByPolicy {
             return Ok(false);
         }
-        let permit = self.parts.config.queue.permit_for(call, &arguments.looked(tool)).await?;
+        let permit = self.state.config.queue.permit_for(call, &arguments.looked(tool)).await?;
         if let Some(permit) = &permit {
             record.decision =
                 Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));
@@ -271,10 +271,10 @@ impl Gate {
         hooks: &Hooks,
         record: &mut Record,
     ) -> Result<Success, ToolError> {
-        let log = Arc::new(Logged::new(self.parts.config.file_log.clone(), call));
-        let workspace = Workspace::new(Arc::clone(&self.parts.config.executor), profile.fence.clone()).logged(log);
-        let shelf = ProfileCatalog {
-            parts: &self.parts,
+        let log = Arc::new(Logged::new(self.state.config.file_log.clone(), call));
+        let workspace = Workspace::new(Arc::clone(&self.state.config.executor), profile.fence.clone()).logged(log);
+        let catalog = ProfileCatalog {
+            state: &self.state,
             profile,
             names: hooks.names,
             kind: call.caller.kind,
@@ -282,20 +282,20 @@ impl Gate {
         };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
-        let people = CallPeople { parts: &self.parts, gate: self, call, hooks, tool, digest, used: OnceLock::new() };
-        let mut ctx = self.parts.ctx(call, &workspace, &shelf, &people, profile, hooks, cancel.clone());
+        let people = CallPeople { state: &self.state, gate: self, call, hooks, tool, digest, used: OnceLock::new() };
+        let mut ctx = self.state.ctx(call, &workspace, &catalog, &people, profile, hooks, cancel.clone());
         ctx.approved = approved;
         ctx.command = arguments.command();
         let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments.json.clone())).catch_unwind();
         tokio::pin!(running);
-        let mut deadline_ms = self.parts.config.limits.call_timeout_ms;
+        let mut deadline_ms = self.state.config.limits.call_timeout_ms;
         if tool.info.facts.effect == Effect::Executes {
             // What the profile grants its commands they get, with time to tell how they ended.
             deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
         }
         if tool.waits() {
             // A person takes their time, and has a limit of their own.
-            deadline_ms = deadline_ms.max(self.parts.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
+            deadline_ms = deadline_ms.max(self.state.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
         }
         let deadline = Duration::from_millis(deadline_ms);
         let (end, why) = tokio::select! {
@@ -330,8 +330,8 @@ impl Gate {
     /// If there is no such profile, or log or files cannot be read.
     pub async fn made(&self, scope: &Scope, profile: &str, call: &CallId) -> std::result::Result<Made, ToolError> {
         let profile = self.profile(profile).map_err(ToolError::internal)?;
-        let workspace = Workspace::new(Arc::clone(&self.parts.config.executor), profile.fence.clone());
-        made(&self.parts.config.file_log, scope.project_id, &workspace, call.as_str()).await
+        let workspace = Workspace::new(Arc::clone(&self.state.config.executor), profile.fence.clone());
+        made(&self.state.config.file_log, scope.project_id, &workspace, call.as_str()).await
     }
 
     /// Whether a call whose host has died has deployed the workspace. What it had begun is finished or discarded first, as
@@ -340,7 +340,7 @@ impl Gate {
     /// # Errors
     /// If the target or its journal cannot be read.
     pub async fn deployed(&self, call: &CallId) -> Result<Made, ToolError> {
-        match &self.parts.config.deploys {
+        match &self.state.config.deploys {
             Some(deploys) => deploys.made(call).await,
             None => Ok(Made::Unknown),
         }
@@ -348,11 +348,11 @@ impl Gate {
 
     /// Removes the host's secrets from what a caller is told besides outcomes.
     pub fn redact(&self, value: &mut Value) {
-        self.parts.config.redactor.redact_json(value);
+        self.state.config.redactor.redact_json(value);
     }
 
     fn within_limit(&self, tool: &Registered, success: Success) -> Result<Success, ToolError> {
-        let limit = self.parts.config.limits.answer_bytes;
+        let limit = self.state.config.limits.answer_bytes;
         let size = success.text.len().max(json_bytes(&success.data));
         if size <= limit {
             return Ok(success);
@@ -385,8 +385,8 @@ impl Gate {
         };
         match result {
             Ok(Success { mut data, mut text, revision, workflow }) => {
-                self.parts.config.redactor.redact(&mut text);
-                self.parts.config.redactor.redact_json(&mut data);
+                self.state.config.redactor.redact(&mut text);
+                self.state.config.redactor.redact_json(&mut data);
                 let of_workflow = workflow.as_ref().and_then(|workflow| workflow.revision.clone());
                 let revision = (revision.is_some() || of_workflow.is_some())
                     .then_some(Revision { workflow: of_workflow, target: revision });
@@ -413,12 +413,12 @@ impl Gate {
         };
         let mut said =
             OutcomeError { code: error.code, kind: error.kind, message, hint: error.hint, details: error.details };
-        self.parts.config.redactor.redact(&mut said.message);
+        self.state.config.redactor.redact(&mut said.message);
         if let Some(hint) = &mut said.hint {
-            self.parts.config.redactor.redact(hint);
+            self.state.config.redactor.redact(hint);
         }
         if let Some(details) = &mut said.details {
-            self.parts.config.redactor.redact_json(details);
+            self.state.config.redactor.redact_json(details);
         }
         let mut text = format!("{} ({}, {})", said.message, said.kind.as_str(), said.code.as_str());
         if let Some(hint) = &said.hint {
@@ -431,7 +431,7 @@ impl Gate {
     /// The fence of commands here as one word, as [`Meta::fence`] tells it.
     pub async fn fence(&self) -> &str {
         let asked = || async {
-            let report = self.parts.config.executor.report().await;
+            let report = self.state.config.executor.report().await;
             // What is refused now, because the machine is too busy to tell, may be fenced later.
             report.tier.map(Tier::as_str).ok_or(report.word())
         };
@@ -442,9 +442,9 @@ impl Gate {
     }
 }
 
-impl Conduct for Gate {
-    fn conduct(&self, call: Call, hooks: Hooks) -> BoxFuture<'_, Outcome> {
-        Box::pin(self.conduct_call(call, hooks))
+impl RunStoredCall for Gate {
+    fn run_stored(&self, call: Call, hooks: Hooks) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.conduct(call, hooks))
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Hooks {
     pub presenter: Option<Arc<dyn Presenter>>,
     /// How long to wait for an answer from elsewhere; `None`: as the host does ([`Asking::hold`]).
     pub hold: Option<Duration>,
-    /// Who waits for a person waits no longer: the call ends as pending, and its ask stays open.
+    /// Ends a wait for a person: the call comes back as pending, and its ask stays open.
     pub let_go: CancellationToken,
     /// What holds the call back before it runs; `None`: nothing but the limits of the host.
     pub pace: Option<Arc<dyn Pace>>,

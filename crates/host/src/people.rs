@@ -12,8 +12,8 @@ use toolhost_contract::{
 use toolhost_store::{Ask, AskKind, AskState};
 
 use crate::asking::{HINT_GO_ON, blank, denied_by_person};
+use crate::gate_state::{GateState, cancelled};
 use crate::hooks::Hooks;
-use crate::parts::{Parts, cancelled};
 use crate::queue::{LOOK_EVERY, answer_of, ask_id, ask_number, refusal};
 use crate::registry::Registered;
 use crate::shown::Shown;
@@ -22,15 +22,15 @@ use crate::shown::Shown;
 const SUBJECT_BYTES_MAX: usize = 1024;
 
 /// Runs a stored call through the whole gate.
-pub(crate) trait Conduct: Send + Sync {
-    fn conduct(&self, call: Call, hooks: Hooks) -> BoxFuture<'_, Outcome>;
+pub(crate) trait RunStoredCall: Send + Sync {
+    fn run_stored(&self, call: Call, hooks: Hooks) -> BoxFuture<'_, Outcome>;
 }
 
 /// The people behind the host, as one call sees them.
 pub(crate) struct CallPeople<'a> {
-    pub(crate) parts: &'a Parts,
+    pub(crate) state: &'a GateState,
     /// Runs a call that was allowed.
-    pub(crate) gate: &'a dyn Conduct,
+    pub(crate) gate: &'a dyn RunStoredCall,
     pub(crate) call: &'a Call,
     pub(crate) hooks: &'a Hooks,
     pub(crate) tool: &'a Registered,
@@ -52,7 +52,7 @@ impl People for CallPeople<'_> {
 
 impl CallPeople<'_> {
     async fn put(&self, question: &Question) -> Result<Asked, ToolError> {
-        let (queue, scope) = (&self.parts.config.queue, &self.call.scope);
+        let (queue, scope) = (&self.state.config.queue, &self.call.scope);
         let subject = subject_key(&question.subject);
         let earlier = queue.asks().rounds(scope.project_id, &subject).await.map_err(ToolError::from)?;
         let round = round(&earlier);
@@ -70,10 +70,10 @@ impl CallPeople<'_> {
             ..blank(self.call, self.tool)
         };
         let text = hex::encode(Sha256::digest(question.text.as_bytes()));
-        let new = self.parts.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
+        let new = self.state.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
         let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
-        let ask = self.parts.put_to_people(ask, listening, self.call, self.hooks).await?;
+        let ask = self.state.put_to_people(ask, listening, self.call, self.hooks).await?;
         match ask.state {
             AskState::Open => Ok(Asked::Pending(queue.pending(&ask))),
             AskState::Answered => {
@@ -82,7 +82,7 @@ impl CallPeople<'_> {
                     let message = format!("{} has been used by another call", ask_id(ask.number));
                     return Err(ToolError::new(ErrorKind::Conflict, message));
                 }
-                // A tool that asks twice is known by its first answer.
+                // If the tool asks twice, its outcome is stored with the first ask.
                 let _ = self.used.set(ask.number);
                 let by = ask.answered_by.clone().unwrap_or_default();
                 Ok(Asked::Answered { answer: answer_of(&ask), by, round: ask.round })
@@ -95,12 +95,12 @@ impl CallPeople<'_> {
     }
 
     async fn await_answer(&self, approval_id: &str, timeout_ms: u64) -> Result<Waited, ToolError> {
-        let (queue, project) = (&self.parts.config.queue, self.call.scope.project_id);
+        let (queue, project) = (&self.state.config.queue, self.call.scope.project_id);
         let unknown = || ToolError::new(ErrorKind::NotFound, format!("there is no `{approval_id}` of yours"));
         let number = ask_number(approval_id).ok_or_else(unknown)?;
         let found = queue.asks().get(project, number).await.map_err(ToolError::from)?.ok_or_else(unknown)?;
         let stored: Call = serde_json::from_value(found.call.clone()).map_err(ToolError::internal)?;
-        // What others wait for is as if it were not there.
+        // The same error as for an unknown id, so that a caller cannot probe for other callers' asks.
         let mine = stored.scope.user_id == self.call.scope.user_id
             && stored.scope.project_id == project
             && stored.caller.profile == self.call.caller.profile
@@ -122,10 +122,10 @@ impl CallPeople<'_> {
             AskState::Used => self.used(&ask, until).await,
             AskState::Answered => {
                 self.check_its_own(&ask, &stored).await?;
-                let id = self.parts.config.ids.call_id();
+                let id = self.state.config.ids.call_id();
                 // Nobody is shown anything anew: the answer is there.
                 let hooks = Hooks { presenter: None, ..self.hooks.clone() };
-                let outcome = self.gate.conduct(Call { id, ..stored }, hooks).await;
+                let outcome = self.gate.run_stored(Call { id, ..stored }, hooks).await;
                 let mut finished = serde_json::to_value(&outcome).map_err(ToolError::internal)?;
                 if let Value::Object(fields) = &mut finished {
                     fields.insert("text".to_owned(), outcome.text.into());
@@ -135,31 +135,31 @@ impl CallPeople<'_> {
         }
     }
 
-    /// A call that was allowed is run for whoever asked. Another session runs it only where the one that asked has died.
+    /// Refuses a call that another session made whose host is still alive.
     async fn check_its_own(&self, ask: &Ask, stored: &Call) -> Result<(), ToolError> {
         let same = stored.scope.session_id == self.call.scope.session_id
             && stored.caller.persona == self.call.caller.persona
             && stored.scope.ticket_id == self.call.scope.ticket_id;
         let alive = match &ask.host {
             _ if same => false,
-            Some(host) => self.parts.config.audit.is_alive(host).await.map_err(ToolError::from)?,
+            Some(host) => self.state.config.audit.is_alive(host).await.map_err(ToolError::from)?,
             None => false,
         };
         if !alive {
             return Ok(());
         }
         let message = format!("{} has its answer, and is for the session that asked to run", ask_id(ask.number));
-        Err(ToolError::new(ErrorKind::Conflict, message).hint("that session is still there; make a call of your own"))
+        Err(ToolError::new(ErrorKind::Conflict, message).hint("make the call from this session"))
     }
 
     /// What became of the call that used the answer; while it runs, it is waited for.
     async fn used(&self, ask: &Ask, until: Instant) -> Result<Waited, ToolError> {
-        let (asks, project) = (self.parts.config.queue.asks(), self.call.scope.project_id);
+        let (asks, project) = (self.state.config.queue.asks(), self.call.scope.project_id);
         let by = ask.used_by.as_deref().unwrap_or_default();
         let mut looked_again = false;
         loop {
             let running = asks.is_running(project, by).await.map_err(ToolError::from)?;
-            // Looked at after that: its outcome is kept before it is known to have ended.
+            // Read after `is_running`: the outcome is stored before the call is marked as ended.
             let now = asks.get(project, ask.number).await.map_err(ToolError::from)?;
             if let Some(outcome) = now.and_then(|ask| ask.outcome) {
                 return Ok(Waited::Finished { outcome });
@@ -177,8 +177,8 @@ impl CallPeople<'_> {
             if running && Instant::now() >= until {
                 return Ok(Waited::Running);
             }
-            // Its host may have died since this one looked; else nobody would ever say so.
-            self.parts.config.audit.close_orphans().await.map_err(ToolError::from)?;
+            // Its host may have died since; without this the loop would not notice.
+            self.state.config.audit.close_orphans().await.map_err(ToolError::from)?;
             tokio::select! {
                 () = tokio::time::sleep_until(next_look(until, running)) => {}
                 () = self.hooks.cancel.cancelled() => return Err(cancelled()),
@@ -187,7 +187,7 @@ impl CallPeople<'_> {
     }
 }
 
-/// A subject as it is looked up by: no database's index takes a text of any length, nor any character.
+/// The key that a subject is looked up by. Long subjects and those with NUL are hashed: indexes cannot hold them.
 fn subject_key(subject: &str) -> String {
     if subject.len() <= SUBJECT_BYTES_MAX && !subject.contains('\0') {
         return subject.to_owned();

@@ -18,7 +18,7 @@ impl Gate {
     /// If the log or the files cannot be read, or the audit cannot be written.
     pub async fn decide_unknown(&self, reader: &Reader, project: i64) -> Result<(), ToolError> {
         let workspace = Workspace::new(
-            Arc::clone(&self.parts.config.executor),
+            Arc::clone(&self.state.config.executor),
             Fence { workspace: Access::Read, network: Vec::new() },
         );
         for call in reader.undecided(project).await.map_err(ToolError::from)? {
@@ -26,7 +26,7 @@ impl Gate {
             if self.registry().get(&call.tool).is_none_or(|tool| tool.info.facts.trace != Trace::Files) {
                 continue;
             }
-            let outcome = match made(&self.parts.config.file_log, project, &workspace, call.call_id.as_str()).await? {
+            let outcome = match made(&self.state.config.file_log, project, &workspace, call.call_id.as_str()).await? {
                 Made::Unknown => continue,
                 Made::Yes => json!({ "ok": true, "decided": true }),
                 Made::No => json!({
@@ -51,7 +51,7 @@ impl Gate {
                 fence: String::new(),
                 trace: Trace::None,
             };
-            self.parts.config.audit.decide(entry).await.map_err(ToolError::from)?;
+            self.state.config.audit.decide(entry).await.map_err(ToolError::from)?;
         }
         Ok(())
     }

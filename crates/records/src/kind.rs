@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::machine::{FEATURE, ITERATION, Machine, TASK, TICKET};
+use super::machine::Machine;
 
 /// What several kinds have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //! one object together; [`diff`](diff()), [`impact`](impact()) and [`validate`](validate()) say what a set does and
 //! whether it may be done; [`renames`] makes the operations that let references follow a name.
 //!
-//! Nothing here keeps, applies or undoes a set: that is the store's.
+//! Nothing here keeps, applies or undoes a set: that is `packages`.
 
 mod diff;
 mod doubt;

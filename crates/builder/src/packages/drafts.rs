@@ -65,7 +65,7 @@ impl ProjectPackage {
         format!("{}/{session}", self.who.user_id)
     }
 
-    /// What one set wants; the last of each object.
+    /// All staged operations of one set, in their order.
     pub(super) async fn wishes(&self, tx: &mut Tx, number: i64) -> Result<Vec<Draft>> {
         self.operations(tx, number, false).await
     }
@@ -90,7 +90,7 @@ pub(super) fn made_workflows(drafts: &[Draft]) -> impl Iterator<Item = String> {
     drafts.iter().filter(makes).filter_map(|draft| draft.object.workflow().map(str::to_owned))
 }
 
-/// Of each object the last wish, which has the first one's base or a later one.
+/// The newest operation for each object. Its base is the first one's, or a later one.
 pub(super) fn last_of_each(drafts: Vec<Draft>) -> Vec<Draft> {
     let mut last: BTreeMap<Object, Draft> = BTreeMap::new();
     for draft in drafts {

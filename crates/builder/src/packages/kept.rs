@@ -46,7 +46,7 @@ impl ProjectPackage {
         let number = number.ok_or(PackageError::NothingStaged(wish))?;
         let kept = self.kept(tx, number).await?;
         if overlay.is_some_and(|overlay| kept.overlay != overlay) {
-            // Said as of one that is not there: whose it is is nobody's business.
+            // The same error as for a set that does not exist: a session must not learn of other sessions' sets.
             return Err(no_set(number));
         }
         expect_open(kept, wish)

@@ -374,8 +374,8 @@ impl ProjectPackage {
             return Err(PackageError::RevisionOfObject { field, scope, object: object.to_string() });
         }
         let is_of = |seen: &Package| revision_around(seen, object).as_ref() == Some(&declared);
-        // Made on what the session sees, it goes on from where the draft began. Made on anything else it would take the
-        // draft away, so it is laid over the draft.
+        // A change of what the session sees goes on from where the draft began. One that was read without the draft would overwrite it,
+        // so it is merged with it.
         let over = |read: Option<Snapshot>| match draft {
             Some(draft) => Begun { base: draft.base.clone(), over: Some(Over { draft: draft.clone(), read }) },
             None => Begun { base: read, over: None },

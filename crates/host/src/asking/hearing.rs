@@ -8,20 +8,20 @@ use toolhost_contract::shell::Analyzed;
 use toolhost_contract::{Call, ErrorKind, ToolError};
 use toolhost_store::{Ask, AskState, Entry};
 
+use crate::gate_state::GateState;
 use crate::hooks::Hooks;
-use crate::parts::Parts;
 use crate::queue::{Decision, Presented, Presenter, Unattended, UnwrittenAnswer, refusal, shown};
 use crate::shown::Shown;
 
-/// How asking people ended.
-pub(super) enum Heard<'h> {
+/// What came of asking people.
+pub(super) enum AskResult<'h> {
     /// The row says so: somebody answered elsewhere, it is too late, or nobody has said anything yet.
     Row(Box<Ask>),
-    Said(Box<SaidHere<'h>>),
+    Said(Box<LocalAnswer<'h>>),
 }
 
 /// What a person said where the call shows its ask.
-pub(super) struct SaidHere<'h> {
+pub(super) struct LocalAnswer<'h> {
     presenter: &'h dyn Presenter,
     pub(super) ask: Ask,
     shown: Shown,
@@ -35,19 +35,18 @@ pub(super) enum Writing {
     TooLate(Box<Ask>),
 }
 
-impl Parts {
-    /// Shows an open ask where a person may be, and waits for what comes first: an answer from there, which is still to be
-    /// written, one from anywhere else, the end of its time or of the caller's wish. `listening` since before the ask was
-    /// looked at.
+impl GateState {
+    /// Shows an open ask, and returns the first of: an answer given here, which is not written yet; an answer from elsewhere;
+    /// expiry; cancellation. `listening` must have been made before the ask was read, so that no answer is missed.
     pub(super) async fn hear<'h>(
         &self,
         ask: Ask,
         listening: Notified<'_>,
         call: &Call,
         hooks: &'h Hooks,
-    ) -> Result<Heard<'h>, ToolError> {
+    ) -> Result<AskResult<'h>, ToolError> {
         if ask.state != AskState::Open {
-            return Ok(Heard::Row(Box::new(ask)));
+            return Ok(AskResult::Row(Box::new(ask)));
         }
         let (queue, project, number) = (&self.config.queue, project_of(&ask), ask.number);
         // The same call, perhaps in another host, may have asked it: then it waits for the answer, too.
@@ -58,19 +57,19 @@ impl Parts {
             tokio::select! {
                 presented = presenter.present(&ask, &shown) => match presented {
                     Presented::Decided(decision) => {
-                        let said = SaidHere { presenter: &**presenter, ask, shown, decision };
-                        return Ok(Heard::Said(Box::new(said)));
+                        let said = LocalAnswer { presenter: &**presenter, ask, shown, decision };
+                        return Ok(AskResult::Said(Box::new(said)));
                     }
                     Presented::Gone => {}
                 },
                 () = hooks.let_go.cancelled() => {
                     presenter.ended(&ask);
-                    return Ok(Heard::Row(Box::new(ask)));
+                    return Ok(AskResult::Row(Box::new(ask)));
                 }
                 ask = queue.settled(project, number, listening.take(), None, &hooks.cancel) => {
-                    let ask = self.or_withdrawn(ask, project, number, is_ours).await?;
+                    let ask = self.withdraw_if_cancelled(ask, project, number, is_ours).await?;
                     presenter.ended(&ask);
-                    return Ok(Heard::Row(Box::new(ask)));
+                    return Ok(AskResult::Row(Box::new(ask)));
                 }
             }
         }
@@ -80,7 +79,7 @@ impl Parts {
             }
             let ask = queue.get(project, number).await?.0;
             let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
-            return Ok(Heard::Row(Box::new(Ask { state, ..ask })));
+            return Ok(AskResult::Row(Box::new(Ask { state, ..ask })));
         }
         let hold = match (hooks.hold, &hooks.presenter) {
             (Some(hold), _) => hold,
@@ -92,10 +91,10 @@ impl Parts {
             ask = queue.settled(project, number, listening, Some(hold), &hooks.cancel) => ask,
             () = hooks.let_go.cancelled() => Ok(ask),
         };
-        self.or_withdrawn(ask, project, number, is_ours).await.map(|ask| Heard::Row(Box::new(ask)))
+        self.withdraw_if_cancelled(ask, project, number, is_ours).await.map(|ask| AskResult::Row(Box::new(ask)))
     }
 
-    /// The same; what a person says here is written down.
+    /// As `hear`, and writes an answer given here.
     pub(crate) async fn put_to_people(
         &self,
         ask: Ask,
@@ -104,8 +103,8 @@ impl Parts {
         hooks: &Hooks,
     ) -> Result<Ask, ToolError> {
         match self.hear(ask, listening, call, hooks).await? {
-            Heard::Row(ask) => Ok(*ask),
-            Heard::Said(mut said) => {
+            AskResult::Row(ask) => Ok(*ask),
+            AskResult::Said(mut said) => {
                 let answer = self.prepare(&said, None).await?;
                 Ok(match self.write(answer, &mut said).await? {
                     Writing::Done => said.ask,
@@ -121,7 +120,7 @@ impl Parts {
     /// The person may not answer so.
     pub(super) async fn prepare(
         &self,
-        said: &SaidHere<'_>,
+        said: &LocalAnswer<'_>,
         command: Option<&Analyzed>,
     ) -> Result<UnwrittenAnswer, ToolError> {
         let (person, place) = (said.presenter.person(), said.presenter.place());
@@ -129,28 +128,32 @@ impl Parts {
     }
 
     /// Writes down what a person said where they were asked.
-    pub(super) async fn write(&self, answer: UnwrittenAnswer, said: &mut SaidHere<'_>) -> Result<Writing, ToolError> {
+    pub(super) async fn write(
+        &self,
+        answer: UnwrittenAnswer,
+        said: &mut LocalAnswer<'_>,
+    ) -> Result<Writing, ToolError> {
         let (value, by) = (answer.answer.clone(), answer.by.clone());
         let written = self.config.queue.write(answer).await;
-        self.or_too_late(written, said, value, by).await
+        self.written_or_answered_elsewhere(written, said, value, by).await
     }
 
-    /// The same, with the row of the call that uses it: in one commit, or neither.
+    /// Writes the answer and the call's "started" row in one commit, or neither.
     pub(super) async fn write_and_use(
         &self,
         answer: UnwrittenAnswer,
-        said: &mut SaidHere<'_>,
+        said: &mut LocalAnswer<'_>,
         started: Entry,
     ) -> Result<Writing, ToolError> {
         let (value, by) = (answer.answer.clone(), answer.by.clone());
         let written = self.config.queue.write_and_use(answer, started).await;
-        self.or_too_late(written, said, value, by).await
+        self.written_or_answered_elsewhere(written, said, value, by).await
     }
 
-    async fn or_too_late(
+    async fn written_or_answered_elsewhere(
         &self,
         written: Result<(), ToolError>,
-        said: &mut SaidHere<'_>,
+        said: &mut LocalAnswer<'_>,
         answer: Value,
         by: String,
     ) -> Result<Writing, ToolError> {
@@ -170,8 +173,8 @@ impl Parts {
         }
     }
 
-    /// A caller that has gone wants no answer any more.
-    async fn or_withdrawn(
+    /// Withdraws the ask of a caller that has gone.
+    async fn withdraw_if_cancelled(
         &self,
         ask: Result<Ask, ToolError>,
         project: i64,

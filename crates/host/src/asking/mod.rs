@@ -1,8 +1,7 @@
 //! Step 7 of the gate for a call that policy asks about: its ask is put into the queue, shown where a person may be, and waited for;
 //! its answer is used once.
 //!
-//! [`state`] knows what follows from what; [`AskedCall`] does it, one thing after the other, in the loop of
-//! [`AskedCall::pass`].
+//! [`state`] says what follows from what; [`AskedCall`] does it, one action after the other, in the loop of `AskedCall::drive`.
 //!
 //! A call whose caller cannot wait ends as "pending", with its ask in the queue. `approval.wait` runs it later as it was
 //! stored, through the whole gate again: the gate then finds the answer by the call's digest. A client that simply
@@ -16,13 +15,13 @@ use serde_json::{Value, json};
 use toolhost_contract::{self as contract, Answer, ErrorKind, Help, Preview, Success, ToolError};
 use toolhost_store::{Ask, AskChange, AskState};
 
-use self::hearing::{Heard, SaidHere, Writing};
+use self::hearing::{AskResult, LocalAnswer, Writing};
 use self::proposal::effect_digest;
 pub(crate) use self::proposal::{Case, blank};
-use self::state::{Effect, Event, Refusal, Row, Said, State, Todo, step};
+use self::state::{Action, AnswerKind, AskEvent, AskStatus, PreviewCheck, Refusal, State, step};
 use crate::arguments::Arguments;
 use crate::digest::digest;
-use crate::parts::{Parts, Place};
+use crate::gate_state::{GateState, RunSlot};
 use crate::policy::{Decide, Verdict};
 use crate::queue::{UnwrittenAnswer, answer_of, ask_id, refusal};
 use crate::record::{Record, keepable};
@@ -30,13 +29,13 @@ use crate::registry::Registered;
 
 pub(crate) const HINT_GO_ON: &str = "go on without it, or tell the person what you need";
 
-/// How a call goes on once a person was asked.
-pub(crate) enum Passed {
+/// Whether a call may run now that a person was asked.
+pub(crate) enum AskOutcome {
     Runs {
         arguments: Arguments,
         /// What its effect rested on when it was allowed.
         approved: Option<Value>,
-        place: Place,
+        slot: RunSlot,
     },
     /// Nobody has answered yet.
     Pending(Success),
@@ -44,7 +43,7 @@ pub(crate) enum Passed {
 
 /// A call on its way to a person and back.
 pub(crate) struct AskedCall<'c> {
-    parts: &'c Parts,
+    gate: &'c GateState,
     case: Case<'c>,
     /// The fence of commands here as one word, for the row of the call's start.
     fence: &'c str,
@@ -52,14 +51,14 @@ pub(crate) struct AskedCall<'c> {
     arguments: Arguments,
     /// As its row was last seen.
     ask: Ask,
-    /// What a person said where the call shows its ask, until it is written.
-    said: Option<Box<SaidHere<'c>>>,
-    /// The rows of that answer, once made.
+    /// An answer given on this call's own presenter, until it is stored.
+    said: Option<Box<LocalAnswer<'c>>>,
+    /// The database rows for it, once made.
     unwritten: Option<UnwrittenAnswer>,
-    /// What the call would do, if that was found to be something else than what was allowed.
-    effect: Option<Result<Preview, ToolError>>,
+    /// The preview that was found to differ from the one that was allowed.
+    differing_preview: Option<Result<Preview, ToolError>>,
     approved: Option<Value>,
-    place: Option<Place>,
+    slot: Option<RunSlot>,
     /// Why the edited arguments may not be used.
     edit: Option<ToolError>,
 }
@@ -69,52 +68,64 @@ impl<'c> AskedCall<'c> {
     ///
     /// # Errors
     /// A person said no, nobody answered in time, or what was allowed is not what would happen now.
-    pub(crate) async fn pass(
-        parts: &'c Parts,
+    pub(crate) async fn ask(
+        gate: &'c GateState,
         case: Case<'c>,
         arguments: Arguments,
         fence: &'c str,
         record: &'c mut Record,
-    ) -> Result<Passed, ToolError> {
-        let preview = parts.preview(case, &arguments).await?;
+    ) -> Result<AskOutcome, ToolError> {
+        let preview = gate.preview(case, &arguments).await?;
         let effect = effect_digest(&preview, tier_of(case, fence));
-        let new = parts.new_approval(case, &arguments, (&preview, effect), record)?;
-        let queue = &parts.config.queue;
+        let new = gate.new_approval(case, &arguments, (&preview, effect), record)?;
+        let queue = &gate.config.queue;
         let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
         record.decision = Some(json!({ "policy": case.verdict, "ask": ask_id(ask.number) }));
-        let heard = parts.hear(ask.clone(), listening, case.call, case.hooks).await?;
-        let (said, unwritten, effect, approved, place, edit) = (None, None, None, None, None, None);
-        let call = Self { parts, case, fence, record, arguments, ask, said, unwritten, effect, approved, place, edit };
-        call.go_on(heard).await
+        let heard = gate.hear(ask.clone(), listening, case.call, case.hooks).await?;
+        let call = Self {
+            gate,
+            case,
+            fence,
+            record,
+            arguments,
+            ask,
+            said: None,
+            unwritten: None,
+            differing_preview: None,
+            approved: None,
+            slot: None,
+            edit: None,
+        };
+        call.drive(heard).await
     }
 
-    async fn go_on(mut self, heard: Heard<'c>) -> Result<Passed, ToolError> {
+    async fn drive(mut self, heard: AskResult<'c>) -> Result<AskOutcome, ToolError> {
         let mut state = State::Asked;
         let mut event = match heard {
-            Heard::Row(ask) => self.read(*ask),
-            Heard::Said(said) => {
-                let answer = say(&said.decision.answer);
+            AskResult::Row(ask) => self.read(*ask),
+            AskResult::Said(said) => {
+                let answer = kind_of(&said.decision.answer);
                 self.said = Some(said);
-                Event::Heard(answer)
+                AskEvent::AnsweredHere(answer)
             }
         };
         loop {
             let (next, todo) = step(state, event);
             state = next;
             event = match todo {
-                Todo::Look => self.look().await?,
-                Todo::Check => self.check().await?,
-                Todo::Write => self.write().await?,
-                Todo::FindPlace => self.find_place(),
-                Todo::AwaitPlace => self.await_place().await?,
-                Todo::Start { written: true } => self.start().await?,
-                Todo::Start { written: false } => self.write_and_start().await?,
-                Todo::Run => return self.runs(),
-                Todo::TellPending => return Ok(Passed::Pending(self.pending())),
-                Todo::Refuse { why, told } => {
-                    if told {
-                        self.tell().await?;
+                Action::Look => self.look().await?,
+                Action::Check => self.check().await?,
+                Action::Write => self.write().await?,
+                Action::FindSlot => self.find_slot(),
+                Action::AwaitSlot => self.await_slot().await?,
+                Action::Start { written: true } => self.start().await?,
+                Action::Start { written: false } => self.write_and_start().await?,
+                Action::Run => return self.runs(),
+                Action::TellPending => return Ok(AskOutcome::Pending(self.pending())),
+                Action::Refuse { why, uses_answer } => {
+                    if uses_answer {
+                        self.use_answer().await?;
                     }
                     return Err(self.refusal(why));
                 }
@@ -123,49 +134,50 @@ impl<'c> AskedCall<'c> {
     }
 
     /// What the row of the ask says.
-    fn read(&mut self, ask: Ask) -> Event {
+    fn read(&mut self, ask: Ask) -> AskEvent {
         self.ask = ask;
-        // What was found before the answer that counts says nothing of the time after it.
-        self.effect = None;
-        Event::Read(match self.ask.state {
-            AskState::Open => Row::Open,
-            AskState::Expired => Row::Expired,
-            AskState::Withdrawn => Row::Withdrawn,
-            // Who asked the same is told the same no.
-            AskState::Used if !answer_of(&self.ask).agrees() => Row::Answered(self.note_answer()),
-            AskState::Used => Row::Used,
-            AskState::Answered => Row::Answered(self.note_answer()),
+        // An earlier preview predates this answer.
+        self.differing_preview = None;
+        AskEvent::Read(match self.ask.state {
+            AskState::Open => AskStatus::Open,
+            AskState::Expired => AskStatus::Expired,
+            AskState::Withdrawn => AskStatus::Withdrawn,
+            // Who asked the same is uses_answer the same no.
+            AskState::Used if !answer_of(&self.ask).agrees() => AskStatus::Answered(self.note_answer()),
+            AskState::Used => AskStatus::Used,
+            AskState::Answered => AskStatus::Answered(self.note_answer()),
         })
     }
 
     /// Notes who has said what, for the row of the call.
-    fn note_answer(&mut self) -> Said {
+    fn note_answer(&mut self) -> AnswerKind {
         let word = self.ask.answer.as_ref().and_then(|answer| answer.get("say"));
         self.record.decision = Some(json!({
             "policy": self.case.verdict, "ask": ask_id(self.ask.number), "by": self.ask.answered_by, "answer": word,
         }));
-        say(&answer_of(&self.ask))
+        kind_of(&answer_of(&self.ask))
     }
 
     fn tier(&self) -> &str {
         tier_of(self.case, self.fence)
     }
 
-    /// A person may have looked long ago: what they allowed must still be what would happen.
-    async fn look(&mut self) -> Result<Event, ToolError> {
-        let now = match (self.effect.take(), &self.said) {
+    /// A person may have looked long ago: what they allowed must still be what would happen. A preview that already differed before the
+    /// answer was written is not made again.
+    async fn look(&mut self) -> Result<AskEvent, ToolError> {
+        let now = match (self.differing_preview.take(), &self.said) {
             (Some(found), _) => found,
-            (None, None) => self.parts.preview(self.case, &self.arguments).await,
+            (None, None) => self.gate.preview(self.case, &self.arguments).await,
             (None, Some(said)) => {
                 let (unwritten, now) = tokio::join!(
-                    self.parts.prepare(said, self.arguments.command()),
-                    self.parts.preview(self.case, &self.arguments),
+                    self.gate.prepare(said, self.arguments.command()),
+                    self.gate.preview(self.case, &self.arguments),
                 );
                 self.unwritten = Some(unwritten?);
                 now
             }
         };
-        Ok(Event::Looked(match now {
+        Ok(AskEvent::Looked(match now {
             Ok(now) if effect_digest(&now, self.tier()) == self.ask.effect_digest => {
                 if let Some(unwritten) = &self.unwritten {
                     self.record.decision = Some(json!({
@@ -174,31 +186,31 @@ impl<'c> AskedCall<'c> {
                     }));
                 }
                 self.approved = Some(now.rests_on);
-                Effect::Same
+                PreviewCheck::Same
             }
             other => {
-                let effect = if other.is_ok() { Effect::Changed } else { Effect::Unknown };
-                self.effect = Some(other);
+                let effect = if other.is_ok() { PreviewCheck::Changed } else { PreviewCheck::Unknown };
+                self.differing_preview = Some(other);
                 effect
             }
         }))
     }
 
     /// What a person typed passes the same checks as what a model sent.
-    async fn check(&mut self) -> Result<Event, ToolError> {
-        let Answer::AllowEdited { arguments } = answer_of(&self.ask) else { return Ok(Event::Checked(false)) };
+    async fn check(&mut self) -> Result<AskEvent, ToolError> {
+        let Answer::AllowEdited { arguments } = answer_of(&self.ask) else { return Ok(AskEvent::EditRefused) };
         match self.admitted(arguments).await {
             Ok(arguments) => {
-                let config = &self.parts.config;
+                let config = &self.gate.config;
                 self.record.arguments = keepable(&arguments.json, &config.redactor, config.limits.audit_string_bytes);
                 self.record.digest = Some(digest(&self.case.tool.info, &arguments.json, self.case.call)?);
                 self.arguments = arguments;
                 self.approved = None;
-                Ok(Event::Checked(true))
+                Ok(AskEvent::EditAccepted)
             }
             Err(error) => {
                 self.edit = Some(error);
-                Ok(Event::Checked(false))
+                Ok(AskEvent::EditRefused)
             }
         }
     }
@@ -207,73 +219,75 @@ impl<'c> AskedCall<'c> {
         let Case { tool, profile, hooks, .. } = self.case;
         let arguments = tool.given(&arguments, None);
         tool.check(&arguments)?;
-        let arguments = self.parts.analyze(tool, profile, arguments, hooks).await?;
+        let arguments = self.gate.analyze(tool, profile, arguments, hooks).await?;
         let verdict = profile.decide(tool, &arguments.looked(tool));
         if verdict.decide == Decide::Deny { Err(denied_by_policy(tool, &verdict)) } else { Ok(arguments) }
     }
 
     /// Writes down what a person has said here.
-    async fn write(&mut self) -> Result<Event, ToolError> {
-        let Some(mut said) = self.said.take() else { return Err(lost()) };
+    async fn write(&mut self) -> Result<AskEvent, ToolError> {
+        let Some(mut said) = self.said.take() else { return Err(missing_part()) };
         let unwritten = match self.unwritten.take() {
             Some(unwritten) => unwritten,
-            None => self.parts.prepare(&said, self.arguments.command()).await?,
+            None => self.gate.prepare(&said, self.arguments.command()).await?,
         };
-        Ok(match self.parts.write(unwritten, &mut said).await? {
+        Ok(match self.gate.write(unwritten, &mut said).await? {
             Writing::Done => {
                 self.ask = said.ask;
-                Event::Written(self.note_answer())
+                AskEvent::Written(self.note_answer())
             }
             Writing::TooLate(ask) => self.read(*ask),
         })
     }
 
-    fn find_place(&mut self) -> Event {
-        if self.place.is_none() {
-            self.place = self.parts.free_place(self.case.tool, self.case.hooks);
+    fn find_slot(&mut self) -> AskEvent {
+        if self.slot.is_none() {
+            self.slot = self.gate.free_run_slot(self.case.tool, self.case.hooks);
         }
-        Event::Place(self.place.is_some())
+        if self.slot.is_some() { AskEvent::SlotTaken } else { AskEvent::NoSlot }
     }
 
-    async fn await_place(&mut self) -> Result<Event, ToolError> {
-        self.place = Some(self.parts.place(self.case.tool, self.case.hooks).await?);
-        Ok(Event::Place(true))
+    async fn await_slot(&mut self) -> Result<AskEvent, ToolError> {
+        self.slot = Some(self.gate.run_slot(self.case.tool, self.case.hooks).await?);
+        Ok(AskEvent::SlotTaken)
     }
 
     /// Step 8: the call's start and its use of the answer are one commit.
-    async fn start(&mut self) -> Result<Event, ToolError> {
+    async fn start(&mut self) -> Result<AskEvent, ToolError> {
         let row = self.record.started(self.case.call, self.fence);
         let change = AskChange::Use { number: self.ask.number };
-        self.parts.config.audit.append_with(row, change).await.map_err(refusal)?;
+        self.gate.config.audit.append_with(row, change).await.map_err(refusal)?;
         Ok(self.started())
     }
 
-    /// The same, with the answer itself, which was just given. Somebody else may have been faster: then what the row says holds.
-    async fn write_and_start(&mut self) -> Result<Event, ToolError> {
-        let (Some(mut said), Some(unwritten)) = (self.said.take(), self.unwritten.take()) else { return Err(lost()) };
+    /// Writes the answer, its use and the call's start in one commit. If somebody else answered first, their answer holds.
+    async fn write_and_start(&mut self) -> Result<AskEvent, ToolError> {
+        let (Some(mut said), Some(unwritten)) = (self.said.take(), self.unwritten.take()) else {
+            return Err(missing_part());
+        };
         let row = self.record.started(self.case.call, self.fence);
-        Ok(match self.parts.write_and_use(unwritten, &mut said, row).await? {
+        Ok(match self.gate.write_and_use(unwritten, &mut said, row).await? {
             Writing::Done => self.started(),
             Writing::TooLate(ask) => self.read(*ask),
         })
     }
 
-    fn started(&mut self) -> Event {
+    fn started(&mut self) -> AskEvent {
         self.record.answer = Some(self.ask.number);
         self.record.started = true;
-        Event::Started
+        AskEvent::Started
     }
 
-    fn runs(self) -> Result<Passed, ToolError> {
-        let place = self.place.ok_or_else(lost)?;
-        Ok(Passed::Runs { arguments: self.arguments, approved: self.approved, place })
+    fn runs(self) -> Result<AskOutcome, ToolError> {
+        let slot = self.slot.ok_or_else(missing_part)?;
+        Ok(AskOutcome::Runs { arguments: self.arguments, approved: self.approved, slot })
     }
 
-    /// An answer that lets nothing run is told once: who asks the same again asks a person again.
-    async fn tell(&mut self) -> Result<(), ToolError> {
+    /// Consumes an answer that lets nothing run, so that a repeated call asks again.
+    async fn use_answer(&mut self) -> Result<(), ToolError> {
         let (call, number) = (self.case.call, self.ask.number);
-        let taken = self.parts.config.queue.asks().take(call.scope.project_id, number, call.id.as_str()).await;
-        // Where another call has used it, what became of that one stays with it.
+        let taken = self.gate.config.queue.asks().take(call.scope.project_id, number, call.id.as_str()).await;
+        // If another call has used it, keep that call's outcome.
         if taken.map_err(refusal)? {
             self.record.answer = Some(number);
         }
@@ -281,7 +295,7 @@ impl<'c> AskedCall<'c> {
     }
 
     fn pending(&self) -> Success {
-        let config = &self.parts.config;
+        let config = &self.gate.config;
         let pending = config.queue.pending(&self.ask);
         let wait = config.registry.helper(Help::AwaitsApproval);
         let how = wait.map(|wait| format!(" `{wait}` with this approvalId runs it as soon as it is allowed."));
@@ -312,9 +326,9 @@ impl<'c> AskedCall<'c> {
                 let message = format!("what this call of `{name}` would do has changed since it was allowed");
                 ToolError::new(ErrorKind::Conflict, message).hint("look at it anew and ask again")
             }
-            Refusal::Unknown => self.effect.and_then(Result::err).unwrap_or_else(lost),
-            Refusal::Edit => self.edit.unwrap_or_else(lost),
-            Refusal::Confused => lost(),
+            Refusal::Unknown => self.differing_preview.and_then(Result::err).unwrap_or_else(missing_part),
+            Refusal::Edit => self.edit.unwrap_or_else(missing_part),
+            Refusal::Impossible => missing_part(),
         }
     }
 }
@@ -325,16 +339,16 @@ fn tier_of<'f>(case: Case<'_>, fence: &'f str) -> &'f str {
     if facts.runs_program || facts.effect == contract::Effect::Executes { fence } else { "" }
 }
 
-/// What is missing here the states have promised.
-fn lost() -> ToolError {
+/// Cannot happen unless [`step`] and [`AskedCall`] disagree.
+fn missing_part() -> ToolError {
     ToolError::internal("a part of an asked call is missing")
 }
 
-fn say(answer: &Answer) -> Said {
+fn kind_of(answer: &Answer) -> AnswerKind {
     match answer {
-        Answer::Allow => Said::Yes,
-        Answer::AllowEdited { .. } => Said::Edited,
-        _ => Said::No,
+        Answer::Allow => AnswerKind::Yes,
+        Answer::AllowEdited { .. } => AnswerKind::Edited,
+        _ => AnswerKind::No,
     }
 }
 

@@ -9,9 +9,9 @@ use toolhost_store::{AskKind, NewAsk};
 use std::sync::Arc;
 
 use crate::arguments::Arguments;
+use crate::gate_state::{GateState, ProfileCatalog};
 use crate::hooks::Hooks;
 use crate::kinds::ArgumentKinds;
-use crate::parts::{Parts, ProfileCatalog};
 use crate::policy::{Verdict, suggest};
 use crate::profile::Profile;
 use crate::record::{Record, json_bytes};
@@ -31,7 +31,7 @@ pub(crate) struct Case<'c> {
     pub(crate) hooks: &'c Hooks,
 }
 
-/// A tool that says what it would do has nobody to ask.
+/// [`People`] for previews: a preview must not ask anybody.
 struct Nobody;
 
 impl People for Nobody {
@@ -44,19 +44,19 @@ impl People for Nobody {
     }
 }
 
-impl Parts {
+impl GateState {
     /// What a person is shown: what the tool says the call would do, or else its arguments.
     pub(super) async fn preview(&self, case: Case<'_>, arguments: &Arguments) -> Result<Preview, ToolError> {
         let Case { call, tool, profile, hooks, .. } = case;
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
-        let shelf =
-            ProfileCatalog { parts: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
-        let mut ctx = self.ctx(call, &workspace, &shelf, &Nobody, profile, hooks, hooks.cancel.child_token());
+        let catalog =
+            ProfileCatalog { state: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
+        let mut ctx = self.ctx(call, &workspace, &catalog, &Nobody, profile, hooks, hooks.cancel.child_token());
         ctx.command = arguments.command();
         let made = tool.tool.preview(&ctx, arguments.json.clone()).await?;
         Ok(made.unwrap_or_else(|| Preview {
             summary: format!("{}: {}", tool.info.name, tool.info.title),
-            // Not as the audit keeps them, which shortens them.
+            // Not the audit's copy, which is shortened.
             detail: serde_json::to_string_pretty(&self.without_secrets(&arguments.json)).unwrap_or_default(),
             left_out: 0,
             rests_on: Value::Null,
@@ -69,8 +69,8 @@ impl Parts {
         shown
     }
 
-    /// Nobody is asked to allow what they could not be shown: a command, its input or its folder with what looks like a secret,
-    /// which may be a part of what runs, and a path that looks like one.
+    /// Refuses a call of which a command, its input, its folder or a path contains what looks like a secret: it would be masked, and a
+    /// person cannot approve what is hidden.
     fn refuse_hidden(&self, kinds: &ArgumentKinds, arguments: &Arguments) -> Result<(), ToolError> {
         let has_secret = |name: &str| {
             let value = arguments.json.get(name).into_iter();
@@ -105,7 +105,7 @@ impl Parts {
             }
         }
         let mut shown_arguments = self.without_secrets(&arguments.json);
-        // Whoever edits them begins with all of them, or not at all.
+        // Editing is offered only if all arguments are shown.
         let whole = json_bytes(&shown_arguments) <= DETAIL_BYTES_MAX && shown_arguments == arguments.json;
         if !whole {
             shown_arguments.clone_from(&record.arguments);

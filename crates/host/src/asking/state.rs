@@ -1,14 +1,14 @@
-//! The states of a call that a person is asked about. Nothing is done here: [`step`] says what follows from what happened, and
-//! `asking` does it.
+//! The states of a call that a person is asked about. Nothing is done here: [`step`] returns the next state and the next action, and
+//! `AskedCall` performs it.
 
 /// Where the call stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Its ask is open, as far as is known.
     Asked,
-    /// A person has agreed; whether that holds for the call as it is now is not known yet. `written`: the row of the ask says so.
-    Heard { written: bool },
-    /// They agreed to what the call does. It needs a place among the calls that run.
+    /// A person agreed. The preview has not been compared with the one that they saw. `written`: the answer is in the database.
+    Agreed { written: bool },
+    /// They agreed to what the call does. It needs a run slot.
     Allowed { written: bool },
     /// It runs, it waits in the queue, or it is refused.
     Ended,
@@ -16,27 +16,27 @@ pub(crate) enum State {
 
 /// What a person says of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum AnswerKind {
     Yes,
     /// Yes, with other arguments.
     Edited,
     No,
 }
 
-/// What the row of the ask says.
+/// The ask, as its row has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Row {
+pub(crate) enum AskStatus {
     Open,
-    Answered(Said),
+    Answered(AnswerKind),
     Expired,
     Withdrawn,
-    /// Another call of the same has used the answer.
+    /// An identical call has already used the answer.
     Used,
 }
 
-/// What the call would do now, beside what it would have done when the person was asked.
+/// How the preview of now compares with the one that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum PreviewCheck {
     Same,
     Changed,
     /// Its tool could not say.
@@ -45,18 +45,21 @@ pub(crate) enum Effect {
 
 /// What has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum AskEvent {
     /// The row was read: at first, or because somebody answered elsewhere before this call could write.
-    Read(Row),
+    Read(AskStatus),
     /// A person has answered where this call shows its ask. It is written nowhere yet.
-    Heard(Said),
+    AnsweredHere(AnswerKind),
     /// That answer is in the row now.
-    Written(Said),
-    Looked(Effect),
-    /// The arguments that the person typed are those of a call that may be made, or not.
-    Checked(bool),
-    /// The call has its place, or there is none at once.
-    Place(bool),
+    Written(AnswerKind),
+    Looked(PreviewCheck),
+    /// The arguments that the person typed are those of a call that may be made.
+    EditAccepted,
+    EditRefused,
+    /// The call has its run slot.
+    SlotTaken,
+    /// There is none at once.
+    NoSlot,
     /// The rows of the answer's use and of the call's start are committed.
     Started,
 }
@@ -74,23 +77,23 @@ pub(crate) enum Refusal {
     Unknown,
     /// The arguments that the person typed may not be used.
     Edit,
-    /// Something happened that cannot: a mistake of the host's own.
-    Confused,
+    /// An event that this state cannot receive: a bug in the host.
+    Impossible,
 }
 
-/// What is to be done. Each but the last three is answered by the event that comes of it.
+/// The next action. All but `Run`, `TellPending` and `Refuse` produce an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Todo {
+pub(crate) enum Action {
     /// Look at what the call would do now.
     Look,
     /// Check the arguments that the person typed.
     Check,
     /// Write the answer down.
     Write,
-    /// Take a place among the calls that run, if one is free at once.
-    FindPlace,
-    /// Wait for a place.
-    AwaitPlace,
+    /// Take a run slot, if one is free at once.
+    FindSlot,
+    /// Wait for a run slot.
+    AwaitSlot,
     /// Write down that the call starts and that it uses the answer; the answer itself, too, if the row does not have it.
     Start {
         written: bool,
@@ -98,55 +101,61 @@ pub(crate) enum Todo {
     Run,
     /// Tell the caller how to wait.
     TellPending,
-    /// `told`: the person's answer is used up with that, so who asks the same again asks a person again.
+    /// `uses_answer`: consume the person's answer, so that a repeated call asks again.
     Refuse {
         why: Refusal,
-        told: bool,
+        uses_answer: bool,
     },
 }
 
-/// The next state, and what is to be done.
-pub(crate) fn step(state: State, event: Event) -> (State, Todo) {
-    let refuse = |why, told| (State::Ended, Todo::Refuse { why, told });
+/// The next state and the next action.
+pub(crate) fn step(state: State, event: AskEvent) -> (State, Action) {
+    let refuse = |why, uses_answer| (State::Ended, Action::Refuse { why, uses_answer });
     match (state, event) {
-        (State::Asked | State::Allowed { written: false }, Event::Read(row)) => match row {
-            Row::Open => (State::Ended, Todo::TellPending),
-            Row::Answered(said) => answered(said),
-            Row::Expired => refuse(Refusal::Expired, false),
-            Row::Withdrawn => refuse(Refusal::Withdrawn, false),
-            Row::Used => refuse(Refusal::Used, false),
+        (State::Asked | State::Allowed { written: false }, AskEvent::Read(row)) => match row {
+            AskStatus::Open => (State::Ended, Action::TellPending),
+            AskStatus::Answered(said) => answered(said),
+            AskStatus::Expired => refuse(Refusal::Expired, false),
+            AskStatus::Withdrawn => refuse(Refusal::Withdrawn, false),
+            AskStatus::Used => refuse(Refusal::Used, false),
         },
-        (State::Heard { written: false }, Event::Read(row)) => step(State::Asked, Event::Read(row)),
+        (State::Agreed { written: false }, AskEvent::Read(row)) => step(State::Asked, AskEvent::Read(row)),
 
-        (State::Asked, Event::Heard(Said::Yes)) => (State::Heard { written: false }, Todo::Look),
-        (State::Asked, Event::Heard(Said::Edited | Said::No)) => (State::Asked, Todo::Write),
-        (State::Asked | State::Heard { written: false }, Event::Written(said)) => answered(said),
+        (State::Asked, AskEvent::AnsweredHere(AnswerKind::Yes)) => (State::Agreed { written: false }, Action::Look),
+        (State::Asked, AskEvent::AnsweredHere(AnswerKind::Edited | AnswerKind::No)) => (State::Asked, Action::Write),
+        (State::Asked | State::Agreed { written: false }, AskEvent::Written(said)) => answered(said),
 
-        (State::Heard { written }, Event::Looked(Effect::Same)) => (State::Allowed { written }, Todo::FindPlace),
-        // What they said is written down whatever comes of it.
-        (State::Heard { written: false }, Event::Looked(_)) => (state, Todo::Write),
-        (State::Heard { written: true }, Event::Looked(Effect::Changed)) => refuse(Refusal::Changed, true),
-        (State::Heard { written: true }, Event::Looked(Effect::Unknown)) => refuse(Refusal::Unknown, false),
-        (State::Heard { written: true }, Event::Checked(true)) => (State::Allowed { written: true }, Todo::FindPlace),
-        (State::Heard { written: true }, Event::Checked(false)) => refuse(Refusal::Edit, true),
+        (State::Agreed { written }, AskEvent::Looked(PreviewCheck::Same)) => {
+            (State::Allowed { written }, Action::FindSlot)
+        }
+        // Record the answer even if the call is then refused.
+        (State::Agreed { written: false }, AskEvent::Looked(_)) => (state, Action::Write),
+        (State::Agreed { written: true }, AskEvent::Looked(PreviewCheck::Changed)) => refuse(Refusal::Changed, true),
+        (State::Agreed { written: true }, AskEvent::Looked(PreviewCheck::Unknown)) => refuse(Refusal::Unknown, false),
+        (State::Agreed { written: true }, AskEvent::EditAccepted) => {
+            (State::Allowed { written: true }, Action::FindSlot)
+        }
+        (State::Agreed { written: true }, AskEvent::EditRefused) => refuse(Refusal::Edit, true),
 
-        (State::Allowed { written }, Event::Place(true)) => (state, Todo::Start { written }),
-        // What a person has just said does not wait with the call.
-        (State::Allowed { written: false }, Event::Place(false)) => (state, Todo::Write),
-        (State::Allowed { written: true }, Event::Place(false)) => (state, Todo::AwaitPlace),
-        (State::Allowed { written: false }, Event::Written(_)) => (State::Allowed { written: true }, Todo::AwaitPlace),
-        (State::Allowed { .. }, Event::Started) => (State::Ended, Todo::Run),
+        (State::Allowed { written }, AskEvent::SlotTaken) => (state, Action::Start { written }),
+        // Record the answer now; the wait for a slot may be long.
+        (State::Allowed { written: false }, AskEvent::NoSlot) => (state, Action::Write),
+        (State::Allowed { written: true }, AskEvent::NoSlot) => (state, Action::AwaitSlot),
+        (State::Allowed { written: false }, AskEvent::Written(_)) => {
+            (State::Allowed { written: true }, Action::AwaitSlot)
+        }
+        (State::Allowed { .. }, AskEvent::Started) => (State::Ended, Action::Run),
 
-        _ => refuse(Refusal::Confused, false),
+        _ => refuse(Refusal::Impossible, false),
     }
 }
 
 /// The row of the ask has an answer.
-fn answered(said: Said) -> (State, Todo) {
+fn answered(said: AnswerKind) -> (State, Action) {
     match said {
-        Said::Yes => (State::Heard { written: true }, Todo::Look),
-        Said::Edited => (State::Heard { written: true }, Todo::Check),
-        Said::No => (State::Ended, Todo::Refuse { why: Refusal::Denied, told: true }),
+        AnswerKind::Yes => (State::Agreed { written: true }, Action::Look),
+        AnswerKind::Edited => (State::Agreed { written: true }, Action::Check),
+        AnswerKind::No => (State::Ended, Action::Refuse { why: Refusal::Denied, uses_answer: true }),
     }
 }
 
@@ -156,25 +165,27 @@ mod tests {
 
     use super::*;
 
-    const SAID: [Said; 3] = [Said::Yes, Said::Edited, Said::No];
+    const ANSWERS: [AnswerKind; 3] = [AnswerKind::Yes, AnswerKind::Edited, AnswerKind::No];
 
-    fn rows() -> Vec<Event> {
-        let plain = [Row::Open, Row::Expired, Row::Withdrawn, Row::Used];
-        plain.into_iter().chain(SAID.map(Row::Answered)).map(Event::Read).collect()
+    fn rows() -> Vec<AskEvent> {
+        let plain = [AskStatus::Open, AskStatus::Expired, AskStatus::Withdrawn, AskStatus::Used];
+        plain.into_iter().chain(ANSWERS.map(AskStatus::Answered)).map(AskEvent::Read).collect()
     }
 
-    /// What may come of what is done: the promise of `asking`. `heard`: what the person said where the call shows its ask.
-    fn outcomes(todo: Todo, heard: Option<Said>) -> Vec<Event> {
+    /// The events that each action may produce; `AskedCall` must keep to this. `heard`: the answer given where the call shows its ask.
+    fn outcomes(todo: Action, heard: Option<AnswerKind>) -> Vec<AskEvent> {
         match todo {
-            Todo::Look => [Effect::Same, Effect::Changed, Effect::Unknown].map(Event::Looked).to_vec(),
-            Todo::Check => [true, false].map(Event::Checked).to_vec(),
-            Todo::Write => rows().into_iter().chain(heard.map(Event::Written)).collect(),
-            Todo::FindPlace => [true, false].map(Event::Place).to_vec(),
-            Todo::AwaitPlace => vec![Event::Place(true)],
-            Todo::Start { written: true } => vec![Event::Started],
+            Action::Look => {
+                [PreviewCheck::Same, PreviewCheck::Changed, PreviewCheck::Unknown].map(AskEvent::Looked).to_vec()
+            }
+            Action::Check => vec![AskEvent::EditAccepted, AskEvent::EditRefused],
+            Action::Write => rows().into_iter().chain(heard.map(AskEvent::Written)).collect(),
+            Action::FindSlot => vec![AskEvent::SlotTaken, AskEvent::NoSlot],
+            Action::AwaitSlot => vec![AskEvent::SlotTaken],
+            Action::Start { written: true } => vec![AskEvent::Started],
             // Somebody else may have answered meanwhile.
-            Todo::Start { written: false } => rows().into_iter().chain([Event::Started]).collect(),
-            Todo::Run | Todo::TellPending | Todo::Refuse { .. } => Vec::new(),
+            Action::Start { written: false } => rows().into_iter().chain([AskEvent::Started]).collect(),
+            Action::Run | Action::TellPending | Action::Refuse { .. } => Vec::new(),
         }
     }
 
@@ -183,17 +194,17 @@ mod tests {
     struct Way {
         state: State,
         /// What the person said where the call shows its ask.
-        heard: Option<Said>,
-        events: Vec<Event>,
-        done: Vec<Todo>,
+        heard: Option<AnswerKind>,
+        events: Vec<AskEvent>,
+        done: Vec<Action>,
     }
 
-    /// Each way that a call can take, as the events on it and what it ends with. Nothing is done a third time on it.
-    fn ways() -> Vec<(Vec<Event>, Todo)> {
+    /// Each way that a call can take, as the events on it and what it ends with. It ends before an action would be done a third time.
+    fn ways() -> Vec<(Vec<AskEvent>, Action)> {
         let asked = |heard| Way { state: State::Asked, heard, events: Vec::new(), done: Vec::new() };
         let mut ended = Vec::new();
-        let mut open: Vec<(Way, Event)> = rows().into_iter().map(|row| (asked(None), row)).collect();
-        open.extend(SAID.map(|said| (asked(Some(said)), Event::Heard(said))));
+        let mut open: Vec<(Way, AskEvent)> = rows().into_iter().map(|row| (asked(None), row)).collect();
+        open.extend(ANSWERS.map(|said| (asked(Some(said)), AskEvent::AnsweredHere(said))));
         while let Some((mut way, event)) = open.pop() {
             let (state, todo) = step(way.state, event);
             way.state = state;
@@ -210,10 +221,12 @@ mod tests {
     }
 
     /// The last thing that was said, where it is a yes; edited arguments count as one.
-    fn agreed(events: &[Event]) -> bool {
+    fn agreed(events: &[AskEvent]) -> bool {
         let said = events.iter().rev().find_map(|event| match event {
-            Event::Read(Row::Answered(said)) | Event::Heard(said) | Event::Written(said) => Some(*said != Said::No),
-            Event::Read(_) => Some(false),
+            AskEvent::Read(AskStatus::Answered(said)) | AskEvent::AnsweredHere(said) | AskEvent::Written(said) => {
+                Some(*said != AnswerKind::No)
+            }
+            AskEvent::Read(_) => Some(false),
             _ => None,
         });
         said == Some(true)
@@ -222,31 +235,32 @@ mod tests {
     #[test]
     fn a_call_runs_only_after_a_yes_to_what_it_does_and_once_that_is_written() {
         let ways = ways();
-        let running: Vec<_> = ways.iter().filter(|(_, todo)| *todo == Todo::Run).collect();
+        let running: Vec<_> = ways.iter().filter(|(_, todo)| *todo == Action::Run).collect();
         assert!(running.len() > 10, "{} ways lead there", running.len());
         for (events, _) in running {
             assert!(agreed(events), "{events:?}");
             // What was looked at is looked at after the answer that counts.
-            let answer = events.iter().rposition(|event| matches!(event, Event::Read(_) | Event::Heard(_)));
+            let answer =
+                events.iter().rposition(|event| matches!(event, AskEvent::Read(_) | AskEvent::AnsweredHere(_)));
             let after = &events[answer.unwrap_or_default()..];
-            let fits = after.iter().any(|e| matches!(e, Event::Looked(Effect::Same) | Event::Checked(true)));
+            let fits = after.iter().any(|e| matches!(e, AskEvent::Looked(PreviewCheck::Same) | AskEvent::EditAccepted));
             assert!(fits, "{events:?}");
-            assert!(!after.contains(&Event::Checked(false)), "{events:?}");
-            assert!(events.contains(&Event::Place(true)) && events.last() == Some(&Event::Started), "{events:?}");
+            assert!(!after.contains(&AskEvent::EditRefused), "{events:?}");
+            assert!(events.contains(&AskEvent::SlotTaken) && events.last() == Some(&AskEvent::Started), "{events:?}");
         }
     }
 
     #[test]
     fn nothing_that_can_happen_confuses_it_and_nothing_else_lets_a_call_run() {
         for (events, todo) in ways() {
-            assert!(!matches!(todo, Todo::Refuse { why: Refusal::Confused, .. }), "{events:?}");
+            assert!(!matches!(todo, Action::Refuse { why: Refusal::Impossible, .. }), "{events:?}");
         }
         let states = [State::Asked, State::Ended]
             .into_iter()
-            .chain([true, false].map(|written| State::Heard { written }))
+            .chain([true, false].map(|written| State::Agreed { written }))
             .chain([true, false].map(|written| State::Allowed { written }));
         for state in states {
-            let runs = step(state, Event::Started).1 == Todo::Run;
+            let runs = step(state, AskEvent::Started).1 == Action::Run;
             assert_eq!(runs, matches!(state, State::Allowed { .. }), "{state:?}");
         }
     }
@@ -255,9 +269,9 @@ mod tests {
     fn an_answer_is_written_down_whatever_comes_of_the_call() {
         for (events, todo) in ways() {
             // Until somebody else turns out to have been faster, or the row says that it is too late.
-            let heard = matches!(events.first(), Some(Event::Heard(_)));
-            if heard && !events.iter().any(|event| matches!(event, Event::Read(_))) {
-                let written = events.iter().any(|event| matches!(event, Event::Written(_) | Event::Started));
+            let heard = matches!(events.first(), Some(AskEvent::AnsweredHere(_)));
+            if heard && !events.iter().any(|event| matches!(event, AskEvent::Read(_))) {
+                let written = events.iter().any(|event| matches!(event, AskEvent::Written(_) | AskEvent::Started));
                 assert!(written, "{events:?} ends in {todo:?}");
             }
         }
@@ -265,10 +279,10 @@ mod tests {
 
     #[test]
     fn what_lets_nothing_run_is_used_up_where_a_person_has_said_it() {
-        let told: BTreeSet<_> = ways()
+        let uses_answer: BTreeSet<_> = ways()
             .into_iter()
             .filter_map(|(_, todo)| match todo {
-                Todo::Refuse { why, told } => Some((format!("{why:?}"), told)),
+                Action::Refuse { why, uses_answer } => Some((format!("{why:?}"), uses_answer)),
                 _ => None,
             })
             .collect();
@@ -281,14 +295,17 @@ mod tests {
             ("Used", false),
             ("Withdrawn", false),
         ];
-        assert_eq!(told, expected.map(|(why, told)| (why.to_owned(), told)).into());
+        assert_eq!(uses_answer, expected.map(|(why, uses_answer)| (why.to_owned(), uses_answer)).into());
     }
 
     /// A person who has answered does not wait until the calls before theirs have run.
     #[test]
     fn an_answer_does_not_wait_for_a_place() {
-        let (state, todo) = step(State::Allowed { written: false }, Event::Place(false));
-        assert_eq!(todo, Todo::Write);
-        assert_eq!(step(state, Event::Written(Said::Yes)), (State::Allowed { written: true }, Todo::AwaitPlace));
+        let (state, todo) = step(State::Allowed { written: false }, AskEvent::NoSlot);
+        assert_eq!(todo, Action::Write);
+        assert_eq!(
+            step(state, AskEvent::Written(AnswerKind::Yes)),
+            (State::Allowed { written: true }, Action::AwaitSlot)
+        );
     }
 }

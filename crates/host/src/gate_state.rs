@@ -1,4 +1,4 @@
-//! What the gate and the asking of people work with alike.
+//! State and helpers that the gate and `asking` share. `asking/hearing.rs` and `asking/proposal.rs` extend it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::names::Names;
 use crate::profile::Profile;
 use crate::registry::{Registered, nearest_tools};
 
-pub(crate) struct Parts {
+pub(crate) struct GateState {
     pub(crate) config: GateConfig,
     pub(crate) limiter: Limiter,
 }
 
-/// A call's place among the calls that run at once.
-pub(crate) enum Place {
-    /// It ends with this value.
+/// A call's slot among those that run at once.
+pub(crate) enum RunSlot {
+    /// Released on drop.
     Taken { _slot: OwnedSemaphorePermit },
-    /// Who waits for a person keeps nobody from running.
+    /// A tool that waits for a person needs no slot.
     NeedsNone,
 }
 
-impl Parts {
+impl GateState {
     /// The tools a profile has, in the registry's order.
     pub(crate) fn tools_of<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = &'a Registered> {
         self.config.registry.tools().iter().filter(|tool| profile.has(&tool.info.name))
@@ -47,7 +47,7 @@ impl Parts {
         let deadline = Duration::from_millis(self.config.limits.call_timeout_ms);
         let analyzed = async {
             let mut analyzed = Arguments::analyze(&self.config.analyzer, &tool.kinds, arguments).await?;
-            // A person's standing permission is looked for where a rule asks.
+            // Paths are resolved only if a rule may read them; a permit by rule is looked for only after a rule asks.
             if profile.looks_at_paths(&tool.info.name) {
                 analyzed.follow(&tool.kinds, &*self.config.executor).await;
             }
@@ -62,20 +62,20 @@ impl Parts {
     }
 
     /// A place for the call, if there is one at once.
-    pub(crate) fn free_place(&self, tool: &Registered, hooks: &Hooks) -> Option<Place> {
+    pub(crate) fn free_run_slot(&self, tool: &Registered, hooks: &Hooks) -> Option<RunSlot> {
         if tool.waits() {
-            return Some(Place::NeedsNone);
+            return Some(RunSlot::NeedsNone);
         }
         let ready = hooks.pace_of(tool).is_none_or(Pace::is_ready);
-        ready.then(|| self.limiter.free_slot()).flatten().map(|slot| Place::Taken { _slot: slot })
+        ready.then(|| self.limiter.free_slot()).flatten().map(|slot| RunSlot::Taken { _slot: slot })
     }
 
     /// Waits for a place.
     ///
     /// # Errors
     /// The call is cancelled meanwhile.
-    pub(crate) async fn place(&self, tool: &Registered, hooks: &Hooks) -> Result<Place, ToolError> {
-        if let Some(place) = self.free_place(tool, hooks) {
+    pub(crate) async fn run_slot(&self, tool: &Registered, hooks: &Hooks) -> Result<RunSlot, ToolError> {
+        if let Some(place) = self.free_run_slot(tool, hooks) {
             return Ok(place);
         }
         let slot = async {
@@ -85,7 +85,7 @@ impl Parts {
             self.limiter.slot().await
         };
         tokio::select! {
-            slot = slot => Ok(Place::Taken { _slot: slot? }),
+            slot = slot => Ok(RunSlot::Taken { _slot: slot? }),
             () = hooks.cancel.cancelled() => Err(cancelled()),
         }
     }
@@ -119,7 +119,7 @@ impl Parts {
 
 /// The tools of one caller, for the tools that tell of them.
 pub(crate) struct ProfileCatalog<'a> {
-    pub(crate) parts: &'a Parts,
+    pub(crate) state: &'a GateState,
     pub(crate) profile: &'a Profile,
     pub(crate) names: Names,
     pub(crate) kind: CallerKind,
@@ -137,16 +137,16 @@ impl ProfileCatalog<'_> {
 
 impl Catalog for ProfileCatalog<'_> {
     fn tools(&self) -> Vec<ToolSummary> {
-        self.parts.tools_of(self.profile).filter(|tool| self.has(tool)).map(Registered::summary).collect()
+        self.state.tools_of(self.profile).filter(|tool| self.has(tool)).map(Registered::summary).collect()
     }
 
     fn called(&self, tool: &str) -> Option<String> {
-        let tool = self.parts.config.registry.get(tool).filter(|tool| self.has(tool))?;
+        let tool = self.state.config.registry.get(tool).filter(|tool| self.has(tool))?;
         Some(self.names.of(tool).to_owned())
     }
 
     fn nearest(&self, name: &str) -> Vec<String> {
-        let own = self.parts.tools_of(self.profile).filter(|tool| self.has(tool));
+        let own = self.state.tools_of(self.profile).filter(|tool| self.has(tool));
         nearest_tools(name, own).into_iter().map(|tool| tool.info.name.to_string()).collect()
     }
 }
