@@ -3,7 +3,7 @@
 //! A plan says what would happen, a person approves its digest, and a run does exactly that. Nothing of the user's is
 //! ever overwritten: files come into place by a rename and what stood there is moved aside, so that [`Deployer::undo`]
 //! can bring it back. A crash at any moment leaves a journal from which the next call finishes what was begun or takes
-//! it back; the target is never left between.
+//! it back; the target is never left half-deployed.
 //!
 //! All of this blocks: callers bring a thread where blocking is allowed. Who may deploy is decided elsewhere.
 
@@ -37,7 +37,7 @@ pub use self::rules::{DeployRules, Orphans, PROTECT_DEFAULT, SHIP_DEFAULT};
 
 /// Where the target keeps the state of deploys.
 const WORK_FOLDER: &str = toolhost_contract::workspace::STATE_FOLDER;
-/// Deploys that can be looked at and undone; what older ones replaced is given up.
+/// Deploys that can be looked at and undone; what older ones replaced is deleted.
 const DEPLOYS_KEPT: usize = 10;
 /// Folders inside each other. What is deeper is listed as left out, in the workspace and in the target.
 const DEPTH_MAX: usize = 256;
@@ -61,11 +61,11 @@ pub struct Deployer {
     key: DeployKey,
     /// What was recovered through this value, until somebody asks.
     recovered: std::sync::Mutex<Vec<Recovered>>,
-    /// Whether two names can change places in one step here, for all that is known.
+    /// Whether the file system supports `RENAME_EXCHANGE`, as far as is known.
     exchanges: bool,
 }
 
-/// What the caller knows of a deploy.
+/// Id, time and author of a deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployMark {
     /// Letters, digits, `-` and `_`; not used before.
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn where_names_cannot_change_places_a_crash_is_mended_all_the_same() {
+    fn where_names_cannot_change_places_recovery_works_all_the_same() {
         let small = Small::new();
         let former = small.tree();
         small.run("second", usize::MAX).unwrap();

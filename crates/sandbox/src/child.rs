@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// The room of a child before it has become its program; it calls nothing that needs more than a few frames.
+/// Stack of the child until `execve`; it calls nothing that needs more than a few frames.
 const STACK_BYTES: usize = 64 * 1024;
-/// What a child ends with that cannot become its program. Nobody sees it: its parent is told the error.
-const NOT_BEGUN: c_int = 127;
+/// Exit code if `execve` fails; never seen, because the parent gets the error.
+const EXEC_FAILED: c_int = 127;
 
 /// The program, its arguments and its whole environment, as `execve` takes them.
 pub(crate) struct Program {
@@ -44,7 +44,7 @@ impl Program {
 /// A started process. Dropping it ends nothing, but leaves no zombie behind.
 pub(crate) struct Child {
     pid: Pid,
-    /// Readable when the process has ended; taken along by who waits for it after this value has gone.
+    /// Readable when the process has ended; moved into a task that reaps it on drop.
     end: Option<AsyncFd<OwnedFd>>,
     code: Option<i32>,
     runtime: tokio::runtime::Handle,
@@ -59,7 +59,7 @@ impl Child {
     /// What `prepare` or `execve` failed with.
     ///
     /// # Safety
-    /// `prepare` runs in a child that has the memory of this process, and whose other threads are elsewhere: it makes system calls only,
+    /// `prepare` runs in a child that has the memory of this process, and in which no other thread of it runs: it makes system calls only,
     /// on memory prepared before; it allocates nothing, takes no lock and does not panic.
     #[expect(unsafe_code, reason = "what runs between has rules that no type holds")]
     pub(crate) unsafe fn start(
@@ -70,7 +70,7 @@ impl Child {
         let runtime = tokio::runtime::Handle::current();
         let argv = pointers(&program.argv);
         let environment = pointers(&program.environment);
-        let beginning = Beginning {
+        let setup = ChildSetup {
             program,
             argv: &argv,
             environment: &environment,
@@ -79,20 +79,20 @@ impl Child {
             error: AtomicI32::new(0),
         };
         // SAFETY: what the caller promises of `prepare`; the rest of the child's way keeps to it.
-        let (pid, descriptor) = unsafe { borrow_memory(&beginning) }?;
+        let (pid, descriptor) = unsafe { borrow_memory(&setup) }?;
         // SAFETY: an `OwnedFd` stays the same descriptor as long as it is there.
         let end = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?;
         let mut child = Self { pid, end: Some(end), code: None, runtime };
-        match beginning.error.load(Ordering::Acquire) {
+        match setup.error.load(Ordering::Acquire) {
             0 => Ok(child),
             error => {
-                child.look(WaitIdOptions::EXITED)?;
+                child.try_reap(WaitIdOptions::EXITED)?;
                 Err(std::io::Error::from_raw_os_error(error))
             }
         }
     }
 
-    /// None once its end was seen: then the number may be another's.
+    /// `None` after the process was reaped, when the number may be another's.
     pub(crate) fn pid(&self) -> Option<Pid> {
         self.code.is_none().then_some(self.pid)
     }
@@ -107,7 +107,7 @@ impl Child {
             let Some(end) = &self.end else { return Err(std::io::Error::from(std::io::ErrorKind::NotFound)) };
             let mut guard = end.readable().await?;
             guard.clear_ready();
-            self.look(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
+            self.try_reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         }
     }
 
@@ -119,7 +119,7 @@ impl Child {
         self.wait().await
     }
 
-    fn look(&mut self, options: WaitIdOptions) -> std::io::Result<()> {
+    fn try_reap(&mut self, options: WaitIdOptions) -> std::io::Result<()> {
         if let (None, Some(end)) = (self.code, &self.end)
             && let Some(status) = rustix::process::waitid(WaitId::PidFd(end.as_fd()), options)?
         {
@@ -131,13 +131,13 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.look(WaitIdOptions::EXITED | WaitIdOptions::NOHANG).is_ok()
+        if self.try_reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG).is_ok()
             && self.code.is_none()
             && let Some(end) = self.end.take()
         {
             self.runtime.spawn(async move {
                 if end.readable().await.is_ok() {
-                    // Somebody else's wait is as good.
+                    // It may have been reaped already.
                     let _ = rustix::process::waitid(
                         WaitId::PidFd(end.as_fd()),
                         WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
@@ -167,7 +167,7 @@ pub(crate) fn expect_children() {
 }
 
 /// What the child needs of its parent's memory. It lives until the child has left it.
-struct Beginning<'a> {
+struct ChildSetup<'a> {
     program: &'a Program,
     argv: &'a [*const c_char],
     environment: &'a [*const c_char],
@@ -187,20 +187,20 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
 /// # Safety
 /// As of [`Child::start`].
 #[expect(unsafe_code, reason = "clone and signal masks have no safe wrapper")]
-unsafe fn borrow_memory(beginning: &Beginning<'_>) -> std::io::Result<(Pid, OwnedFd)> {
-    // Aligned as every processor wants its stack.
+unsafe fn borrow_memory(setup: &ChildSetup<'_>) -> std::io::Result<(Pid, OwnedFd)> {
+    // Of `u128`, because a stack must be aligned to 16 bytes.
     let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
     let top = stack.as_mut_ptr_range().end.cast::<c_void>();
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
-    let argument = std::ptr::from_ref(beginning).cast_mut().cast::<c_void>();
+    let argument = std::ptr::from_ref(setup).cast_mut().cast::<c_void>();
     let mut descriptor: c_int = -1;
-    // SAFETY: `CLONE_VFORK` keeps this thread waiting until the child has left its stack, `beginning` and the rest of this memory.
+    // SAFETY: `CLONE_VFORK` keeps this thread waiting until the child has left its stack, `setup` and the rest of this memory.
     // No signal is let through meanwhile: a handler of this process, run by the child, would change this memory.
     let (pid, error) = unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let pid = libc::clone(begin, top, flags, argument, &raw mut descriptor);
+        let pid = libc::clone(child_main, top, flags, argument, &raw mut descriptor);
         let error = std::io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
         (pid, error)
@@ -211,24 +211,24 @@ unsafe fn borrow_memory(beginning: &Beginning<'_>) -> std::io::Result<(Pid, Owne
 }
 
 /// The child. It returns where it could not become its program, and ends with that.
-extern "C" fn begin(argument: *mut c_void) -> c_int {
+extern "C" fn child_main(argument: *mut c_void) -> c_int {
     #[expect(unsafe_code, reason = "the argument of clone is untyped")]
     // SAFETY: `borrow_memory` passes its own, which outlives the child's use of it.
-    let beginning = unsafe { &*argument.cast_const().cast::<Beginning<'_>>() };
-    let error = beginning.become_program();
-    beginning.error.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Release);
-    NOT_BEGUN
+    let setup = unsafe { &*argument.cast_const().cast::<ChildSetup<'_>>() };
+    let error = setup.become_program();
+    setup.error.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Release);
+    EXEC_FAILED
 }
 
-impl Beginning<'_> {
+impl ChildSetup<'_> {
     fn become_program(&self) -> std::io::Error {
-        match self.leave_parent() {
+        match self.set_up() {
             Ok(()) => self.execute(),
             Err(error) => error,
         }
     }
 
-    fn leave_parent(&self) -> std::io::Result<()> {
+    fn set_up(&self) -> std::io::Result<()> {
         default_handlers();
         #[expect(
             unsafe_code,

@@ -227,7 +227,7 @@ impl Builder {
         let connection = self.connect().await?;
         let store = connection.store();
         store.give_to(&database);
-        let kit = self.kit_with(registry.await??, local).await?;
+        let kit = self.kit_with(registry.await??, local, deployment).await?;
         if let Some(probing) = kit.local.clone() {
             // Probing the fence takes a few milliseconds, which pass while the caller does something else.
             tokio::spawn(async move { probing.report().await });
@@ -337,10 +337,16 @@ impl Builder {
     /// If the workspace cannot be opened, or a profile is wrong.
     pub async fn kit(&self) -> Result<Kit> {
         let local = self.local_executor()?;
-        self.kit_with(crate::registry(&Database::default())?, local).await
+        let deployment = self.deployment(local.as_deref());
+        self.kit_with(crate::registry(&Database::default())?, local, deployment).await
     }
 
-    async fn kit_with(&self, registry: Registry, local: Option<Arc<LocalExecutor>>) -> Result<Kit> {
+    async fn kit_with(
+        &self,
+        registry: Registry,
+        local: Option<Arc<LocalExecutor>>,
+        deployment: Option<Deployment>,
+    ) -> Result<Kit> {
         let registry = Arc::new(registry);
         if let Some(local) = &local
             && let Err(error) = local.settle().await
@@ -353,7 +359,6 @@ impl Builder {
         };
         let profiles = Profiles::load(&registry, crate::PROFILES, &[&self.profiles], tightening.as_ref())
             .map_err(|source| Error::Profiles { whose: self.profiles_of.clone(), source })?;
-        let deployment = self.deployment(local.as_deref());
         Ok(Kit { registry, profiles: Arc::new(profiles), local, deployment })
     }
 

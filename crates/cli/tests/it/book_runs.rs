@@ -17,23 +17,23 @@ use crate::room::{TOOLHOST, program};
 enum Typed {
     /// It ends well.
     Runs,
-    /// So does it with this said to its questions.
+    /// It ends well with this typed at its prompts.
     Answered(&'static str),
     /// It goes on until Ctrl-C, after it has shown this; meanwhile another command runs.
     Until { shows: &'static str, meanwhile: &'static str },
     /// Not here, and why.
-    Not(&'static str),
+    Skipped(&'static str),
 }
 
 /// A project with a terminal in it.
-struct Desk {
+struct BookProject {
     workspace: TempWorkspace,
     program: Program,
     /// What earlier lines have exported.
     exports: Vec<String>,
 }
 
-impl Desk {
+impl BookProject {
     fn new() -> Self {
         let workspace = TempWorkspace::repository(&[("README.md", "A project.\n")]);
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
@@ -87,7 +87,7 @@ impl Desk {
         let reading = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = output.read(&mut buffer) {
-                // Whoever has seen enough listens no more.
+                // The receiver may be gone.
                 let _ = tell.send(String::from_utf8_lossy(&buffer[..read]).into_owned());
             }
         });
@@ -116,7 +116,7 @@ impl Desk {
                 continue;
             }
             let how = how(&line);
-            if let Typed::Not(why) = how {
+            if let Typed::Skipped(why) = how {
                 assert!(!why.is_empty());
                 continue;
             }
@@ -147,7 +147,7 @@ impl Desk {
     }
 }
 
-fn as_it_stands(_: &Desk, line: &str) -> String {
+fn as_it_stands(_: &BookProject, line: &str) -> String {
     line.to_owned()
 }
 
@@ -156,14 +156,14 @@ const ASKS_FOR_COMMANDS: &str =
 
 #[test]
 fn the_readme() {
-    let mut desk = Desk::new();
-    desk.configure(ASKS_FOR_COMMANDS);
-    desk.call("file.write", &json!({ "path": "a.txt", "content": "a" }));
-    assert_eq!(desk.asked("echo one"), "ask-1");
+    let mut project = BookProject::new();
+    project.configure(ASKS_FOR_COMMANDS);
+    project.call("file.write", &json!({ "path": "a.txt", "content": "a" }));
+    assert_eq!(project.asked("echo one"), "ask-1");
     let how = |line: &str| match line {
-        line if line.starts_with("cargo ") => Typed::Not("it builds the program, or runs these tests"),
+        line if line.starts_with("cargo ") => Typed::Skipped("it builds the program, or runs these tests"),
         line if line.starts_with("claude ") => {
-            Typed::Not("another program; the server it starts is tested with clients")
+            Typed::Skipped("another program; the server it starts is tested with clients")
         }
         line if line.starts_with("toolhost audit follow") => {
             Typed::Until { shows: "file.read", meanwhile: "toolhost call file.read '{\"path\": \"README.md\"}'" }
@@ -172,26 +172,26 @@ fn the_readme() {
         line if line.starts_with("toolhost undo") => Typed::Answered("y\n"),
         _ => Typed::Runs,
     };
-    desk.play("README.md", how, as_it_stands);
-    assert!(!desk.workspace.has("a.txt"), "it was taken back");
+    project.play("README.md", how, as_it_stands);
+    assert!(!project.workspace.has("a.txt"), "it was taken back");
 }
 
 #[test]
 fn audit() {
-    let mut desk = Desk::new();
-    desk.call("bash", &json!({ "command": "exit 1" }));
+    let mut project = BookProject::new();
+    project.call("bash", &json!({ "command": "exit 1" }));
     let how = |line: &str| match line {
         line if line.starts_with("toolhost audit follow") => {
             Typed::Until { shows: "file.read", meanwhile: "toolhost call file.read '{\"path\": \"README.md\"}'" }
         }
         _ => Typed::Runs,
     };
-    desk.play("audit.md", how, as_it_stands);
+    project.play("audit.md", how, as_it_stands);
 }
 
 #[test]
 fn command_line() {
-    Desk::new().play("command-line.md", |_| Typed::Runs, as_it_stands);
+    BookProject::new().play("command-line.md", |_| Typed::Runs, as_it_stands);
 }
 
 #[test]
@@ -199,108 +199,108 @@ fn a_shared_database() {
     // A machine without a server says so elsewhere.
     let Some(server) = Postgres::shared() else { return };
     let url = server.fresh_database();
-    let change = |_: &Desk, line: &str| match line.split_once("'postgres://") {
+    let change = |_: &BookProject, line: &str| match line.split_once("'postgres://") {
         Some(_) => format!("export TOOLHOST_DATABASE='{url}'"),
         None => line.to_owned(),
     };
-    Desk::new().play("database.md", |_| Typed::Runs, change);
+    BookProject::new().play("database.md", |_| Typed::Runs, change);
 }
 
 #[test]
 fn deploys() {
-    let mut desk = Desk::new();
-    desk.workspace.write("index.html", "one\n");
+    let mut project = BookProject::new();
+    project.workspace.write("index.html", "one\n");
     let how = |line: &str| match line {
         line if line.contains("deploy run") || line.contains("deploy undo") => Typed::Answered("y\n"),
         _ => Typed::Runs,
     };
-    desk.play("deploy.md", how, as_it_stands);
+    project.play("deploy.md", how, as_it_stands);
 }
 
 #[test]
 fn imports() {
-    let mut desk = Desk::new();
-    let project = desk.workspace.beside("home/project/.cowork-v2/iterations");
-    std::fs::create_dir_all(&project).unwrap();
+    let mut project = BookProject::new();
+    let iterations = project.workspace.beside("home/project/.cowork-v2/iterations");
+    std::fs::create_dir_all(&iterations).unwrap();
     let iteration = json!({ "id": "iter-1-1767225600", "number": 1, "title": "MVP", "description": "", "inheritance": "none",
         "status": "completed", "started_at": "2026-01-01T00:00:00Z" });
-    std::fs::write(project.join("iter-1-1767225600.json"), iteration.to_string()).unwrap();
+    std::fs::write(iterations.join("iter-1-1767225600.json"), iteration.to_string()).unwrap();
     let issue = json!({ "id": "bd-1", "title": "One", "status": "open", "priority": 1, "issue_type": "task",
         "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z" });
-    desk.workspace.write(".beads/issues.jsonl", format!("{issue}\n"));
+    project.workspace.write(".beads/issues.jsonl", format!("{issue}\n"));
     // An export of another project, and none of what is imported before it.
     let other = TempWorkspace::new();
     let elsewhere = program(&other);
     elsewhere.run(&["requirement", "create", "One", "--acceptance-criteria", "it is"]);
-    let file = desk.workspace.path("records.jsonl");
+    let file = project.workspace.path("records.jsonl");
     assert_eq!(elsewhere.run(&["export", "-o", file.to_str().unwrap()]).code, Some(0));
-    desk.play("imports.md", |_| Typed::Runs, as_it_stands);
+    project.play("imports.md", |_| Typed::Runs, as_it_stands);
 }
 
 #[test]
 fn records() {
     let how = |line: &str| match line {
         line if line.contains("import cowork") || line.contains("import beads") => {
-            Typed::Not("as on the page of imports")
+            Typed::Skipped("as on the page of imports")
         }
         _ => Typed::Runs,
     };
-    Desk::new().play("records.md", how, as_it_stands);
+    BookProject::new().play("records.md", how, as_it_stands);
 }
 
 #[test]
 fn policy() {
-    let mut desk = Desk::new();
+    let mut project = BookProject::new();
     let page = PAGES.iter().find(|(name, _)| *name == "policy.md").unwrap().1;
     let profile = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    desk.configure(profile);
+    project.configure(profile);
     let test = "[[tests]]\nprofile = \"careful\"\ntool = \"bash\"\narguments = { command = \"cargo publish\" }\nexpect = \"deny\"\n";
-    desk.workspace.write("policy.toml", format!("{profile}\n{test}"));
-    desk.play("policy.md", |_| Typed::Runs, as_it_stands);
+    project.workspace.write("policy.toml", format!("{profile}\n{test}"));
+    project.play("policy.md", |_| Typed::Runs, as_it_stands);
 }
 
 #[test]
 fn people() {
-    let mut desk = Desk::new();
-    desk.configure(ASKS_FOR_COMMANDS);
+    let mut project = BookProject::new();
+    project.configure(ASKS_FOR_COMMANDS);
     let how = |line: &str| match line {
         line if line.ends_with("$EDITOR for edits") => Typed::Answered("a\n"),
         line if line.starts_with("toolhost review watch") => {
-            Typed::Not("it asks for ever; tested with a terminal elsewhere")
+            Typed::Skipped("it asks for ever; tested with a terminal elsewhere")
         }
         _ => Typed::Runs,
     };
     // Each ask is answered once, so each line has one of its own; the number of the rule is that of this project.
-    let change = |desk: &Desk, line: &str| {
+    let change = |project: &BookProject, line: &str| {
         let mut line = line.replace(r#"{"remote": "backup"}"#, r#"{"command": "echo edited"}"#);
         for id in ["ask-7", "ask-8"] {
             if line.split('#').next().unwrap().contains(id) {
-                line = line.replace(id, &desk.asked(&format!("echo {id} {}", line.len())));
+                line = line.replace(id, &project.asked(&format!("echo {id} {}", line.len())));
             }
         }
-        let root = desk.workspace.root();
-        let rules = desk.program.run(&["--root", root.to_str().unwrap(), "approvals", "list"]).stdout;
+        let root = project.workspace.root();
+        let rules = project.program.run(&["--root", root.to_str().unwrap(), "approvals", "list"]).stdout;
         match rules.split_whitespace().find(|word| word.starts_with("rule-")) {
             Some(rule) => line.replace("rule-9", rule),
             None => line,
         }
     };
-    desk.play("people.md", how, change);
+    project.play("people.md", how, change);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn packages() {
-    let mut desk = Desk::new();
+    let mut project = BookProject::new();
     let how = |line: &str| match line {
         line if line.starts_with("toolhost mcp ") => {
-            Typed::Not("it speaks MCP: what stands below was staged through it")
+            Typed::Skipped("it speaks MCP: what stands below was staged through it")
         }
         line if line.contains("change apply") || line.contains("change undo") => Typed::Answered("y\n"),
         _ => Typed::Runs,
     };
-    let staged = |desk: &Desk| {
-        let root = desk.workspace.root().to_str().unwrap().to_owned();
-        let program = desk.program.clone().argument("--root").argument(root);
+    let staged = |project: &BookProject| {
+        let root = project.workspace.root().to_str().unwrap().to_owned();
+        let program = project.program.clone().argument("--root").argument(root);
         tokio::task::block_in_place(|| {
             tokio::runtime::Handle::current().block_on(async {
                 let mut agent =
@@ -318,53 +318,53 @@ async fn packages() {
         });
     };
     // The agent works between the import and the list of what it staged; the change that is undone is the newest.
-    let change = |desk: &Desk, line: &str| {
+    let change = |project: &BookProject, line: &str| {
         if line.starts_with("toolhost change list") {
-            staged(desk);
+            staged(project);
         }
         line.replace("change undo 2 ", "change undo ")
     };
-    desk.play("packages.md", how, change);
+    project.play("packages.md", how, change);
 }
 
 #[test]
 fn sessions_of_a_model() {
-    let mut desk = Desk::new();
+    let mut project = BookProject::new();
     let turns = json!([{ "text": "I look.", "calls": [{ "tool": "file.read", "arguments": { "path": "README.md" } }] },
         { "text": "And?" }, { "text": "done" }, { "text": "done again" }]);
-    desk.workspace.write("story.json", json!({ "turns": turns }).to_string());
+    project.workspace.write("story.json", json!({ "turns": turns }).to_string());
     let how = |line: &str| match line {
         line if line.contains("script:") || line.starts_with("toolhost key list") => Typed::Runs,
-        line if line.starts_with("toolhost run ") => Typed::Not("its model is on the network"),
+        line if line.starts_with("toolhost run ") => Typed::Skipped("its model is on the network"),
         line if line.starts_with("toolhost key set") => Typed::Answered("sk-123456\n"),
         line if line.contains("session list") || line.contains("session show") || line.contains("session replay") => {
             Typed::Runs
         }
         line if line.contains("session watch") => Typed::Runs,
-        _ => Typed::Not("it takes a session that is under way, or one more turn of its model"),
+        _ => Typed::Skipped("it takes a session that is under way, or one more turn of its model"),
     };
-    let change = |desk: &Desk, line: &str| {
-        let root = desk.workspace.root();
-        let listed = desk.program.run(&["--root", root.to_str().unwrap(), "session", "list"]).stdout;
+    let change = |project: &BookProject, line: &str| {
+        let root = project.workspace.root();
+        let listed = project.program.run(&["--root", root.to_str().unwrap(), "session", "list"]).stdout;
         match listed.split_whitespace().find(|word| word.starts_with("as_")) {
             Some(id) => line.replace("as_0f3b…", id),
             None => line.to_owned(),
         }
     };
-    desk.play("run.md", how, change);
+    project.play("run.md", how, change);
 }
 
 #[test]
 fn undo() {
-    let mut desk = Desk::new();
-    let change = |desk: &Desk, line: &str| {
-        desk.call("file.write", &json!({ "path": format!("{}.txt", line.len()), "content": "a" }));
+    let mut project = BookProject::new();
+    let change = |project: &BookProject, line: &str| {
+        project.call("file.write", &json!({ "path": format!("{}.txt", line.len()), "content": "a" }));
         line.replace("--session ID", "--since 30m")
     };
-    desk.play("undo.md", |_| Typed::Answered("y\n"), change);
+    project.play("undo.md", |_| Typed::Answered("y\n"), change);
 }
 
-/// A page whose commands nobody has thought of here fails this one.
+/// A page with commands that no test plays fails this one.
 #[test]
 fn every_page_with_commands_is_played() {
     let this = include_str!("book_runs.rs");

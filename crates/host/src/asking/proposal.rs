@@ -79,7 +79,9 @@ impl GateState {
             texts.any(|text| !self.config.redactor.spans(text).is_empty())
         };
         let Some(name) = kinds.telling().find(|name| has_secret(name)) else { return Ok(()) };
-        let message = format!("a part of `{name}` looks like a secret, which nobody is shown, so nobody can be asked");
+        let message = format!(
+            "`{name}` contains what looks like a secret: it would be hidden from the person, so they cannot be asked"
+        );
         Err(ToolError::new(ErrorKind::Validation, message)
             .hint("name secrets by a variable of the environment or a file, and give files other names"))
     }
