@@ -17,7 +17,7 @@ pub struct Hooks {
     pub progress: Arc<dyn ProgressSink>,
     /// Where a person can be asked while the call waits.
     pub presenter: Option<Arc<dyn Presenter>>,
-    /// How long to wait for an answer from elsewhere; `None`: as the host does ([`Asking::hold`]).
+    /// How long to wait for an answer from elsewhere; `None`: as the host does ([`Asking::hold`](crate::Asking::hold)).
     pub hold: Option<Duration>,
     /// Ends a wait for a person: the call comes back as pending, and its ask stays open.
     pub let_go: CancellationToken,

@@ -24,7 +24,7 @@ const TRIES: usize = 10;
 /// Removes what is at `name` in `parent`: a file, a link or a whole tree. Nothing there is as good.
 ///
 /// # Errors
-/// What could not be removed, or more than [`REMOVED_ENTRIES_MAX`] entries; then part of the tree may be gone.
+/// What could not be removed, or more than `REMOVED_ENTRIES_MAX` entries; then part of the tree may be gone.
 pub fn remove_tree(parent: impl AsFd, name: &str) -> Result<()> {
     remove_some(parent.as_fd(), name, REMOVED_ENTRIES_MAX)
 }
