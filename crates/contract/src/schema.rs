@@ -110,7 +110,7 @@ fn without_null(fields: &mut Map<String, Value>) {
             continue;
         }
         match several.remove(0) {
-            // The only shape that is left; what is said beside it holds.
+            // One shape is left: its fields move up, and a field that is there already wins.
             Value::Object(shape) => {
                 fields.remove(name);
                 for (key, value) in shape {
@@ -138,7 +138,6 @@ fn as_enum(fields: &mut Map<String, Value>) {
     for shape in shapes {
         let (word, says) = (shape["const"].as_str().unwrap_or_default(), description_of(shape));
         if !says.is_empty() {
-            // The last ends as the text does.
             let _ = write!(text, "{}`{word}`: {says}", if text.is_empty() { "" } else { " " });
         }
     }
@@ -161,7 +160,7 @@ mod tests {
     enum Mode {
         /// From nothing.
         Create,
-        /// Of what is there.
+        /// From an existing one.
         Change,
     }
 
@@ -193,7 +192,7 @@ mod tests {
 
     #[test]
     fn arguments_are_in_the_part_of_json_schema_that_every_api_takes() {
-        let words = "`create`: From nothing. `change`: Of what is there.";
+        let words = "`create`: From nothing. `change`: From an existing one.";
         let mode = |text: &str| json!({ "type": "string", "enum": ["create", "change"], "description": text });
         let inner = json!({
             "type": "object",

@@ -334,8 +334,8 @@ impl Gate {
         made(&self.state.config.file_log, scope.project_id, &workspace, call.as_str()).await
     }
 
-    /// Whether a call whose host has died has deployed the workspace. What it had begun is finished or discarded first, as
-    /// whoever deploys next would.
+    /// Whether a call whose host has died has deployed the workspace. An interrupted deploy is finished or
+    /// discarded first, as the next deploy would do.
     ///
     /// # Errors
     /// If the target or its journal cannot be read.

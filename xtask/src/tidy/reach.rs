@@ -1,5 +1,5 @@
-//! Who may open a file, start a process, connect, read the environment or ask the time: the sandbox, and those that wire a
-//! program. Everybody else is handed what they need.
+//! Who may open a file, start a process, connect, read the environment or ask the time: the sandbox, those that wire a program, and a
+//! deploy below folders that the sandbox has opened. Everybody else is handed what they need.
 //!
 //! `clippy.toml` bans functions and types; a list of functions misses what is new or comes by another name. Here whole paths
 //! are closed, but for types that are only data. `forbidden.txt` has lines of which each must be found.

@@ -72,7 +72,7 @@ pub(super) struct Examined {
     pub(super) chain: Chain,
     pub(super) head: Head,
     pub(super) base: Package,
-    /// Each wish over what is there now.
+    /// The staged operations, merged into the package as it is now.
     pub(super) drafts: Vec<Draft>,
     /// Objects in which somebody else's change is merged.
     pub(super) merged: Vec<Object>,

@@ -101,7 +101,7 @@ pub(super) fn last_of_each(drafts: Vec<Draft>) -> Vec<Draft> {
     kept
 }
 
-/// Each wish over what is there now; which of them had to be merged.
+/// Merges each staged operation into the package as it is now. Also returns the objects that needed a merge.
 pub(super) fn merged(base: &Package, chosen: &[Draft]) -> Result<(Vec<Draft>, Vec<Object>)> {
     let (mut drafts, mut merged, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
     for draft in chosen {

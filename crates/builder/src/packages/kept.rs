@@ -10,9 +10,9 @@ use toolhost_store::db::{Tx, sql};
 /// Whose change sets are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose<'a> {
-    /// Those of a session of the caller's.
+    /// The sets of one session of the caller.
     Session(&'a str),
-    /// The one that is named, whoever staged it: for people.
+    /// Any session's set, by its number: only people may name it so.
     Anybody,
 }
 

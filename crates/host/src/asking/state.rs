@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn an_answer_is_written_down_whatever_comes_of_the_call() {
         for (events, todo) in ways() {
-            // Until somebody else turns out to have been faster, or the row says that it is too late.
+            // Unless the ask was read again meanwhile: it was answered elsewhere, or has expired.
             let heard = matches!(events.first(), Some(AskEvent::AnsweredHere(_)));
             if heard && !events.iter().any(|event| matches!(event, AskEvent::Read(_))) {
                 let written = events.iter().any(|event| matches!(event, AskEvent::Written(_) | AskEvent::Started));

@@ -11,8 +11,8 @@ use super::door::Door;
 
 /// A tool as MCP lists it.
 ///
-/// Its output schema is two thirds of all text, and no client needs it to call the tool or to show a result: `tool.describe` has it,
-/// and a host that is told to lists it.
+/// Output schemas are two thirds of all text, and no client needs one to call a tool or to show a result. `tool.describe` returns the one
+/// of a tool; `--output-schemas` lists all.
 pub(crate) fn tool(registered: &Registered, door: &Door) -> Tool {
     let info = &registered.info;
     let names = door.names;
@@ -24,8 +24,8 @@ pub(crate) fn tool(registered: &Registered, door: &Door) -> Tool {
     tool
 }
 
-/// The hints, from the effect: a tool that only reads says so, and everything else is taken as it could be. What is as MCP has it
-/// where nothing is said (it may change and destroy, and reaches the world) is left out.
+/// The hints, from the effect: a tool that only reads says so, and any other is taken for the worst that it can do. A hint is left out
+/// where it equals MCP's default: not read-only, destructive, open world.
 fn annotations(info: &ToolInfo) -> ToolAnnotations {
     let effect = info.facts.effect;
     // Whoever waits for a person may run what they allow, whatever it is.
