@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use super::guard::{Alone, Lease, Turn};
 use super::placeholder::{Empty, Placeholder};
 use super::places::{GIT_DIR, Place, Places, Rule};
+use super::read::top_folder;
 use super::shared::refuse_shared;
 use super::snapshot::set_aside;
 use crate::fence::Mounted;
@@ -170,8 +171,7 @@ fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held)
     };
     if let Some(what) = vacant {
         let io = |source| Error::Io { path: place.path.to_string_lossy().into_owned(), source };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let top = rustix::fs::open(&place.top, flags, Mode::empty()).map_err(|error| io(error.into()))?;
+        let top = top_folder(&place.top).map_err(io)?;
         let placeholder = match Placeholder::hold(&top, &place.path, what) {
             // The way there is through a file or a link.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP | libc::EXDEV)) => {
@@ -219,9 +219,7 @@ fn empty_folder_of(place: &Place) -> Option<Place> {
 
 /// What is at `name` below `folder`, if no link leads there.
 fn look(folder: &Path, name: &Path) -> Option<Mounted> {
-    use rustix::fs::CWD;
-    let folder_fd =
-        rustix::fs::openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let folder_fd = top_folder(folder).ok()?;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = rustix::fs::openat2(&folder_fd, name, flags, Mode::empty(), resolve).ok()?;

@@ -12,12 +12,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags, Uid, statx};
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags, Uid, statx};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::accepted::{Need, Strange, is_head, strange};
 use super::places::{Place, Rule};
+use super::read::top_folder;
 use crate::remover::remove_some;
 
 /// Larger files cannot be put back; nobody's git configuration is.
@@ -610,7 +611,7 @@ fn look(top: &Path, path: &Path) -> Result<(State, (u32, u32))> {
 /// Opens a folder below `top`, through no link.
 pub(super) fn open(top: &Path, path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let top = rustix::fs::openat(CWD, top, flags, Mode::empty())?;
+    let top = top_folder(top)?;
     if path.as_os_str().is_empty() {
         return Ok(top);
     }

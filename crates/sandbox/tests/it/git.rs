@@ -1,6 +1,6 @@
 //! Git in the fence: a command may use the repository, not arm it for the person who uses it next.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
@@ -337,4 +337,37 @@ async fn a_link_swapped_in_while_a_fence_is_built_shows_nothing_outside() {
     }
     let swaps = swapper.swaps();
     assert!(swaps > 1000 && ran > 0, "{swaps} swaps, {ran} ran, {refused} refused");
+}
+
+/// Somebody outside the fence moves the workspace and leaves a link to another folder at its path.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_made_where_a_link_at_the_workspaces_path_leads() {
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        for is_repository in [false, true] {
+            let furnish = |ws: &Path| {
+                if is_repository {
+                    repository(ws);
+                }
+            };
+            let room = Room::with(choice, furnish, |_| {});
+            let (ws, moved) = (room.ws(), room.ws().with_extension("moved"));
+            room.bash("true", Access::Write).await;
+            let victim = tempfile::tempdir().unwrap();
+            let before = victim.path().metadata().unwrap();
+            std::fs::rename(&ws, &moved).unwrap();
+            symlink(victim.path(), &ws).unwrap();
+            let result = room.try_bash("true", Access::Write, Duration::from_secs(20)).await;
+            let after = victim.path().metadata().unwrap();
+            // Whatever is made in a folder, also for a moment, changes its time.
+            assert_eq!(
+                (after.mtime(), after.mtime_nsec()),
+                (before.mtime(), before.mtime_nsec()),
+                "{choice:?} {is_repository}: {result:?}"
+            );
+            std::fs::remove_file(&ws).unwrap();
+            std::fs::rename(&moved, &ws).unwrap();
+            let result = room.bash("echo back", Access::Write).await;
+            assert_eq!(result.stdout.text, "back\n", "{choice:?} {is_repository}: {result:?}");
+        }
+    }
 }
