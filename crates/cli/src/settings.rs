@@ -226,7 +226,7 @@ struct Deploy {
 struct Approvals {
     /// What happens to a call that needs a person where nobody can be asked.
     unattended: Option<UnattendedFlag>,
-    /// How long there is for an answer and its use, from the question on.
+    /// How long there is for an answer and its use, from the question on. A late answer can be used for a minute more.
     expire_seconds: Option<u64>,
     /// How long a call waits for an answer from elsewhere before it comes back as pending.
     hold_seconds: Option<u64>,

@@ -29,6 +29,8 @@ const KEPT_BYTES_MAX: i64 = 256 << 20;
 const PRUNE_EVERY: i64 = 64;
 /// Ended asks dropped at once while they are too large.
 const PRUNE_STEP: i64 = 64;
+/// How long an answer can be used at least, milliseconds; where the ask itself lives shorter, as long as that.
+const ANSWER_LIVES_MS_MIN: i64 = 60_000;
 /// Longest summary in a list, characters.
 const SUMMARY_CHARS_MAX: i64 = 400;
 
@@ -251,9 +253,15 @@ impl AskChange {
                 return Ok(());
             }
             Self::Answer { number, answer, by, permit } => {
-                let text = "UPDATE ask SET state = 'answered', answer = $3, answered_by = $4, answered_at_ms = $5
+                // Who answered in time has answered in time, also where the call comes a moment later.
+                let text = "UPDATE ask SET state = 'answered', answer = $3, answered_by = $4, answered_at_ms = $5,
+                     expires_at_ms = CASE
+                         WHEN expires_at_ms - $5 >= $6 THEN expires_at_ms
+                         WHEN expires_at_ms - created_at_ms >= $6 THEN $5 + $6
+                         ELSE $5 + (expires_at_ms - created_at_ms) END
                      WHERE project_id = $1 AND number = $2 AND state = 'open' AND expires_at_ms > $5";
                 let update = sql(text).bind(project).bind(*number).bind(text_of(answer)).bind(by).bind(now);
+                let update = update.bind(ANSWER_LIVES_MS_MIN);
                 let done = update.run(tx).await? == 1;
                 if let (true, Some(new)) = (done, permit) {
                     grant(tx, project, *number, by, new, now).await?;

@@ -181,6 +181,32 @@ async fn an_ask_expires_with_and_without_an_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_at_the_last_moment_can_still_be_used() {
+    for place in engines() {
+        let here = place.room().await;
+        let longer = NewAsk { lives_ms: 10 * LIVES_MS, ..wanted(&here, "longer") };
+        let shorter = NewAsk { lives_ms: 1000, ..wanted(&here, "shorter") };
+        // Its first number, how long it lives, and how long an answer at its last moment lives.
+        for (number, new, answer_lives_ms) in [(1, longer, 60_000), (3, shorter, 1000)] {
+            for is_late in [0, 1] {
+                let number = number + is_late;
+                here.store.asks().open(&new).await.unwrap();
+                place.clock.advance(Duration::from_millis(new.lives_ms - 1));
+                answer(&here, number, "ada").await.unwrap();
+                place.clock.advance(Duration::from_millis(answer_lives_ms - 1 + u64::try_from(is_late).unwrap()));
+                let started = start(&here, number, &format!("call-{number}")).await;
+                assert_eq!(started.is_ok(), is_late == 0, "{place}, {number}: {started:?}");
+            }
+        }
+        // An early answer gains nothing.
+        here.store.asks().open(&wanted(&here, "early")).await.unwrap();
+        let expires = get(&here, 5).await.expires_at_ms;
+        answer(&here, 5, "ada").await.unwrap();
+        assert_eq!(get(&here, 5).await.expires_at_ms, expires, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_withdrawn_or_taken_back_or_never_was_allows_nothing() {
     for place in engines() {
         let here = place.room().await;
