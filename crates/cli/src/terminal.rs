@@ -9,9 +9,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use toolhost::Host;
+use toolhost_contract::workspace::Executor;
 use toolhost_contract::{Answer, BoxFuture, ToolError, quoted};
 use toolhost_host::{
-    Decision, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Queue, Registry, Shown, Standing, ask_id,
+    Decision, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Profiles, Queue, Registry, Shown, Standing, ask_id,
 };
 use toolhost_store::{Ask, AskKind, AskState};
 
@@ -26,9 +27,27 @@ const LINES_MAX: usize = 16;
 pub(crate) struct Terminal {
     person: Person,
     queue: Queue,
-    registry: Option<Arc<Registry>>,
+    rules: Option<EditRules>,
     /// Read by one thread of its own for as long as the process lives: a read cannot be taken back.
     lines: tokio::sync::Mutex<Option<mpsc::Receiver<String>>>,
+}
+
+/// What edited arguments are held against while they can still be corrected. The gate holds them against the same again.
+pub(crate) struct EditRules {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) profiles: Arc<Profiles>,
+    /// Where paths lead; none without a workspace.
+    pub(crate) workspace: Option<Arc<dyn Executor>>,
+}
+
+impl EditRules {
+    async fn check(&self, shown: &Shown, arguments: &Value) -> Result<(), ToolError> {
+        let Some(tool) = self.registry.get(&shown.tool) else { return Ok(()) };
+        tool.check(arguments)?;
+        // A profile that another host has is that host's to apply.
+        let Ok(profile) = self.profiles.get(&shown.profile) else { return Ok(()) };
+        profile.check_denied(tool, arguments.clone(), self.workspace.as_deref()).await
+    }
 }
 
 /// Whether somebody can be asked here.
@@ -48,13 +67,18 @@ pub(crate) fn agreed(question: &str, instead: &str) -> anyhow::Result<bool> {
 }
 
 impl Terminal {
-    pub(crate) fn new(person: Person, queue: Queue, registry: Option<Arc<Registry>>) -> Self {
-        Self { person, queue, registry, lines: tokio::sync::Mutex::new(None) }
+    pub(crate) fn new(person: Person, queue: Queue, rules: Option<EditRules>) -> Self {
+        Self { person, queue, rules, lines: tokio::sync::Mutex::new(None) }
     }
 
     /// For the calls of a host.
     pub(crate) fn of(host: &Host) -> Self {
-        Self::new(host.connection().person(), host.gate().queue().clone(), Some(Arc::clone(host.registry())))
+        let rules = EditRules {
+            registry: Arc::clone(host.registry()),
+            profiles: Arc::clone(host.gate().profiles()),
+            workspace: Some(Arc::clone(host.executor())),
+        };
+        Self::new(host.connection().person(), host.gate().queue().clone(), Some(rules))
     }
 
     /// The next line; `None` when the terminal has gone.
@@ -155,16 +179,14 @@ impl Terminal {
     }
 
     /// What the queue will say of it, said while it can be said otherwise; and edited arguments must be such that the tool
-    /// takes them.
+    /// takes them and no rule denies them.
     pub(crate) async fn check(&self, ask: &Ask, shown: &Shown, decision: &Decision) -> Result<(), ToolError> {
         let answer = &decision.answer;
         self.queue.check(&self.person, ask, shown, answer).await?;
-        if let (Answer::AllowEdited { arguments }, Some(registry)) = (answer, &self.registry)
-            && let Some(tool) = registry.get(&shown.tool)
-        {
-            return tool.check(arguments);
+        match (answer, &self.rules) {
+            (Answer::AllowEdited { arguments }, Some(rules)) => rules.check(shown, arguments).await,
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

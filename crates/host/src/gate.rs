@@ -15,7 +15,7 @@ use toolhost_contract::{
 };
 
 use crate::arguments::Arguments;
-use crate::asking::{AskOutcome, AskedCall, Case, denied_by_policy};
+use crate::asking::{AskOutcome, AskedCall, Case};
 use crate::config::GateConfig;
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
@@ -25,7 +25,7 @@ use crate::limits::Limiter;
 use crate::names::Told;
 use crate::people::{CallPeople, RunStoredCall};
 use crate::policy::{Decide, Verdict};
-use crate::profile::Profile;
+use crate::profile::{Profile, Profiles};
 use crate::queue::{Queue, rule_id};
 use crate::record::{Record, for_asker, is_pending, json_bytes, keepable};
 use crate::registry::{Registered, Registry};
@@ -73,6 +73,10 @@ impl Gate {
 
     pub fn profile(&self, name: &str) -> ConfigResult<&Profile> {
         self.state.config.profiles.get(name)
+    }
+
+    pub fn profiles(&self) -> &Arc<Profiles> {
+        &self.state.config.profiles
     }
 
     /// The tools a profile has, in the registry's order.
@@ -216,11 +220,9 @@ impl Gate {
         let verdict = profile.decide(tool, &arguments.looked(tool));
         record.decision = Some(json!({ "policy": verdict }));
         record.digest = Some(digest(&tool.info, &arguments.json, call)?);
-        let must_ask = match verdict.decide {
-            Decide::Allow => false,
-            Decide::Deny => return Err(denied_by_policy(tool, &verdict)),
-            Decide::Ask => !self.is_permitted(call, tool, &verdict, &arguments, record).await?,
-        };
+        verdict.check_denied(&tool.info.name)?;
+        let must_ask =
+            verdict.decide != Decide::Allow && !self.is_permitted(call, tool, &verdict, &arguments, record).await?;
 
         // 7. Approve; 8. Record "started"
         let (arguments, approved, _slot) = if must_ask {

@@ -193,6 +193,19 @@ impl Profile {
         Explained { verdict: self.decide(tool, &arguments.looked(tool)), arguments }
     }
 
+    /// What the gate would say of a call that a rule denies.
+    ///
+    /// # Errors
+    /// A rule denies it.
+    pub async fn check_denied(
+        &self,
+        tool: &Registered,
+        arguments: Value,
+        workspace: Option<&dyn Executor>,
+    ) -> std::result::Result<(), ToolError> {
+        self.explain(tool, arguments, workspace).await.verdict.check_denied(&tool.info.name)
+    }
+
     /// The same of arguments as they are written: where paths lead is not looked at.
     pub fn verdict(&self, tool: &Registered, arguments: &Value) -> Verdict {
         let command = analyzed(&tool.kinds, arguments);

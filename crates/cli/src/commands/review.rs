@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::json;
+use toolhost_contract::workspace::Executor;
 use toolhost_contract::{quoted, visible_json};
 use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standing, ask_id, ask_number};
 use toolhost_store::{Ask, AskState};
 
 use crate::asks::{ended, state, word};
 use crate::settings::Settings;
-use crate::terminal::{self, Terminal};
+use crate::terminal::{self, EditRules, Terminal};
 use crate::wire::Answers;
 use crate::{EXIT_FAILED, Usage, print, wire};
 
@@ -220,8 +221,7 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
         decide.ids.iter().map(|id| number(id)).collect::<anyhow::Result<Vec<i64>>>()?
     };
     let said = decide.answer.said()?;
-    let registry = toolhost::registry(&answers.connection.store().database())?;
-    let terminal = Terminal::new(answers.person.clone(), answers.queue.clone(), Some(std::sync::Arc::new(registry)));
+    let terminal = terminal(answers, settings).await;
     let mut code = ExitCode::SUCCESS;
     let mut told = Vec::new();
     for number in numbers {
@@ -241,6 +241,15 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
         print::json(&told)?;
     }
     Ok(code)
+}
+
+/// Asks with the rules of this project. Where its workspace cannot be opened from here, the host that made the call applies them.
+async fn terminal(answers: &Answers, settings: &Settings) -> Terminal {
+    let rules = wire::kit(settings).await.ok().map(|(kit, _)| {
+        let workspace = kit.local.map(|local| local as std::sync::Arc<dyn Executor>);
+        EditRules { registry: kit.registry, profiles: kit.profiles, workspace }
+    });
+    Terminal::new(answers.person.clone(), answers.queue.clone(), rules)
 }
 
 async fn decide_one(
@@ -276,8 +285,7 @@ async fn decide_one(
 async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCode> {
     let stop = crate::signals::ended_by_signal();
     let ask_here = terminal::is_there() && !settings.json;
-    let registry = toolhost::registry(&answers.connection.store().database())?;
-    let terminal = Terminal::new(answers.person.clone(), answers.queue.clone(), Some(std::sync::Arc::new(registry)));
+    let terminal = terminal(answers, settings).await;
     // What was shown once and left for later is not shown again.
     let mut last = 0;
     loop {

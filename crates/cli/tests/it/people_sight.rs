@@ -103,6 +103,28 @@ async fn what_is_longer_than_a_page_is_allowed_by_whoever_was_shown_all_of_it() 
     assert_eq!(seen[0]["decision"]["shown"], seen[1]["decision"]["shown"], "the same text");
 }
 
+/// A person who typed other arguments is told at once that no call may be made with those, and can correct them.
+#[tokio::test(flavor = "multi_thread")]
+async fn edited_arguments_that_a_rule_denies_are_refused_while_they_can_be_corrected() {
+    let workspace = TempWorkspace::new();
+    let denied = "[[profiles.all.rules]]\ntool = 'file.write'\nwhen = { path = 'kept/**' }\ndecide = 'deny'\n";
+    workspace.write_beside("operator.toml", &format!("{ASKING}{denied}"));
+    let program = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+    std::fs::create_dir(workspace.path("kept")).unwrap();
+    std::os::unix::fs::symlink("kept", workspace.path("link")).unwrap();
+    let mut host = open(&program).await;
+    pending(&mut host, "file_write", json!({ "path": "a.txt", "content": "a" })).await;
+    let edit = |path: &str| json!({ "path": path, "content": "b" }).to_string();
+    for path in ["kept/b.txt", "link/b.txt"] {
+        refused(&program, &["ask-1", "--edit", &edit(path)], "policy denies this call of `file.write`");
+    }
+    let decided = program.run(&["review", "decide", "ask-1", "--edit", &edit("b.txt")]);
+    assert_eq!(decided.code, Some(0), "{decided:?}");
+    let done = host.call("approval_wait", json!({ "approvalId": "ask-1" })).await["structuredContent"].clone();
+    assert_eq!(done["data"]["status"], "finished", "{done}");
+    assert_eq!((workspace.read("b.txt").as_str(), workspace.has("kept/b.txt")), ("b", false));
+}
+
 /// A line of a script can be made to look like a secret.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_masked_is_allowed_by_whoever_was_shown_what_stands_there() {

@@ -22,10 +22,8 @@ use self::state::{Action, AnswerKind, AskEvent, AskStatus, PreviewCheck, Refusal
 use crate::arguments::Arguments;
 use crate::digest::digest;
 use crate::gate_state::{GateState, RunSlot};
-use crate::policy::{Decide, Verdict};
 use crate::queue::{UnwrittenAnswer, answer_of, ask_id, refusal};
 use crate::record::{Record, keepable};
-use crate::registry::Registered;
 
 pub(crate) const HINT_GO_ON: &str = "go on without it, or tell the person what you need";
 
@@ -221,7 +219,7 @@ impl<'c> AskedCall<'c> {
         tool.check(&arguments)?;
         let arguments = self.gate.analyze(tool, profile, arguments, hooks).await?;
         let verdict = profile.decide(tool, &arguments.looked(tool));
-        if verdict.decide == Decide::Deny { Err(denied_by_policy(tool, &verdict)) } else { Ok(arguments) }
+        verdict.check_denied(&tool.info.name).map(|()| arguments)
     }
 
     /// Writes down what a person has said here.
@@ -359,9 +357,4 @@ pub(crate) fn denied_by_person(tool: &str, answer: &Answer) -> ToolError {
     };
     let message = format!("`{tool}` needs a person's approval and was not given it{because}");
     ToolError::new(ErrorKind::Denied, message).hint(HINT_GO_ON)
-}
-
-pub(crate) fn denied_by_policy(tool: &Registered, verdict: &Verdict) -> ToolError {
-    let message = format!("policy denies this call of `{}`: {}", tool.info.name, verdict.why);
-    ToolError::new(ErrorKind::Denied, message).hint("do the task another way, or tell the person what you need")
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::shell::Analyzed;
 use toolhost_contract::workspace::WsPath;
-use toolhost_contract::{Approval, Effect, ToolInfo};
+use toolhost_contract::{Approval, Effect, ErrorKind, ToolError, ToolInfo};
 
 pub(crate) use self::pattern::is_one_text;
 use self::permission::runs_its_input;
@@ -91,6 +91,19 @@ pub struct Verdict {
     pub why: String,
     /// The rule that decided; `None`: the tool's effect did.
     pub rule: Option<String>,
+}
+
+impl Verdict {
+    /// # Errors
+    /// The call is denied.
+    pub(crate) fn check_denied(&self, tool: &str) -> Result<(), ToolError> {
+        if self.decide != Decide::Deny {
+            return Ok(());
+        }
+        let message = format!("policy denies this call of `{tool}`: {}", self.why);
+        Err(ToolError::new(ErrorKind::Denied, message)
+            .hint("do the task another way, or tell the person what you need"))
+    }
 }
 
 /// A call as rules look at it.
