@@ -89,6 +89,10 @@ struct RawFence {
     /// Hosts that commands may reach: `example.org`, `*.example.org`, `127.0.0.1:8080`.
     #[serde(default)]
     network: Vec<String>,
+    /// Whether the processes of one command may reach each other over a loopback of its own, as tests with a server need. Nothing
+    /// else is on it. Only the full fence has one.
+    #[serde(default)]
+    loopback: bool,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -164,6 +168,7 @@ impl Profile {
         }
         if tightening.no_network {
             self.fence.network.clear();
+            self.fence.loopback = false;
         }
     }
 
@@ -172,7 +177,8 @@ impl Profile {
     pub fn is_within(&self, wider: &Profile) -> bool {
         let tools = self.tools.iter().all(|tool| wider.has(tool));
         let access = self.fence.workspace == Access::Read || wider.fence.workspace == Access::Write;
-        let network = self.fence.network.iter().all(|host| wider.fence.network.contains(host));
+        let network = self.fence.network.iter().all(|host| wider.fence.network.contains(host))
+            && (wider.fence.loopback || !self.fence.loopback);
         let strict = |rule: &&Rule| rule.decide != Decide::Allow;
         let held = |rule: &Rule| self.rules.iter().any(|own| (&own.text, own.decide) == (&rule.text, rule.decide));
         // What is allowed without asking there is what its own rules allow, too.
@@ -250,7 +256,7 @@ fn resolve(name: &str, layers: usize, tables: &Tables, registry: &Registry, dept
             description: String::new(),
             tools: Vec::new(),
             // What is not granted is not given.
-            fence: Fence { workspace: Access::Read, network: Vec::new() },
+            fence: Fence::closed(Access::Read),
             rules: Vec::new(),
             limits: CallLimits { command_timeout_ms: COMMAND_TIMEOUT_MS_DEFAULT, calls_per_session: u64::MAX },
         },
@@ -328,6 +334,6 @@ impl RawFence {
             RawAccess::Read => Access::Read,
             RawAccess::Write => Access::Write,
         };
-        Ok(Fence { workspace, network: hosts.collect::<Result<_>>()? })
+        Ok(Fence { workspace, network: hosts.collect::<Result<_>>()?, loopback: self.loopback })
     }
 }

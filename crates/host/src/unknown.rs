@@ -17,10 +17,7 @@ impl Gate {
     /// # Errors
     /// If the log or the files cannot be read, or the audit cannot be written.
     pub async fn decide_unknown(&self, reader: &Reader, project: i64) -> Result<(), ToolError> {
-        let workspace = Workspace::new(
-            Arc::clone(&self.state.config.executor),
-            Fence { workspace: Access::Read, network: Vec::new() },
-        );
+        let workspace = Workspace::new(Arc::clone(&self.state.config.executor), Fence::closed(Access::Read));
         for call in reader.undecided(project).await.map_err(ToolError::from)? {
             // Only of these is known that files are all that they change.
             if self.registry().get(&call.tool).is_none_or(|tool| tool.info.facts.trace != Trace::Files) {

@@ -85,7 +85,7 @@ async fn by_hand(helper: &std::path::Path, enforce: bool) -> Duration {
 }
 
 async fn fenced(executor: &LocalExecutor) -> Duration {
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     executor.report().await;
     let began = Instant::now();
     let result =

@@ -99,11 +99,14 @@ pub(crate) struct Room {
     pub(crate) outer_git: Option<PathBuf>,
     /// Repositories that the workspace lies in.
     around: Vec<Around>,
+    /// How absolute paths may spell `root`.
+    names: Vec<String>,
 }
 
 impl Room {
     fn new(mut config: LocalConfig) -> std::io::Result<Self> {
         let root = config.root.canonicalize()?;
+        let names = names_of_root(&config.root, &root, &config.home);
         config.helper = config.helper.canonicalize()?;
         if config.helper.starts_with(&root) && config.fence != FenceChoice::Off {
             // The host runs it outside the fence, or as its first program inside.
@@ -130,15 +133,14 @@ impl Room {
             )));
         }
         let (outer_git, around) = (outer_git(&root), git::around(&root));
-        Ok(Self { root, config, outer_git, around })
+        Ok(Self { root, config, outer_git, around, names })
     }
 
     pub(crate) fn path_of(&self, path: &WsPath) -> PathBuf {
         if path.is_root() { self.root.clone() } else { self.root.join(path.as_str()) }
     }
 
-    /// Host paths stay on the host: what a command prints of the workspace is relative to it, which is also the form
-    /// that every tool takes.
+    /// What git prints for a tool of the host's is relative to the workspace, as all answers of tools are.
     pub(crate) fn hide_paths(&self, text: &mut String) {
         replace_path(text, &self.root, ".");
         // `/root` says nothing about the machine and stands in many files that have nothing to do with it.
@@ -332,7 +334,7 @@ impl LocalExecutor {
             let names = waits.iter().take(WAITS_NAMED_MAX).map(|name| name.to_string_lossy());
             return Err(Error::GitWaits { names: names.collect::<Vec<_>>().join(", ") });
         }
-        let fence = Fence { workspace: Access::Read, network: Vec::new() };
+        let fence = Fence::closed(Access::Read);
         let mut also: Vec<PathBuf> = Vec::new();
         loop {
             let (find, watch) = (git::find(&self.room.around, &also), Watch::unattended());
@@ -382,7 +384,7 @@ impl LocalExecutor {
         {
             return Ok(cleared);
         }
-        let fence = Fence { workspace: Access::Write, network: Vec::new() };
+        let fence = Fence::closed(Access::Write);
         let held = git::of_git_itself(&self.room.root, self.room.outer_git.as_deref());
         let command = git::forget(&self.room.root, before);
         let result =
@@ -518,7 +520,20 @@ impl Drop for StopOnDrop {
     }
 }
 
+/// How absolute paths may spell the workspace's folder, which was opened as `given`.
+fn names_of_root(given: &Path, root: &Path, home: &Path) -> Vec<String> {
+    let given = Some(given).filter(|given| given.is_absolute() && *given != root);
+    let at_home = root.strip_prefix(home).ok().map(|below| Path::new("~").join(below));
+    let spelled = [Some(root), given, at_home.as_deref()].into_iter().flatten();
+    let spelled = spelled.filter_map(Path::to_str).map(|path| path.trim_end_matches('/').to_owned());
+    spelled.filter(|path| !path.is_empty()).collect()
+}
+
 impl Executor for LocalExecutor {
+    fn names_of_root(&self) -> &[String] {
+        &self.room.names
+    }
+
     fn read<'a>(&'a self, path: &'a WsPath, span: ReadSpan) -> BoxFuture<'a, Result<Content>> {
         Box::pin(async move {
             if let Some(content) = self.tree.read_cached(path, span) {

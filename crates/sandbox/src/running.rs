@@ -99,7 +99,8 @@ pub(crate) async fn run_plan(
     if !fence_stood && matches!(outcome, End::Itself) {
         return Err(Error::FenceBuild { detail: stderr.text.trim().to_owned() });
     }
-    for stream in [&mut stdout, &mut stderr].into_iter().filter(|_| !command.finds_git) {
+    // What a caller's own command prints stays as it is: files hold these paths, and an edit must find what was printed of them.
+    for stream in [&mut stdout, &mut stderr].into_iter().filter(|_| command.is_git && !command.finds_git) {
         room.hide_paths(&mut stream.text);
     }
     let exit_code = status.unwrap_or(128 + libc::SIGKILL);

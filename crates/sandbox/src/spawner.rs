@@ -5,13 +5,13 @@
 
 use std::ffi::{CStr, CString};
 use std::io::{PipeReader, PipeWriter};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 use tokio::sync::oneshot;
 
 use crate::child::{Child, Program};
@@ -108,6 +108,14 @@ fn spawn(plan: &Plan) -> std::io::Result<Started> {
     };
     let (stdout, stdout_writer) = std::io::pipe()?;
     let (stderr, stderr_writer) = std::io::pipe()?;
+    if let Some((uid, gid)) = plan.streams_of {
+        let own = |pipe: BorrowedFd<'_>| rustix::fs::fchown(pipe, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        if plan.stdin.is_none() {
+            own(stdin_reader.as_fd())?;
+        }
+        own(stdout_writer.as_fd())?;
+        own(stderr_writer.as_fd())?;
+    }
     let streams = [stdin_reader.as_fd(), stdout_writer.as_fd(), stderr_writer.as_fd()];
     #[expect(unsafe_code, reason = "what runs before the program begins has rules that no type holds")]
     // SAFETY: `before_exec` allocates nothing and takes no lock: writes, setsid, the mounts of `IdMap::enter`, chdir, fcntl.

@@ -48,8 +48,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         (.., Some(since)) => Changes::SinceMs(unix_ms(since)),
         _ => Changes::LastCall,
     };
-    let workspace =
-        Workspace::new(Arc::clone(host.executor()), Fence { workspace: Access::Write, network: Vec::new() });
+    let workspace = Workspace::new(Arc::clone(host.executor()), Fence::closed(Access::Write));
     let (log, project) = (host.store().file_log(), host.connection().project().id);
     let mut undo = Undo::plan(&log, project, &workspace, &which).await?;
     undo.steps.iter_mut().for_each(|step| host.connection().redact(&mut step.diff));

@@ -202,7 +202,7 @@ impl Direct {
             remotes: Vec::new(),
             limits: toolhost_sandbox::Limits::default(),
         });
-        let fence = Fence { workspace: Access::Write, network: Vec::new() };
+        let fence = Fence::closed(Access::Write);
         let workspace = Workspace::new(Arc::new(executor.unwrap()), fence);
         let tools = crate::room::every_tool();
         Self { house, workspace, tools, clock: SystemClock::default() }

@@ -55,6 +55,11 @@ pub trait Executor: Send + Sync {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    /// What absolute paths in the workspace begin with: its folder's real path, the one it was opened by, and that of `~`.
+    fn names_of_root(&self) -> &[String] {
+        &[]
+    }
+
     /// Which fence holds here; probed once.
     fn report(&self) -> BoxFuture<'_, FenceReport>;
 }
@@ -63,8 +68,18 @@ pub trait Executor: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
     pub workspace: Access,
-    /// Hosts that may be reached through the host's proxy; empty means no network at all.
+    /// Hosts that may be reached through the host's proxy; empty means nothing outside.
     pub network: Vec<HostRule>,
+    /// Whether processes of one command may reach each other over the loopback of its own network, in which nothing else is. Only the
+    /// full fence has one.
+    pub loopback: bool,
+}
+
+impl Fence {
+    /// No network, not even a loopback.
+    pub const fn closed(workspace: Access) -> Self {
+        Self { workspace, network: Vec::new(), loopback: false }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -407,13 +422,13 @@ impl Workspace {
 
     /// Runs a command in a tighter fence: the workspace read-only and no network, whatever the profile grants.
     pub async fn run_reading(&self, command: Command, watch: Watch) -> Result<CommandResult> {
-        let fence = Fence { workspace: Access::Read, network: Vec::new() };
+        let fence = Fence::closed(Access::Read);
         self.executor.run(command, &fence, watch).await
     }
 
     /// Runs a command that reads: the workspace is read-only, and the network is what the profile grants.
     pub async fn run_looking(&self, command: Command, watch: Watch) -> Result<CommandResult> {
-        let fence = Fence { workspace: Access::Read, network: self.fence.network.clone() };
+        let fence = Fence { workspace: Access::Read, ..self.fence.clone() };
         self.executor.run(command, &fence, watch).await
     }
 

@@ -223,6 +223,7 @@ fn teller(cgroup: OwnedFd) -> Arc<Plan> {
         lock: None,
         cgroup: Some(cgroup),
         stdin: None,
+        streams_of: None,
         in_memory: Vec::new(),
         temp: None,
     })

@@ -26,21 +26,27 @@ pub(crate) const TEMP_PREFIX: &str = "toolhost-run-";
 /// Parts of `/etc` that programs need to find libraries, users, certificates and time zones. Nothing secret.
 const ETC: &[&str] = &[
     "alternatives",
+    "bash.bashrc",
     "ca-certificates",
+    "debian_version",
     "fonts",
     "group",
     "hosts",
+    "inputrc",
     "java-17-openjdk",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
     "localtime",
     "magic",
+    "manpath.config",
     "maven",
     "mime.types",
     "nsswitch.conf",
+    "os-release",
     "passwd",
     "pki",
+    "profile",
     "protocols",
     "python3",
     "services",
@@ -70,6 +76,8 @@ pub(crate) struct Plan {
     pub(crate) in_memory: Vec<PathBuf>,
     /// Standard input, where it is a file.
     pub(crate) stdin: Option<std::fs::File>,
+    /// Who may open its standard streams anew by a name such as `/dev/stderr`, where that is not who starts it.
+    pub(crate) streams_of: Option<(u32, u32)>,
     /// Removed, with what the command left there, when the plan is dropped.
     pub(crate) temp: Option<Scratch>,
 }
@@ -148,7 +156,11 @@ fn full(
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders(command));
     }
-    let network = if proxy.is_some() { NetworkMode::Proxy } else { NetworkMode::None };
+    let network = match proxy {
+        Some(_) => NetworkMode::Proxy,
+        None if fence.loopback && !command.is_git => NetworkMode::Loopback,
+        None => NetworkMode::None,
+    };
     let policy = Policy {
         become_user: method.identity.become_user(),
         // `bwrap` has dropped them already.
@@ -176,6 +188,7 @@ fn full(
         lock: lock_of(held)?,
         cgroup: None,
         stdin: None,
+        streams_of: method.identity.become_user(),
         in_memory: private_folders(config).chain([PathBuf::from(SHM)]).collect(),
         temp: None,
     })
@@ -240,6 +253,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         lock: lock_of(held)?,
         cgroup: None,
         stdin: None,
+        streams_of: method.identity.become_user(),
         in_memory: Vec::new(),
         temp: Some(temp),
     })

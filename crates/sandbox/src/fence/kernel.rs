@@ -215,7 +215,7 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
 
     let socket_rules = match policy.network {
         NetworkMode::None => Vec::new(),
-        NetworkMode::Proxy | NetworkMode::Direct => {
+        NetworkMode::Loopback | NetworkMode::Proxy | NetworkMode::Direct => {
             let other_than = |family: i32| -> Result<_, Failure> {
                 Ok(arg(0, SeccompCmpOp::Ne, u64::from(u32::try_from(family)?))?)
             };
@@ -224,7 +224,11 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
                 // The C library asks the kernel which addresses this machine has before it chooses one.
                 conditions.push(other_than(libc::AF_NETLINK)?);
             }
-            vec![SeccompRule::new(conditions)?]
+            // Each further protocol is a piece of the kernel that few have tried, loaded when it is first asked for.
+            let protocols = [libc::IPPROTO_IP, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
+            let others = protocols.map(|known| arg(2, SeccompCmpOp::Ne, u64::try_from(known).unwrap_or_default()));
+            let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
+            vec![SeccompRule::new(conditions)?, SeccompRule::new(others)?]
         }
     };
     rules.insert(libc::SYS_socket, socket_rules);

@@ -83,7 +83,9 @@ pub(crate) struct Mounted {
 pub(crate) enum NetworkMode {
     /// No socket of any family can be made.
     None,
-    /// Internet sockets only, in an empty network namespace whose way out is the host's proxy.
+    /// Internet sockets only, in an empty network namespace without a way out.
+    Loopback,
+    /// The same, with the host's proxy as its way out.
     Proxy,
     /// Internet sockets in the host's own network: for git at a remote that the operator grants.
     Direct,

@@ -58,6 +58,7 @@ pub(crate) fn plan_remote(
         lock: None,
         cgroup: None,
         stdin: None,
+        streams_of: None,
         in_memory: Vec::new(),
         temp: None,
     })

@@ -389,7 +389,7 @@ async fn an_included_file_is_found_in_each_way_in_which_git_writes_paths_or_comm
 async fn commands_at_once_leave_neither_a_repository_nor_what_held_its_place() {
     let room = Room::with(FenceChoice::Full, |_| {}, |_| {});
     let other = LocalExecutor::open(config(room.ws(), FenceChoice::Full)).unwrap();
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     for round in 0..10 {
         let script =
             format!("sleep 0.0{round}; mkdir .git/x 2>/dev/null || git init -q 2>/dev/null; evil() {{ :; }}; ls -A");
@@ -410,7 +410,7 @@ async fn a_second_host_does_not_take_what_is_planted_for_the_truth() {
     for choice in TIERS {
         let room = Room::with(choice, |ws| template.fill(ws), |_| {});
         let second = LocalExecutor::open(config(room.ws(), choice)).unwrap();
-        let fence = Fence { workspace: Access::Write, network: Vec::new() };
+        let fence = Fence::closed(Access::Write);
         for attack in ATTACKS {
             // Each command ends when it has read a line, whatever has become of the folder.
             let ends = ["end-first", "end-second"].map(|name| room.ws().join(name));
@@ -459,7 +459,7 @@ async fn what_a_killed_host_has_left_is_put_back_by_the_next() {
         let choice = if tier == "full" { FenceChoice::Full } else { FenceChoice::Landlock };
         let executor = LocalExecutor::open(config(PathBuf::from(ws), choice)).unwrap();
         let script = std::fs::read_to_string(Path::new(ws).with_file_name("script")).unwrap();
-        let fence = Fence { workspace: Access::Write, network: Vec::new() };
+        let fence = Fence::closed(Access::Write);
         let command = Command::new(["bash", "-c", &script], Duration::from_secs(600));
         executor.run(command, &fence, Watch::unattended()).await.unwrap();
         return;
@@ -489,7 +489,7 @@ async fn what_a_killed_host_has_left_is_put_back_by_the_next() {
                     };
                     return tokio::time::timeout(Duration::from_secs(60), settling).await.unwrap();
                 }
-                let fence = Fence { workspace: Access::Write, network: Vec::new() };
+                let fence = Fence::closed(Access::Write);
                 let command = Command::new(["true"], Duration::from_secs(20));
                 next.run(command, &fence, Watch::unattended()).await.map(Some)
             };
@@ -575,7 +575,7 @@ async fn what_is_kept_of_a_workspace_is_not_put_into_another_one_at_its_path() {
     commit(&room.ws(), "file");
     let config_of_its_own = std::fs::read(room.ws().join(".git/config")).unwrap();
     let next = LocalExecutor::open(config(room.ws(), FenceChoice::Landlock)).unwrap();
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     let ran = next.run(Command::new(["true"], Duration::from_secs(20)), &fence, Watch::unattended()).await;
     assert!(ran.as_ref().is_ok_and(|ran| ran.restored.is_empty()), "{ran:?}");
     assert_eq!(std::fs::read(room.ws().join(".git/config")).unwrap(), config_of_its_own);
@@ -604,7 +604,7 @@ async fn what_a_command_planted_is_put_back_at_once_where_nobody_waits_for_it_an
 async fn what_a_command_plants_after_the_first_one_has_ended_is_put_back_too() {
     let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
     let second = LocalExecutor::open(config(room.ws(), FenceChoice::Landlock)).unwrap();
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     let wait = |begun: &str, go: &str| format!("touch {begun}; until [ -e {go} ]; do sleep 0.05; done");
     let attack = fill("HOOK > .git/hooks/pre-commit; CONFIG >> .git/config", &room.ws());
     let script = format!("{}; {attack}", wait("second-begun", "second-go"));

@@ -5,6 +5,7 @@
 mod attacks;
 mod cgroup;
 mod commands;
+mod developer;
 mod files;
 mod git;
 mod git_person;

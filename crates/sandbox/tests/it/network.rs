@@ -2,8 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
+use std::time::Duration;
 
-use toolhost_contract::workspace::{Error, Executor};
+use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watch};
 use toolhost_sandbox::FenceChoice;
 
 use crate::room::Room;
@@ -177,4 +178,74 @@ async fn hosts_are_not_granted_where_nothing_can_hold_a_command_to_them() {
     assert!(matches!(refused, Err(Error::NoFence { .. })), "{refused:?}");
     let report = room.executor.report().await;
     assert!(report.holes.iter().any(|hole| hole.contains("no host can be granted")), "{report:?}");
+}
+
+/// Answers one connection with `hello`, and asks for it from another process of the same command.
+const SERVE_AND_ASK: &str = r#"python3 - <<'E'
+import os, socket
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen()
+six = socket.socket(socket.AF_INET6); six.bind(("::1", 0)); six.listen()
+if os.fork() == 0:
+    for listener in (server, six):
+        client, _ = listener.accept(); client.sendall(b"hello "); client.close()
+    os._exit(0)
+for listener in (server, six):
+    print(socket.create_connection(listener.getsockname()[:2]).recv(16).decode(), end="")
+E"#;
+
+async fn with_loopback(room: &Room, script: &str) -> toolhost_contract::workspace::CommandResult {
+    let fence = Fence { loopback: true, ..Fence::closed(Access::Write) };
+    let command = Command::new(["bash", "-c", script], Duration::from_secs(20));
+    room.executor.run(command, &fence, Watch::unattended()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_of_one_command_reach_each_other_over_its_own_loopback() {
+    let room = Room::fenced(FenceChoice::Full);
+    let result = with_loopback(&room, SERVE_AND_ASK).await;
+    assert_eq!(result.stdout.text, "hello hello ", "{result:?}");
+    // Nobody grants it by granting nothing.
+    let refused = room.bash(SERVE_AND_ASK, Access::Write).await;
+    assert!(refused.exit_code != 0 && refused.stderr.text.contains("Operation not permitted"), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loopback_leads_nowhere_else() {
+    let server = Server::start();
+    let room = Room::fenced(FenceChoice::Full);
+    room.bring_probe();
+    let _listener = std::os::unix::net::UnixListener::bind(room.ws().join("socket")).unwrap();
+    for script in [
+        format!("exec 3<>/dev/tcp/127.0.0.1/{}", server.port),
+        format!("exec 3<>/dev/tcp/localhost/{}", server.port),
+        "exec 3<>/dev/tcp/1.1.1.1/80".to_owned(),
+        "exec 3<>/dev/tcp/169.254.169.254/80".to_owned(),
+        "./probe unix-path socket".to_owned(),
+        "./probe unix".to_owned(),
+        "./probe netlink".to_owned(),
+        "./probe vsock".to_owned(),
+        "./probe packet".to_owned(),
+        "./probe unshare-net".to_owned(),
+        "getent ahosts example.org".to_owned(),
+        // SCTP, MPTCP and raw sockets.
+        "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)'".to_owned(),
+        "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)'".to_owned(),
+        "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'".to_owned(),
+    ] {
+        let result = with_loopback(&room, &script).await;
+        assert!((1..126).contains(&result.exit_code), "{script}: {result:?}");
+    }
+    // A server of one command is not there for the next, nor for another that runs meanwhile.
+    let serving = "python3 -m http.server 8765 --bind 127.0.0.1 >/dev/null 2>&1 & touch up; sleep 3; test -e asked";
+    let asking =
+        "for n in $(seq 100); do test -e up && break; sleep 0.05; done; touch asked; exec 3<>/dev/tcp/127.0.0.1/8765";
+    let (served, asked) = tokio::join!(with_loopback(&room, serving), with_loopback(&room, asking));
+    assert_eq!((served.exit_code, asked.exit_code), (0, 1), "{served:?} {asked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_mounts_there_is_no_loopback() {
+    let room = Room::fenced(FenceChoice::Landlock);
+    let refused = with_loopback(&room, SERVE_AND_ASK).await;
+    assert!(refused.exit_code != 0 && refused.stderr.text.contains("Operation not permitted"), "{refused:?}");
 }

@@ -72,13 +72,13 @@ impl Room {
     }
 
     pub(crate) async fn run(&self, command: Command, access: Access) -> Result<CommandResult> {
-        let fence = Fence { workspace: access, network: Vec::new() };
+        let fence = Fence::closed(access);
         self.executor.run(command, &fence, Watch::unattended()).await
     }
 
     pub(crate) async fn bash_with_hosts(&self, script: &str, hosts: &[String]) -> Result<CommandResult> {
         let network = hosts.iter().map(|h| HostRule::parse(h).unwrap()).collect();
-        let fence = Fence { workspace: Access::Read, network };
+        let fence = Fence { network, ..Fence::closed(Access::Read) };
         let command = Command::new(["bash", "-c", script], Duration::from_secs(20));
         self.executor.run(command, &fence, Watch::unattended()).await
     }

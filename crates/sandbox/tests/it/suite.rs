@@ -289,7 +289,7 @@ async fn a_page_ends_where_it_is_large(executor: &dyn Executor) {
 
 async fn commands_get_what_they_were_given(executor: &dyn Executor) {
     put(executor, "run/here/file", "in the folder").await;
-    let fence = Fence { workspace: Access::Read, network: Vec::new() };
+    let fence = Fence::closed(Access::Read);
     let run = async |argv: &[&str], adjust: &dyn Fn(&mut Command)| {
         let mut command = Command::new(argv.iter().copied(), Duration::from_secs(20));
         adjust(&mut command);

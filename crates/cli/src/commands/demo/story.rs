@@ -94,7 +94,7 @@ pub(super) const STEPS: &[Step] = &[
     step(
         "open a connection",
         "bash",
-        r#"{"command": "exec 3<>/dev/tcp/127.0.0.1/80 && echo connected >&3"}"#,
+        r#"{"command": "exec 3<>/dev/tcp/192.0.2.1/80 && echo connected >&3"}"#,
         Wanted::ExitNonZero,
     ),
     chapter(

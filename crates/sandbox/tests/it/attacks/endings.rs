@@ -25,7 +25,7 @@ fn tree(marker: &str) -> Command {
 
 /// Processes that [`tree`] ends up with.
 const TREE: usize = 6;
-const FENCE: &Fence = &Fence { workspace: Access::Write, network: Vec::new() };
+const FENCE: &Fence = &Fence::closed(Access::Write);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_command_ends_with_its_whole_tree() {

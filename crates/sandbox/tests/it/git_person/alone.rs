@@ -43,7 +43,7 @@ fn stranger(room: &Room, choice: FenceChoice) -> LocalExecutor {
 /// Also a host whose guard is elsewhere, and one without a fence, sees that a command is under way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_of_another_home_or_without_a_fence_sees_the_command_too() {
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     for (choice, other) in [
         (FenceChoice::Full, FenceChoice::Full),
         (FenceChoice::Landlock, FenceChoice::Landlock),
@@ -85,7 +85,7 @@ async fn a_host_of_another_home_or_without_a_fence_sees_the_command_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn git_that_changes_files_does_not_begin_beside_a_command() {
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     for choice in TIERS {
         let room = Room::with(choice, furnish, |_| {});
         let [second, inner] = hosts(&room, choice);
@@ -117,7 +117,7 @@ async fn git_that_changes_files_does_not_begin_beside_a_command() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_begins_beside_git_that_changes_files() {
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     for choice in TIERS {
         let room = Room::with(choice, furnish, |_| {});
         let [second, inner] = hosts(&room, choice);

@@ -247,7 +247,7 @@ async fn in_a_folder_of_another_user_git_still_says_what_it_obeys() {
         let executor = LocalExecutor::open(config(ws.clone(), choice)).unwrap();
         let script = "printf '#!/bin/sh\\ntouch ran\\n' > .githooks/pre-commit; chmod +x .githooks/pre-commit; true";
         let command = Command::new(["bash", "-c", script], Duration::from_secs(60));
-        let fence = Fence { workspace: Access::Write, network: Vec::new() };
+        let fence = Fence::closed(Access::Write);
         let result = executor.run(command, &fence, Watch::unattended()).await;
         assert!(safe(&["commit", "-q", "--allow-empty", "-m", "x"]).status.success(), "{choice:?}");
         assert!(!ws.join("ran").exists(), "{choice:?}: {result:?}");

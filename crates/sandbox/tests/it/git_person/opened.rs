@@ -82,7 +82,7 @@ async fn a_worktree_in_the_folder_of_its_bare_repository_is_opened() {
 
 async fn ran(executor: &LocalExecutor) -> bool {
     use toolhost_contract::workspace::{Access, Command, Executor, Fence, Watch};
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     let command = Command::new(["bash", "-c", "touch new && rm new"], std::time::Duration::from_secs(20));
     let ended = executor.run(command, &fence, Watch::unattended()).await;
     ended.is_ok_and(|ended| ended.exit_code == 0 && ended.restored.is_empty())

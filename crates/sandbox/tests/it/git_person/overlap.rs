@@ -28,7 +28,7 @@ fn wait(begun: &str, go: &str) -> String {
 }
 
 async fn overlap(room: &Room, second: &LocalExecutor, attack: &str) {
-    let fence = Fence { workspace: Access::Write, network: Vec::new() };
+    let fence = Fence::closed(Access::Write);
     let script = format!("{}; {}", wait("second-begun", "second-go"), fill(attack, &room.ws()));
     let first = async {
         room.bash(&wait("first-begun", "first-go"), Access::Write).await;
@@ -99,7 +99,7 @@ async fn commands_in_two_tiers_do_not_run_at_once() {
         let run = async || {
             let script = fill("mkdir -p .git/hooks; HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/*", &room.ws());
             let command = Command::new(["bash", "-c", &script], Duration::from_secs(60));
-            second.run(command, &Fence { workspace: Access::Write, network: Vec::new() }, Watch::unattended()).await
+            second.run(command, &Fence::closed(Access::Write), Watch::unattended()).await
         };
         let script = wait("begun", "go");
         let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
@@ -139,7 +139,7 @@ async fn hosts_that_share_a_repository_do_not_begin_on_what_the_other_ones_comma
         let (go, begun) = (room.ws().join("sub/go"), room.ws().join("sub/begun"));
         let run = async |executor: &LocalExecutor, script: String| {
             let command = Command::new(["bash", "-c", &script], Duration::from_secs(60));
-            let fence = Fence { workspace: Access::Write, network: Vec::new() };
+            let fence = Fence::closed(Access::Write);
             executor.run(command, &fence, Watch::unattended()).await
         };
         let folder = if is_inner_first { "." } else { "sub" };
