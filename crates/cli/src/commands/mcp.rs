@@ -7,7 +7,7 @@ use toolhost::{Host, Need, PersonaRole, Place};
 use toolhost_contract::workspace::Access;
 use toolhost_contract::{IdSource, RandomIds};
 use toolhost_host::{Names, Profile};
-use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, serve_stdio};
+use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, Results, serve_stdio};
 
 use crate::idle::GiveMemoryBack;
 use crate::personas;
@@ -26,6 +26,10 @@ pub(crate) struct Args {
     /// List what each tool answers, as a JSON Schema, too: the list is then three times as long
     #[arg(long)]
     output_schemas: bool,
+    /// What an answer holds: its text, its structure, or both. By itself that is text for clients which show a model nothing but the
+    /// structure where there is one (such as Claude Code, Codex and VS Code), and both for all others
+    #[arg(long, value_enum, value_name = "FORM", env = "TOOLHOST_RESULTS")]
+    results: Option<ResultsFlag>,
     /// The agent's name: the author of its commits; a persona of the project brings its profile along
     #[arg(long, default_value = "agent", env = "TOOLHOST_PERSONA")]
     persona: String,
@@ -44,6 +48,23 @@ pub(crate) struct Args {
     /// The session that calls belong to; name the one of an earlier run to go on with what it has staged
     #[arg(long, value_name = "ID", value_parser = session)]
     session: Option<String>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ResultsFlag {
+    Text,
+    Structured,
+    Both,
+}
+
+impl From<ResultsFlag> for Results {
+    fn from(flag: ResultsFlag) -> Self {
+        match flag {
+            ResultsFlag::Text => Self::Text,
+            ResultsFlag::Structured => Self::Structured,
+            ResultsFlag::Both => Self::Both,
+        }
+    }
 }
 
 /// Longest name of a session.
@@ -69,10 +90,21 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Access::Read => "may read the workspace; nothing in it can be changed",
     };
     let spelled = |name: &str| if args.dotted_names { name.to_owned() } else { name.replace('.', "_") };
+    let root = host.executor().names_of_root().first().map(|root| format!(" (`{root}`)")).unwrap_or_default();
+    let commands = if profile.has("bash") { of_commands(profile, &spelled) } else { String::new() };
+    let wait = spelled("approval.wait");
+    let asks = if profile.has("approval.wait") {
+        format!(
+            " A call that a person must allow answers `pending_approval` with an `approvalId`: it has not run. `{wait}` with that id waits and \
+             then runs it; go on with other work meanwhile."
+        )
+    } else {
+        String::new()
+    };
     let package = if profile.has("builder.change.stage") { of_package(&spelled) } else { String::new() };
     let instructions = format!(
-        "Tools for the workspace `{}`. You have the profile `{}`: you {may_write}. Paths are relative to the workspace root. \
-         Commands run in a fence without network unless it was granted. `{}` shows your tools.{package}{about}",
+        "Tools for the workspace `{}`. You have the profile `{}`: you {may_write}. Paths are relative to the workspace root{root}. \
+         {commands}`{}` shows your tools.{asks}{package}{about}",
         host.connection().project().name,
         profile.name,
         spelled("tool.list"),
@@ -89,6 +121,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         calls_max: args.calls_max.or(client.calls_max).unwrap_or(CALLS_MAX_DEFAULT),
         when_idle: Arc::new(GiveMemoryBack(host.store().caches())),
         output_schemas: args.output_schemas,
+        results: args.results.map(Results::from),
         names: if args.dotted_names { Names::Dotted } else { Names::Wire },
         instructions,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -99,6 +132,23 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     host.close().await?;
     served??;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What commands may do.
+fn of_commands(profile: &Profile, spelled: &impl Fn(&str) -> String) -> String {
+    let network = match (profile.fence.network.is_empty(), profile.fence.loopback) {
+        (false, _) => "no network but the hosts that were granted",
+        (true, true) => "no network but a loopback of the command's own",
+        (true, false) => "no network",
+    };
+    let commit =
+        if profile.has("git.commit") { format!(": `{}` commits", spelled("git.commit")) } else { String::new() };
+    format!(
+        "Commands run in a fence: nothing outside the workspace but the system's programs, {network}, a `/tmp` and a home that are empty \
+         for each command, and every process ends with its command. `.git` is read-only to them{commit}. `timeoutMs` gives more than 120 s, \
+         up to {} s. ",
+        profile.limits.command_timeout_ms / 1000
+    )
 }
 
 /// How work on a workflow package goes.

@@ -339,3 +339,54 @@ async fn many_calls_at_once_are_all_answered() {
     }
     assert_all_closed(&workspace);
 }
+
+/// A client that shows its model the structure wherever there is one would pay three times the text for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_holds_what_the_client_shows_or_what_was_asked_for() {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "one\n");
+    let read = json!({ "path": "a.txt" });
+    let holds = async |client: &str, flags: &[&str]| {
+        let mut host = McpProcess::start(&program(&workspace), flags, Era::Session);
+        let opening = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": client, "version": "1" } });
+        assert!(host.request("initialize", opening).await["result"].is_object());
+        host.notify("notifications/initialized", json!({})).await;
+        let result = host.call("file_read", read.clone()).await;
+        let failed = host.call("file_read", json!({ "path": "none" })).await;
+        assert_eq!(failed["isError"], true, "{failed}");
+        let has = |result: &Value| (result["content"][0]["text"].is_string(), result["structuredContent"].is_object());
+        assert_eq!(has(&result), has(&failed), "{client} {flags:?}");
+        assert!(host.close().await.success());
+        has(&result)
+    };
+    const TEXT: (bool, bool) = (true, false);
+    const BOTH: (bool, bool) = (true, true);
+    for client in ["claude-code", "codex-mcp-client", "Visual Studio Code", "pydantic-ai"] {
+        assert_eq!(holds(client, &[]).await, TEXT, "{client}");
+    }
+    assert_eq!(holds("somebody", &[]).await, BOTH);
+    assert_eq!(holds("somebody", &["--results", "text"]).await, TEXT);
+    assert_eq!(holds("somebody", &["--results", "structured"]).await, (false, true));
+    assert_eq!(holds("claude-code", &["--results", "both"]).await, BOTH);
+    // A tool that lists the schema of its answers keeps to it.
+    assert_eq!(holds("claude-code", &["--output-schemas"]).await, BOTH);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_told_where_it_is_and_what_holds_in_few_words() {
+    let workspace = TempWorkspace::new();
+    for profile in ["researcher", "developer", "planner", "all"] {
+        let mut host = McpProcess::start(&program(&workspace), &["--profile", profile], Era::Session);
+        let told = host.initialize().await["result"]["instructions"].as_str().unwrap().to_owned();
+        let words = told.split_whitespace().count();
+        assert!(words <= 300, "{profile}: {words} words");
+        let root = workspace.root().canonicalize().unwrap();
+        assert!(told.contains(root.to_str().unwrap()) && told.contains("`approval_wait`"), "{profile}: {told}");
+        let has_commands = profile != "planner";
+        for about in ["fence", "`/tmp`", "`timeoutMs`", "`.git` is read-only"] {
+            assert_eq!(told.contains(about), has_commands, "{profile}: {told}");
+        }
+        assert_eq!(told.contains("loopback"), ["developer", "all"].contains(&profile), "{profile}: {told}");
+    }
+}

@@ -27,6 +27,30 @@ pub struct Door {
     pub names: Names,
     /// Whether lists of tools have their output schemas: two thirds of their text.
     pub output_schemas: bool,
+    /// What answers hold; `None`: as the client needs it.
+    pub results: Option<Results>,
     pub instructions: String,
     pub version: String,
+}
+
+/// What the answer to a call holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Results {
+    /// The text, which is complete on its own.
+    Text,
+    /// The outcome as JSON, which is complete on its own.
+    Structured,
+    Both,
+}
+
+/// Beginnings of the names of clients that show a model the structure of an answer where it has one, and never its text: the model then reads
+/// escaped JSON of three times the length.
+const SHOW_STRUCTURE: [&str; 5] = ["claude-code", "codex", "Visual Studio Code", "vscode", "pydantic-ai"];
+
+impl Results {
+    /// What a client of this name needs.
+    pub(crate) fn needed_by(client: &str) -> Self {
+        let shows_structure = SHOW_STRUCTURE.iter().any(|name| client.starts_with(name));
+        if shows_structure { Self::Text } else { Self::Both }
+    }
 }

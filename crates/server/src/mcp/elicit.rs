@@ -65,12 +65,17 @@ fn shows_forms(able: Option<&ElicitationCapability>) -> bool {
 
 /// Whoever answers in a client is known by what the client says of itself, and acts for the user of the session.
 pub(crate) fn approver(context: &RequestContext<RoleServer>, user: &str) -> String {
+    let name: String = visible_line(&client_name(context)).chars().take(CLIENT_CHARS_MAX).collect();
+    format!("the client {} for {user}", if name.trim().is_empty() { "without a name" } else { name.trim() })
+}
+
+/// What the client calls itself, as it was sent; empty if it does not say.
+pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> String {
     let client = match context.peer.peer_info() {
         Some(session) => Some(session.client_info.name.clone()),
         None => context.meta.client_info().map(|client| client.name),
     };
-    let name: String = visible_line(&client.unwrap_or_default()).chars().take(CLIENT_CHARS_MAX).collect();
-    format!("the client {} for {user}", if name.trim().is_empty() { "without a name" } else { name.trim() })
+    client.unwrap_or_default()
 }
 
 /// Asks by a request of the server's.

@@ -118,8 +118,12 @@ where
 
     /// The message of the line just read, or an answer to what is none.
     fn take_line(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
-        let line = std::mem::take(&mut self.line);
-        let parsed = self.parse(&line);
+        let mut line = std::mem::take(&mut self.line);
+        let mut parsed = self.parse(&line);
+        if let Some(as_object) = parsed.as_ref().ok().and_then(|message| with_arguments_as_object(message.as_ref()?)) {
+            line = as_object;
+            parsed = self.parse(&line);
+        }
         match parsed {
             Ok(Some(message)) => self.admit(message, line),
             other => other,
@@ -480,6 +484,24 @@ fn first_fits(message: RxJsonRpcMessage<RoleServer>) -> Result<RxJsonRpcMessage<
         }
         fits => Ok(fits),
     }
+}
+
+/// The line of a call whose arguments came as a text with an object in it: some models write them so, and no client mends it.
+fn with_arguments_as_object(message: &RxJsonRpcMessage<RoleServer>) -> Option<Vec<u8>> {
+    let JsonRpcMessage::Request(JsonRpcRequest { id, request: ClientRequest::CustomRequest(request), .. }) = message
+    else {
+        return None;
+    };
+    if request.method != "tools/call" {
+        return None;
+    }
+    let mut params = request.params.clone()?;
+    let text = params.get("arguments")?.as_str().filter(|text| values_in(text.as_bytes()) <= MESSAGE_VALUES_MAX)?;
+    let arguments = serde_json::from_str(text).ok().filter(Value::is_object)?;
+    params["arguments"] = arguments;
+    let line =
+        json!({ "jsonrpc": "2.0", "id": id.clone().into_json_value(), "method": request.method, "params": params });
+    serde_json::to_vec(&line).ok()
 }
 
 /// The request that a message answers.

@@ -10,6 +10,6 @@ mod service;
 mod slots;
 mod stdio;
 
-pub use door::Door;
+pub use door::{Door, Results};
 pub use slots::{CALLS_MAX_DEFAULT, Tidy};
 pub use stdio::{StdioError, serve_stdio};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolhost_contract::{Effect, Outcome, ToolInfo};
 use toolhost_host::Registered;
 
-use super::door::Door;
+use super::door::{Door, Results};
 
 /// A tool as MCP lists it.
 ///
@@ -76,10 +76,14 @@ fn envelope(data: &Value) -> Value {
 }
 
 /// An outcome as a tool result: the structure and the text are each complete, for clients show a model only one of them.
-pub(crate) fn result(mut outcome: Outcome) -> CallToolResult {
-    let text = vec![ContentBlock::text(std::mem::take(&mut outcome.text))];
+pub(crate) fn result(mut outcome: Outcome, holds: Results) -> CallToolResult {
+    let text = ContentBlock::text(std::mem::take(&mut outcome.text));
+    let text = if holds == Results::Structured { Vec::new() } else { vec![text] };
     let data = std::mem::take(&mut outcome.data);
     let mut result = if outcome.ok { CallToolResult::success(text) } else { CallToolResult::error(text) };
+    if holds == Results::Text {
+        return result;
+    }
     // Plain data always serializes. What the tool said is moved, not copied: it may be long.
     result.structured_content = serde_json::to_value(&outcome).ok().map(|mut structure| {
         structure["data"] = data;

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, Progress, ProgressSink};
 use toolhost_host::{Gate, Hooks, Pace, Person, Registered};
 
-use super::door::Door;
+use super::door::{Door, Results};
 use super::slots::Slot;
 use super::{elicit, render, resources};
 
@@ -58,6 +58,14 @@ impl McpService {
 
     fn has_resources(&self) -> bool {
         self.tools().any(|tool| tool.info.name == resources::TOOL)
+    }
+
+    /// What the answers to this client hold. A tool that lists the schema of its answers has to keep to it.
+    fn holds(&self, context: &RequestContext<RoleServer>) -> Results {
+        if self.door.output_schemas {
+            return Results::Both;
+        }
+        self.door.results.unwrap_or_else(|| Results::needed_by(&elicit::client_name(context)))
     }
 
     fn call(&self, tool: String, arguments: Value) -> Call {
@@ -128,6 +136,7 @@ impl ServerHandler for McpService {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let cancel = self.closing.child_token();
+        let holds = self.holds(&context);
         let progress: Arc<dyn ProgressSink> = match context.meta.get_progress_token() {
             Some(token) => Arc::new(Notifier::new(context.peer.clone(), token)),
             None => Arc::new(toolhost_contract::Silent),
@@ -173,7 +182,7 @@ impl ServerHandler for McpService {
         {
             return Ok(required.into());
         }
-        Ok(render::result(outcome).into())
+        Ok(render::result(outcome, holds).into())
     }
 
     async fn list_resources(
