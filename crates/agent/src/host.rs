@@ -220,6 +220,7 @@ impl ToolHost {
             revision: None,
             allow_write: self.effect(tool).may_change(),
             duration_ms: 0,
+            read: Vec::new(),
             fence: self.gate.fence().await.to_owned(),
         }
     }

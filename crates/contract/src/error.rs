@@ -221,7 +221,7 @@ impl From<crate::workspace::Error> for ToolError {
         };
         let hint = match &error {
             E::Path(PathError::Absolute(_) | PathError::Parent(_)) => {
-                Some("paths are relative to the workspace root, such as `src/main.rs`")
+                Some("paths are relative to the workspace root, such as `src/main.rs`; the root itself is `.`")
             }
             E::Path(PathError::Empty) => Some("use `.` for the workspace root"),
             E::Escape { .. } => {

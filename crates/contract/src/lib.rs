@@ -14,6 +14,7 @@ mod facts;
 mod ids;
 mod journal;
 mod near;
+mod other_names;
 mod outcome;
 mod people;
 mod redact;
@@ -38,6 +39,7 @@ pub use journal::{Fate, Journal, JournalError, Signal};
 pub use near::{
     NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, did_you_mean, is_slip_of, nearest, nearest_names, or_list,
 };
+pub use other_names::{Meaning, OtherName};
 pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};

@@ -51,6 +51,9 @@ pub struct Meta {
     pub duration_ms: u64,
     /// The fence that commands get here: `full`, `landlock`, `off` or `refused`.
     pub fence: String,
+    /// How arguments were read that were not written as the tool takes them, such as "`file_path` as `path`".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
 }
 
 /// SHA-256 of the canonical JSON of the workflow and of the object itself.

@@ -13,6 +13,7 @@ use crate::ctx::Ctx;
 use crate::error::{ErrorKind, ToolError};
 use crate::example::Example;
 use crate::facts::Facts;
+use crate::other_names::OtherName;
 use crate::outcome::{Success, WorkflowRef};
 use crate::people::Preview;
 use crate::schema::{description_of, input_schema_of, schema_of, without_description};
@@ -38,6 +39,11 @@ pub trait Tool: Send + Sync + 'static {
     fn aliases(&self) -> Vec<Alias> {
         Vec::new()
     }
+
+    /// What models call its arguments.
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[];
+    /// What other hosts call such a tool. Nobody can call it so: who tries is told its name.
+    const CALLED_ELSEWHERE: &'static [&'static str] = &[];
 
     /// Shown to people and models, and run as tests.
     fn examples(&self) -> Vec<Example>;
@@ -82,6 +88,8 @@ pub struct ToolInfo {
     pub facts: Facts,
     pub version: u32,
     pub aliases: Vec<Alias>,
+    pub other_names: &'static [&'static [OtherName]],
+    pub called_elsewhere: &'static [&'static str],
     pub input_schema: Value,
     pub output_schema: Packed,
     pub examples: Vec<Example>,
@@ -124,6 +132,8 @@ impl<T: Tool> AnyTool for T {
             facts: T::FACTS,
             version: T::VERSION,
             aliases: self.aliases(),
+            other_names: T::OTHER_NAMES,
+            called_elsewhere: T::CALLED_ELSEWHERE,
             input_schema: without_description(input_schema),
             output_schema: Packed::new(&without_description(schema_of::<T::Output>())),
             examples: self.examples(),

@@ -41,6 +41,8 @@ mod tests {
             facts: toolhost_testkit::facts::WRITES,
             version,
             aliases: Vec::new(),
+            other_names: &[],
+            called_elsewhere: &[],
             input_schema: Value::Null,
             output_schema: Packed::new(&Value::Null),
             examples: Vec::new(),

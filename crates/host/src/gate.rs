@@ -19,6 +19,7 @@ use crate::asking::{AskOutcome, AskedCall, Case};
 use crate::config::GateConfig;
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
+use crate::fit::note;
 use crate::gate_state::{GateState, ProfileCatalog, cancelled, timed_out};
 use crate::hooks::Hooks;
 use crate::limits::Limiter;
@@ -209,7 +210,12 @@ impl Gate {
         self.state.config.members.authorize(&call.scope, &tool.info).await?;
 
         // 4. Validate
-        tool.check(&arguments)?;
+        let (arguments, notes) = tool.fitted(arguments, self.state.config.executor.names_of_root())?;
+        if !notes.is_empty() {
+            record.arguments =
+                keepable(&arguments, &self.state.config.redactor, self.state.config.limits.audit_string_bytes);
+            record.read = notes;
+        }
 
         // 5. Limits
         let session = call.scope.session_id.as_deref().unwrap_or("");
@@ -384,8 +390,9 @@ impl Gate {
             allow_write: record.effect.is_some_and(Effect::may_change),
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             fence: fence.to_owned(),
+            read: record.read.iter().map(|note| self.without_secrets(note)).collect(),
         };
-        match result {
+        let mut outcome = match result {
             Ok(Success { mut data, mut text, revision, workflow }) => {
                 self.state.config.redactor.redact(&mut text);
                 self.state.config.redactor.redact_json(&mut data);
@@ -397,7 +404,20 @@ impl Gate {
                 Outcome { ok: true, data, error: None, meta, text }
             }
             Err(error) => self.failure(call, meta, error),
+        };
+        if !outcome.meta.read.is_empty() {
+            let text = &mut outcome.text;
+            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            text.push_str(gap);
+            text.push_str(&note(&outcome.meta.read));
         }
+        outcome
+    }
+
+    fn without_secrets(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        self.state.config.redactor.redact(&mut text);
+        text
     }
 
     fn failure(&self, call: &Call, meta: Meta, error: ToolError) -> Outcome {

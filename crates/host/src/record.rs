@@ -12,6 +12,8 @@ pub(crate) struct Record {
     pub(crate) effect: Option<Effect>,
     /// Redacted and shortened.
     pub(crate) arguments: Value,
+    /// How the arguments were read, where they were not written as the tool takes them.
+    pub(crate) read: Vec<String>,
     pub(crate) digest: Option<String>,
     pub(crate) decision: Option<Value>,
     /// What the call leaves behind by which its end can be decided.
@@ -36,6 +38,7 @@ impl Record {
             tool,
             effect,
             arguments: Value::Null,
+            read: Vec::new(),
             digest: None,
             decision: None,
             trace: Trace::None,

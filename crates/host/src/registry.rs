@@ -12,8 +12,8 @@ use toolhost_contract::{
 };
 
 use crate::error::{Error, Result};
+use crate::fit::{fit, fit_paths, without_nulls};
 use crate::kinds::ArgumentKinds;
-use crate::left_out::without_nulls;
 use crate::validate::validate;
 
 /// How much of two names' words must be the same, where their letters are not.
@@ -188,6 +188,21 @@ impl Registered {
         arguments
     }
 
+    /// Step 4 of the gate: arguments that pass the tool's published schema, and how they were read where they were not written so.
+    pub(crate) fn fitted(
+        &self,
+        mut arguments: Value,
+        folder: &[String],
+    ) -> std::result::Result<(Value, Vec<String>), ToolError> {
+        let mut notes = Vec::new();
+        if !self.validator()?.is_valid(&arguments) {
+            notes = fit(&mut arguments, &self.info);
+            self.check(&arguments)?;
+        }
+        notes.extend(fit_paths(&mut arguments, &self.info, folder));
+        Ok((arguments, notes))
+    }
+
     /// Whether these arguments pass the tool's published schema; every violation is named.
     pub fn check(&self, arguments: &Value) -> std::result::Result<(), ToolError> {
         validate(self.validator()?, &self.info, arguments)
@@ -241,6 +256,9 @@ pub(crate) fn nearest_tools<'a>(name: &str, tools: impl Iterator<Item = &'a Regi
         strsim::jaro_winkler(&name, candidate).max(by_words)
     };
     let best_of = |tool: &Registered| {
+        if tool.info.called_elsewhere.iter().any(|called| snake_case(called) == name) {
+            return 1.0;
+        }
         let aliases = tool.info.aliases.iter().map(|alias| alias.name);
         let names = aliases.chain([&*tool.info.name, tool.wire_name.as_str()]);
         names.map(likeness).fold(0.0, f64::max)

@@ -8,22 +8,38 @@ use serde_json::json;
 use toolhost_contract::shell::{Analyzed, SimpleCommand};
 use toolhost_contract::workspace::{Access, Command, RefChange, WsPath};
 use toolhost_contract::{
-    Alias, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError, visible,
-    visible_line,
+    Alias, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Meaning, OtherName, Preview, Tool,
+    ToolError, visible, visible_line,
 };
 
 use crate::{git_hint, interactive};
 
-const TIMEOUT_MS_DEFAULT: u64 = 30_000;
+const TIMEOUT_MS_DEFAULT: u64 = 120_000;
 /// Most programs named that waited for a terminal.
 const WAITED_MAX: usize = 5;
 /// Most changed references listed.
 const CHANGED_MAX: usize = 50;
 
+const NAMES: &[OtherName] = &[
+    OtherName::argument("cmd", "command"),
+    OtherName::argument("script", "command"),
+    OtherName::argument("shell_command", "command"),
+    OtherName::argument("workdir", "cwd"),
+    OtherName::argument("working_dir", "cwd"),
+    OtherName::argument("working_directory", "cwd"),
+    OtherName::argument("directory", "cwd"),
+    OtherName::argument("input", "stdin"),
+    OtherName::argument("timeout_milliseconds", "timeoutMs"),
+    OtherName::means("timeout", Meaning::Time("timeoutMs")),
+    OtherName::means("timeout_seconds", Meaning::Time("timeoutMs")),
+    OtherName::anyway("run_in_background", "false"),
+    OtherName::anyway("is_background", "false"),
+];
+
 pub(crate) struct Bash;
 
-/// Runs a bash command in the workspace, in a fence that the kernel holds: no network unless granted, nothing outside the
-/// workspace but a private /tmp, no input unless given. A command that fails is an answer with its exit code. When the
+/// Runs a bash command in the workspace, in a fence that the kernel holds: no network unless granted (tests may use
+/// a loopback of their own), nothing outside the workspace but a private /tmp, no input unless given. A command that fails is an answer with its exit code. When the
 /// time is over, all its processes are ended. `.git` is read-only for commands: the git tools commit, switch, restore, stash.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -34,7 +50,7 @@ pub(crate) struct Input {
     /// The folder to run in, relative to the workspace root.
     #[serde(default = "root")]
     cwd: String,
-    /// Time limit in milliseconds; 30000 unless said otherwise.
+    /// Time limit in milliseconds; 120000 unless said otherwise.
     #[schemars(range(min = 1, max = 86400000))]
     timeout_ms: Option<u64>,
     /// Text for standard input, which is empty otherwise.
@@ -90,6 +106,20 @@ impl Tool for Bash {
         paths: &["cwd"],
         ..Facts::READS
     };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[NAMES];
+    const CALLED_ELSEWHERE: &'static [&'static str] = &[
+        "shell",
+        "sh",
+        "exec",
+        "execute",
+        "execute_command",
+        "exec_command",
+        "local_shell",
+        "run_shell_command",
+        "run_terminal_cmd",
+        "run_in_terminal",
+        "terminal",
+    ];
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("run_command")]
@@ -134,7 +164,10 @@ impl Tool for Bash {
             line(&output.stderr);
         }
         if output.timed_out {
-            line(&format!("[the time limit was reached after {} ms: everything was ended]", output.duration_ms));
+            line(&format!(
+                "[the time limit was reached after {} ms: everything was ended; a longer `timeoutMs` gives it more time]",
+                output.duration_ms
+            ));
         }
         match &output.signal {
             Some(signal) => line(&format!("[ended by {signal}]")),
@@ -166,7 +199,11 @@ impl Tool for Bash {
             Access::Write => "writable",
         };
         let hosts: Vec<String> = fence.network.iter().map(ToString::to_string).collect();
-        let network = if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") };
+        let network = match (hosts.is_empty(), fence.loopback) {
+            (false, _) => hosts.join(", "),
+            (true, true) => "none but its own loopback".to_owned(),
+            (true, false) => "none".to_owned(),
+        };
         let cwd = WsPath::parse(&input.cwd)?;
         // A link may lead elsewhere by the time a person has said yes.
         let folder = ctx.workspace.spot(&cwd, true).await.map(|spot| spot.path).ok();

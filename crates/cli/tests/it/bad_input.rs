@@ -206,13 +206,13 @@ async fn what_lies_beyond_a_bound_is_told_the_bound() {
         ("file.edit", json!({"path": "a.txt", "edits": []}), "/edits", "at least 1 items"),
         ("git.log", json!({"limit": 501}), "/limit", "at most 500"),
         ("bash", json!({"command": "true", "timeoutMs": 0}), "/timeoutMs", "at least 1"),
-        ("file.read", json!({"path": "a.txt", "view": "headtail"}), "/view", "one of full, headTail, outline, fit"),
+        ("file.read", json!({"path": "a.txt", "view": "headtale"}), "/view", "one of full, headTail, outline, fit"),
     ] {
         let outcome = house.call(tool, arguments.clone()).await;
         assert_refused(&outcome, pointer, &format!("{tool} {arguments}"));
         assert_eq!(violations(&outcome, pointer)[0]["expected"], expected, "{outcome:?}");
     }
-    let view = house.call("file.read", json!({"path": "a.txt", "view": "headtail"})).await;
+    let view = house.call("file.read", json!({"path": "a.txt", "view": "headtale"})).await;
     assert_eq!(violations(&view, "/view")[0]["nearest"], "`headTail`", "{view:?}");
 }
 

@@ -65,6 +65,7 @@ mod mcp;
 mod mcp_bounds;
 mod mcp_ends;
 mod newcomer;
+mod other_hosts;
 mod people_bound;
 mod people_commands;
 mod people_crash;

@@ -23,6 +23,8 @@ impl toolhost_contract::AnyTool for FakeBash {
             facts: BASH,
             version: 1,
             aliases: Vec::new(),
+            other_names: &[],
+            called_elsewhere: &[],
             input_schema: serde_json::json!({"type": "object", "properties": {"command": {"type": "string"}}}),
             output_schema: toolhost_contract::Packed::new(&serde_json::json!({})),
             examples: Vec::new(),

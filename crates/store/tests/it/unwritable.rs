@@ -31,6 +31,8 @@ impl AnyTool for Counts {
             facts: Facts { effect: self.effect, ..READS },
             version: 1,
             aliases: Vec::new(),
+            other_names: &[],
+            called_elsewhere: &[],
             input_schema: closed(),
             output_schema: Packed::new(&closed()),
             examples: Vec::new(),

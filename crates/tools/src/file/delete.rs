@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::workspace::{EntryKind, WsPath};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Preview, Tool, ToolError};
 
 use super::{Approved, named, preview_of};
 
@@ -29,6 +29,8 @@ impl Tool for Delete {
     const NAME: &'static str = "file.delete";
     const TITLE: &'static str = "Delete a file";
     const FACTS: Facts = Facts::WRITES_FILE;
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[super::NAMES_OF_FILE, super::NAMES_OF_FOLDER];
+    const CALLED_ELSEWHERE: &'static [&'static str] = &["Delete", "remove_file", "rm", "unlink"];
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolhost_contract::workspace::{WriteGuard, WsPath, encode};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Preview, Tool, ToolError};
 
 use super::{Approved, WHOLE_BYTES_MAX, as_text, check_marks, diff_of, named, read_whole, shortened};
 
@@ -18,6 +18,32 @@ const COMPARED_CHARS_MAX: usize = 300;
 /// Text in which the nearest lines are looked for, bytes.
 const COMPARED_BYTES_MAX: usize = 512 * 1024;
 const EDITS_MAX: usize = 200;
+
+const NAMES: &[OtherName] = &[
+    OtherName::field("old_string", "edits", "search"),
+    OtherName::field("old_str", "edits", "search"),
+    OtherName::field("oldText", "edits", "search"),
+    OtherName::field("old_text", "edits", "search"),
+    OtherName::field("old", "edits", "search"),
+    OtherName::field("search", "edits", "search"),
+    OtherName::field("search_text", "edits", "search"),
+    OtherName::field("find", "edits", "search"),
+    OtherName::field("new_string", "edits", "replace"),
+    OtherName::field("new_str", "edits", "replace"),
+    OtherName::field("newText", "edits", "replace"),
+    OtherName::field("new_text", "edits", "replace"),
+    OtherName::field("new", "edits", "replace"),
+    OtherName::field("replace", "edits", "replace"),
+    OtherName::field("replacement", "edits", "replace"),
+    OtherName::field("replace_all", "edits", "all"),
+    OtherName::field("replaceAll", "edits", "all"),
+    OtherName::field("all", "edits", "all"),
+    OtherName::field("global", "edits", "all"),
+    OtherName::argument("replacements", "edits"),
+    OtherName::argument("changes", "edits"),
+    OtherName::argument("expected_hash", "expectedSha256"),
+    OtherName::anyway("expected_replacements", "1"),
+];
 
 pub(crate) struct Edit;
 
@@ -72,6 +98,17 @@ impl Tool for Edit {
     const NAME: &'static str = "file.edit";
     const TITLE: &'static str = "Edit a file";
     const FACTS: Facts = Facts { dry_run: Some("dryRun"), ..Facts::WRITES_FILE };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[super::NAMES_OF_FILE, NAMES];
+    const CALLED_ELSEWHERE: &'static [&'static str] = &[
+        "Edit",
+        "MultiEdit",
+        "Update",
+        "str_replace",
+        "str_replace_editor",
+        "replace",
+        "apply_diff",
+        "search_replace",
+    ];
 
     fn examples(&self) -> Vec<Example> {
         vec![
@@ -143,7 +180,13 @@ struct Prepared {
 }
 
 async fn prepare(ctx: &Ctx<'_>, path: WsPath, input: Input) -> Result<Prepared, ToolError> {
-    let content = read_whole(ctx, &path).await?;
+    let content = read_whole(ctx, &path).await.map_err(|mut error| {
+        if error.kind == ErrorKind::NotFound {
+            let hint = error.hint.take().unwrap_or_default();
+            error.hint = Some(format!("{hint}; `file.write` makes a new file"));
+        }
+        error
+    })?;
     let before_sha256 = hex::encode(Sha256::digest(&content.bytes));
     if let Some(expected) = &input.expected_sha256
         && !expected.eq_ignore_ascii_case(&before_sha256)
@@ -231,12 +274,71 @@ fn not_found(path: &WsPath, text: &str, search: &str, which: &str) -> ToolError 
         return ToolError::new(ErrorKind::Validation, message)
             .hint("the file's lines end in \\r\\n; so must those of `search`");
     }
+    if let Some(bare) = without_line_numbers(search)
+        && text.contains(&bare)
+    {
+        return ToolError::new(ErrorKind::Validation, message)
+            .hint("leave out the numbers before the lines: they are not in the file; nothing was changed");
+    }
+    if let Some(first) = line_but_for_blanks(text, search) {
+        let message =
+            format!("{message} as it is written: from line {first} on it stands there with other white space");
+        return ToolError::new(ErrorKind::Validation, message).hint(format!(
+            "copy the white space of the file, which has {} there; nothing was changed",
+            indents(text, first, search.lines().count())
+        ));
+    }
     let near = nearest_lines(text, search);
     let error = ToolError::new(
         ErrorKind::Validation,
         if near.is_empty() { message } else { format!("{message}; the nearest lines are:\n{near}") },
     );
     error.hint("read the file again and copy the text exactly, white space included; nothing was changed")
+}
+
+/// The text without a number and a mark before each line, as readers show them: `4\t`, `4:`, `4→`, `4 | `.
+fn without_line_numbers(search: &str) -> Option<String> {
+    let bare = |line: &str| {
+        let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_numbered = rest.len() < line.trim_start().len();
+        let marks = ["\t", "→", ": ", ":", " | ", "|"];
+        is_numbered.then(|| marks.iter().find_map(|mark| rest.strip_prefix(mark)).map(str::to_owned)).flatten()
+    };
+    let lines: Option<Vec<String>> = search.lines().map(bare).collect();
+    lines.filter(|lines| lines.iter().any(|line| !line.trim().is_empty())).map(|lines| lines.join("\n"))
+}
+
+/// The number of the first line from which on the text stands in the file with other blanks at the ends of its lines, if there is one
+/// such place.
+fn line_but_for_blanks(text: &str, search: &str) -> Option<usize> {
+    let wanted: Vec<&str> = search.lines().map(str::trim).collect();
+    let (first, rest) = wanted.split_first().filter(|(first, _)| !first.is_empty())?;
+    let lines: Vec<&str> = text[..text.floor_char_boundary(COMPARED_BYTES_MAX)].lines().map(str::trim).collect();
+    let fits = |at: usize| {
+        let last = rest.len();
+        let after = lines.get(at + 1..at + 1 + last)?;
+        // The text may begin and end in the middle of a line.
+        let begins = if last == 0 { lines[at].contains(first) } else { lines[at].ends_with(first) };
+        let inner = after
+            .iter()
+            .zip(rest)
+            .enumerate()
+            .all(|(n, (line, wanted))| if n + 1 == last { line.starts_with(wanted) } else { line == wanted });
+        (begins && inner).then_some(at + 1)
+    };
+    let mut places = (0..lines.len()).filter_map(fits);
+    places.next().filter(|_| places.next().is_none())
+}
+
+/// What the lines of a file begin with.
+fn indents(text: &str, first: usize, count: usize) -> &'static str {
+    let lines = || text.lines().skip(first - 1).take(count);
+    match (lines().any(|line| line.starts_with('\t')), lines().any(|line| line.starts_with(' '))) {
+        (true, false) => "tabs",
+        (false, true) => "spaces",
+        (true, true) => "tabs and spaces",
+        (false, false) => "none before its lines, or another between words",
+    }
 }
 
 /// The lines most like the first telling line of the text, with their numbers.

@@ -4,12 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::workspace::{EntryKind, ListQuery, WsPath};
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError, visible_line};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, OtherName, Tool, ToolError, visible_line};
 
 use toolhost_contract::cursor as page;
 
 const LIMIT_DEFAULT: usize = 200;
 const LIMIT_MAX: usize = 1000;
+
+const NAMES: &[OtherName] = &[
+    OtherName::argument("glob", "pattern"),
+    OtherName::argument("glob_pattern", "pattern"),
+    OtherName::argument("include", "pattern"),
+    OtherName::argument("depth", "maxDepth"),
+];
 
 pub(crate) struct List;
 
@@ -86,6 +93,10 @@ impl Tool for List {
     const NAME: &'static str = "file.list";
     const TITLE: &'static str = "List files";
     const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
+    const OTHER_NAMES: &'static [&'static [OtherName]] =
+        &[super::NAMES_OF_FOLDER, super::NAMES_OF_FILE, super::NAMES_OF_ALL, NAMES];
+    const CALLED_ELSEWHERE: &'static [&'static str] =
+        &["LS", "ls", "Glob", "find", "list_dir", "list_directory", "directory_tree", "file_search", "find_files"];
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("list_files")]

@@ -11,9 +11,49 @@ pub(crate) mod write;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolhost_contract::workspace::{Content, Decoded, ReadSpan, Spot, Workspace, WriteGuard, WsPath, decode};
-use toolhost_contract::{Ctx, ErrorKind, Preview, REDACTED, ToolError, masks_secret, visible_line};
+use toolhost_contract::workspace::{
+    Content, Decoded, Error, ListQuery, ReadSpan, Spot, Workspace, WriteGuard, WsPath, decode,
+};
+use toolhost_contract::{
+    Ctx, ErrorKind, Meaning, OtherName, Preview, REDACTED, ToolError, masks_secret, nearest, or_list, visible_line,
+};
 
+/// What other hosts call the argument `path` of a file.
+pub(crate) const NAMES_OF_FILE: &[OtherName] = &[
+    OtherName::argument("file_path", "path"),
+    OtherName::argument("filePath", "path"),
+    OtherName::argument("filepath", "path"),
+    OtherName::argument("file", "path"),
+    OtherName::argument("filename", "path"),
+    OtherName::argument("file_name", "path"),
+    OtherName::argument("absolute_path", "path"),
+    OtherName::argument("relative_path", "path"),
+    OtherName::argument("relative_workspace_path", "path"),
+    OtherName::argument("target_file", "path"),
+    OtherName::argument("uri", "path"),
+];
+/// What other hosts call the argument `path` of a folder.
+pub(crate) const NAMES_OF_FOLDER: &[OtherName] = &[
+    OtherName::argument("dir", "path"),
+    OtherName::argument("dir_path", "path"),
+    OtherName::argument("directory", "path"),
+    OtherName::argument("folder", "path"),
+    OtherName::argument("target_directory", "path"),
+    OtherName::argument("root", "path"),
+    OtherName::argument("cwd", "path"),
+];
+/// What other hosts call the arguments that show more than most callers want.
+const NAMES_OF_ALL: &[OtherName] = &[
+    OtherName::argument("hidden", "includeHidden"),
+    OtherName::argument("all", "includeHidden"),
+    OtherName::argument("no_ignore", "includeIgnored"),
+    OtherName::means("respect_git_ignore", Meaning::Not("includeIgnored")),
+    OtherName::argument("max_results", "limit"),
+    OtherName::argument("head_limit", "limit"),
+];
+
+/// Names in a folder that one which is not there is compared with.
+const NAMES_COMPARED_MAX: usize = 1000;
 /// Largest file that is read whole, bytes.
 const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Lines of context in a diff.
@@ -21,8 +61,42 @@ const DIFF_CONTEXT_LINES: usize = 3;
 /// Longest diff in an answer, bytes. A person who has to allow the change is shown all of it.
 const DIFF_BYTES_MAX: usize = 64 * 1024;
 
+/// Reads a part of a file. Where there is none, the hint has the names that are most like it.
+pub(crate) async fn read_part(ctx: &Ctx<'_>, path: &WsPath, span: ReadSpan) -> Result<Content, ToolError> {
+    match ctx.workspace.read(path, span).await {
+        Err(error @ Error::NotFound { .. }) => Err(with_near_names(ctx, path, error.into()).await),
+        read => Ok(read?),
+    }
+}
+
+/// Adds to an error about a file that is not there what else may have been meant.
+async fn with_near_names(ctx: &Ctx<'_>, path: &WsPath, mut error: ToolError) -> ToolError {
+    let list = error.hint.take().unwrap_or_default();
+    if path.as_str().contains('\\') {
+        let slashes = path.as_str().replace('\\', "/");
+        return error.hint(format!("folders are separated by `/`, as in `{slashes}`; {list}"));
+    }
+    let query = ListQuery {
+        path: path.parent(),
+        pattern: None,
+        depth_max: Some(1),
+        include_hidden: true,
+        include_ignored: true,
+        limit: NAMES_COMPARED_MAX,
+        after: None,
+    };
+    let Ok(listing) = ctx.workspace.list(query).await else { return error.hint(list) };
+    let names = listing.entries.iter().map(|entry| entry.path.rsplit('/').next().unwrap_or(&entry.path));
+    let same = names.clone().find(|name| name.eq_ignore_ascii_case(path.file_name()));
+    let near = same.map_or_else(|| nearest(path.file_name(), names), |same| vec![same]);
+    let near: Vec<String> =
+        near.into_iter().filter_map(|name| path.parent().join(name).ok()).map(|path| path.to_string()).collect();
+    let near: Vec<&str> = near.iter().map(String::as_str).collect();
+    if near.is_empty() { error.hint(list) } else { error.hint(format!("did you mean {}?; {list}", or_list(&near))) }
+}
+
 pub(crate) async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> {
-    let content = ctx.workspace.read(path, ReadSpan { start: 0, bytes_max: WHOLE_BYTES_MAX }).await?;
+    let content = read_part(ctx, path, ReadSpan { start: 0, bytes_max: WHOLE_BYTES_MAX }).await?;
     if content.size > WHOLE_BYTES_MAX {
         let message =
             format!("`{path}` is {} bytes long; {WHOLE_BYTES_MAX} is the most that is read whole", content.size);

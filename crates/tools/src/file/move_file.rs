@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolhost_contract::workspace::{EntryKind, ListQuery, ReadSpan, WsPath};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Preview, Tool, ToolError};
 
 use super::{Approved, WHOLE_BYTES_MAX, named};
 
@@ -14,6 +14,19 @@ const ENTRIES_COMPARED_MAX: usize = 100_000;
 /// Files of a folder, and bytes in them, that are compared.
 const FILES_COMPARED_MAX: usize = 1_000;
 const BYTES_COMPARED_MAX: u64 = 64 << 20;
+
+const NAMES: &[OtherName] = &[
+    OtherName::argument("source", "from"),
+    OtherName::argument("source_path", "from"),
+    OtherName::argument("src", "from"),
+    OtherName::argument("old_path", "from"),
+    OtherName::argument("destination", "to"),
+    OtherName::argument("destination_path", "to"),
+    OtherName::argument("dest", "to"),
+    OtherName::argument("dst", "to"),
+    OtherName::argument("new_path", "to"),
+    OtherName::argument("target", "to"),
+];
 
 pub(crate) struct Move;
 
@@ -39,6 +52,8 @@ impl Tool for Move {
     const NAME: &'static str = "file.move";
     const TITLE: &'static str = "Move a file";
     const FACTS: Facts = Facts { paths: &["from", "to"], ..Facts::WRITES_FILE };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[NAMES];
+    const CALLED_ELSEWHERE: &'static [&'static str] = &["Move", "rename_file", "mv", "rename"];
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolhost_contract::workspace::{ReadSpan, WsPath};
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Meaning, OtherName, Tool, ToolError};
 
 use super::outline::outline;
-use super::{WHOLE_BYTES_MAX, as_text, read_whole};
+use super::{WHOLE_BYTES_MAX, as_text, read_part, read_whole};
 
 const LINES_DEFAULT: usize = 2000;
 const LINES_MAX: usize = 100_000;
@@ -20,6 +20,26 @@ const FIT_LINES_DEFAULT: usize = 200;
 const END_LINES_DEFAULT: usize = 50;
 /// Bytes of each end that are looked at in a file too large to read whole.
 const END_BYTES: u64 = 128 * 1024;
+
+const NAMES: &[OtherName] = &[
+    OtherName::argument("start_line", "offset"),
+    OtherName::argument("line_start", "offset"),
+    OtherName::argument("line_offset", "offset"),
+    OtherName::argument("start", "offset"),
+    OtherName::argument("num_lines", "limit"),
+    OtherName::argument("n_lines", "limit"),
+    OtherName::argument("line_count", "limit"),
+    OtherName::argument("max_lines", "limit"),
+    OtherName::means("end_line", LAST_LINE),
+    OtherName::means("endLine", LAST_LINE),
+    OtherName::means("line_end", LAST_LINE),
+    OtherName::means("end", LAST_LINE),
+    OtherName::means("view_range", Meaning::Lines { first: "offset", count: "limit" }),
+    OtherName::means("line_range", Meaning::Lines { first: "offset", count: "limit" }),
+    OtherName::anyway("encoding", "utf-8"),
+    OtherName::anyway("should_read_entire_file", "true"),
+];
+const LAST_LINE: Meaning = Meaning::LastLine { first: "offset", count: "limit" };
 
 pub(crate) struct Read;
 
@@ -89,6 +109,9 @@ impl Tool for Read {
     const NAME: &'static str = "file.read";
     const TITLE: &'static str = "Read a file";
     const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[super::NAMES_OF_FILE, NAMES];
+    const CALLED_ELSEWHERE: &'static [&'static str] =
+        &["Read", "View", "cat", "open_file", "view_file", "get_file_contents", "NotebookRead"];
 
     fn aliases(&self) -> Vec<Alias> {
         vec![
@@ -155,7 +178,7 @@ impl Tool for Read {
         let path = WsPath::parse(&input.path)?;
         let bytes_max = input.max_bytes.unwrap_or(BYTES_DEFAULT).min(BYTES_MAX);
         if matches!(input.view, View::HeadTail | View::Fit) {
-            let first = ctx.workspace.read(&path, ReadSpan { start: 0, bytes_max: END_BYTES }).await?;
+            let first = read_part(ctx, &path, ReadSpan { start: 0, bytes_max: END_BYTES }).await?;
             if first.size > WHOLE_BYTES_MAX {
                 return ends_of_huge(ctx, &path, first.bytes, first.size, &input, bytes_max).await;
             }

@@ -3,14 +3,36 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::workspace::{SearchQuery, WsPath};
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError, visible_line};
+use toolhost_contract::workspace::{Error, SearchQuery, WsPath};
+use toolhost_contract::{Ctx, Example, Expect, Facts, Meaning, OtherName, Tool, ToolError, visible_line};
 
 use toolhost_contract::cursor as page;
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
 const CONTEXT_LINES_MAX: usize = 20;
+
+const NAMES: &[OtherName] = &[
+    OtherName::argument("query", "pattern"),
+    OtherName::argument("regex", "pattern"),
+    OtherName::argument("regexp", "pattern"),
+    OtherName::argument("search", "pattern"),
+    OtherName::argument("search_pattern", "pattern"),
+    OtherName::argument("include", "glob"),
+    OtherName::argument("include_pattern", "glob"),
+    OtherName::argument("file_pattern", "glob"),
+    OtherName::argument("-C", "context"),
+    OtherName::argument("context_lines", "context"),
+    OtherName::argument("-i", "ignoreCase"),
+    OtherName::argument("case_insensitive", "ignoreCase"),
+    OtherName::means("case_sensitive", Meaning::Not("ignoreCase")),
+    OtherName::argument("fixed_strings", "literal"),
+    OtherName::means("is_regex", Meaning::Not("literal")),
+    OtherName::anyway("output_mode", "content"),
+    OtherName::anyway("-n", "true"),
+    OtherName::anyway("line_number", "true"),
+    OtherName::anyway("recursive", "true"),
+];
 
 pub(crate) struct Search;
 
@@ -65,6 +87,9 @@ pub(crate) struct Output {
     incomplete: bool,
     #[serde(skip)]
     cut: bool,
+    /// What may be wrong with the pattern where nothing matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -93,6 +118,18 @@ impl Tool for Search {
     const NAME: &'static str = "file.search";
     const TITLE: &'static str = "Search in files";
     const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS };
+    const OTHER_NAMES: &'static [&'static [OtherName]] =
+        &[super::NAMES_OF_FILE, super::NAMES_OF_FOLDER, super::NAMES_OF_ALL, NAMES];
+    const CALLED_ELSEWHERE: &'static [&'static str] = &[
+        "Grep",
+        "grep_search",
+        "search_files",
+        "ripgrep",
+        "rg",
+        "code_search",
+        "codebase_search",
+        "search_file_content",
+    ];
 
     fn examples(&self) -> Vec<Example> {
         vec![
@@ -129,6 +166,7 @@ impl Tool for Search {
         }
         if lines.is_empty() {
             lines.push("no matches".to_owned());
+            lines.extend(output.note.clone().map(|note| format!("[{note}]")));
         }
         if let Some(cursor) = &output.next_cursor {
             lines.push(format!(
@@ -149,6 +187,8 @@ impl Tool for Search {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        // As `grep` writes it without `-E`: here it is the character itself.
+        let is_basic = !input.literal && [r"\|", r"\(", r"\{", r"\+"].iter().any(|mark| input.pattern.contains(mark));
         let query = SearchQuery {
             pattern: input.pattern,
             literal: input.literal,
@@ -161,7 +201,11 @@ impl Tool for Search {
             limit: input.limit.clamp(1, LIMIT_MAX),
             after: page::after_line(input.cursor)?,
         };
-        let found = ctx.workspace.search(query).await?;
+        let found = ctx.workspace.search(query).await.map_err(|error| {
+            let is_pattern = matches!(&error, Error::Pattern { what, .. } if *what == "regular expression");
+            let error = ToolError::from(error);
+            if is_pattern { error.hint("`literal`: true takes the pattern as plain text") } else { error }
+        })?;
         let last = found.matches.last().map(|m| page::line_cursor(&m.path, m.line));
         let matches = found.matches.into_iter().map(|m| Match {
             path: m.path,
@@ -175,6 +219,9 @@ impl Tool for Search {
             total: found.total,
             files_with_matches: found.files_with_matches,
             next_cursor: last.filter(|_| found.more),
+            note: (is_basic && found.total == 0).then(|| {
+                r"`\|`, `\(` and the like are plain characters: without the `\` they are operators".to_owned()
+            }),
             incomplete: found.cut || found.unseen,
             cut: found.cut,
         })

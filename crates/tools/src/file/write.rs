@@ -4,9 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::workspace::{WriteGuard, WsPath, decode};
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Meaning, OtherName, Preview, Tool, ToolError};
 
 use super::{Approved, check_marks, named, preview_of, read_whole};
+
+const NAMES: &[OtherName] = &[
+    OtherName::argument("contents", "content"),
+    OtherName::argument("text", "content"),
+    OtherName::argument("file_text", "content"),
+    OtherName::argument("file_content", "content"),
+    OtherName::argument("data", "content"),
+    OtherName::means("overwrite", Meaning::Not("createOnly")),
+    OtherName::anyway("encoding", "utf-8"),
+    OtherName::anyway("create_directories", "true"),
+];
 
 pub(crate) struct Write;
 
@@ -44,6 +55,9 @@ impl Tool for Write {
     const NAME: &'static str = "file.write";
     const TITLE: &'static str = "Write a file";
     const FACTS: Facts = Facts::WRITES_FILE;
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[super::NAMES_OF_FILE, NAMES];
+    const CALLED_ELSEWHERE: &'static [&'static str] =
+        &["Write", "create_file", "save_file", "write_to_file", "NotebookEdit"];
 
     fn aliases(&self) -> Vec<Alias> {
         vec![Alias::new("write_file")]

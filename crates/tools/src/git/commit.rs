@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::workspace::{CommandResult, WsPath};
-use toolhost_contract::{Approval, Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Approval, Ctx, ErrorKind, Example, Expect, Facts, OtherName, Preview, Tool, ToolError};
 
 use super::Mode;
 
@@ -149,6 +149,15 @@ impl Tool for Commit {
     const TITLE: &'static str = "Commit changes";
     // A message says nothing of what is committed under it.
     const FACTS: Facts = Facts { approval: Approval::OneByOne, paths: &["files"], ..Facts::CHANGES_REPOSITORY };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[&[
+        OtherName::argument("m", "message"),
+        OtherName::argument("msg", "message"),
+        OtherName::argument("commit_message", "message"),
+        OtherName::argument("subject", "message"),
+        OtherName::argument("paths", "files"),
+        OtherName::argument("file", "files"),
+        OtherName::argument("path", "files"),
+    ]];
 
     fn examples(&self) -> Vec<Example> {
         vec![

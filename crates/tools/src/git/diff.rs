@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Tool, ToolError};
 
 pub(crate) struct Diff;
 
@@ -34,6 +34,14 @@ impl Tool for Diff {
     const NAME: &'static str = "git.diff";
     const TITLE: &'static str = "Show changes";
     const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS_REPOSITORY };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[&[
+        OtherName::argument("file_path", "path"),
+        OtherName::argument("file", "path"),
+        OtherName::argument("cached", "staged"),
+        OtherName::argument("ref", "base"),
+        OtherName::argument("commit", "base"),
+        OtherName::argument("branch", "base"),
+    ]];
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Tool, ToolError};
 
 use super::Mode;
 
@@ -52,6 +52,13 @@ impl Tool for Log {
     const NAME: &'static str = "git.log";
     const TITLE: &'static str = "List commits";
     const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS_REPOSITORY };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[&[
+        OtherName::argument("file_path", "path"),
+        OtherName::argument("file", "path"),
+        OtherName::argument("max_count", "limit"),
+        OtherName::argument("n", "limit"),
+        OtherName::argument("count", "limit"),
+    ]];
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::workspace::WsPath;
-use toolhost_contract::{Approval, Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Approval, Ctx, ErrorKind, Example, Expect, Facts, OtherName, Preview, Tool, ToolError};
 
 use super::{Mode, change};
 
@@ -76,6 +76,12 @@ impl Tool for Restore {
     const TITLE: &'static str = "Restore files";
     // A path says nothing of the changes that are lost.
     const FACTS: Facts = Facts { approval: Approval::OneByOne, paths: &["paths"], ..Facts::CHANGES_REPOSITORY };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[&[
+        OtherName::argument("path", "paths"),
+        OtherName::argument("files", "paths"),
+        OtherName::argument("file", "paths"),
+        OtherName::argument("file_path", "paths"),
+    ]];
 
     fn examples(&self) -> Vec<Example> {
         vec![

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Tool, ToolError};
 
 use super::Mode;
 
@@ -54,6 +54,15 @@ impl Tool for Show {
     const NAME: &'static str = "git.show";
     const TITLE: &'static str = "Show a commit or a file of it";
     const FACTS: Facts = Facts { paths: &["path"], ..Facts::READS_REPOSITORY };
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[&[
+        OtherName::argument("commit", "revision"),
+        OtherName::argument("ref", "revision"),
+        OtherName::argument("sha", "revision"),
+        OtherName::argument("hash", "revision"),
+        OtherName::argument("object", "revision"),
+        OtherName::argument("file_path", "path"),
+        OtherName::argument("file", "path"),
+    ]];
 
     fn examples(&self) -> Vec<Example> {
         vec![

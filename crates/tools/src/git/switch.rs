@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Preview, Tool, ToolError};
 
 use super::{Mode, change};
 
@@ -93,6 +93,11 @@ impl Tool for Switch {
     const NAME: &'static str = "git.switch";
     const TITLE: &'static str = "Switch to a branch";
     const FACTS: Facts = Facts::CHANGES_REPOSITORY;
+    const OTHER_NAMES: &'static [&'static [OtherName]] = &[&[
+        OtherName::argument("name", "branch"),
+        OtherName::argument("branch_name", "branch"),
+        OtherName::argument("ref", "branch"),
+    ]];
 
     fn examples(&self) -> Vec<Example> {
         vec![

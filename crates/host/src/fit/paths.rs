@@ -1,0 +1,56 @@
+//! Paths that begin with the workspace's own folder.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+/// A file of this machine as a URL (RFC 8089).
+const URL: &str = "file://";
+const THIS_MACHINE: &str = "localhost";
+
+pub(super) fn fit(arguments: &mut Value, names: &[&str], spellings: &[String], notes: &mut Vec<String>) {
+    for name in names {
+        let paths = match arguments.get_mut(*name) {
+            Some(Value::Array(entries)) => entries.iter_mut().collect(),
+            Some(one) => vec![one],
+            None => Vec::new(),
+        };
+        let mut changed = 0;
+        for path in paths {
+            let Value::String(text) = path else { continue };
+            if let Some(inside) = inside(text, spellings) {
+                *text = inside;
+                changed += 1;
+            }
+        }
+        if changed > 0 {
+            notes.push(format!("`{name}` relative to the workspace"));
+        }
+    }
+}
+
+/// What the text names below the workspace's folder, if it begins with that folder. Everything else stays, and is refused where
+/// paths are opened.
+fn inside(text: &str, spellings: &[String]) -> Option<String> {
+    let path = match text.strip_prefix(URL) {
+        Some(rest) => {
+            let path = rest.strip_prefix(THIS_MACHINE).unwrap_or(rest);
+            percent_decode_str(path).decode_utf8().ok()?
+        }
+        None => Cow::Borrowed(text),
+    };
+    if !path.starts_with(['/', '~']) {
+        return None;
+    }
+    let below = |folder: &String| match path.strip_prefix(folder.as_str())? {
+        "" => Some("."),
+        rest => rest.strip_prefix('/').map(|rest| rest.trim_start_matches('/')),
+    };
+    // The longest: one may lie in another.
+    let mut folders: Vec<&String> = spellings.iter().collect();
+    folders.sort_by_key(|folder| std::cmp::Reverse(folder.len()));
+    let rest = folders.into_iter().find_map(below)?;
+    let is_plain = !rest.split('/').any(|part| part == "..");
+    is_plain.then(|| if rest.is_empty() { ".".to_owned() } else { rest.to_owned() })
+}
