@@ -65,7 +65,7 @@ const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Options of every command.
 #[derive(clap::Args)]
 pub(crate) struct Settings {
-    /// The workspace: the folder that tools may work in
+    /// The workspace: the folder that tools may work in [default: the project that the working directory is in, else that directory]
     #[arg(long, global = true, value_name = "DIR", env = "TOOLHOST_ROOT")]
     root: Option<PathBuf>,
     /// Where the project's database is kept [default: below ~/.local/share/toolhost]
@@ -104,6 +104,9 @@ pub(crate) struct Settings {
     /// A place made for once, which nobody will miss.
     #[arg(skip)]
     passing: bool,
+    /// The working directory is the workspace, whatever project it is in: an agent gets no more than the folder it was started in.
+    #[arg(skip)]
+    stays_here: bool,
 }
 
 /// A size in bytes: `500M`, `8G`, or a number of bytes.
@@ -332,6 +335,8 @@ pub(crate) fn check_file(table: toml::Table) -> anyhow::Result<()> {
 pub(crate) struct Resolved {
     /// Canonical.
     pub(crate) root: PathBuf,
+    /// The project that the working directory is in, where it has none of its own.
+    pub(crate) project_above: Option<PathBuf>,
     pub(crate) state: PathBuf,
     /// Where what git obeys is kept while commands run: the same for all hosts of a user.
     pub(crate) guard: PathBuf,
@@ -375,7 +380,13 @@ impl Settings {
             command_cgroup: self.command_cgroup.clone(),
             json: self.json,
             passing: self.passing,
+            stays_here: self.stays_here,
         }
+    }
+
+    /// For what lets an agent work.
+    pub(crate) fn staying_here(&self) -> Self {
+        Self { stays_here: true, ..self.with_root(None) }
     }
 
     /// Another place altogether, behind the same fence: nothing else that was said holds there.
@@ -394,6 +405,7 @@ impl Settings {
             command_cgroup: self.command_cgroup.clone(),
             json: self.json,
             passing: true,
+            stays_here: true,
         }
     }
 
@@ -425,10 +437,17 @@ impl Settings {
     pub(crate) fn resolve(&self) -> anyhow::Result<Resolved> {
         is_set(&SystemClock::default())?;
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let projects = folders.data_dir().join("toolhost/projects");
+        let mut project_above = None;
         let root = match &self.root {
             Some(root) => root.clone(),
-            None => std::env::current_dir()
-                .context("the working directory does not exist: name the workspace with --root DIR")?,
+            None => {
+                let here = std::env::current_dir()
+                    .context("the working directory does not exist: name the workspace with --root DIR")?;
+                let is_free = self.state.is_none() && self.database.is_none();
+                project_above = if is_free { project_above_of(&here, &projects) } else { None };
+                project_above.clone().filter(|_| !self.stays_here).unwrap_or(here)
+            }
         };
         let root = root.canonicalize().with_context(|| format!("the workspace {} cannot be opened", root.display()))?;
         if !root.is_dir() {
@@ -438,7 +457,7 @@ impl Settings {
         let file = read_config(&config_file, self.config.is_some())?;
         let state = match &self.state {
             Some(state) => std::path::absolute(state)?,
-            None => folders.data_dir().join("toolhost/projects").join(folder_name(&root)),
+            None => projects.join(folder_name(&root)),
         };
         keep_apart(&root, &state, &config_file)?;
         let data = folders.data_dir().join("toolhost");
@@ -481,6 +500,7 @@ impl Settings {
             user: self.user.clone().or(file.user).unwrap_or_else(|| USER_DEFAULT.to_owned()),
             guard,
             root,
+            project_above,
             state,
             audit_key: config_file.with_file_name(AUDIT_KEY_FILE),
             config_file,
@@ -638,6 +658,13 @@ fn profiles_text(profiles: toml::Table) -> anyhow::Result<String> {
     let mut table = toml::Table::new();
     table.insert("profiles".to_owned(), toml::Value::Table(profiles));
     Ok(toml::to_string(&table)?)
+}
+
+/// The nearest folder above one that has no project of its own, in which a project is.
+fn project_above_of(here: &Path, projects: &Path) -> Option<PathBuf> {
+    let has_project = |folder: &&Path| projects.join(folder_name(folder)).is_dir();
+    let found = here.canonicalize().ok()?.ancestors().find(has_project).map(Path::to_owned);
+    found.filter(|found| *found != here)
 }
 
 /// A name people recognize, and a hash so that two folders of one name stay apart.

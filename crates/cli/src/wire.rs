@@ -108,6 +108,17 @@ pub(crate) async fn connect(resolved: &Resolved, need: Need) -> anyhow::Result<C
 
 /// What is noted when a database was opened.
 fn connected(resolved: &Resolved, connection: &Connection) {
+    if let Some(above) = &resolved.project_above {
+        let above_shown = print::visible_line(&above.to_string_lossy());
+        print::note(print::paint(
+            print::DIM,
+            if *above == resolved.root {
+                format!("in the project {above_shown}")
+            } else {
+                format!("this folder is a workspace of its own; `--root {above_shown}` is the project around it")
+            },
+        ));
+    }
     if let Some(why) = connection.unrecorded() {
         unrecorded(why);
     } else if let Some(known) = resolved.known.as_ref().filter(|_| resolved.database.is_none()) {

@@ -61,13 +61,13 @@ pub(crate) enum Command {
 
 pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Init(args) => init::run(args, settings).await,
-        Command::Demo(args) => demo::run(args, settings).await,
-        Command::Mcp(args) => mcp::run(args, settings).await,
-        Command::Run(args) => run::run(*args, settings).await,
+        Command::Init(args) => init::run(args, &settings.staying_here()).await,
+        Command::Demo(args) => demo::run(args, &settings.staying_here()).await,
+        Command::Mcp(args) => mcp::run(args, &settings.staying_here()).await,
+        Command::Run(args) => run::run(*args, &settings.staying_here()).await,
         Command::Session(args) => session::run(args, settings).await,
         Command::Key(args) => key::run(args, settings),
-        Command::Call(args) => call::run(args, settings).await,
+        Command::Call(args) => call::run(args, &settings.staying_here()).await,
         Command::Tools(args) => tools::run(args, settings).await,
         Command::Profiles(args) => profiles::run(args, settings).await,
         Command::Policy(args) => policy::run(args, settings).await,

@@ -20,6 +20,8 @@ use crate::{EXIT_FAILED, Usage, print, wire};
 
 /// Lines of a list.
 const SHOWN_MAX: i64 = 200;
+/// Most that are named where one has to be chosen.
+const NAMED_MAX: usize = 5;
 /// Most that are answered at once.
 const OPEN_MAX: usize = 1000;
 /// How often the queue is looked at.
@@ -60,8 +62,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Decide {
-    /// One or several, such as ask-7
-    #[arg(required_unless_present = "everything")]
+    /// One or several, such as ask-7 [default: the only one that is open]
     ids: Vec<String>,
     /// All that is open now
     #[arg(long, conflicts_with = "ids")]
@@ -214,9 +215,26 @@ async fn all_open(answers: &Answers) -> anyhow::Result<Vec<i64>> {
     }
 }
 
+/// The one that is open, where it is clear which is meant.
+async fn only_open(answers: &Answers) -> anyhow::Result<i64> {
+    let open = all_open(answers).await?;
+    match open[..] {
+        [one] => Ok(one),
+        [] => anyhow::bail!("nothing waits for a person"),
+        _ => {
+            let first: Vec<String> = open.iter().take(NAMED_MAX).map(|number| ask_id(*number)).collect();
+            let more = open.len().saturating_sub(NAMED_MAX);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            Err(Usage::error(format!("say which: {}{more} wait, and `--everything` is all of them", first.join(", "))))
+        }
+    }
+}
+
 async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> anyhow::Result<ExitCode> {
     let numbers = if decide.everything {
         all_open(answers).await?
+    } else if decide.ids.is_empty() {
+        vec![only_open(answers).await?]
     } else {
         decide.ids.iter().map(|id| number(id)).collect::<anyhow::Result<Vec<i64>>>()?
     };

@@ -48,6 +48,7 @@ mod engines;
 mod examples;
 mod fence_program;
 mod file_links;
+mod folders;
 mod git_changes;
 mod git_held;
 mod git_hostile;

@@ -125,6 +125,24 @@ async fn edited_arguments_that_a_rule_denies_are_refused_while_they_can_be_corre
     assert_eq!((workspace.read("b.txt").as_str(), workspace.has("kept/b.txt")), ("b", false));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_an_id_is_for_the_only_one_that_waits() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    refused(&program, &["--allow"], "nothing waits for a person");
+    let mut host = open(&program).await;
+    for name in ["a.txt", "b.txt"] {
+        pending(&mut host, "file_write", json!({ "path": name, "content": "x" })).await;
+    }
+    let unclear = program.run(&["review", "decide", "--allow"]);
+    assert!(unclear.code == Some(2) && unclear.stderr.contains("say which: ask-1, ask-2 wait"), "{unclear:?}");
+    assert_eq!(program.run(&["review", "decide", "ask-1", "--deny"]).code, Some(0));
+    let decided = program.run(&["review", "decide", "--allow"]);
+    assert!(decided.code == Some(0) && decided.stdout.contains("ask-2"), "{decided:?}");
+    host.call("approval_wait", json!({ "approvalId": "ask-2" })).await;
+    assert_eq!((workspace.has("a.txt"), workspace.has("b.txt")), (false, true));
+}
+
 /// A line of a script can be made to look like a secret.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_masked_is_allowed_by_whoever_was_shown_what_stands_there() {
