@@ -7,6 +7,7 @@ use crate::room::TOOLHOST;
 
 /// Types a command in a folder, as somebody with this home.
 fn typed(home: &Path, folder: &Path, arguments: &[&str]) -> Output {
+    #[expect(clippy::disallowed_methods, reason = "the program itself, in a folder of its own")]
     let mut command = Command::new(TOOLHOST);
     command
         .args(arguments)
