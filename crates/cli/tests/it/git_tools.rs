@@ -250,3 +250,29 @@ async fn an_allowed_push_arrives_and_is_never_forced() {
     let branch = error(&house, "git.push", json!({ "branch": "nowhere" })).await;
     assert!(branch.message.contains("there is no branch nowhere"), "{branch:?}");
 }
+
+/// What makes the status quick where the host is root: files are not read anew because they belong to another user in the fence.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_goes_by_size_and_time_and_a_commit_does_not() {
+    let workspace = TempWorkspace::new();
+    let age = |time: std::time::SystemTime| {
+        std::fs::File::open(workspace.path("a.txt")).unwrap().set_modified(time).unwrap();
+    };
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000);
+    workspace.git(&["init", "-q"]);
+    workspace.write("a.txt", "one\n");
+    age(long_ago);
+    workspace.git(&["add", "-A"]);
+    workspace.git(&["commit", "-qm", "first"]);
+    workspace.write("a.txt", "two\n");
+    age(long_ago);
+    let house = house(workspace).build().await;
+    let status = house.call("git.status", json!({})).await;
+    assert_eq!(status.data["clean"], true, "{status:?}");
+    let in_bash = house.call("bash", json!({ "command": "git status --short" })).await;
+    let is_root = std::os::unix::fs::MetadataExt::uid(&house.workspace.root().metadata().unwrap()) == 0;
+    assert_eq!(in_bash.data["stdout"], if is_root { "" } else { " M a.txt\n" }, "{in_bash:?}");
+    let committed = house.call("git.commit", json!({ "message": "second" })).await;
+    assert!(committed.ok, "{committed:?}");
+    assert_eq!(house.workspace.git(&["show", "HEAD:a.txt"]), "two\n");
+}

@@ -136,8 +136,8 @@ impl Tool for Status {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, _: Input) -> Result<Output, ToolError> {
-        let arguments =
-            ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=dirty"];
+        let options = ["--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=dirty"];
+        let arguments: Vec<&str> = BY_SIZE_AND_TIME.into_iter().chain(["status"]).chain(options).collect();
         let result = super::read(ctx, &arguments).await?;
         if result.exit_code != 0 {
             return Err(super::refused("git status failed", &result));
@@ -151,6 +151,10 @@ impl Tool for Status {
         Ok(output)
     }
 }
+
+/// A file that has the size and the time that the index has of it is unchanged. Where the host is root, all files belong to another
+/// user in the fence than the index says, and git would read each of them anew. What a commit takes is found out without this.
+const BY_SIZE_AND_TIME: [&str; 4] = ["-c", "core.checkStat=minimal", "-c", "core.trustctime=false"];
 
 /// Reads what [`SUBMODULES`] printed; the last pair says that none was left out.
 fn add_submodules(text: &str, output: &mut Output) {
