@@ -11,7 +11,7 @@ use toolhost_contract::{
 };
 use toolhost_store::{Ask, AskKind, AskState};
 
-use crate::asking::{HINT_GO_ON, blank, denied_by_person};
+use crate::asking::{HINT_GO_ON, blank, denied_by_person, telling};
 use crate::gate_state::{GateState, cancelled};
 use crate::hooks::Hooks;
 use crate::queue::{LOOK_EVERY, answer_of, ask_id, ask_number, refusal};
@@ -112,7 +112,11 @@ impl CallPeople<'_> {
         let patience = Duration::from_millis(timeout_ms);
         let until = Instant::now() + patience;
         let ask = tokio::select! {
-            ask = queue.settled(project, number, None, Some(patience), &self.hooks.cancel) => ask?,
+            ask = telling(
+                number,
+                &*self.hooks.progress,
+                queue.settled(project, number, None, Some(patience), &self.hooks.cancel),
+            ) => ask?,
             () = self.hooks.let_go.cancelled() => found,
         };
         match ask.state {

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::futures::Notified;
+use tokio::time::Instant;
 use toolhost_contract::shell::Analyzed;
-use toolhost_contract::{Call, ErrorKind, ToolError};
+use toolhost_contract::{Call, ErrorKind, Progress, ProgressSink, ToolError};
 use toolhost_store::{Ask, AskState, Entry};
 
 use crate::gate_state::GateState;
 use crate::hooks::Hooks;
-use crate::queue::{Decision, Presented, Presenter, Unattended, UnwrittenAnswer, refusal, shown};
+use crate::queue::{Decision, Presented, Presenter, Unattended, UnwrittenAnswer, ask_id, refusal, shown};
 use crate::shown::Shown;
 
 /// What came of asking people.
@@ -35,10 +36,41 @@ pub(super) enum Writing {
     TooLate(Box<Ask>),
 }
 
+/// How often a caller hears that its call waits for a person: some clients give a call up that is silent for a minute.
+const TOLD_EVERY: Duration = Duration::from_secs(15);
+
+/// What comes of waiting for a person, with a note to the caller every now and then until it comes.
+pub(crate) async fn telling<T>(number: i64, progress: &dyn ProgressSink, waiting: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let mut ticks = tokio::time::interval_at(began + TOLD_EVERY, TOLD_EVERY);
+    tokio::pin!(waiting);
+    loop {
+        tokio::select! {
+            came = &mut waiting => return came,
+            _ = ticks.tick() => {
+                let done = began.elapsed().as_secs_f64();
+                let message = format!("{} waits for a person", ask_id(number));
+                progress.report(Progress { done, total: None, message });
+            }
+        }
+    }
+}
+
 impl GateState {
     /// Shows an open ask, and returns the first of: an answer given here, which is not written yet; an answer from elsewhere;
     /// expiry; cancellation. `listening` must have been made before the ask was read, so that no answer is missed.
     pub(super) async fn hear<'h>(
+        &self,
+        ask: Ask,
+        listening: Notified<'_>,
+        call: &Call,
+        hooks: &'h Hooks,
+    ) -> Result<AskResult<'h>, ToolError> {
+        let number = ask.number;
+        telling(number, &*hooks.progress, self.heard(ask, listening, call, hooks)).await
+    }
+
+    async fn heard<'h>(
         &self,
         ask: Ask,
         listening: Notified<'_>,
@@ -190,4 +222,36 @@ impl GateState {
 
 fn project_of(ask: &Ask) -> i64 {
     ask.call.pointer("/scope/projectId").and_then(Value::as_i64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl ProgressSink for Heard {
+        fn report(&self, progress: Progress) {
+            let line = format!("{} {}", progress.done, progress.message);
+            self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_hears_every_quarter_of_a_minute_that_its_call_waits() {
+        let heard = Heard::default();
+        let came = telling(7, &heard, async {
+            tokio::time::sleep(Duration::from_secs(50)).await;
+            "yes"
+        });
+        assert_eq!(came.await, "yes");
+        let heard = heard.0.into_inner().unwrap_or_default();
+        assert_eq!(
+            heard,
+            ["15 ask-7 waits for a person", "30 ask-7 waits for a person", "45 ask-7 waits for a person"]
+        );
+    }
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use toolhost_contract::{self as contract, Answer, ErrorKind, Help, Preview, Success, ToolError};
 use toolhost_store::{Ask, AskChange, AskState};
 
+pub(crate) use self::hearing::telling;
 use self::hearing::{AskResult, LocalAnswer, Writing};
 use self::proposal::effect_digest;
 pub(crate) use self::proposal::{Case, blank};
