@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::from_io;
-use crate::fence::{FenceChoice, Method, Probed};
+use crate::fence::{FenceChoice, Method, Mounted, Probed};
 use crate::files::Tree;
 use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Reach, Refs, Seen, Turn};
 use crate::job::Job;
@@ -101,6 +101,8 @@ pub(crate) struct Room {
     around: Vec<Around>,
     /// How absolute paths may spell `root`.
     names: Vec<String>,
+    /// The very folders that were opened: `root`, and `outer_git`. Whoever may write a folder above could exchange them.
+    opened: Vec<Mounted>,
 }
 
 impl Room {
@@ -133,7 +135,9 @@ impl Room {
             )));
         }
         let (outer_git, around) = (outer_git(&root), git::around(&root));
-        Ok(Self { root, config, outer_git, around, names })
+        let folders = std::iter::once(&root).chain(&outer_git);
+        let opened = folders.map(|folder| git::mounted_folder(folder)).collect::<std::io::Result<Vec<_>>>()?;
+        Ok(Self { root, config, outer_git, around, names, opened })
     }
 
     pub(crate) fn path_of(&self, path: &WsPath) -> PathBuf {
@@ -147,6 +151,11 @@ impl Room {
         if self.config.home != Path::new("/root") {
             replace_path(text, &self.config.home, "~");
         }
+    }
+
+    /// What must be found where the workspace's folders are mounted, or opened.
+    pub(crate) fn opened(&self) -> &[Mounted] {
+        &self.opened
     }
 
     /// The workspace, and its repository's folder where that is outside.
@@ -233,6 +242,10 @@ impl LocalExecutor {
         }
         let room = Arc::new(Room::new(config)?);
         let tree = Arc::new(Tree::open(&room.root)?);
+        let stat = rustix::fs::fstat(tree.dir())?;
+        if room.opened.first().is_none_or(|opened| (opened.device, opened.inode) != (stat.st_dev, stat.st_ino)) {
+            return Err(std::io::Error::other("it was exchanged for another folder while it was opened"));
+        }
         let top = rustix::fs::open(&room.root, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
         ["HEAD", ".git"].iter().for_each(|name| Placeholder::sweep(&top, name));
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());

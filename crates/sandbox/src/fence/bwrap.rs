@@ -172,6 +172,7 @@ fn full(
         writable,
         readable_plain: Vec::new(),
         mounted,
+        opened: Vec::new(),
         network,
         private_ipc: true,
         limits: limits(method, config, command),
@@ -237,6 +238,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         writable,
         readable_plain: Vec::new(),
         mounted: Vec::new(),
+        opened: room.opened().to_vec(),
         network: NetworkMode::None,
         private_ipc: false,
         limits: limits(method, config, command),
@@ -309,7 +311,7 @@ fn workspace_view(args: &mut Args, room: &Room, access: Access, command: &Job, h
         args.parents_of(&folder);
         args.bind(if writable { "--bind" } else { "--ro-bind" }, &folder, &folder);
     }
-    let mut mounted = Vec::new();
+    let mut mounted = room.opened().to_vec();
     for mount in &held.mounts {
         // Those of a repository outside are read-only as a whole already.
         if access == Access::Read || !(mount.at.path.starts_with(&room.root) || command.is_git) {

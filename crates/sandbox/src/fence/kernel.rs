@@ -78,6 +78,12 @@ fn restrict_files(policy: &Policy) -> Result<(), Failure> {
         for path in paths {
             // What is not there cannot be reached either.
             let Ok(fd) = PathFd::new(path) else { continue };
+            if let Some(meant) = policy.opened.iter().find(|meant| meant.path == *path) {
+                let found = rustix::fs::fstat(&fd)?;
+                if (found.st_dev, found.st_ino) != (meant.device, meant.inode) {
+                    return Err(format!("{} was exchanged for another folder", path.display()).into());
+                }
+            }
             ruleset = ruleset.add_rule(PathBeneath::new(fd, access))?;
         }
     }
@@ -232,6 +238,10 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
         }
     };
     rules.insert(libc::SYS_socket, socket_rules);
+    if policy.network == NetworkMode::None {
+        // One of a pair could still get a name, also one that the whole machine sees, or look for what listens.
+        rules.extend(whole(&[libc::SYS_bind, libc::SYS_connect, libc::SYS_listen]));
+    }
     // One of a pair of datagram sockets can still be led to any other such socket of the machine, with open files in what it
     // sends. The type stands beside flags.
     let datagram = u64::try_from(libc::SOCK_DGRAM)?;

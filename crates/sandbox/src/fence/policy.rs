@@ -60,6 +60,8 @@ pub(crate) struct Policy {
     pub(crate) readable_plain: Vec<PathBuf>,
     /// What must be found where it was mounted.
     pub(crate) mounted: Vec<Mounted>,
+    /// What must be found where the folders of these names are opened to let the command in.
+    pub(crate) opened: Vec<Mounted>,
     pub(crate) network: NetworkMode,
     /// A namespace of its own for System V's shared memory, semaphores and queues and for POSIX queues: they end with it.
     pub(crate) private_ipc: bool,

@@ -43,6 +43,7 @@ pub(crate) fn plan_remote(
         writable: vec![stage.path(), PathBuf::from("/dev/null")],
         readable_plain: vec![objects.to_owned()],
         mounted: Vec::new(),
+        opened: Vec::new(),
         network: NetworkMode::Direct,
         private_ipc: false,
         // The processes of root are many.

@@ -229,6 +229,12 @@ fn look(folder: &Path, name: &Path) -> Option<Mounted> {
     (!link).then(|| Mounted { path: folder.join(name), device: stat.st_dev, inode: stat.st_ino })
 }
 
+/// A folder, and which one it is.
+pub(crate) fn mounted_folder(folder: &Path) -> std::io::Result<Mounted> {
+    let stat = rustix::fs::fstat(top_folder(folder)?)?;
+    Ok(Mounted { path: folder.to_owned(), device: stat.st_dev, inode: stat.st_ino })
+}
+
 /// What stays read-only for git itself, which the host's own tools run.
 pub(crate) fn of_git_itself(root: &Path, outer: Option<&Path>) -> Held {
     /// Git's files that run programs or redirect git; the tools use a repository, they do not arm it.

@@ -371,3 +371,50 @@ async fn nothing_is_made_where_a_link_at_the_workspaces_path_leads() {
         }
     }
 }
+
+/// A folder above the workspace becomes a link to where another repository is at the same name.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_and_git_work_in_the_folder_that_was_opened_or_not_at_all() {
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, repository, |_| {});
+        room.bash("true", Access::Write).await;
+        let ws = room.ws();
+        let (above, name) = (ws.parent().unwrap().to_owned(), ws.file_name().unwrap().to_owned());
+        let victims = tempfile::tempdir().unwrap();
+        let victim = victims.path().join(&name);
+        std::fs::create_dir(&victim).unwrap();
+        std::fs::set_permissions(victims.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(&victim, PermissionsExt::from_mode(0o777)).unwrap();
+        repository(&victim);
+        let moved = above.with_extension("moved");
+        // Both ways of letting another folder be at the path: a link on the way, and a folder that is moved there.
+        for is_link in [true, false] {
+            std::fs::rename(&above, &moved).unwrap();
+            if is_link {
+                symlink(victims.path(), &above).unwrap()
+            } else {
+                std::fs::rename(victims.path(), &above).unwrap()
+            }
+            let there = ws.join("made");
+            for is_git in [true, false] {
+                let mut command =
+                    Command::new(["bash", "-c", "echo x > made; git branch planted; git log; true"], TIME);
+                command.is_git = is_git;
+                let result = room.run(command, Access::Write).await;
+                assert!(!there.exists(), "{choice:?} {is_link} {is_git}: {result:?}");
+                let planted = ws.join(".git/refs/heads/planted");
+                assert!(!planted.exists(), "{choice:?} {is_link} {is_git}: {result:?}");
+            }
+            if is_link {
+                std::fs::remove_file(&above).unwrap()
+            } else {
+                std::fs::rename(&above, victims.path()).unwrap()
+            }
+            std::fs::rename(&moved, &above).unwrap();
+            let result = room.bash("echo back", Access::Write).await;
+            assert_eq!(result.stdout.text, "back\n", "{choice:?} {is_link}: {result:?}");
+        }
+    }
+}
+
+const TIME: Duration = Duration::from_secs(20);
