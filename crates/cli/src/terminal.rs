@@ -43,9 +43,8 @@ pub(crate) struct EditRules {
 impl EditRules {
     async fn check(&self, shown: &Shown, arguments: &Value) -> Result<(), ToolError> {
         let Some(tool) = self.registry.get(&shown.tool) else { return Ok(()) };
-        tool.check(arguments)?;
         // A profile that another host has is that host's to apply.
-        let Ok(profile) = self.profiles.get(&shown.profile) else { return Ok(()) };
+        let Ok(profile) = self.profiles.get(&shown.profile) else { return tool.check(arguments) };
         profile.check_denied(tool, arguments.clone(), self.workspace.as_deref()).await
     }
 }

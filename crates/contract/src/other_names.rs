@@ -23,6 +23,8 @@ pub enum Meaning {
     Lines { first: &'static str, count: &'static str },
     /// A time: milliseconds from 1,000 on, seconds below. The argument takes milliseconds.
     Time(&'static str),
+    /// A time in seconds. The argument takes milliseconds.
+    Seconds(&'static str),
     /// The opposite of this argument, which is true or false.
     Not(&'static str),
     /// Nothing that the tool needs, such as why it is called.

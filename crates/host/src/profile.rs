@@ -195,6 +195,10 @@ impl Profile {
 
     /// What this profile's rules say of a call in a workspace, without making it.
     pub async fn explain(&self, tool: &Registered, arguments: Value, workspace: Option<&dyn Executor>) -> Explained {
+        let names = workspace.map(Executor::names_of_root).unwrap_or_default();
+        // What no call can be made with is explained as it was written.
+        let fitted = tool.fitted(tool.given(&arguments, None), names);
+        let arguments = fitted.map_or(arguments, |(arguments, _)| arguments);
         let arguments = Arguments::explained(&tool.kinds, arguments, workspace).await;
         Explained { verdict: self.decide(tool, &arguments.looked(tool)), arguments }
     }
@@ -209,6 +213,7 @@ impl Profile {
         arguments: Value,
         workspace: Option<&dyn Executor>,
     ) -> std::result::Result<(), ToolError> {
+        tool.fitted(tool.given(&arguments, None), workspace.map(Executor::names_of_root).unwrap_or_default())?;
         self.explain(tool, arguments, workspace).await.verdict.check_denied(&tool.info.name)
     }
 

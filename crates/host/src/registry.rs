@@ -199,7 +199,7 @@ impl Registered {
             notes = fit(&mut arguments, &self.info);
             self.check(&arguments)?;
         }
-        notes.extend(fit_paths(&mut arguments, &self.info, folder));
+        notes.extend(fit_paths(&mut arguments, &self.info, folder)?);
         Ok((arguments, notes))
     }
 

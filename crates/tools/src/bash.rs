@@ -31,7 +31,7 @@ const NAMES: &[OtherName] = &[
     OtherName::argument("input", "stdin"),
     OtherName::argument("timeout_milliseconds", "timeoutMs"),
     OtherName::means("timeout", Meaning::Time("timeoutMs")),
-    OtherName::means("timeout_seconds", Meaning::Time("timeoutMs")),
+    OtherName::means("timeout_seconds", Meaning::Seconds("timeoutMs")),
     OtherName::anyway("run_in_background", "false"),
     OtherName::anyway("is_background", "false"),
 ];

@@ -216,8 +216,8 @@ impl<'c> AskedCall<'c> {
 
     async fn admitted(&self, arguments: Value) -> Result<Arguments, ToolError> {
         let Case { tool, profile, hooks, .. } = self.case;
-        let arguments = tool.given(&arguments, None);
-        tool.check(&arguments)?;
+        let names = self.gate.config.executor.names_of_root();
+        let (arguments, _) = tool.fitted(tool.given(&arguments, None), names)?;
         let arguments = self.gate.analyze(tool, profile, arguments, hooks).await?;
         let verdict = profile.decide(tool, &arguments.looked(tool));
         verdict.check_denied(&tool.info.name).map(|()| arguments)

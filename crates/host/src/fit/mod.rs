@@ -12,7 +12,8 @@ mod shape;
 mod values;
 
 use serde_json::Value;
-use toolhost_contract::ToolInfo;
+use toolhost_contract::workspace::Error;
+use toolhost_contract::{ToolError, ToolInfo};
 
 pub(crate) use self::nulls::without_nulls;
 
@@ -46,10 +47,17 @@ pub(crate) fn fit(arguments: &mut Value, tool: &ToolInfo) -> Vec<String> {
 }
 
 /// Makes paths that name the workspace's folder relative to it; answers what was read how.
-pub(crate) fn fit_paths(arguments: &mut Value, tool: &ToolInfo, spellings: &[String]) -> Vec<String> {
+///
+/// # Errors
+/// A path is a URL or begins with `~`, and does not name the workspace.
+pub(crate) fn fit_paths(
+    arguments: &mut Value,
+    tool: &ToolInfo,
+    spellings: &[String],
+) -> Result<Vec<String>, ToolError> {
     let mut notes = Vec::new();
-    paths::fit(arguments, tool.facts.paths, spellings, &mut notes);
-    notes
+    let fitted = paths::fit(arguments, tool.facts.paths, spellings, &mut notes);
+    fitted.map(|()| notes).map_err(|error| Error::from(error).into())
 }
 
 /// What an answer says of how its arguments were read.

@@ -71,14 +71,10 @@ pub(super) fn fit(arguments: &mut Value, tool: &ToolInfo, notes: &mut Vec<String
                     notes.push(format!("`{name}` as first and last line"));
                 }
             }
+            Some(Meaning::Seconds(argument)) => take_time(fields, name, argument, |time| time * 1000.0, notes),
             Some(Meaning::Time(argument)) => {
-                if let Some(time) = fields.get(name).and_then(number).filter(|_| !fields.contains_key(argument)) {
-                    #[expect(clippy::cast_possible_truncation, reason = "a time has no fraction of a millisecond")]
-                    let milliseconds = if time >= MILLISECONDS_FROM { time } else { time * 1000.0 } as i64;
-                    fields.remove(name);
-                    fields.insert(argument.to_owned(), json!(milliseconds));
-                    notes.push(format!("`{name}` as {milliseconds} ms"));
-                }
+                let milliseconds = |time| if time >= MILLISECONDS_FROM { time } else { time * 1000.0 };
+                take_time(fields, name, argument, milliseconds, notes);
             }
             Some(Meaning::Not(argument)) => {
                 if let Some(is) = fields.get(name).and_then(truth).filter(|_| !fields.contains_key(argument)) {
@@ -91,12 +87,12 @@ pub(super) fn fit(arguments: &mut Value, tool: &ToolInfo, notes: &mut Vec<String
                 let given =
                     fields.get(name).map(|given| given.as_str().map_or_else(|| given.to_string(), str::to_owned));
                 if given.as_deref() == Some(value) {
-                    fields.remove(name);
+                    leave_out(fields, name, notes);
                 }
             }
-            Some(Meaning::Nothing) => drop(fields.remove(name)),
+            Some(Meaning::Nothing) => leave_out(fields, name, notes),
             None if SAY_WHY.contains(&name) && fields.get(name).is_some_and(Value::is_string) => {
-                fields.remove(name);
+                leave_out(fields, name, notes);
             }
             None => {}
         }
@@ -140,6 +136,11 @@ fn others_of(tool: &ToolInfo) -> impl Iterator<Item = &'static OtherName> {
     tool.other_names.iter().flat_map(|names| names.iter())
 }
 
+fn leave_out(fields: &mut Map<String, Value>, name: &str, notes: &mut Vec<String>) {
+    fields.remove(name);
+    notes.push(format!("nothing in `{name}`"));
+}
+
 /// Two values for one argument stay both, and are refused.
 fn rename(fields: &mut Map<String, Value>, name: &str, argument: &str, notes: &mut Vec<String>) {
     if fields.get(argument).is_some_and(|given| fields.get(name) != Some(given)) {
@@ -159,6 +160,21 @@ fn spelled<'k>(name: &str, known: &'k Map<String, Value>) -> Option<&'k str> {
     let letters = folded(name);
     let mut same = known.keys().filter(|known| folded(known) == letters);
     same.next().filter(|_| same.next().is_none()).map(String::as_str)
+}
+
+fn take_time(
+    fields: &mut Map<String, Value>,
+    name: &str,
+    argument: &str,
+    to_milliseconds: impl Fn(f64) -> f64,
+    notes: &mut Vec<String>,
+) {
+    let Some(time) = fields.get(name).and_then(number).filter(|_| !fields.contains_key(argument)) else { return };
+    #[expect(clippy::cast_possible_truncation, reason = "a time has no fraction of a millisecond")]
+    let milliseconds = to_milliseconds(time) as i64;
+    fields.remove(name);
+    fields.insert(argument.to_owned(), json!(milliseconds));
+    notes.push(format!("`{name}` as {milliseconds} ms"));
 }
 
 /// From the first line up to the last one; -1 is the end.

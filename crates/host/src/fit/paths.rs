@@ -4,12 +4,21 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
+use toolhost_contract::workspace::PathError;
 
 /// A file of this machine as a URL (RFC 8089).
 const URL: &str = "file://";
+const SCHEME: &str = "file:/";
 const THIS_MACHINE: &str = "localhost";
 
-pub(super) fn fit(arguments: &mut Value, names: &[&str], spellings: &[String], notes: &mut Vec<String>) {
+/// # Errors
+/// A path names a place outside in a form that would be taken for the name of a file.
+pub(super) fn fit(
+    arguments: &mut Value,
+    names: &[&str],
+    spellings: &[String],
+    notes: &mut Vec<String>,
+) -> Result<(), PathError> {
     for name in names {
         let paths = match arguments.get_mut(*name) {
             Some(Value::Array(entries)) => entries.iter_mut().collect(),
@@ -19,15 +28,26 @@ pub(super) fn fit(arguments: &mut Value, names: &[&str], spellings: &[String], n
         let mut changed = 0;
         for path in paths {
             let Value::String(text) = path else { continue };
-            if let Some(inside) = inside(text, spellings) {
-                *text = inside;
-                changed += 1;
+            match inside(text, spellings) {
+                Some(inside) => {
+                    *text = inside;
+                    changed += 1;
+                }
+                None if is_of_the_machine(text) => return Err(PathError::Absolute(text.clone())),
+                None => {}
             }
         }
         if changed > 0 {
             notes.push(format!("`{name}` relative to the workspace"));
         }
     }
+    Ok(())
+}
+
+/// `file:` and `~` begin no name that is meant as one.
+fn is_of_the_machine(text: &str) -> bool {
+    let is_url = text.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME));
+    is_url || text == "~" || text.starts_with("~/")
 }
 
 /// What the text names below the workspace's folder, if it begins with that folder. Everything else stays, and is refused where

@@ -11,6 +11,7 @@ const NAMES: &[OtherName] = &[
     OtherName::means("end_line", Meaning::LastLine { first: "offset", count: "limit" }),
     OtherName::means("view_range", Meaning::Lines { first: "offset", count: "limit" }),
     OtherName::means("timeout", Meaning::Time("timeoutMs")),
+    OtherName::means("timeout_seconds", Meaning::Seconds("timeoutMs")),
     OtherName::means("case_sensitive", Meaning::Not("ignoreCase")),
     OtherName::anyway("encoding", "utf-8"),
     OtherName::field("old_string", "edits", "search"),
@@ -75,6 +76,7 @@ fn what_other_hosts_call_an_argument_is_that_argument() {
         (json!({ "view_range": [2, -1] }), json!({ "offset": 2 })),
         (json!({ "timeout": 60_000 }), json!({ "timeoutMs": 60_000 })),
         (json!({ "timeout": "30" }), json!({ "timeoutMs": 30_000 })),
+        (json!({ "timeout_seconds": 1200 }), json!({ "timeoutMs": 1_200_000 })),
         (json!({ "case_sensitive": "false" }), json!({ "ignoreCase": true })),
         (json!({ "encoding": "utf-8", "explanation": "to see" }), json!({})),
         (
@@ -185,24 +187,29 @@ fn a_path_of_the_workspace_is_relative_and_every_other_stays() {
         let mut arguments = json!({ "path": path, "files": ["b", path], "command": path });
         let notes = fit_paths(&mut arguments, &tool(), &names);
         assert_eq!(arguments["command"], path, "no path is looked for in a command");
-        assert_eq!(arguments["path"], arguments["files"][1]);
-        (arguments["path"].as_str().unwrap_or_default().to_owned(), notes.len())
+        notes.map(|notes| {
+            assert_eq!(arguments["path"], arguments["files"][1]);
+            (arguments["path"].as_str().unwrap_or_default().to_owned(), notes.len())
+        })
     };
     for (path, below) in inside {
-        assert_eq!(read(path), (below.to_owned(), 2), "{path}");
+        assert_eq!(read(path).ok(), Some((below.to_owned(), 2)), "{path}");
     }
     for path in outside {
-        assert_eq!(read(path), (path.to_owned(), 0), "{path}");
+        // Taken for the name of a file, it would be one in the workspace.
+        let is_refused = path.starts_with("file:/") || path == "~" || path.starts_with("~/");
+        assert_eq!(read(path).ok(), (!is_refused).then(|| (path.to_owned(), 0)), "{path}");
     }
+    assert!(read("FILE:///home/me/x").is_err() && read("file:/home/me/x").is_err());
 }
 
 #[test]
 fn the_answer_says_what_was_read_how() {
-    let mut arguments = json!({ "file_path": "a", "offset": "4", "edits": { "old_string": "x" } });
+    let mut arguments = json!({ "file_path": "a", "offset": "4", "reason": "y", "edits": { "old_string": "x" } });
     let notes = fit(&mut arguments, &tool());
     assert_eq!(
         note(&notes),
-        "[toolhost read `file_path` as `path`, `edits` as a list of one, `offset` as 4, `old_string` as `search`]"
+        "[toolhost read `file_path` as `path`, nothing in `reason`, `edits` as a list of one, `offset` as 4, `old_string` as `search`]"
     );
     let many: Vec<String> = (0..10).map(|n| n.to_string()).collect();
     assert_eq!(note(&many), "[toolhost read 0, 1, 2, 3, 4, 5, 6, 7, and 2 more]");
