@@ -178,7 +178,7 @@ fn full(
         limits: limits(method, config, command),
     };
     args.0.extend(orders(&policy, command)?);
-    let env = environment(method, config, command, ("/tmp", &config.home), network);
+    let env = environment(config, command, ("/tmp", &config.home), network);
     Ok(Plan {
         program: bwrap.to_owned(),
         args: args.0,
@@ -244,7 +244,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         limits: limits(method, config, command),
     };
     let home = if enforce { tmp.clone() } else { config.home.clone() };
-    let env = environment(method, config, command, (&tmp.to_string_lossy(), &home), NetworkMode::None);
+    let env = environment(config, command, (&tmp.to_string_lossy(), &home), NetworkMode::None);
     Ok(Plan {
         program: config.helper.clone(),
         args: orders(&policy, command)?,
@@ -341,7 +341,6 @@ pub(super) fn orders(policy: &Policy, command: &Command) -> Result<Vec<OsString>
 
 /// The whole environment of a command: nothing of the host's but what is named here.
 fn environment(
-    method: &Method,
     config: &LocalConfig,
     command: &Job,
     (tmp, home): (&str, &Path),
@@ -369,14 +368,6 @@ fn environment(
         );
     } else {
         env.push(pair("CARGO_NET_OFFLINE", "true"));
-    }
-    if method.identity.become_user().is_some() && !command.is_git && !command.finds_git {
-        // All files belong to another user here than git's index says, and git would read each of them anew.
-        env.push(pair("GIT_CONFIG_COUNT", "2"));
-        for (n, (key, value)) in [("core.checkStat", "minimal"), ("core.trustctime", "false")].into_iter().enumerate() {
-            env.push((format!("GIT_CONFIG_KEY_{n}"), key.to_owned()));
-            env.push((format!("GIT_CONFIG_VALUE_{n}"), value.to_owned()));
-        }
     }
     env.extend(config.env.iter().cloned());
     env.extend(command.env.iter().cloned());
