@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// A name that some other host's tool has for an argument. A call that uses it is taken as it was meant, and the answer says so.
+/// A name that some other host's tool has for an argument, in any spelling (`old_text` is `oldText`, too). A call that uses it is taken as
+/// it was meant, and the answer says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct OtherName {
     pub name: &'static str,
@@ -27,8 +28,6 @@ pub enum Meaning {
     Seconds(&'static str),
     /// The opposite of this argument, which is true or false.
     Not(&'static str),
-    /// Nothing that the tool needs, such as why it is called.
-    Nothing,
     /// What the tool does anyway, where it has this value; another value is refused.
     Anyway(&'static str),
 }

@@ -195,26 +195,29 @@ impl Profile {
 
     /// What this profile's rules say of a call in a workspace, without making it.
     pub async fn explain(&self, tool: &Registered, arguments: Value, workspace: Option<&dyn Executor>) -> Explained {
-        let names = workspace.map(Executor::names_of_root).unwrap_or_default();
         // What no call can be made with is explained as it was written.
-        let fitted = tool.fitted(tool.given(&arguments, None), names);
+        let fitted = tool.fitted(tool.given(&arguments, None), names_of_root(workspace));
         let arguments = fitted.map_or(arguments, |(arguments, _)| arguments);
+        self.explain_fitted(tool, arguments, workspace).await
+    }
+
+    async fn explain_fitted(&self, tool: &Registered, arguments: Value, workspace: Option<&dyn Executor>) -> Explained {
         let arguments = Arguments::explained(&tool.kinds, arguments, workspace).await;
         Explained { verdict: self.decide(tool, &arguments.looked(tool)), arguments }
     }
 
-    /// What the gate would say of a call that a rule denies.
+    /// Whether the gate would let a call through, but for a person's yes.
     ///
     /// # Errors
-    /// A rule denies it.
+    /// The tool does not take the arguments, or a rule denies them.
     pub async fn check_denied(
         &self,
         tool: &Registered,
         arguments: Value,
         workspace: Option<&dyn Executor>,
     ) -> std::result::Result<(), ToolError> {
-        tool.fitted(tool.given(&arguments, None), workspace.map(Executor::names_of_root).unwrap_or_default())?;
-        self.explain(tool, arguments, workspace).await.verdict.check_denied(&tool.info.name)
+        let (arguments, _) = tool.fitted(tool.given(&arguments, None), names_of_root(workspace))?;
+        self.explain_fitted(tool, arguments, workspace).await.verdict.check_denied(&tool.info.name)
     }
 
     /// The same of arguments as they are written: where paths lead is not looked at.
@@ -327,6 +330,10 @@ fn add_tools(profile: &mut Profile, raw: &RawProfile, origin: Origin, registry: 
     let order = registry.tools().iter().map(|tool| tool.info.name.to_string());
     profile.tools = order.filter(|name| wanted.contains(name)).collect();
     Ok(())
+}
+
+fn names_of_root(workspace: Option<&dyn Executor>) -> &[String] {
+    workspace.map(Executor::names_of_root).unwrap_or_default()
 }
 
 impl RawFence {

@@ -12,7 +12,7 @@ use toolhost_contract::{
 };
 
 use crate::error::{Error, Result};
-use crate::fit::{fit, fit_paths, without_nulls};
+use crate::fit::{fit, fit_paths, shortened, without_nulls};
 use crate::kinds::ArgumentKinds;
 use crate::validate::validate;
 
@@ -200,7 +200,7 @@ impl Registered {
             self.check(&arguments)?;
         }
         notes.extend(fit_paths(&mut arguments, &self.info, folder)?);
-        Ok((arguments, notes))
+        Ok((arguments, shortened(notes)))
     }
 
     /// Whether these arguments pass the tool's published schema; every violation is named.

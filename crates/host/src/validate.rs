@@ -6,6 +6,8 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError, ToolInfo, nearest, or_list};
 
+use crate::fit::{resolved, words};
+
 /// Most violations listed; the rest are counted.
 const VIOLATIONS_MAX: usize = 20;
 /// Longest value quoted back.
@@ -170,9 +172,9 @@ fn properties_at(schema: &Value, schema_path: &str) -> Vec<String> {
 fn describe_property(schema: &Value, required: &str, name: &str) -> String {
     let object = required.strip_suffix("/required").unwrap_or_default();
     // Where the way there leads through a reference, the pointer finds nothing, and less is said.
-    let property = schema.pointer(&format!("{object}/properties/{name}")).map(|property| referred(schema, property));
+    let property = schema.pointer(&format!("{object}/properties/{name}")).map(|property| resolved(property, schema));
     let Some(property) = property else { return "a value".to_owned() };
-    let words = words_of(property);
+    let words = words(property);
     if !words.is_empty() {
         return format!("one of {}", words.join(", "));
     }
@@ -186,22 +188,6 @@ fn describe_property(schema: &Value, required: &str, name: &str) -> String {
         (Some(kind), None) => format!("a value of type {kind}"),
         _ => "a value".to_owned(),
     }
-}
-
-/// The definition that a property refers to, if it refers to one.
-fn referred<'s>(schema: &'s Value, property: &'s Value) -> &'s Value {
-    let place = property.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
-    place.and_then(|place| schema.pointer(place)).unwrap_or(property)
-}
-
-/// The words that a value may be, where it is one of some.
-fn words_of(schema: &Value) -> Vec<&str> {
-    if let Some(options) = schema.get("enum").and_then(Value::as_array) {
-        return options.iter().filter_map(Value::as_str).collect();
-    }
-    let shapes = schema.get("oneOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let words: Option<Vec<&str>> = shapes.iter().map(|shape| shape.get("const").and_then(Value::as_str)).collect();
-    words.unwrap_or_default()
 }
 
 fn quote(value: &Value) -> String {

@@ -38,8 +38,8 @@ const NAMES: &[OtherName] = &[
 
 pub(crate) struct Bash;
 
-/// Runs a bash command in the workspace, in a fence that the kernel holds: no network unless granted (tests may use
-/// a loopback of their own), nothing outside the workspace but a private /tmp, no input unless given. A command that fails is an answer with its exit code. When the
+/// Runs a bash command in the workspace, in a fence that the kernel holds: no network unless granted, nothing outside the
+/// workspace but a private /tmp, no input unless given. A command that fails is an answer with its exit code. When the
 /// time is over, all its processes are ended. `.git` is read-only for commands: the git tools commit, switch, restore, stash.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -16,6 +16,7 @@ use toolhost_contract::workspace::Error;
 use toolhost_contract::{ToolError, ToolInfo};
 
 pub(crate) use self::nulls::without_nulls;
+pub(crate) use self::shape::{resolved, words};
 
 /// Most readings that an answer names; further ones are counted.
 const NOTES_MAX: usize = 8;
@@ -60,12 +61,17 @@ pub(crate) fn fit_paths(
     fitted.map(|()| notes).map_err(|error| Error::from(error).into())
 }
 
+/// As many readings as an answer names, and how many there are besides.
+pub(crate) fn shortened(mut notes: Vec<String>) -> Vec<String> {
+    let more = notes.len().saturating_sub(NOTES_MAX);
+    notes.truncate(NOTES_MAX);
+    notes.extend((more > 0).then(|| format!("and {more} more")));
+    notes
+}
+
 /// What an answer says of how its arguments were read.
 pub(crate) fn note(notes: &[String]) -> String {
-    let more = notes.len().saturating_sub(NOTES_MAX);
-    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
-    let shown: Vec<&str> = notes.iter().take(NOTES_MAX).map(String::as_str).collect();
-    format!("[toolhost read {}{more}]", shown.join(", "))
+    format!("[toolhost read {}]", notes.join(", "))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolhost_contract::{Meaning, OtherName, ToolInfo};
 
-use super::shape::{folded, resolved, truth};
+use super::shape::{folded, other_name, resolved, truth};
 
 /// What models send beside the arguments to say why they call; no tool that has none of these names needs it.
 const SAY_WHY: [&str; 9] = [
@@ -25,7 +25,7 @@ pub(super) fn fit(arguments: &mut Value, tool: &ToolInfo, notes: &mut Vec<String
     let Some(fields) = arguments.as_object_mut() else { return };
     let Some(known) = tool.input_schema.get("properties").and_then(Value::as_object) else { return };
     let strangers: Vec<String> = fields.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
-    let meant = |name: &str| others_of(tool).find(|other| other.name == name).map(|other| other.means);
+    let meant = |name: &str| other_name(tool, name).map(|other| other.means);
     for name in &strangers {
         if let (None, Some(argument)) = (meant(name), spelled(name, known)) {
             rename(fields, name, argument, notes);
@@ -90,7 +90,6 @@ pub(super) fn fit(arguments: &mut Value, tool: &ToolInfo, notes: &mut Vec<String
                     leave_out(fields, name, notes);
                 }
             }
-            Some(Meaning::Nothing) => leave_out(fields, name, notes),
             None if SAY_WHY.contains(&name) && fields.get(name).is_some_and(Value::is_string) => {
                 leave_out(fields, name, notes);
             }

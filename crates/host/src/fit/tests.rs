@@ -212,5 +212,5 @@ fn the_answer_says_what_was_read_how() {
         "[toolhost read `file_path` as `path`, nothing in `reason`, `edits` as a list of one, `offset` as 4, `old_string` as `search`]"
     );
     let many: Vec<String> = (0..10).map(|n| n.to_string()).collect();
-    assert_eq!(note(&many), "[toolhost read 0, 1, 2, 3, 4, 5, 6, 7, and 2 more]");
+    assert_eq!(note(&shortened(many)), "[toolhost read 0, 1, 2, 3, 4, 5, 6, 7, and 2 more]");
 }

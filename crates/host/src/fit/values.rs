@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use toolhost_contract::ToolInfo;
 
 use super::json_in;
-use super::shape::{folded, resolved, truth};
+use super::shape::{folded, other_name, resolved, truth, words};
 
 /// How deep arguments are looked into. Schemas may refer to themselves, and what was sent may be as deep as a message.
 const DEPTH_MAX: usize = 8;
@@ -76,7 +76,7 @@ fn better(value: &Value, kind: &str, shape: &Value, tool: &ToolInfo) -> Option<(
                 // One that has nothing of an entry is none.
                 ("object", Value::Object(fields)) => fields.keys().any(|name| {
                     let is_known = inner.get("properties").is_some_and(|known| known.get(name).is_some());
-                    is_known || tool.other_names.iter().any(|names| names.iter().any(|other| other.name == name))
+                    is_known || other_name(tool, name).is_some()
                 }),
                 _ => false,
             };
@@ -96,13 +96,4 @@ fn better(value: &Value, kind: &str, shape: &Value, tool: &ToolInfo) -> Option<(
             Some(((*word).into(), format!("`{word}`")))
         }
     }
-}
-
-/// The words that a value may be, where it is one of some.
-fn words(shape: &Value) -> Vec<&str> {
-    if let Some(words) = shape.get("enum").and_then(Value::as_array) {
-        return words.iter().filter_map(Value::as_str).collect();
-    }
-    let shapes = shape.get("oneOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    shapes.iter().filter_map(|shape| shape.get("const")?.as_str()).collect()
 }

@@ -123,6 +123,25 @@ async fn everything_else_is_refused_by_the_proxy() {
     assert!(!result.timed_out && !result.stdout.text.contains("200"), "{result:?}");
 }
 
+/// What a command may try to reach something outside its own network. The probe and a `socket` that listens are in the workspace.
+const WAYS_OUT: [&str; 9] = [
+    "exec 3<>/dev/tcp/1.1.1.1/80",
+    "exec 3<>/dev/tcp/169.254.169.254/80",
+    "./probe unix-path socket",
+    "./probe unix",
+    "./probe netlink",
+    "./probe vsock",
+    "./probe packet",
+    "./probe unshare-net",
+    "getent ahosts example.org",
+];
+/// SCTP, MPTCP and raw sockets.
+const OTHER_PROTOCOLS: [&str; 3] = [
+    "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)'",
+    "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)'",
+    "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn there_is_no_way_past_the_proxy() {
     let server = Server::start();
@@ -132,20 +151,9 @@ async fn there_is_no_way_past_the_proxy() {
     room.bring_probe();
     let listener = std::os::unix::net::UnixListener::bind(room.ws().join("socket")).unwrap();
     let hosts = [format!("127.0.0.1:{}", server.port)];
-    for script in [
-        format!("exec 3<>/dev/tcp/127.0.0.1/{}", server.port),
-        "exec 3<>/dev/tcp/1.1.1.1/80".to_owned(),
-        "exec 3<>/dev/tcp/169.254.169.254/80".to_owned(),
-        "./probe unix-path socket".to_owned(),
-        "./probe unix-path /run/toolhost-proxy.sock".to_owned(),
-        "./probe unix".to_owned(),
-        "./probe netlink".to_owned(),
-        "./probe vsock".to_owned(),
-        "./probe packet".to_owned(),
-        "./probe unshare-net".to_owned(),
-        "getent ahosts example.org".to_owned(),
-    ] {
-        let result = room.bash_with_hosts(&script, &hosts).await.unwrap();
+    let direct = format!("exec 3<>/dev/tcp/127.0.0.1/{}", server.port);
+    for script in WAYS_OUT.iter().copied().chain([&*direct, "./probe unix-path /run/toolhost-proxy.sock"]) {
+        let result = room.bash_with_hosts(script, &hosts).await.unwrap();
         assert!((1..126).contains(&result.exit_code), "{script}: {result:?}");
     }
     // A datagram may be sent, but only into the empty network of the command's own.
@@ -215,30 +223,17 @@ async fn a_loopback_leads_nowhere_else() {
     let room = Room::fenced(FenceChoice::Full);
     room.bring_probe();
     let _listener = std::os::unix::net::UnixListener::bind(room.ws().join("socket")).unwrap();
-    for script in [
-        format!("exec 3<>/dev/tcp/127.0.0.1/{}", server.port),
-        format!("exec 3<>/dev/tcp/localhost/{}", server.port),
-        "exec 3<>/dev/tcp/1.1.1.1/80".to_owned(),
-        "exec 3<>/dev/tcp/169.254.169.254/80".to_owned(),
-        "./probe unix-path socket".to_owned(),
-        "./probe unix".to_owned(),
-        "./probe netlink".to_owned(),
-        "./probe vsock".to_owned(),
-        "./probe packet".to_owned(),
-        "./probe unshare-net".to_owned(),
-        "getent ahosts example.org".to_owned(),
-        // SCTP, MPTCP and raw sockets.
-        "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)'".to_owned(),
-        "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)'".to_owned(),
-        "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'".to_owned(),
-    ] {
-        let result = with_loopback(&room, &script).await;
+    let direct = ["127.0.0.1", "localhost"].map(|name| format!("exec 3<>/dev/tcp/{name}/{}", server.port));
+    for script in WAYS_OUT.iter().copied().chain(direct.iter().map(String::as_str)).chain(OTHER_PROTOCOLS) {
+        let result = with_loopback(&room, script).await;
         assert!((1..126).contains(&result.exit_code), "{script}: {result:?}");
     }
     // A server of one command is not there for the next, nor for another that runs meanwhile.
-    let serving = "python3 -m http.server 8765 --bind 127.0.0.1 >/dev/null 2>&1 & touch up; sleep 3; test -e asked";
+    let serving = "python3 -m http.server 8765 --bind 127.0.0.1 >/dev/null 2>&1 &
+        until exec 3<>/dev/tcp/127.0.0.1/8765; do sleep 0.05; done 2>/dev/null; touch up
+        until test -e tried; do sleep 0.05; done";
     let asking =
-        "for n in $(seq 100); do test -e up && break; sleep 0.05; done; touch asked; exec 3<>/dev/tcp/127.0.0.1/8765";
+        "until test -e up; do sleep 0.05; done; (exec 3<>/dev/tcp/127.0.0.1/8765); code=$?; touch tried; exit $code";
     let (served, asked) = tokio::join!(with_loopback(&room, serving), with_loopback(&room, asking));
     assert_eq!((served.exit_code, asked.exit_code), (0, 1), "{served:?} {asked:?}");
 }

@@ -486,7 +486,8 @@ fn first_fits(message: RxJsonRpcMessage<RoleServer>) -> Result<RxJsonRpcMessage<
     }
 }
 
-/// The line of a call whose arguments came as a text with an object in it: some models write them so, and no client mends it.
+/// The same call with its arguments as an object, where `arguments` is a string that holds one. Some models send such strings, and clients
+/// pass them on.
 fn with_arguments_as_object(message: &RxJsonRpcMessage<RoleServer>) -> Option<Vec<u8>> {
     let JsonRpcMessage::Request(JsonRpcRequest { id, request: ClientRequest::CustomRequest(request), .. }) = message
     else {

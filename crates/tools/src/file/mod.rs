@@ -21,11 +21,8 @@ use toolhost_contract::{
 /// What other hosts call the argument `path` of a file.
 pub(crate) const NAMES_OF_FILE: &[OtherName] = &[
     OtherName::argument("file_path", "path"),
-    OtherName::argument("filePath", "path"),
-    OtherName::argument("filepath", "path"),
     OtherName::argument("file", "path"),
     OtherName::argument("filename", "path"),
-    OtherName::argument("file_name", "path"),
     OtherName::argument("absolute_path", "path"),
     OtherName::argument("relative_path", "path"),
     OtherName::argument("relative_workspace_path", "path"),

@@ -31,7 +31,6 @@ const NAMES: &[OtherName] = &[
     OtherName::argument("line_count", "limit"),
     OtherName::argument("max_lines", "limit"),
     OtherName::means("end_line", LAST_LINE),
-    OtherName::means("endLine", LAST_LINE),
     OtherName::means("line_end", LAST_LINE),
     OtherName::means("end", LAST_LINE),
     OtherName::means("view_range", Meaning::Lines { first: "offset", count: "limit" }),
