@@ -1,7 +1,7 @@
 //! Arguments by the names that other hosts have for them.
 
 use serde_json::{Map, Value, json};
-use toolhost_contract::{Meaning, OtherName, ToolInfo};
+use toolhost_contract::{Meaning, ToolInfo};
 
 use super::shape::{folded, other_name, resolved, truth};
 
@@ -103,7 +103,7 @@ pub(super) fn fit(arguments: &mut Value, tool: &ToolInfo, notes: &mut Vec<String
 
 /// Gives the fields of entries of lists the names that the schema has.
 pub(super) fn fit_fields(arguments: &mut Value, tool: &ToolInfo, notes: &mut Vec<String>) {
-    let lists = others_of(tool).filter_map(|other| match other.means {
+    let lists = tool.other_names.iter().flat_map(|names| names.iter()).filter_map(|other| match other.means {
         Meaning::Field { list, .. } => Some(list),
         _ => None,
     });
@@ -114,13 +114,11 @@ pub(super) fn fit_fields(arguments: &mut Value, tool: &ToolInfo, notes: &mut Vec
         let shape = tool.input_schema.pointer(&format!("/properties/{list}/items"));
         let known = shape.and_then(|shape| resolved(shape, &tool.input_schema).get("properties"));
         let Some(known) = known.and_then(Value::as_object) else { continue };
-        let of_list = |other: &&OtherName| matches!(other.means, Meaning::Field { list: of, .. } if of == list);
         for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
             let strangers: Vec<String> = entry.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
             for name in strangers {
-                let declared = others_of(tool).filter(of_list).find(|other| other.name == name);
-                let field = match declared.map(|other| other.means) {
-                    Some(Meaning::Field { field, .. }) => Some(field),
+                let field = match other_name(tool, &name).map(|other| other.means) {
+                    Some(Meaning::Field { list: of, field }) if of == list => Some(field),
                     _ => spelled(&name, known),
                 };
                 if let Some(field) = field {
@@ -129,10 +127,6 @@ pub(super) fn fit_fields(arguments: &mut Value, tool: &ToolInfo, notes: &mut Vec
             }
         }
     }
-}
-
-fn others_of(tool: &ToolInfo) -> impl Iterator<Item = &'static OtherName> {
-    tool.other_names.iter().flat_map(|names| names.iter())
 }
 
 fn leave_out(fields: &mut Map<String, Value>, name: &str, notes: &mut Vec<String>) {

@@ -84,7 +84,7 @@ fn what_other_hosts_call_an_argument_is_that_argument() {
             json!({ "edits": [{ "search": "a", "replace": "b", "all": true }] }),
         ),
         (
-            json!({ "edits": [{ "old_string": "a", "new_string": "b" }] }),
+            json!({ "edits": [{ "oldString": "a", "New-String": "b" }] }),
             json!({ "edits": [{ "search": "a", "replace": "b" }] }),
         ),
     ];
