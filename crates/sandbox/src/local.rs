@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::from_io;
 use crate::fence::{FenceChoice, Method, Mounted, Probed};
 use crate::files::Tree;
-use crate::git::{self, Around, Begun, Guard, Held, Placeholder, Places, Reach, Refs, Seen, Turn};
+use crate::git::{self, Around, Begun, Guard, Held, Outer, Placeholder, Places, Reach, Refs, Seen, Top, Turn};
 use crate::job::Job;
 use crate::memory::machine_memory_bytes;
 use crate::remote;
@@ -94,20 +94,22 @@ const WAITS_NAMED_MAX: usize = 10;
 pub(crate) struct Room {
     /// Canonical.
     pub(crate) root: PathBuf,
+    /// The same: the very folder that was opened.
+    top: Top,
     pub(crate) config: LocalConfig,
     /// The repository's folder where it is not inside the workspace (a linked worktree).
-    pub(crate) outer_git: Option<PathBuf>,
+    outer: Option<Outer>,
     /// Repositories that the workspace lies in.
     around: Vec<Around>,
     /// How absolute paths may spell `root`.
     names: Vec<String>,
-    /// The very folders that were opened: `root`, and `outer_git`. Whoever may write a folder above could exchange them.
+    /// What of `top` and `outer` must be found where it is mounted.
     opened: Vec<Mounted>,
 }
 
 impl Room {
-    fn new(mut config: LocalConfig) -> std::io::Result<Self> {
-        let root = config.root.canonicalize()?;
+    fn new(top: Top, mut config: LocalConfig) -> std::io::Result<Self> {
+        let root = top.path().to_owned();
         let names = names_of_root(&config.root, &root, &config.home);
         config.helper = config.helper.canonicalize()?;
         if config.helper.starts_with(&root) && config.fence != FenceChoice::Off {
@@ -134,10 +136,10 @@ impl Room {
                 "{text}, whose hooks and settings commands could write; open a working tree of it instead (for a bare repository: `git worktree add FOLDER`)"
             )));
         }
-        let (outer_git, around) = (outer_git(&root), git::around(&root));
-        let folders = std::iter::once(&root).chain(&outer_git);
-        let opened = folders.map(|folder| git::mounted_folder(folder)).collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Self { root, config, outer_git, around, names, opened })
+        let (outer, around) = (Outer::of(&root)?, git::around(&root));
+        let tops = std::iter::once(&top).chain(outer.as_ref().map(|outer| &outer.git));
+        let opened = tops.map(Top::mounted).collect::<std::io::Result<Vec<_>>>()?;
+        Ok(Self { root, top, config, outer, around, names, opened })
     }
 
     pub(crate) fn path_of(&self, path: &WsPath) -> PathBuf {
@@ -160,7 +162,11 @@ impl Room {
 
     /// The workspace, and its repository's folder where that is outside.
     fn folders(&self) -> Vec<PathBuf> {
-        std::iter::once(self.root.clone()).chain(self.outer_git.clone()).collect()
+        std::iter::once(self.root.clone()).chain(self.outer_git().map(Path::to_owned)).collect()
+    }
+
+    pub(crate) fn outer_git(&self) -> Option<&Path> {
+        self.outer.as_ref().map(|outer| outer.git.path())
     }
 
     /// The folders that commands may see as their own, and those that only the look for what git obeys sees.
@@ -177,7 +183,7 @@ impl Room {
 
     /// The folders that a command of a profile that may write may write.
     pub(crate) fn writable_folders(&self, command: &Command) -> Vec<PathBuf> {
-        let outer = self.outer_git.clone().filter(|_| command.is_git);
+        let outer = self.outer_git().filter(|_| command.is_git).map(Path::to_owned);
         std::iter::once(self.root.clone()).chain(outer).collect()
     }
 }
@@ -203,23 +209,6 @@ fn replace_path(text: &mut String, path: &Path, by: &str) {
     *text = replaced;
 }
 
-/// The common git folder of a linked worktree, if git itself made the link.
-///
-/// A `.git` *file* could point anywhere; git's own back link from the other side proves that the pair belongs together.
-/// A command can forge both sides inside the workspace, and a `commondir` that names any folder of the machine: so the
-/// other side must be outside, and just where git puts it below the common folder.
-fn outer_git(root: &Path) -> Option<PathBuf> {
-    let text = git::small_text(&root.join(".git"))?;
-    let git = root.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
-    let back = git::small_text(&git.join("gitdir"))?;
-    if Path::new(back.trim()).canonicalize().ok()? != root.join(".git").canonicalize().ok()? {
-        return None;
-    }
-    let common = git::small_text(&git.join("commondir"))?;
-    let common = git.join(common.trim()).canonicalize().ok()?;
-    (git.parent()? == common.join("worktrees") && !common.starts_with(root)).then_some(common)
-}
-
 /// Files through a directory handle, commands through the fence.
 pub struct LocalExecutor {
     room: Arc<Room>,
@@ -236,18 +225,19 @@ impl LocalExecutor {
     pub fn open(config: LocalConfig) -> std::io::Result<Self> {
         // What a killed host has left; where that fails, commands are refused until it does not. Before anything else is
         // looked at: what a command has planted would speak for the person. The index is not read here: that is for `settle`.
-        let guard = Guard::new(&config.root.canonicalize()?, &config.guard);
+        let top = Top::at(&config.root.canonicalize()?)?;
+        let guard = Guard::new(top.clone(), &config.guard);
         if let Err(error) = guard.finish() {
             tracing::error!(%error, "a former host's commands");
         }
-        let room = Arc::new(Room::new(config)?);
+        let room = Arc::new(Room::new(top, config)?);
         let tree = Arc::new(Tree::open(&room.root)?);
         let stat = rustix::fs::fstat(tree.dir())?;
         if room.opened.first().is_none_or(|opened| (opened.device, opened.inode) != (stat.st_dev, stat.st_ino)) {
             return Err(std::io::Error::other("it was exchanged for another folder while it was opened"));
         }
-        let top = rustix::fs::open(&room.root, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
-        ["HEAD", ".git"].iter().for_each(|name| Placeholder::sweep(&top, name));
+        let folder = room.top.open()?;
+        ["HEAD", ".git"].iter().for_each(|name| Placeholder::sweep(&folder, name));
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
         let walks = Arc::new(tokio::sync::Semaphore::new(WALKS_MAX));
         let temp = room.config.temp.clone();
@@ -279,7 +269,7 @@ impl LocalExecutor {
         }
         let (places, room) = (self.places(method).await?, Arc::clone(&self.room));
         if method.tier == Tier::Full {
-            self.on_files(move |_| git::refuse_shared(&room.root, &places)).await?;
+            self.on_files(move |_| git::refuse_shared(&room.top, &places)).await?;
         }
         Ok(())
     }
@@ -310,14 +300,14 @@ impl LocalExecutor {
         let turn = Arc::clone(&self.walks).acquire_owned().await.ok();
         self.on_files(move |tree| {
             let _turn = turn;
-            work(&Walk { tree, root: &room.root, threads: room.config.limits.walk_threads, stop: &flag })
+            work(&Walk { tree, root: &room.top, threads: room.config.limits.walk_threads, stop: &flag })
         })
         .await
     }
 
     /// What a person's git obeys here; asked of git again when anything of it may have changed.
     async fn places(&self, method: &Method) -> Result<Arc<Places>> {
-        let (root, outer) = (&self.room.root, self.room.outer_git.as_deref());
+        let (root, outer) = (&self.room.root, self.room.outer_git());
         let known = lock(&self.places).clone();
         if let Some((seen, places)) = known
             && seen == Seen::now(root, outer, &places)
@@ -331,9 +321,8 @@ impl LocalExecutor {
             String::new()
         };
         let room = Arc::clone(&self.room);
-        let read = move |_: &Tree| {
-            git::read_places(&room.root, room.outer_git.as_deref(), &printed, &room.config.home).map(Arc::new)
-        };
+        let read =
+            move |_: &Tree| git::read_places(&room.top, room.outer.as_ref(), &printed, &room.config.home).map(Arc::new);
         let places = self.on_files(read).await?;
         *lock(&self.places) = Some((Seen::now(root, outer, &places), Arc::clone(&places)));
         Ok(places)
@@ -342,7 +331,7 @@ impl LocalExecutor {
     /// What git says of its places. Where it must not read one of its files in its fence it says nothing, so it is given those.
     async fn ask_git(&self, method: &Method) -> Result<String> {
         let room = Arc::clone(&self.room);
-        let waits = self.on_files(move |_| Ok(git::strange(&room.root, Path::new(".git")).waited_for)).await?;
+        let waits = self.on_files(move |_| Ok(git::strange(&room.top, Path::new(".git")).waited_for)).await?;
         if !waits.is_empty() {
             let names = waits.iter().take(WAITS_NAMED_MAX).map(|name| name.to_string_lossy());
             return Err(Error::GitWaits { names: names.collect::<Vec<_>>().join(", ") });
@@ -398,7 +387,7 @@ impl LocalExecutor {
             return Ok(cleared);
         }
         let fence = Fence::closed(Access::Write);
-        let held = git::of_git_itself(&self.room.root, self.room.outer_git.as_deref());
+        let held = git::of_git_itself(&self.room.top, self.room.outer.as_ref());
         let command = git::forget(&self.room.root, before);
         let result =
             run_in(&self.spawner, &self.room, method, command.into(), &fence, Watch::unattended(), &held).await?;
@@ -477,7 +466,7 @@ impl LocalExecutor {
 
     async fn refs(&self) -> Result<Refs> {
         let room = Arc::clone(&self.room);
-        self.on_files(move |_| Ok(Refs::read(&room.root))).await
+        self.on_files(move |_| Ok(Refs::read(&room.top))).await
     }
 
     /// Holds what git obeys for a command that may write; answers what that is, too, where a command could change it.
@@ -498,7 +487,7 @@ impl LocalExecutor {
                     if git.is_err() && in_use {
                         return Err(Error::CommandUnderWay);
                     }
-                    Ok((git::of_git_itself(&room.root, room.outer_git.as_deref()).with(alone)?, None))
+                    Ok((git::of_git_itself(&room.top, room.outer.as_ref()).with(alone)?, None))
                 })
                 .await;
         }
@@ -514,7 +503,7 @@ impl LocalExecutor {
         };
         let (room, tier) = (Arc::clone(&self.room), method.tier);
         let found = Arc::clone(&places);
-        let held = self.on_files(move |_| git::hold(begun, tier, &room.root, &found)).await?;
+        let held = self.on_files(move |_| git::hold(begun, tier, &room.top, &found)).await?;
         Ok((held, Some(places)))
     }
 

@@ -17,6 +17,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use crate::error::from_io;
 use crate::fence::landlock_thread;
 use crate::files::Tree;
+use crate::git::Top;
 use toolhost_contract::workspace::{
     Entry, EntryKind, Error, Glob, GlobStyle, ListQuery, Listing, MatchLine, Result, SearchPage, SearchQuery, WsPath,
 };
@@ -39,7 +40,7 @@ const SEARCH_HEAP_BYTES: usize = 1024 * 1024;
 /// One walk over the workspace.
 pub(crate) struct Walk<'a> {
     pub(crate) tree: &'a Tree,
-    pub(crate) root: &'a Path,
+    pub(crate) root: &'a Top,
     pub(crate) threads: usize,
     /// Set by whoever no longer wants the answer.
     pub(crate) stop: &'a AtomicBool,
@@ -72,6 +73,7 @@ impl Walk<'_> {
             });
         });
         doubts.check()?;
+        self.check_root()?;
         let mut all = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         all.sort_unstable();
         let total = all.len();
@@ -142,6 +144,7 @@ impl Walk<'_> {
                 });
             });
             doubts.check()?;
+            self.check_root()?;
         }
         let mut page = lock(&page);
         let total = count.load(Ordering::Relaxed);
@@ -155,13 +158,19 @@ impl Walk<'_> {
         })
     }
 
+    /// The walker goes by the path: where another folder has taken it, what it found, or did not find, says nothing about the
+    /// workspace.
+    fn check_root(&self) -> Result<()> {
+        self.root.open().map(drop).map_err(|source| Error::Io { path: ".".to_owned(), source })
+    }
+
     fn check_folder(&self, path: &WsPath) -> Result<()> {
         let metadata = self.tree.dir().metadata(path.as_str()).map_err(|e| from_io(path.as_str(), e))?;
         if metadata.is_dir() { Ok(()) } else { Err(Error::NotFolder { path: path.to_string() }) }
     }
 
     fn base(&self, path: &WsPath) -> PathBuf {
-        if path.is_root() { self.root.to_owned() } else { self.root.join(path.as_str()) }
+        if path.is_root() { self.root.path().to_owned() } else { self.root.path().join(path.as_str()) }
     }
 
     /// A walk that respects ignore files, once they are known to be files: the walker would wait for ever on a FIFO of
@@ -169,12 +178,12 @@ impl Walk<'_> {
     fn builder(&self, base: &Path, include_hidden: bool, include_ignored: bool) -> Result<(WalkBuilder, WalkErrors)> {
         let mut builder = WalkBuilder::new(base);
         let respect = !include_ignored;
-        let doubts = WalkErrors { root: self.root.to_owned(), found: Arc::default(), bytes: Arc::default() };
+        let doubts = WalkErrors { root: self.root.path().to_owned(), found: Arc::default(), bytes: Arc::default() };
         let within = doubts.clone();
         if respect {
-            let mut above = base.ancestors().take_while(|folder| folder.starts_with(self.root));
+            let mut above = base.ancestors().take_while(|folder| folder.starts_with(self.root.path()));
             let readable = above.all(|folder| within.may_read(folder));
-            if !readable || !within.may_read(&self.root.join(".git/info")) {
+            if !readable || !within.may_read(&self.root.path().join(".git/info")) {
                 return Err(doubts.error());
             }
         }
@@ -212,7 +221,7 @@ impl Walk<'_> {
         }
         let entry = entry.ok().filter(|e| e.depth() > 0)?;
         let below = entry.path().strip_prefix(base).ok()?.to_owned();
-        let path = entry.path().strip_prefix(self.root).ok()?.to_str()?.to_owned();
+        let path = entry.path().strip_prefix(self.root.path()).ok()?.to_str()?.to_owned();
         Some((entry, below, path))
     }
 }

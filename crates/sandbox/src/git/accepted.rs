@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, statat};
 use serde::{Deserialize, Serialize};
 
+use super::read::Top;
 use super::snapshot::{State, names, open};
 
 /// Most files looked at below one repository's folder, without those that hold its objects.
@@ -65,7 +66,7 @@ pub(crate) struct Strange {
 }
 
 /// Looks through the repository's folder `git`, relative to `top`.
-pub(crate) fn strange(top: &Path, git: &Path) -> Strange {
+pub(crate) fn strange(top: &Top, git: &Path) -> Strange {
     let (mut found, mut left) = (Strange::default(), FILES_MAX);
     let mut todo = VecDeque::from([git.to_owned()]);
     while let Some(path) = todo.pop_front() {

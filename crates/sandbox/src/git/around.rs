@@ -6,10 +6,47 @@
 use std::path::{Path, PathBuf};
 
 use super::places::way;
-use super::read::small_text;
+use super::read::{Top, small_text};
 
 /// Most folders above the workspace that are looked at.
 const ABOVE_MAX: usize = 64;
+
+/// The repository's folder of a linked worktree, which is outside the workspace.
+pub(crate) struct Outer {
+    /// The folder that it is in.
+    pub(crate) top: Top,
+    /// Its name there.
+    pub(crate) name: PathBuf,
+    pub(crate) git: Top,
+}
+
+impl Outer {
+    /// The common git folder of a linked worktree, if git itself made the link.
+    ///
+    /// A `.git` *file* could point anywhere; git's own back link from the other side proves that the pair belongs together.
+    /// A command can forge both sides inside the workspace, and a `commondir` that names any folder of the machine: so the
+    /// other side must be outside, and just where git puts it below the common folder.
+    ///
+    /// # Errors
+    /// It was moved while it was looked at.
+    pub(crate) fn of(root: &Path) -> std::io::Result<Option<Self>> {
+        let Some(git) = outer_git(root) else { return Ok(None) };
+        let (Some(above), Some(name)) = (git.parent(), git.file_name()) else { return Ok(None) };
+        Ok(Some(Self { top: Top::at(above)?, name: PathBuf::from(name), git: Top::at(&git)? }))
+    }
+}
+
+fn outer_git(root: &Path) -> Option<PathBuf> {
+    let text = small_text(&root.join(".git"))?;
+    let git = root.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let back = small_text(&git.join("gitdir"))?;
+    if Path::new(back.trim()).canonicalize().ok()? != root.join(".git").canonicalize().ok()? {
+        return None;
+    }
+    let common = small_text(&git.join("commondir"))?;
+    let common = git.join(common.trim()).canonicalize().ok()?;
+    (git.parent()? == common.join("worktrees") && !common.starts_with(root)).then_some(common)
+}
 
 /// A repository around the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]

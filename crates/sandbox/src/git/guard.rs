@@ -14,13 +14,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::places::{GIT_DIR, Place, Places};
-use super::snapshot::{Identity, Snapshot};
+use super::read::Top;
+use super::snapshot::Snapshot;
 use toolhost_contract::workspace::Error;
 
 /// The lock of those that keep all that git obeys; no workspace is called so.
@@ -35,7 +36,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(2);
 /// The guard of one workspace.
 #[derive(Clone)]
 pub(crate) struct Guard {
-    root: PathBuf,
+    root: Top,
     /// Where snapshots of all workspaces are kept.
     folder: PathBuf,
     /// This workspace's name there.
@@ -46,29 +47,23 @@ pub(crate) struct Guard {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
-    /// The workspace's folder: another one under its path has nothing to do with this.
-    workspace: Identity,
+    /// The workspace.
+    root: Top,
     snapshot: Snapshot,
     /// What was found before the first command: later ones cannot tell, for git could be another by then.
     places: Places,
-    /// The workspace's path.
-    #[serde(default)]
-    root: Option<PathBuf>,
-    /// The places that are in the snapshot; all, in a file of an older version.
-    #[serde(default)]
-    held: Option<Vec<Place>>,
-    /// What the commands under way reach; unknown in a file of an older version.
-    #[serde(default)]
-    reach: Option<Reach>,
+    /// The places that are in the snapshot.
+    held: Vec<Place>,
+    /// What the commands under way reach.
+    reach: Reach,
 }
 
 /// The same, to be written.
 #[derive(Serialize)]
 struct Keeping<'a> {
-    workspace: Identity,
+    root: &'a Top,
     snapshot: &'a Snapshot,
     places: &'a Places,
-    root: &'a Path,
     held: &'a [Place],
     reach: Reach,
 }
@@ -77,7 +72,6 @@ struct Keeping<'a> {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Before {
-    workspace: Identity,
     places: Places,
 }
 
@@ -192,9 +186,13 @@ pub(crate) struct Lease {
 }
 
 impl Guard {
-    pub(crate) fn new(root: &Path, folder: &Path) -> Self {
-        let id = hex::encode(Sha256::digest(root.as_os_str().as_bytes()));
-        Self { root: root.to_owned(), folder: folder.to_owned(), id: id[..32].to_owned() }
+    /// What is kept is of one folder: another one that takes its place has nothing to do with it.
+    pub(crate) fn new(root: Top, folder: &Path) -> Self {
+        let which = format!("{:?}", root.identity());
+        let digest =
+            Sha256::new().chain_update(root.path().as_os_str().as_bytes()).chain_update([0]).chain_update(which);
+        let id = hex::encode(digest.finalize());
+        Self { root, folder: folder.to_owned(), id: id[..32].to_owned() }
     }
 
     /// Puts back what commands of a host that was killed have left.
@@ -260,7 +258,7 @@ impl Guard {
         let _among_all = self.turn_among_all().map_err(failed)?;
         let mut mark = self.lock_file(ALONE).map_err(failed)?;
         flock(&mark, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
-        mark.set_len(0).and_then(|()| mark.write_all(self.root.as_os_str().as_bytes())).map_err(failed)?;
+        mark.set_len(0).and_then(|()| mark.write_all(self.root.path().as_os_str().as_bytes())).map_err(failed)?;
         if self.others().map_err(failed)?.iter().any(|(other, _)| other.is_in_use()) {
             return Err(Error::Overlap);
         }
@@ -273,7 +271,9 @@ impl Guard {
     }
 
     fn workspace_file(&self, how: FlockOperation) -> toolhost_contract::workspace::Result<File> {
-        let folder = File::open(&self.root).map_err(failed)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let readable = |folder| Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?);
+        let folder = File::from(self.root.open().and_then(readable).map_err(failed)?);
         match lock_soon(&folder, how) {
             Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::CommandUnderWay),
             // A file system without locks of folders: the guard's own file remains.
@@ -306,7 +306,7 @@ impl Guard {
                 continue;
             };
             let root = Path::new(std::ffi::OsStr::from_bytes(&root));
-            if is_over(root, &self.root) && flock(&mark, FlockOperation::NonBlockingLockShared).is_err() {
+            if is_over(root, self.root.path()) && flock(&mark, FlockOperation::NonBlockingLockShared).is_err() {
                 return Ok(Some(mark));
             }
         }
@@ -354,7 +354,7 @@ impl Guard {
             self.restore_kept(true)?;
         } else if let Some(kept) = self.kept().map_err(failed)? {
             // What one holds by a mount, the other could take away under it.
-            if kept.reach.is_some_and(|other| other != reach) {
+            if kept.reach != reach {
                 return Err(Error::OtherTier);
             }
             flock(&in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
@@ -376,8 +376,11 @@ impl Guard {
             // One that is gone meanwhile, or cannot be read, is its own host's to tell.
             let text = std::fs::read(self.folder.join(&name)).unwrap_or_default();
             let Ok(kept) = serde_json::from_slice::<Kept>(&text) else { continue };
-            let Some(root) = kept.root.clone().filter(|root| is_over(root, &self.root)) else { continue };
-            others.push((Self { root, folder: self.folder.clone(), id: id.to_owned() }, kept));
+            // What is kept of a folder that is gone waits until it is back.
+            if is_over(kept.root.path(), self.root.path()) && kept.root.open().is_ok() {
+                let root = kept.root.clone();
+                others.push((Self { root, folder: self.folder.clone(), id: id.to_owned() }, kept));
+            }
         }
         Ok(others)
     }
@@ -399,10 +402,7 @@ impl Guard {
     fn alone_with(&self, places: &[&Place]) -> toolhost_contract::workspace::Result<Locked> {
         let among_all = self.beside_no_change()?;
         for (other, kept) in self.others().map_err(failed)? {
-            let reaches = |place: &&Place| match &kept.held {
-                Some(held) => held.iter().any(|held| is_over(&held.full(), &place.full())),
-                None => true,
-            };
+            let reaches = |place: &&Place| kept.held.iter().any(|held| is_over(&held.full(), &place.full()));
             if places.iter().any(reaches) && other.is_in_use() {
                 return Err(Error::Overlap);
             }
@@ -433,47 +433,33 @@ impl Guard {
     }
 
     fn kept(&self) -> Result<Option<Kept>> {
-        self.read("kept", |kept: &Kept| kept.workspace)
+        self.read("kept")
     }
 
     fn before(&self) -> Result<Option<Places>> {
-        Ok(self.read("before", |before: &Before| before.workspace)?.map(|before| before.places))
+        Ok(self.read("before")?.map(|before: Before| before.places))
     }
 
-    /// What is written there, if it is of the folder that is the workspace now.
-    fn read<T: DeserializeOwned>(&self, what: &str, workspace: impl Fn(&T) -> Identity) -> Result<Option<T>> {
-        let text = match std::fs::read(self.file(what)) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let found: T = serde_json::from_slice(&text).map_err(std::io::Error::other)?;
-        if workspace(&found) != self.workspace()? {
-            tracing::warn!(
-                "another folder has taken the workspace's place: what was kept of the former one is dropped"
-            );
-            self.forget(what)?;
-            return Ok(None);
+    /// What is written there.
+    fn read<T: DeserializeOwned>(&self, what: &str) -> Result<Option<T>> {
+        match std::fs::read(self.file(what)) {
+            Ok(text) => Ok(Some(serde_json::from_slice(&text).map_err(std::io::Error::other)?)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
-        Ok(Some(found))
     }
 
     fn keep(&self, snapshot: &Snapshot, places: &Places, held: &[Place], reach: Reach) -> Result<()> {
-        self.write("kept", &Keeping { workspace: self.workspace()?, snapshot, places, root: &self.root, held, reach })
+        self.write("kept", &Keeping { root: &self.root, snapshot, places, held, reach })
     }
 
     /// Notes what there was before commands that could write the index. An older note goes on: its commands came first.
     fn keep_before(&self, kept: &Kept) -> Result<()> {
-        let reached_the_index =
-            kept.held.as_ref().is_none_or(|held| held.iter().any(|place| place.path.ends_with(GIT_DIR)));
+        let reached_the_index = kept.held.iter().any(|place| place.path.ends_with(GIT_DIR));
         if !reached_the_index || self.before()?.is_some() {
             return Ok(());
         }
-        self.write("before", &Before { workspace: kept.workspace, places: kept.places.clone() })
-    }
-
-    fn workspace(&self) -> Result<Identity> {
-        Ok(Identity::of(rustix::fs::CWD, self.root.as_os_str())?)
+        self.write("before", &Before { places: kept.places.clone() })
     }
 
     /// Written aside and renamed: a host that is killed leaves the former one or this one.
@@ -580,7 +566,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("workspace");
         std::fs::create_dir(&root).unwrap();
-        let guard = Guard::new(&root, &folder.path().join("guards"));
+        let guard = Guard::new(Top::at(&root.canonicalize().unwrap()).unwrap(), &folder.path().join("guards"));
         drop(guard.alone().unwrap());
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {

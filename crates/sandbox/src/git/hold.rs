@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+use super::around::Outer;
 use super::guard::{Alone, Lease, Turn};
 use super::placeholder::{Empty, Placeholder};
 use super::places::{GIT_DIR, Place, Places, Rule};
-use super::read::top_folder;
+use super::read::Top;
 use super::shared::refuse_shared;
 use super::snapshot::set_aside;
 use crate::fence::Mounted;
@@ -39,7 +40,7 @@ pub(crate) struct Held {
 
 /// A name that was mounted, and what it was.
 struct Kept {
-    top: PathBuf,
+    top: Top,
     path: PathBuf,
     at: Mounted,
     /// Whether nothing was there but a placeholder.
@@ -53,7 +54,7 @@ impl Kept {
         match look(&self.top, &self.path) {
             Some(now) => !same(now),
             // A link leads where its maker wants.
-            None => self.top.join(&self.path).symlink_metadata().is_ok(),
+            None => self.top.path().join(&self.path).symlink_metadata().is_ok(),
         }
     }
 }
@@ -79,16 +80,19 @@ impl Held {
         // Whatever fails below, this is put back.
         let restored = self.lease.take().map_or(Ok(Vec::new()), Lease::restore);
         let (mut cleared, mut exchanged) = (Vec::new(), Vec::new());
+        let mut set_asides = Ok(());
         for kept in self.mounted.drain(..).filter(Kept::is_exchanged) {
             let name = kept.path.to_string_lossy().into_owned();
             if kept.is_empty {
-                set_aside(&kept.top, &kept.path).map_err(|source| Error::Io { path: name.clone(), source })?;
+                let aside = set_aside(&kept.top, &kept.path);
+                set_asides = set_asides.and(aside.map_err(|source| Error::Io { path: name.clone(), source }));
                 cleared.push(name);
             } else {
                 exchanged.push(name);
             }
         }
         let mut restored = restored?;
+        set_asides?;
         if !exchanged.is_empty() {
             return Err(Error::Exchanged { names: exchanged.join(", ") });
         }
@@ -113,7 +117,7 @@ impl Started {
 }
 
 /// Holds the policy and `places` for a command that may write.
-pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> Result<Held> {
+pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> Result<Held> {
     let mut held = Held::default();
     let alone = [POLICY_FILE];
     if tier != Tier::Full {
@@ -138,7 +142,7 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
     // Its own, and where the workspace is itself what another one is deployed to.
     for name in [POLICY_FILE, STATE_FOLDER] {
         if let Some(at) = look(root, Path::new(name)) {
-            let (top, path) = (root.to_owned(), PathBuf::from(name));
+            let (top, path) = (root.clone(), PathBuf::from(name));
             held.mounted.push(Kept { top, path, at: at.clone(), is_empty: false });
             mounts.insert((1, at.path.clone()), Mount { at, writable: false });
         }
@@ -148,8 +152,8 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Path, places: &Places) -> 
 }
 
 /// `HEAD` beside each `.git`: git takes the folder itself for a bare repository while it does not accept its `.git`.
-pub(crate) fn heads(root: &Path, places: &Places) -> Vec<Place> {
-    let gits = places.all.iter().filter(|place| place.top == root && place.path.ends_with(".git"));
+pub(crate) fn heads(root: &Top, places: &Places) -> Vec<Place> {
+    let gits = places.all.iter().filter(|place| place.top == *root && place.path.ends_with(".git"));
     let gits = gits.filter(|place| !places.is_branched(place));
     gits.map(|git| Place { path: git.path.with_file_name("HEAD"), rule: Rule::Whole, ..git.clone() }).collect()
 }
@@ -171,7 +175,7 @@ fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held)
     };
     if let Some(what) = vacant {
         let io = |source| Error::Io { path: place.path.to_string_lossy().into_owned(), source };
-        let top = top_folder(&place.top).map_err(io)?;
+        let top = place.top.open().map_err(io)?;
         let placeholder = match Placeholder::hold(&top, &place.path, what) {
             // The way there is through a file or a link.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP | libc::EXDEV)) => {
@@ -210,7 +214,7 @@ fn empty_folder_of(place: &Place) -> Option<Place> {
     if place.rule != Rule::Git || place.path.file_name()? != GIT_DIR {
         return None;
     }
-    let is_empty = match std::fs::read_dir(place.top.join(folder)) {
+    let is_empty = match std::fs::read_dir(place.top.path().join(folder)) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     };
@@ -218,32 +222,26 @@ fn empty_folder_of(place: &Place) -> Option<Place> {
 }
 
 /// What is at `name` below `folder`, if no link leads there.
-fn look(folder: &Path, name: &Path) -> Option<Mounted> {
-    let folder_fd = top_folder(folder).ok()?;
+fn look(folder: &Top, name: &Path) -> Option<Mounted> {
+    let folder_fd = folder.open().ok()?;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = rustix::fs::openat2(&folder_fd, name, flags, Mode::empty(), resolve).ok()?;
     let stat = rustix::fs::fstat(&found).ok()?;
     // With O_PATH and O_NOFOLLOW a link at the end is opened itself.
     let link = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_symlink();
-    (!link).then(|| Mounted { path: folder.join(name), device: stat.st_dev, inode: stat.st_ino })
-}
-
-/// A folder, and which one it is.
-pub(crate) fn mounted_folder(folder: &Path) -> std::io::Result<Mounted> {
-    let stat = rustix::fs::fstat(top_folder(folder)?)?;
-    Ok(Mounted { path: folder.to_owned(), device: stat.st_dev, inode: stat.st_ino })
+    (!link).then(|| Mounted { path: folder.path().join(name), device: stat.st_dev, inode: stat.st_ino })
 }
 
 /// What stays read-only for git itself, which the host's own tools run.
-pub(crate) fn of_git_itself(root: &Path, outer: Option<&Path>) -> Held {
+pub(crate) fn of_git_itself(root: &Top, outer: Option<&Outer>) -> Held {
     /// Git's files that run programs or redirect git; the tools use a repository, they do not arm it.
     const ARMED: [&str; 3] = ["hooks", "config", "info"];
     let mut mounts = Vec::new();
     let mut add = |at: Option<Mounted>, writable| mounts.extend(at.map(|at| Mount { at, writable }));
-    for git in [Some(root.join(".git")).as_deref(), outer].into_iter().flatten() {
-        let (Some(folder), Some(name)) = (git.parent(), git.file_name().map(Path::new)) else { continue };
-        if !git.is_dir() {
+    let inner = (root, Path::new(GIT_DIR));
+    for (folder, name) in std::iter::once(inner).chain(outer.map(|outer| (&outer.top, outer.name.as_path()))) {
+        if !folder.path().join(name).is_dir() {
             continue;
         }
         add(look(folder, name), true);

@@ -27,11 +27,11 @@ mod shared;
 mod snapshot;
 
 pub(crate) use accepted::strange;
-pub(crate) use around::{Around, around, repository_around};
+pub(crate) use around::{Around, Outer, around, repository_around};
 pub(crate) use guard::{Begun, Guard, Reach, Turn};
-pub(crate) use hold::{Held, Started, hold, mounted_folder, of_git_itself};
+pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
 pub(crate) use places::{FOUND_BYTES_MAX, Places, Seen, find, forget, read_places, refused, unreadable};
-pub(crate) use read::small_text;
+pub(crate) use read::Top;
 pub(crate) use refs::Refs;
 pub(crate) use shared::refuse_shared;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
+use super::read::Top;
 use super::snapshot::open;
 use crate::remover::remove_some;
 
@@ -25,7 +26,7 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// Takes all lines out of the packed references of the repository's folder `git` below `top` that name nothing below `refs/`.
 /// Git writes no such line, and reads it.
-pub(super) fn purge(top: &Path, git: &Path) -> Result<()> {
+pub(super) fn purge(top: &Top, git: &Path) -> Result<()> {
     // If the folder of the repository is gone, the put-back has handled or reported that.
     let Ok(folder) = open(top, git) else { return Ok(()) };
     match read(&folder)? {

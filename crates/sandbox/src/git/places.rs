@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::around::Around;
+use super::around::{Around, Outer};
 use super::packed;
-use super::read::small_text;
+use super::read::{Top, small_text};
 use super::snapshot::{ARMED_FILES, ARMED_FOLDERS, take_away};
 use crate::job::Job;
 use toolhost_contract::workspace::{Command, Error, Result};
@@ -42,7 +42,7 @@ pub(crate) enum Rule {
 /// One place below `top`, which is the workspace or the parent of a repository outside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Place {
-    pub(crate) top: PathBuf,
+    pub(crate) top: Top,
     /// Plain names only.
     pub(crate) path: PathBuf,
     pub(crate) rule: Rule,
@@ -50,7 +50,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn full(&self) -> PathBuf {
-        self.top.join(&self.path)
+        self.top.path().join(&self.path)
     }
 }
 
@@ -152,7 +152,7 @@ impl Places {
     }
 
     fn besides_git(&self, top: &Path) -> impl Iterator<Item = &Place> {
-        self.all.iter().filter(move |place| place.top == top && place.path != Path::new(GIT_DIR))
+        self.all.iter().filter(move |place| place.top.path() == top && place.path != Path::new(GIT_DIR))
     }
 }
 
@@ -288,7 +288,7 @@ done"#;
     let mut argv: Vec<String> = ["bash", "-c", SCRIPT, "git"].map(str::to_owned).into();
     for read in &before.read {
         argv.push(root.join(read).to_string_lossy().into_owned());
-        let gits = before.all.iter().filter(|place| place.rule == Rule::Git && place.top == root);
+        let gits = before.all.iter().filter(|place| place.rule == Rule::Git && place.top.path() == root);
         let folders = gits.filter_map(|git| git.path.parent()?.strip_prefix(read).ok()?.to_str());
         argv.extend(folders.filter(|folder| !folder.is_empty()).map(str::to_owned));
         argv.push("--".to_owned());
@@ -311,13 +311,14 @@ const DONE: &str = "done\0.\0";
 /// More than [`PLACES_MAX`], or a name that is no text.
 ///
 /// `home` is the person's: their own settings may name places in the workspace, too.
-pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home: &Path) -> Result<Places> {
+pub(crate) fn read_places(workspace: &Top, outer: Option<&Outer>, printed: &str, home: &Path) -> Result<Places> {
     let (mut found, mut branched) = (BTreeSet::new(), BTreeSet::new());
     let (mut read, mut indexes, mut settings) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let place = |top: &Path, path: &Path, rule| Place { top: top.to_owned(), path: path.to_owned(), rule };
-    found.insert(place(root, Path::new(GIT_DIR), Rule::Git));
-    if let Some((top, name)) = outer.and_then(|git| Some((git.parent()?, git.file_name()?))) {
-        found.insert(place(top, Path::new(name), Rule::Git));
+    let root = workspace.path();
+    let place = |path: &Path, rule| Place { top: workspace.clone(), path: path.to_owned(), rule };
+    found.insert(place(Path::new(GIT_DIR), Rule::Git));
+    if let Some(outer) = outer {
+        found.insert(Place { top: outer.top.clone(), path: outer.name.clone(), rule: Rule::Git });
     }
     if printed.contains(char::REPLACEMENT_CHARACTER) {
         // It could be told from no other.
@@ -337,7 +338,7 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
     let is_repository = pairs.iter().any(|(kind, path)| kind == "git" && *path == root.join(GIT_DIR));
     if !is_repository && !root.join(GIT_DIR).is_file() && root.join("HEAD").symlink_metadata().is_err() {
         // Without a repository of its own the workspace itself could be made one, for which git looks at this name.
-        found.insert(place(root, Path::new("HEAD"), Rule::Hooks));
+        found.insert(place(Path::new("HEAD"), Rule::Hooks));
     }
     pairs.extend(of_settings(home, root, &pairs)?);
     let mut of_index = BTreeSet::new();
@@ -359,20 +360,20 @@ pub(crate) fn read_places(root: &Path, outer: Option<&Path>, printed: &str, home
             "whole" | "setting" => drop(settings.insert(end.clone())),
             "hooks" if end == root => return Err(Error::HooksEverywhere),
             "tree" | "home" | "include" | "unreadable" | "refused" | "done" => continue,
-            "branched" => branched.extend(inside(&end).map(|end| place(root, &end, Rule::Git))),
+            "branched" => branched.extend(inside(&end).map(|end| place(&end, Rule::Git))),
             _ => {}
         }
         // Each link on the way, too: who exchanges it leads git elsewhere.
-        found.extend(links.iter().filter_map(|link| Some(place(root, &inside(link)?, Rule::Whole))));
+        found.extend(links.iter().filter_map(|link| Some(place(&inside(link)?, Rule::Whole))));
         let rule = match kind.as_str() {
             "git" | "branched" => Rule::Git,
             "hooks" => Rule::Hooks,
             _ => Rule::Whole,
         };
         if kind == "git" {
-            of_index.extend(inside(&end).map(|end| place(root, &end, rule)));
+            of_index.extend(inside(&end).map(|end| place(&end, rule)));
         }
-        found.extend(inside(&end).map(|end| place(root, &end, rule)));
+        found.extend(inside(&end).map(|end| place(&end, rule)));
     }
     // What is there is looked after like any other.
     branched.retain(|place| !of_index.contains(place) && place.full().symlink_metadata().is_err());

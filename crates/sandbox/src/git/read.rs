@@ -1,11 +1,15 @@
 //! Opening what a command, or somebody beside it, may have put another thing in place of.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, statx};
+use serde::{Deserialize, Serialize};
+
+use crate::fence::Mounted;
 
 /// Larger ones are no settings of a person's, and no file that says where a repository is.
 const BYTES_MAX: u64 = 1 << 20;
@@ -22,12 +26,81 @@ pub(crate) fn small_text(path: &Path) -> Option<String> {
     (read as u64 <= BYTES_MAX).then_some(text)
 }
 
-/// The folder that places are looked for below, such as the workspace.
+/// A folder that places are looked for below, such as the workspace, and which folder it is.
 ///
-/// # Errors
-/// There is none, or a link is on the way: paths of this kind lead through none when a host opens, so somebody has moved it since.
-pub(crate) fn top_folder(top: &Path) -> std::io::Result<OwnedFd> {
+/// Whoever may write the folder above it can put another one at its path at any time. What is looked at, put back or taken away
+/// is always in the one that was opened: there is no other way to its inside than [`open`](Self::open).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Top {
+    path: PathBuf,
+    identity: Identity,
+}
+
+impl Top {
+    /// The folder that is at a path now.
+    ///
+    /// # Errors
+    /// There is none, or a link is on the way: paths of this kind lead through none when a host opens.
+    pub(crate) fn at(path: &Path) -> Result<Self> {
+        let identity = Identity::of(folder_at(path)?, OsStr::new("."))?;
+        Ok(Self { path: path.to_owned(), identity })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// # Errors
+    /// It is gone, a link is on the way, or another folder is at its path.
+    pub(crate) fn open(&self) -> Result<OwnedFd> {
+        let folder = folder_at(&self.path)?;
+        if Identity::of(&folder, OsStr::new("."))? == self.identity {
+            return Ok(folder);
+        }
+        Err(Error::new(
+            ErrorKind::StaleNetworkFileHandle,
+            "another folder has taken the place of the one that was opened",
+        ))
+    }
+
+    /// What must be found where it is mounted.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn mounted(&self) -> Result<Mounted> {
+        let stat = rustix::fs::fstat(self.open()?)?;
+        Ok(Mounted { path: self.path.clone(), device: stat.st_dev, inode: stat.st_ino })
+    }
+}
+
+fn folder_at(path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(CWD, top, flags, Mode::empty(), resolve)?)
+    Ok(rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?)
+}
+
+/// Which folder it is. A number alone is soon another's: file systems give it away again at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Identity {
+    device: (u32, u32),
+    inode: u64,
+    /// When it was made, in seconds and nanoseconds; 0 where the file system does not know.
+    born: (i64, u32),
+}
+
+impl Identity {
+    pub(super) fn of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Self> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
+        let born = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+        let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let device = (found.stx_dev_major, found.stx_dev_minor);
+        Ok(Self { device, inode: found.stx_ino, born: if known { born } else { (0, 0) } })
+    }
 }

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use toolhost_contract::workspace::RefChange;
 
+use super::read::Top;
 use super::snapshot::{names, open};
 
 /// Most references compared. A repository with more of them is not compared at all.
@@ -38,7 +39,7 @@ pub(crate) struct Refs(Option<BTreeMap<String, String>>);
 
 impl Refs {
     /// Reads the repository in `.git` below `root`, through no link. Whatever a command left there is no error.
-    pub(crate) fn read(root: &Path) -> Self {
+    pub(crate) fn read(root: &Top) -> Self {
         Self(read(root))
     }
 
@@ -66,7 +67,7 @@ enum Found {
     Folder(Vec<OsString>),
 }
 
-fn read(root: &Path) -> Option<BTreeMap<String, String>> {
+fn read(root: &Top) -> Option<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for lock in LOCKS {
         match look(root, Path::new(lock), 0) {
@@ -99,10 +100,10 @@ fn read(root: &Path) -> Option<BTreeMap<String, String>> {
 }
 
 /// The list of a rebase that is under way: `git rebase --continue` runs its `exec` lines.
-fn rebase(root: &Path) -> Option<(String, String)> {
+fn rebase(root: &Top) -> Option<(String, String)> {
     let value = match look(root, Path::new(REBASE_TODO), TODO_BYTES_MAX) {
         // A link to a folder is none of git's making, and `look` sees nothing through it.
-        Some(Found::Nothing) if !root.join(".git/rebase-merge").is_symlink() => return None,
+        Some(Found::Nothing) if !root.path().join(".git/rebase-merge").is_symlink() => return None,
         Some(Found::File(text)) => {
             let programs = text.lines().filter(|line| matches!(line.split_whitespace().next(), Some("exec" | "x")));
             let digest = hex::encode(Sha256::digest(text.as_bytes()));
@@ -121,7 +122,7 @@ fn rebase(root: &Path) -> Option<(String, String)> {
 }
 
 /// Looks at a path in `.git`; `None` for what git would not have written there.
-fn look(root: &Path, path: &Path, bytes_max: u64) -> Option<Found> {
+fn look(root: &Top, path: &Path, bytes_max: u64) -> Option<Found> {
     let path = Path::new(".git").join(path);
     let parent = match open(root, path.parent()?) {
         Ok(parent) => parent,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, statat};
 
 use super::places::{Place, Places, Rule};
+use super::read::Top;
 use super::snapshot::{ARMED_FILES, ARMED_FOLDERS, names, open};
 use toolhost_contract::workspace::{Error, POLICY_FILE};
 
@@ -30,9 +31,9 @@ enum Depth {
 }
 
 /// Fails if a file of `places`, or the policy, has more than one name.
-pub(crate) fn refuse_shared(root: &Path, places: &Places) -> toolhost_contract::workspace::Result<()> {
+pub(crate) fn refuse_shared(root: &Top, places: &Places) -> toolhost_contract::workspace::Result<()> {
     let mut search = Search { todo: VecDeque::new(), shared: Vec::new(), left: FILES_MAX };
-    search.todo.push_back((root.to_owned(), PathBuf::from(POLICY_FILE), Depth::Whole));
+    search.todo.push_back((root.clone(), PathBuf::from(POLICY_FILE), Depth::Whole));
     for Place { top, path, rule } in &places.all {
         let depth = if *rule == Rule::Git { Depth::Git } else { Depth::Whole };
         search.todo.push_back((top.clone(), path.clone(), depth));
@@ -50,7 +51,7 @@ pub(crate) fn refuse_shared(root: &Path, places: &Places) -> toolhost_contract::
 }
 
 struct Search {
-    todo: VecDeque<(PathBuf, PathBuf, Depth)>,
+    todo: VecDeque<(Top, PathBuf, Depth)>,
     shared: Vec<String>,
     left: usize,
 }
@@ -75,8 +76,8 @@ impl Search {
         Ok(true)
     }
 
-    fn enter(&mut self, top: &Path, path: &Path, depth: Depth) -> Result<()> {
-        let mut go = |name: &Path, depth| self.todo.push_back((top.to_owned(), path.join(name), depth));
+    fn enter(&mut self, top: &Top, path: &Path, depth: Depth) -> Result<()> {
+        let mut go = |name: &Path, depth| self.todo.push_back((top.clone(), path.join(name), depth));
         if let Depth::Git = depth {
             ARMED_FILES.iter().chain(&FOLLOWED).for_each(|name| go(Path::new(name), Depth::Whole));
             ARMED_FOLDERS.iter().for_each(|name| go(Path::new(name), Depth::Whole));

@@ -12,13 +12,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags, Uid, statx};
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::accepted::{Need, Strange, is_head, strange};
 use super::places::{Place, Rule};
-use super::read::top_folder;
+use super::read::{Identity, Top};
 use crate::remover::remove_some;
 
 /// Larger files cannot be put back; nobody's git configuration is.
@@ -58,7 +58,7 @@ pub(crate) struct Snapshot {
 #[serde(deny_unknown_fields)]
 struct Node {
     /// The folder that is trusted: the workspace, or the parent of a repository outside it.
-    top: PathBuf,
+    top: Top,
     /// Below `top`, plain names; empty for `top` itself.
     path: PathBuf,
     was: State,
@@ -99,16 +99,6 @@ pub(super) enum State {
     },
 }
 
-/// Which folder it is. A number alone is soon another's: file systems give it away again at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Identity {
-    device: (u32, u32),
-    inode: u64,
-    /// When it was made, in seconds and nanoseconds; 0 where the file system does not know.
-    born: (i64, u32),
-}
-
 impl State {
     /// Whether nothing has to be put back. A file that lost its second name is no danger.
     fn is_as(&self, was: &Self) -> bool {
@@ -119,17 +109,6 @@ impl State {
             ) => bytes == bytes_before && mode == mode_before,
             (now, was) => now == was,
         }
-    }
-}
-
-impl Identity {
-    pub(super) fn of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Self> {
-        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
-        let born = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
-        let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-        let device = (found.stx_dev_major, found.stx_dev_minor);
-        Ok(Self { device, inode: found.stx_ino, born: if known { born } else { (0, 0) } })
     }
 }
 
@@ -153,9 +132,9 @@ impl Snapshot {
     ///
     /// # Errors
     /// More than can be kept, and what cannot be read.
-    pub(crate) fn take(root: &Path, alone: &[&str], places: &[&Place]) -> Result<Self> {
+    pub(crate) fn take(root: &Top, alone: &[&str], places: &[&Place]) -> Result<Self> {
         let mut taking = Taking::default();
-        let name = |path: &str, depth| (root.to_owned(), PathBuf::from(path), depth);
+        let name = |path: &str, depth| (root.clone(), PathBuf::from(path), depth);
         taking.todo.push_back(name("", Depth::Name));
         taking.todo.extend(alone.iter().map(|alone| name(alone, Depth::Name)));
         for place in places {
@@ -190,7 +169,7 @@ impl Snapshot {
     }
 
     /// The folders of repositories in the workspace that are in no other one's.
-    fn outermost(&self) -> Vec<(PathBuf, PathBuf)> {
+    fn outermost(&self) -> Vec<(Top, PathBuf)> {
         let Some(root) = self.nodes.first().map(|node| &node.top) else { return Vec::new() };
         let is_outermost = |node: &&Node| {
             let outer =
@@ -205,6 +184,10 @@ impl Snapshot {
     /// # Errors
     /// The names that are still not as they were.
     pub(crate) fn restore(&mut self) -> std::result::Result<Vec<String>, Vec<String>> {
+        let exchanged = self.exchanged();
+        if !exchanged.is_empty() {
+            return Err(exchanged);
+        }
         let mut changed = BTreeSet::new();
         for _ in 0..ROUNDS_MAX {
             let mut differs = false;
@@ -239,6 +222,15 @@ impl Snapshot {
 }
 
 impl Snapshot {
+    /// The folders that are not at their paths any more: nothing of theirs can be put back, and what is there now is another's.
+    fn exchanged(&self) -> Vec<String> {
+        let tops: BTreeSet<&Top> = self.nodes.iter().map(|node| &node.top).collect();
+        let is_root = |top: &Top| self.nodes.first().is_some_and(|node| node.top == *top);
+        let named = |top: &Top| if is_root(top) { "the workspace" } else { "the repository's folder" };
+        let failed = tops.into_iter().filter_map(|top| top.open().err().map(|error| (top, error)));
+        failed.map(|(top, error)| format!("{} ({error})", named(top))).collect()
+    }
+
     /// Moves aside what would stop git for ever, and links that were not there, in repositories of the workspace; answers its
     /// names.
     fn remove_strange(&self) -> Vec<String> {
@@ -273,9 +265,9 @@ impl Snapshot {
 
 #[derive(Default)]
 struct Taking {
-    todo: VecDeque<(PathBuf, PathBuf, Depth)>,
+    todo: VecDeque<(Top, PathBuf, Depth)>,
     nodes: Vec<Node>,
-    seen: BTreeSet<(PathBuf, PathBuf)>,
+    seen: BTreeSet<(Top, PathBuf)>,
     kept_bytes: usize,
 }
 
@@ -307,8 +299,8 @@ impl Taking {
     }
 
     /// Goes on with what is in a folder; answers its names where there may be no others.
-    fn enter(&mut self, top: &Path, path: &Path, depth: Depth) -> Result<Option<BTreeSet<String>>> {
-        let mut go = |name: &str, depth| self.todo.push_back((top.to_owned(), path.join(name), depth));
+    fn enter(&mut self, top: &Top, path: &Path, depth: Depth) -> Result<Option<BTreeSet<String>>> {
+        let mut go = |name: &str, depth| self.todo.push_back((top.clone(), path.join(name), depth));
         match depth {
             Depth::Name | Depth::Needed(_) => return Ok(None),
             Depth::Git => {
@@ -471,7 +463,7 @@ impl Node {
 }
 
 /// Whether it is a link that says, as old repositories have it, which branch is the present one.
-fn is_head_of(top: &Path, path: &Path) -> bool {
+fn is_head_of(top: &Top, path: &Path) -> bool {
     path.ends_with("HEAD")
         && !path.components().any(|part| part.as_os_str() == "logs")
         && look(top, path).is_ok_and(|(state, _)| is_head(&state))
@@ -482,13 +474,13 @@ fn is_full(error: &Error) -> bool {
 }
 
 /// Moves what is at `path` below `top` out of git's sight, and leaves it there: it may be the person's.
-pub(super) fn set_aside(top: &Path, path: &Path) -> Result<()> {
+pub(super) fn set_aside(top: &Top, path: &Path) -> Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     aside(top, &open(top, folder)?, name).map(drop)
 }
 
 /// Takes away what is at `path` below `top`, if something is there.
-pub(super) fn take_away(top: &Path, path: &Path) -> Result<bool> {
+pub(super) fn take_away(top: &Top, path: &Path) -> Result<bool> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(false) };
     let parent = match open(top, folder) {
         Ok(parent) => parent,
@@ -506,7 +498,7 @@ pub(super) fn take_away(top: &Path, path: &Path) -> Result<bool> {
 }
 
 /// Out of git's sight; then away, as far as that is quick.
-fn move_aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<()> {
+fn move_aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<()> {
     let Some((top, fresh)) = aside(top, parent, name)? else { return Ok(()) };
     if let Err(error) = remove_some(&top, &fresh, REMOVED_MAX) {
         tracing::warn!(%error, fresh, "what a command planted was moved aside and is not removed");
@@ -515,7 +507,7 @@ fn move_aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<()> {
 }
 
 /// Moves a name into the workspace's root under a name that says what it is; answers where it is now, if it is anywhere.
-fn aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<Option<(OwnedFd, String)>> {
+fn aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<Option<(OwnedFd, String)>> {
     let top = opened_up(open(top, Path::new(""))?)?;
     for n in 1.. {
         let fresh = format!("{ASIDE}{n}");
@@ -540,7 +532,7 @@ fn aside(top: &Path, parent: &OwnedFd, name: &OsStr) -> Result<Option<(OwnedFd, 
 }
 
 /// Looks for a folder by its identity below `top`; answers the folder it is in and its name there.
-fn seek(top: &Path, identity: Identity) -> Option<(OwnedFd, OsString)> {
+fn seek(top: &Top, identity: Identity) -> Option<(OwnedFd, OsString)> {
     let mut todo = VecDeque::from([PathBuf::new()]);
     let mut left = SOUGHT_MAX;
     while let Some(path) = todo.pop_front() {
@@ -563,7 +555,7 @@ fn seek(top: &Path, identity: Identity) -> Option<(OwnedFd, OsString)> {
 }
 
 /// What is at `path` below `top`, through no link, and who it belongs to.
-fn look(top: &Path, path: &Path) -> Result<(State, (u32, u32))> {
+fn look(top: &Top, path: &Path) -> Result<(State, (u32, u32))> {
     let nobody = (0, 0);
     let (above, name) = (path.parent(), path.file_name());
     let (folder, name) = match (above, name) {
@@ -609,9 +601,9 @@ fn look(top: &Path, path: &Path) -> Result<(State, (u32, u32))> {
 }
 
 /// Opens a folder below `top`, through no link.
-pub(super) fn open(top: &Path, path: &Path) -> Result<OwnedFd> {
+pub(super) fn open(top: &Top, path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let top = top_folder(top)?;
+    let top = top.open()?;
     if path.as_os_str().is_empty() {
         return Ok(top);
     }

@@ -40,8 +40,8 @@ pub(crate) async fn run(
 /// The folder of the repository's objects, which is where git usually has it and nowhere a link leads.
 fn objects(room: &Room) -> Option<PathBuf> {
     let own = room.root.join(".git");
-    let git = match &room.outer_git {
-        Some(outer) => outer.clone(),
+    let git = match room.outer_git() {
+        Some(outer) => outer.to_owned(),
         None => own.symlink_metadata().ok().filter(std::fs::Metadata::is_dir).map(|_| own)?,
     };
     let objects = git.join("objects");

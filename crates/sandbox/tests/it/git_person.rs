@@ -4,6 +4,7 @@
 mod accepted;
 mod alone;
 mod branches;
+mod exchanged;
 mod hard_links;
 mod indexes;
 mod opened;
