@@ -20,7 +20,11 @@ const STEPS: [Step; 8] = [
     },
     Step { name: "recipes", cargo: &["xtask", "recipes"], environment: &[] },
     // A log that is cut keeps what failed, and not where the frames of the runtime are.
-    Step { name: "test", cargo: &["test", "--workspace", "--locked"], environment: &[("RUST_BACKTRACE", "0")] },
+    Step {
+        name: "test",
+        cargo: &["test", "--workspace", "--locked", "--no-fail-fast"],
+        environment: &[("RUST_BACKTRACE", "0")],
+    },
     // Other agents' loops: what they bring along has a house of its own.
     Step { name: "examples", cargo: &["xtask", "examples"], environment: &[] },
     Step { name: "package", cargo: &["xtask", "package"], environment: &[] },

@@ -417,7 +417,7 @@ fn at_the_keyboard_a_review_is_listed_shown_and_answered() {
         (&["nonsense", "--pass"], 2, "is not an id such as ask-7"),
         (&["ask-1", "--pass", "--cancel"], 2, "cannot be used with"),
         (&["ask-1", "--pass", "--rule"], 2, "no rule is suggested"),
-        (&[], 2, "required"),
+        (&[], 2, "say the answer: --pass"),
     ] {
         let ran = program.run(&[&["review", "decide"], arguments].concat());
         assert!(ran.stderr.contains(why), "{arguments:?}: {ran:?}");
