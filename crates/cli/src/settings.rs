@@ -18,7 +18,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost::ModelConfig;
 use toolhost_contract::workspace::Remote;
-use toolhost_contract::{Clock, Redactor, SystemClock};
+use toolhost_contract::{Clock, Durability, Redactor, SystemClock};
 use toolhost_deploy::{DeployKey, DeployRules, Orphans};
 use toolhost_host::{Asking, Unattended};
 use toolhost_sandbox::{FenceChoice, Limits};
@@ -98,6 +98,9 @@ pub(crate) struct Settings {
     /// Delegated cgroup (v2) in which the kernel enforces that limit [default: the host's own, if it is delegated]
     #[arg(long, global = true, value_name = "DIR", env = "TOOLHOST_COMMAND_CGROUP")]
     command_cgroup: Option<PathBuf>,
+    /// What a write that was answered survives: the end of any `process`, or a `power` failure, too [default: process]
+    #[arg(long, global = true, value_name = "WHAT", env = "TOOLHOST_DURABILITY", hide_possible_values = false)]
+    durability: Option<DurabilityFlag>,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -266,6 +269,23 @@ enum Sandbox {
     Off,
 }
 
+/// [`Durability`], as the operator writes it.
+#[derive(Clone, Copy, clap::ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum DurabilityFlag {
+    Process,
+    Power,
+}
+
+impl From<DurabilityFlag> for Durability {
+    fn from(flag: DurabilityFlag) -> Self {
+        match flag {
+            DurabilityFlag::Process => Self::Process,
+            DurabilityFlag::Power => Self::Power,
+        }
+    }
+}
+
 /// The configuration file, but for its profiles.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -284,6 +304,9 @@ struct File {
     /// Limits of commands.
     #[serde(default)]
     commands: Commands,
+    /// What a write that was answered survives: the end of any `process`, or a `power` failure, too. Approvals, deploys and applied
+    /// change sets survive both.
+    durability: Option<DurabilityFlag>,
     /// A PostgreSQL database that hosts share, as a URL, instead of a file in the state folder.
     database: Option<String>,
     /// The project's name in a shared database; its folder's path otherwise.
@@ -348,6 +371,7 @@ pub(crate) struct Resolved {
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
     pub(crate) limits: Limits,
+    pub(crate) durability: Durability,
     pub(crate) command_cgroup: Option<PathBuf>,
     pub(crate) asking: Asking,
     pub(crate) client: ClientSettings,
@@ -378,6 +402,7 @@ impl Settings {
             sandbox: self.sandbox,
             command_memory: self.command_memory,
             command_cgroup: self.command_cgroup.clone(),
+            durability: self.durability,
             json: self.json,
             passing: self.passing,
             stays_here: self.stays_here,
@@ -403,6 +428,7 @@ impl Settings {
             sandbox: self.sandbox,
             command_memory: self.command_memory,
             command_cgroup: self.command_cgroup.clone(),
+            durability: self.durability,
             json: self.json,
             passing: true,
             stays_here: true,
@@ -488,6 +514,7 @@ impl Settings {
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
             limits: checked(file.commands.limits(self.command_memory))?,
+            durability: self.durability.or(file.durability).map(Durability::from).unwrap_or_default(),
             command_cgroup: self.command_cgroup.clone().or(file.commands.cgroup),
             asking: asking(self.unattended, &file.approvals)?,
             deploy: deploy(self.deploy_to.clone(), file.deploy, &data, (&root, folders.home_dir()))?,

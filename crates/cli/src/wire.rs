@@ -33,7 +33,8 @@ fn builder(resolved: &Resolved, need: Need) -> Builder {
         .profiles_of(format!("of {}", resolved.config_file.display()))
         // What the environment calls a secret is shown nowhere.
         .redact(std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))))
-        .asking(resolved.asking);
+        .asking(resolved.asking)
+        .durability(resolved.durability);
     let builder = match &resolved.database {
         Some(url) => builder.database(url),
         None => builder,
@@ -66,6 +67,7 @@ fn with_workspace(resolved: &Resolved, builder: Builder) -> anyhow::Result<Build
         command_cgroup: resolved.command_cgroup.clone(),
         remotes: resolved.remotes.clone(),
         limits: resolved.limits,
+        durability: resolved.durability,
     }))
 }
 

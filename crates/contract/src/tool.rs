@@ -42,7 +42,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// What models call its arguments.
     const OTHER_NAMES: &'static [&'static [OtherName]] = &[];
-    /// What other hosts call such a tool. Nobody can call it so: who tries is told its name.
+    /// What other hosts call such a tool. A call by one of them is a call of this tool, and the answer says so.
     const CALLED_ELSEWHERE: &'static [&'static str] = &[];
 
     /// Shown to people and models, and run as tests.

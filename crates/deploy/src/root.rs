@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use toolhost_contract::Durability;
 use toolhost_contract::workspace::{Error, Result};
 use toolhost_sandbox::from_io;
 use toolhost_sandbox::{Tree, what_it_is};
@@ -83,7 +84,7 @@ impl From<rustix::fs::Stat> for Stat {
 impl Root {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let io = |e| from_io(".", e);
-        let tree = Tree::open(path).map_err(io)?;
+        let tree = Tree::open(path, Durability::Power).map_err(io)?;
         let stat = Stat::from(rustix::fs::fstat(tree.dir()).map_err(|e| io(e.into()))?);
         Ok(Self { tree, device: stat.device, inode: stat.inode })
     }

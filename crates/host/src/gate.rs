@@ -211,6 +211,12 @@ impl Gate {
 
         // 4. Validate
         let (arguments, notes) = tool.fitted(arguments, self.state.config.executor.names_of_root())?;
+        let notes: Vec<String> = resolved
+            .is_elsewhere
+            .then(|| format!("`{}` as `{}`", call.tool, tool.wire_name))
+            .into_iter()
+            .chain(notes)
+            .collect();
         if !notes.is_empty() {
             record.arguments =
                 keepable(&arguments, &self.state.config.redactor, self.state.config.limits.audit_string_bytes);

@@ -25,6 +25,8 @@ const FURTHER_OFF_MAX: f64 = 0.05;
 pub struct Registry {
     tools: Vec<Registered>,
     names: BTreeMap<String, Named>,
+    /// What other hosts call them, in the spelling of [`snake_case`]; two for one name have none.
+    elsewhere: BTreeMap<String, Option<usize>>,
 }
 
 /// A tool with what is known of it.
@@ -48,6 +50,8 @@ struct Named {
 pub(crate) struct Resolved<'a> {
     pub(crate) tool: &'a Registered,
     pub(crate) alias: Option<&'a Alias>,
+    /// Whether the name is one that only other hosts have for it.
+    pub(crate) is_elsewhere: bool,
 }
 
 /// Why a name or glob means no tool.
@@ -78,7 +82,7 @@ pub fn wire_name(canonical: &str) -> String {
 impl Registry {
     /// Refuses two tools that answer to one name, wire names and aliases included.
     pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Result<Self> {
-        let mut registry = Self { tools: Vec::new(), names: BTreeMap::new() };
+        let mut registry = Self { tools: Vec::new(), names: BTreeMap::new(), elsewhere: BTreeMap::new() };
         for tool in tools {
             let info = tool.info();
             registry.add(tool.into(), info)?;
@@ -96,6 +100,9 @@ impl Registry {
         }
         for (n, alias) in info.aliases.iter().enumerate() {
             self.claim(alias.name, Named { tool: at, alias: Some(n) })?;
+        }
+        for called in info.called_elsewhere {
+            self.elsewhere.entry(snake_case(called)).and_modify(|one| *one = None).or_insert(Some(at));
         }
         let kinds = ArgumentKinds::of(&info.facts);
         self.tools.push(Registered { info, wire_name, kinds, tool, validator: OnceLock::new() });
@@ -130,14 +137,21 @@ impl Registry {
 
     /// Step 1 of the gate.
     pub(crate) fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
-        let named = self.names.get(name)?;
+        let named = self.names.get(name).copied();
+        let is_elsewhere = named.is_none();
+        let named = named.or_else(|| self.called_elsewhere(name))?;
         let tool = &self.tools[named.tool];
-        Some(Resolved { tool, alias: named.alias.map(|n| &tool.info.aliases[n]) })
+        Some(Resolved { tool, alias: named.alias.map(|n| &tool.info.aliases[n]), is_elsewhere })
     }
 
-    /// The tool behind any of its names.
+    /// The tool behind any of its names, those of other hosts included.
     pub fn get(&self, name: &str) -> Option<&Registered> {
-        self.names.get(name).map(|named| &self.tools[named.tool])
+        self.resolve(name).map(|resolved| resolved.tool)
+    }
+
+    fn called_elsewhere(&self, name: &str) -> Option<Named> {
+        let tool = (name.len() <= NAME_COMPARED_MAX).then(|| self.elsewhere.get(&snake_case(name)).copied())??;
+        tool.map(|tool| Named { tool, alias: None })
     }
 
     /// The tools that somebody speaks of by one of their names, or by a glob over all of them (`file.*`, `file_*`), in

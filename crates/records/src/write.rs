@@ -269,7 +269,7 @@ impl ProjectRecords {
 
     /// Begins to change this project.
     pub(crate) async fn begin(&self) -> Result<Tx> {
-        let mut tx = self.db.write().await?;
+        let mut tx = self.db.write_lightly().await?;
         tx.lock_project(self.who.project_id).await?;
         Ok(tx)
     }

@@ -50,6 +50,7 @@ fn open(folder: &tempfile::TempDir, helper: &std::path::Path, fence: FenceChoice
         command_cgroup: None,
         remotes: Vec::new(),
         limits: Limits::default(),
+        durability: toolhost_contract::Durability::default(),
     })
     .unwrap()
 }

@@ -16,6 +16,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags};
 use rustix::io::ReadWriteFlags;
 use sha2::{Digest, Sha256};
+use toolhost_contract::Durability;
 use toolhost_contract::workspace::{
     Content, EntryKind, Error, POLICY_FILE, ReadSpan, Result, Spot, WriteGuard, Written, WsPath, is_git_internal,
     is_state,
@@ -38,6 +39,7 @@ pub struct Tree {
     owner: Option<(u32, u32)>,
     temp_count: AtomicU64,
     changing: std::sync::Mutex<()>,
+    durability: Durability,
     /// It is a workspace: what deploys into it keep there is not its own.
     holds_state: bool,
 }
@@ -53,12 +55,12 @@ impl Tree {
     ///
     /// # Errors
     /// It is not there, or is no folder.
-    pub fn open(root: &Path) -> std::io::Result<Self> {
+    pub fn open(root: &Path, durability: Durability) -> std::io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
         let metadata = std::fs::metadata(root)?;
         let foreign = rustix::process::geteuid().is_root() && metadata.uid() != 0;
         let owner = foreign.then(|| (metadata.uid(), metadata.gid()));
-        Ok(Self { owner, holds_state: true, ..Self::of_ours(dir) })
+        Ok(Self { owner, holds_state: true, durability, ..Self::of_ours(dir) })
     }
 
     /// A folder that the host keeps for itself: what is written there stays the host's own.
@@ -68,6 +70,7 @@ impl Tree {
             owner: None,
             temp_count: AtomicU64::new(0),
             changing: std::sync::Mutex::new(()),
+            durability: Durability::Power,
             holds_state: false,
         }
     }
@@ -186,8 +189,8 @@ impl Tree {
         clear_set_id(&source).map_err(|e| from_io(from.as_str(), e))?;
         rustix::fs::renameat_with(&source.parent, &source.name, &target.parent, &target.name, RenameFlags::NOREPLACE)
             .map_err(|e| from_io(to.as_str(), e.into()))?;
-        sync_folder(&source.parent);
-        sync_folder(&target.parent);
+        self.sync_folder(&source.parent);
+        self.sync_folder(&target.parent);
         Ok(())
     }
 
@@ -204,7 +207,7 @@ impl Tree {
         } else {
             place.parent.remove_file(&place.name).map_err(io)?;
         }
-        sync_folder(&place.parent);
+        self.sync_folder(&place.parent);
         Ok(())
     }
 
@@ -402,7 +405,9 @@ impl Tree {
             file.set_permissions(std::fs::Permissions::from_mode(mode))?;
         }
         file.write_all(bytes)?;
-        file.sync_all()?;
+        if self.durability == Durability::Power {
+            file.sync_all()?;
+        }
         let temp = match temp {
             Some(temp) => temp.to_owned(),
             None => {
@@ -411,7 +416,7 @@ impl Tree {
                 if mode.is_none() {
                     // The name is free: link it directly, and nothing is ever left over.
                     match rustix::fs::linkat(rustix::fs::CWD, &source, &place.parent, &place.name, follow) {
-                        Ok(()) => return sync_folder_or_fail(&place.parent),
+                        Ok(()) => return self.sync_folder_or_fail(&place.parent),
                         Err(rustix::io::Errno::EXIST) if !create_only => {}
                         Err(e) => return Err(e.into()),
                     }
@@ -428,7 +433,20 @@ impl Tree {
             let _ = place.parent.remove_file(&temp);
         }
         renamed?;
-        sync_folder_or_fail(&place.parent)
+        self.sync_folder_or_fail(&place.parent)
+    }
+
+    fn sync_folder_or_fail(&self, folder: &Dir) -> std::io::Result<()> {
+        if self.durability == Durability::Process {
+            return Ok(());
+        }
+        let fd = rustix::fs::openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(rustix::fs::fsync(fd)?)
+    }
+
+    fn sync_folder(&self, folder: &Dir) {
+        // A file system that cannot sync folders has done what it can.
+        let _ = self.sync_folder_or_fail(folder);
     }
 
     fn temp_name(&self) -> String {
@@ -498,16 +516,6 @@ fn check_unchanged(place: &Place, path: &WsPath, expected: &str) -> Result<()> {
 
 fn proc_path(file: &impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
-}
-
-fn sync_folder_or_fail(folder: &Dir) -> std::io::Result<()> {
-    let fd = rustix::fs::openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(rustix::fs::fsync(fd)?)
-}
-
-fn sync_folder(folder: &Dir) {
-    // A file system that cannot sync folders has done what it can.
-    let _ = sync_folder_or_fail(folder);
 }
 
 fn kind_of(file_type: cap_std::fs::FileType) -> EntryKind {

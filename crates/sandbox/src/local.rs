@@ -14,12 +14,12 @@ use crate::remote;
 use crate::running::{lock, run_in};
 use crate::spawner::Spawner;
 use crate::walk::Walk;
-use toolhost_contract::BoxFuture;
 use toolhost_contract::workspace::{
     Access, Command, CommandResult, Content, Error, Executor, Fence, FenceReport, ListQuery, Listing, POLICY_FILE,
     ReadSpan, Remote, RemoteCommand, RemoteResult, Result, STATE_FOLDER, SearchPage, SearchQuery, Spot, Tier, Watch,
     WriteGuard, Written, WsPath,
 };
+use toolhost_contract::{BoxFuture, Durability};
 
 /// What the operator says about the workspace and its commands.
 #[derive(Debug, Clone)]
@@ -45,6 +45,8 @@ pub struct LocalConfig {
     /// Remotes that git tools may use.
     pub remotes: Vec<Remote>,
     pub limits: Limits,
+    /// What files that tools write survive.
+    pub durability: Durability,
 }
 
 /// Limits of commands and walks.
@@ -231,7 +233,7 @@ impl LocalExecutor {
             tracing::error!(%error, "a former host's commands");
         }
         let room = Arc::new(Room::new(top, config)?);
-        let tree = Arc::new(Tree::open(&room.root)?);
+        let tree = Arc::new(Tree::open(&room.root, room.config.durability)?);
         let stat = rustix::fs::fstat(tree.dir())?;
         if room.opened.first().is_none_or(|opened| (opened.device, opened.inode) != (stat.st_dev, stat.st_ino)) {
             return Err(std::io::Error::other("it was exchanged for another folder while it was opened"));

@@ -105,8 +105,18 @@ pub fn places(from: usize, count: usize) -> String {
 }
 
 impl Db {
-    /// Begins to write. On SQLite nobody else writes until it ends.
+    /// Begins to write what survives a power failure once it is committed. On SQLite nobody else writes until it ends.
     pub async fn write(&self) -> Result<Tx> {
+        let mut tx = self.write_lightly().await?;
+        if let Begun::Sqlite(transaction) = &mut tx.0 {
+            transaction.wait_for_disk();
+        }
+        Ok(tx)
+    }
+
+    /// The same for what need not survive a power failure, unless the operator says that everything must
+    /// ([`Durability`](toolhost_contract::Durability)).
+    pub async fn write_lightly(&self) -> Result<Tx> {
         Ok(match &self.pools {
             Pools::Sqlite { writer, .. } => Tx(Begun::Sqlite(writer.begin("BEGIN IMMEDIATE").await?)),
             Pools::Postgres(server) => Tx(Begun::Postgres(server.write().await?)),

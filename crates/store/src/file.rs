@@ -63,6 +63,16 @@ impl DatabaseFile {
         }
     }
 
+    /// Waits until the disk has all that was committed. SQLite itself does so only with `synchronous = FULL`, for each commit.
+    pub(crate) fn sync_log(&self) -> std::io::Result<()> {
+        match std::fs::File::open(&self.beside[0]) {
+            Ok(log) => log.sync_data(),
+            // All of it is in the database, which was waited for.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

@@ -75,7 +75,7 @@ impl FileLog {
 
     /// Writes a change down. When it returns, the former content is safe.
     pub async fn before(&self, new: &NewChange) -> Result<()> {
-        let mut tx = self.db.write().await?;
+        let mut tx = self.db.write_lightly().await?;
         tx.lock_project(new.project_id).await?;
         let text = "INSERT INTO counter (project_id, kind, value) VALUES ($1, 'file_change', 1)
              ON CONFLICT (project_id, kind) DO UPDATE SET value = counter.value + 1 RETURNING value";

@@ -10,7 +10,7 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr};
-use toolhost_contract::Clock;
+use toolhost_contract::{Clock, Durability};
 
 use crate::asks::Asks;
 use crate::audit::Audit;
@@ -98,17 +98,27 @@ pub struct Project {
 impl Store {
     /// Opens the SQLite database in `folder`, making both if they are not there, and closes the calls that a crashed
     /// host left open as `unknown`, unless one of the subjects can tell how they ended.
-    pub async fn open(folder: &Path, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
+    pub async fn open(
+        folder: &Path,
+        clock: Arc<dyn Clock>,
+        subjects: Subjects,
+        durability: Durability,
+    ) -> Result<Self> {
         make_private(folder).map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
-        Self::open_file(folder, clock, subjects).await
+        Self::open_file(folder, clock, subjects, durability).await
     }
 
     /// As [`Store::open`], where a database is known to have been: one that is not there is an error.
-    pub async fn open_known(folder: &Path, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
+    pub async fn open_known(
+        folder: &Path,
+        clock: Arc<dyn Clock>,
+        subjects: Subjects,
+        durability: Durability,
+    ) -> Result<Self> {
         if !Self::is_in(folder) {
             return Err(Error::Missing { folder: folder.to_owned() });
         }
-        Self::open_file(folder, clock, subjects).await
+        Self::open_file(folder, clock, subjects, durability).await
     }
 
     /// Opens the database in `folder` to read it and nothing else, where it cannot be written: the disk is full, or the
@@ -161,15 +171,24 @@ impl Store {
         std::fs::metadata(folder.join(DATABASE_FILE)).is_ok_and(|there| there.len() > 0)
     }
 
-    async fn open_file(folder: &Path, clock: Arc<dyn Clock>, subjects: Subjects) -> Result<Self> {
+    async fn open_file(
+        folder: &Path,
+        clock: Arc<dyn Clock>,
+        subjects: Subjects,
+        durability: Durability,
+    ) -> Result<Self> {
         let unusable_folder = |source| Error::Folder { path: folder.to_owned(), source };
         let file = folder.join(DATABASE_FILE);
         let options = SqliteConnectOptions::new()
             .filename(&file)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // A commit that was answered survives a power cut, not only a crash of ours.
-            .synchronous(SqliteSynchronous::Full)
+            // Without `Full` the log is written at each commit and waited for when it is copied into the database, which is whole
+            // at any time. A commit that has to be waited for is, by `Tx::commit`.
+            .synchronous(match durability {
+                Durability::Process => SqliteSynchronous::Normal,
+                Durability::Power => SqliteSynchronous::Full,
+            })
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();

@@ -40,6 +40,7 @@ pub(crate) struct SqliteConn {
     file: Arc<DatabaseFile>,
     idle: Arc<Mutex<Vec<Open>>>,
     in_transaction: bool,
+    waits_for_disk: bool,
     /// Given back after the connection: fields go after [`Drop::drop`].
     _permit: OwnedSemaphorePermit,
 }
@@ -71,7 +72,8 @@ impl SqlitePool {
             None => Open::of(reading(&self.options).await?, Arc::clone(&self.file)),
         };
         let (file, idle) = (Arc::clone(&self.file), Arc::clone(&self.idle));
-        Ok(SqliteConn { connection: Some(connection), file, idle, in_transaction: false, _permit: permit })
+        let connection = Some(connection);
+        Ok(SqliteConn { connection, file, idle, in_transaction: false, waits_for_disk: false, _permit: permit })
     }
 
     /// Waits for a connection and begins a transaction on it.
@@ -98,7 +100,8 @@ impl SqlitePool {
             let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { break };
             let connection = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let (file, idle) = (Arc::clone(&self.file), Arc::clone(&self.idle));
-            let mut lane = SqliteConn { connection, file, idle, in_transaction: false, _permit: permit };
+            let mut lane =
+                SqliteConn { connection, file, idle, in_transaction: false, waits_for_disk: false, _permit: permit };
             let Ok(connection) = lane.connection() else { break };
             let done = sqlx::query("PRAGMA shrink_memory").execute(connection).await;
             if let Err(error) = lane.discard_if_dead(done) {
@@ -157,7 +160,17 @@ impl SqliteConn {
         self.file.is_there()?;
         Transactions::commit(self.connection()?).await?;
         self.in_transaction = false;
+        if self.waits_for_disk {
+            let file = Arc::clone(&self.file);
+            let synced = tokio::task::spawn_blocking(move || file.sync_log()).await;
+            synced.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(sqlx::Error::Io)?;
+        }
         Ok(())
+    }
+
+    /// Its commit returns when the disk has what it wrote.
+    pub(crate) fn wait_for_disk(&mut self) {
+        self.waits_for_disk = true;
     }
 
     pub(crate) fn connection(&mut self) -> sqlx::Result<&mut SqliteConnection> {

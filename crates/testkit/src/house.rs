@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhost_contract::workspace::Remote;
-use toolhost_contract::{AnyTool, Call, Caller, CallerKind, Clock, Deploys, IdSource, Outcome, Scope, ToolInfo};
+use toolhost_contract::{
+    AnyTool, Call, Caller, CallerKind, Clock, Deploys, Durability, IdSource, Outcome, Scope, ToolInfo,
+};
 use toolhost_deploy::{DeployKey, DeployRules, Deployment};
 use toolhost_host::{
     Analyzer, Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
@@ -182,7 +184,9 @@ impl HouseBuilder {
         let clock = Arc::new(FakeClock::default());
         let shared_clock: Arc<dyn Clock> = Arc::<FakeClock>::clone(&clock);
         let store = match &self.database {
-            None => Store::open(&self.workspace.state(), Arc::clone(&shared_clock), SUBJECTS).await.unwrap(),
+            None => Store::open(&self.workspace.state(), Arc::clone(&shared_clock), SUBJECTS, Durability::default())
+                .await
+                .unwrap(),
             Some(url) => Store::connect(url, Arc::clone(&shared_clock), SUBJECTS).await.unwrap(),
         };
         let executor = LocalExecutor::open(LocalConfig {
@@ -198,6 +202,7 @@ impl HouseBuilder {
             command_cgroup: None,
             remotes: self.remotes,
             limits: toolhost_sandbox::Limits::default(),
+            durability: Durability::default(),
         })
         .unwrap();
         let root = executor.root().to_owned();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toolhost_contract::workspace::Error as WorkspaceError;
 use toolhost_contract::workspace::{Executor, POLICY_FILE, ReadSpan, WsPath};
-use toolhost_contract::{Clock, Deploys, IdSource, RandomIds, SystemClock};
+use toolhost_contract::{Clock, Deploys, Durability, IdSource, RandomIds, SystemClock};
 use toolhost_deploy::{DeployKey, DeployRules, Deployment};
 use toolhost_host::{Asking, Gate, GateConfig, Limits, Members, Profiles, Queue, Redactor, Registry, Tightening};
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
@@ -52,6 +52,7 @@ pub struct Builder {
     state: Option<PathBuf>,
     server: Option<String>,
     must_exist: bool,
+    durability: Durability,
     need: Need,
     workspace: Option<PathBuf>,
     fence_program: Option<PathBuf>,
@@ -76,6 +77,7 @@ impl Default for Builder {
             state: None,
             server: None,
             must_exist: false,
+            durability: Durability::default(),
             need: Need::Writing,
             workspace: None,
             fence_program: None,
@@ -112,6 +114,12 @@ impl Builder {
     /// A state folder without a database is an error: it is known to have had one.
     pub fn must_exist(mut self, must_exist: bool) -> Self {
         self.must_exist = must_exist;
+        self
+    }
+
+    /// What a write that was answered survives; a server survives what it is set up for.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 
@@ -316,8 +324,8 @@ impl Builder {
         }
         let state = self.state.as_ref().ok_or(Error::NoDatabase)?;
         let opened = match self.must_exist {
-            true => Store::open_known(state, clock(), crate::SUBJECTS).await,
-            false => Store::open(state, clock(), crate::SUBJECTS).await,
+            true => Store::open_known(state, clock(), crate::SUBJECTS, self.durability).await,
+            false => Store::open(state, clock(), crate::SUBJECTS, self.durability).await,
         };
         match opened {
             Err(error) if may_read(&error) => match Store::open_reading(state, clock(), crate::SUBJECTS).await {
@@ -399,6 +407,7 @@ impl Builder {
             command_cgroup: None,
             remotes: Vec::new(),
             limits: toolhost_sandbox::Limits::default(),
+            durability: self.durability,
         })
     }
 }

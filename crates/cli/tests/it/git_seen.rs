@@ -201,6 +201,7 @@ impl Direct {
             command_cgroup: None,
             remotes: Vec::new(),
             limits: toolhost_sandbox::Limits::default(),
+            durability: toolhost_contract::Durability::default(),
         });
         let fence = Fence::closed(Access::Write);
         let workspace = Workspace::new(Arc::new(executor.unwrap()), fence);

@@ -44,6 +44,7 @@ mod cowork;
 mod crash;
 mod deploys;
 mod documents;
+mod durability;
 mod engines;
 mod examples;
 mod fence_program;

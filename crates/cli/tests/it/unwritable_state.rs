@@ -162,9 +162,14 @@ fn a_full_disk_is_read_and_exported() {
 async fn a_read_does_not_wait_for_who_holds_the_database() {
     let workspace = TempWorkspace::new();
     let program = lived_in(&workspace);
-    let store = Store::open(&workspace.state(), std::sync::Arc::new(FakeClock::default()), toolhost_testkit::SUBJECTS)
-        .await
-        .unwrap();
+    let store = Store::open(
+        &workspace.state(),
+        std::sync::Arc::new(FakeClock::default()),
+        toolhost_testkit::SUBJECTS,
+        toolhost_contract::Durability::default(),
+    )
+    .await
+    .unwrap();
     let root = workspace.root().canonicalize().unwrap();
     let project = store.project(&root, "ws", "local").await.unwrap();
     let who =

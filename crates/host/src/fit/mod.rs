@@ -47,7 +47,8 @@ pub(crate) fn fit(arguments: &mut Value, tool: &ToolInfo) -> Vec<String> {
     notes
 }
 
-/// Makes paths that name the workspace's folder relative to it; answers what was read how.
+/// Makes paths that name the workspace's folder relative to it, and for a tool that only reads also "" and those that go up and
+/// down again by `..`; answers what was read how.
 ///
 /// # Errors
 /// A path is a URL or begins with `~`, and does not name the workspace.
@@ -57,7 +58,7 @@ pub(crate) fn fit_paths(
     spellings: &[String],
 ) -> Result<Vec<String>, ToolError> {
     let mut notes = Vec::new();
-    let fitted = paths::fit(arguments, tool.facts.paths, spellings, &mut notes);
+    let fitted = paths::fit(arguments, tool, spellings, &mut notes);
     fitted.map(|()| notes).map_err(|error| Error::from(error).into())
 }
 

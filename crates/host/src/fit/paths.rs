@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
+use toolhost_contract::ToolInfo;
 use toolhost_contract::workspace::PathError;
 
 /// A file of this machine as a URL (RFC 8089).
@@ -15,17 +16,17 @@ const THIS_MACHINE: &str = "localhost";
 /// A path names a place outside in a form that would be taken for the name of a file.
 pub(super) fn fit(
     arguments: &mut Value,
-    names: &[&str],
+    tool: &ToolInfo,
     spellings: &[String],
     notes: &mut Vec<String>,
 ) -> Result<(), PathError> {
-    for name in names {
+    for name in tool.facts.paths {
         let paths = match arguments.get_mut(*name) {
             Some(Value::Array(entries)) => entries.iter_mut().collect(),
             Some(one) => vec![one],
             None => Vec::new(),
         };
-        let mut changed = 0;
+        let (mut changed, mut shortened) = (0, 0);
         for path in paths {
             let Value::String(text) = path else { continue };
             match inside(text, spellings) {
@@ -36,12 +37,38 @@ pub(super) fn fit(
                 None if is_of_the_machine(text) => return Err(PathError::Absolute(text.clone())),
                 None => {}
             }
+            // For a change, `..` behind a link could be meant in two ways.
+            if tool.facts.only_reads()
+                && let Some(short) = without_parents(text)
+            {
+                *text = short;
+                shortened += 1;
+            }
         }
         if changed > 0 {
             notes.push(format!("`{name}` relative to the workspace"));
         }
+        if shortened > 0 {
+            notes.push(format!("`{name}` as the shortest path to the same place"));
+        }
     }
     Ok(())
+}
+
+/// What a relative path names without `..`, if it stays inside; the root for "".
+fn without_parents(text: &str) -> Option<String> {
+    if text.starts_with('/') || !(text.is_empty() || text.split('/').any(|part| part == "..")) {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
 }
 
 /// `file:` and `~` begin no name that is meant as one.

@@ -129,6 +129,7 @@ pub(crate) fn config(root: PathBuf, fence: FenceChoice) -> LocalConfig {
         command_cgroup: None,
         remotes: Vec::new(),
         limits: Limits::default(),
+        durability: toolhost_contract::Durability::default(),
     }
 }
 

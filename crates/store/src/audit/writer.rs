@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::error::DatabaseError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
-use toolhost_contract::{CallId, Clock, ErrorKind, Trace};
+use toolhost_contract::{CallId, Clock, Effect, ErrorKind, Trace};
 
 use super::rows::{Chained, Head, body, heads, insert, track_open};
 use super::{Entry, Event, Item, Job, NOTE_DELAY, QUEUE_MAX};
@@ -359,7 +359,8 @@ impl Writer {
         if rows.iter().any(|row| row.entry.event == Event::Started) {
             self.presence.hold().await?;
         }
-        let mut tx = self.db.write().await?;
+        let mut tx =
+            if rows.iter().any(outlasts_power) { self.db.write().await? } else { self.db.write_lightly().await? };
         let refused = self.write(&mut tx, rows).await?;
         tx.commit().await?;
         Ok(refused)
@@ -455,7 +456,7 @@ impl Writer {
 
     /// Adds how a call ended that a crash left unknown, unless that is there already.
     async fn decide(&self, entry: Entry) -> Result<()> {
-        let mut tx = self.db.write().await?;
+        let mut tx = self.db.write_lightly().await?;
         tx.lock_chain(entry.project_id).await?;
         let ended = sql("SELECT seq FROM audit WHERE project_id = $1 AND call_id = $2 AND event = 'finished' LIMIT 1");
         if ended.bind(entry.project_id).bind(entry.call_id.as_str()).optional(&mut tx).await?.is_some() {
@@ -483,7 +484,7 @@ impl Writer {
             return Ok(());
         }
         // Taken and told in one transaction: whoever dies in here leaves them to the next.
-        let mut tx = self.db.write().await?;
+        let mut tx = self.db.write_lightly().await?;
         let mut alive = BTreeSet::new();
         for host in hosts {
             if !tx.fence_off(&host).await? {
@@ -572,4 +573,12 @@ fn answer(waiter: Waiter, result: Result<()>) {
         // Who was cancelled meanwhile does not wait any more.
         let _ = done.send(result);
     }
+}
+
+/// Whether a row must survive a power failure whatever the operator says: what a person decided and what became of it, a deploy,
+/// and what leaves the machine.
+fn outlasts_power(item: &Item) -> bool {
+    let Item { before, entry, change } = item;
+    let is_of_a_person = before.is_some() || change.is_some() || entry.event == Event::Decision;
+    is_of_a_person || entry.trace == Trace::Deploy || entry.effect.as_deref() == Some(Effect::Reaches.as_str())
 }

@@ -75,7 +75,7 @@ impl Held {
                  code = $5, host = NULL, wanted = NULL, updated_at_ms = $6
              WHERE project_id = $1 AND id = $2 AND epoch = $3";
         let (project, id) = &self.shared.key;
-        let mut tx = self.inner.db.write().await?;
+        let mut tx = self.inner.db.write_lightly().await?;
         let query = sql(text).bind(*project).bind(id).bind(self.shared.epoch).bind(state.as_str());
         let done = query.bind(code.map(str::to_owned)).bind(self.inner.clock.unix_ms()).run(&mut tx).await?;
         tx.commit().await?;
@@ -122,7 +122,7 @@ impl Held {
         let project = self.shared.key.0;
         // A server may still be at work on the last statement of a host that was killed. Who has the project's lock knows
         // that such a transaction has ended.
-        let mut tx = self.inner.db.write().await?;
+        let mut tx = self.inner.db.write_lightly().await?;
         tx.lock_project(project).await?;
         let wrote = fate::wrote(&mut tx, self.inner.subjects, (project, call.as_str())).await?;
         Ok(if wrote.is_empty() { Fate::Undone } else { Fate::Committed(wrote.into()) })

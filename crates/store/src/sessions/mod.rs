@@ -123,7 +123,7 @@ impl Sessions {
 
     /// Makes a session that nobody runs yet.
     pub async fn create(&self, new: &NewSession) -> Result<()> {
-        let mut tx = self.inner.db.write().await?;
+        let mut tx = self.inner.db.write_lightly().await?;
         self.insert(&mut tx, new, None).await?;
         tx.commit().await
     }
@@ -163,7 +163,7 @@ impl Sessions {
         steps: &[StepRow],
         tally: &Value,
     ) -> Result<()> {
-        let mut tx = self.inner.db.write().await?;
+        let mut tx = self.inner.db.write_lightly().await?;
         tx.lock_project(project).await?;
         let parent = find(&mut tx, project, from).await?;
         let new = NewSession {
@@ -235,7 +235,7 @@ impl Sessions {
         }
         // The calls of a host that died are given their last rows before anybody asks what became of them.
         self.inner.audit.close_orphans().await?;
-        let mut tx = self.inner.db.write().await?;
+        let mut tx = self.inner.db.write_lightly().await?;
         if let Some(host) = found.host.as_deref().filter(|host| **host != *me)
             && !tx.fence_off(host).await?
         {
@@ -287,7 +287,7 @@ impl Sessions {
             Signal::Pause => ("pause", SessionState::Paused),
             Signal::Cancel => ("cancel", SessionState::Cancelled),
         };
-        let mut tx = self.inner.db.write().await?;
+        let mut tx = self.inner.db.write_lightly().await?;
         if found.running {
             // A pause takes no cancel back: that is for good.
             let text = "UPDATE agent_session SET wanted = CASE WHEN wanted = 'cancel' THEN wanted ELSE $3 END

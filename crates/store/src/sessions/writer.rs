@@ -115,7 +115,7 @@ async fn write(inner: &Inner, keeps: Vec<Keep>) {
 }
 
 async fn commit(inner: &Inner, sessions: &[Vec<Keep>]) -> Result<()> {
-    let mut tx = inner.db.write().await?;
+    let mut tx = inner.db.write_lightly().await?;
     let now = inner.clock.unix_ms();
     for session in sessions {
         add(inner, &mut tx, session, now).await?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tempfile::TempDir;
-use toolhost_contract::Clock;
+use toolhost_contract::{Clock, Durability};
 use toolhost_records::{ProjectRecords, RecordError};
 use toolhost_store::Who;
 use toolhost_store::{Event, Store, Verdict};
@@ -46,7 +46,7 @@ pub(crate) fn engines() -> impl Iterator<Item = Place> {
 impl Address {
     pub(crate) async fn open(&self, clock: Arc<dyn Clock>) -> toolhost_store::Result<Store> {
         match self {
-            Self::Folder(folder) => Store::open(folder, clock, toolhost_testkit::SUBJECTS).await,
+            Self::Folder(folder) => Store::open(folder, clock, toolhost_testkit::SUBJECTS, Durability::default()).await,
             Self::Url(url) => Store::connect(url, clock, toolhost_testkit::SUBJECTS).await,
         }
     }

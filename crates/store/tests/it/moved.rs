@@ -92,12 +92,30 @@ async fn a_database_that_is_known_to_have_been_is_not_begun_anew() {
     let place = Place::sqlite();
     let folder = folder_of(&place);
     let missing = async || {
-        Store::open_known(&folder, place.clock.clone(), toolhost_testkit::SUBJECTS).await.map(drop).unwrap_err()
+        Store::open_known(
+            &folder,
+            place.clock.clone(),
+            toolhost_testkit::SUBJECTS,
+            toolhost_contract::Durability::default(),
+        )
+        .await
+        .map(drop)
+        .unwrap_err()
     };
     assert!(matches!(missing().await, Error::Missing { .. }));
     assert!(!folder.exists(), "and nothing is made in its place");
     place.room().await.store.close().await.unwrap();
-    Store::open_known(&folder, place.clock.clone(), toolhost_testkit::SUBJECTS).await.unwrap().close().await.unwrap();
+    Store::open_known(
+        &folder,
+        place.clock.clone(),
+        toolhost_testkit::SUBJECTS,
+        toolhost_contract::Durability::default(),
+    )
+    .await
+    .unwrap()
+    .close()
+    .await
+    .unwrap();
     // What SQLite would take for a database that is about to be made.
     for file in ["toolhost.db", "toolhost.db-wal", "toolhost.db-shm"] {
         let _ = std::fs::remove_file(folder.join(file));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions};
 use tempfile::TempDir;
-use toolhost_contract::CallId;
+use toolhost_contract::{CallId, Durability};
 use toolhost_store::{Entry, Event, Store};
 use toolhost_testkit::FakeClock;
 
@@ -33,7 +33,8 @@ impl ProjectPackage {
     }
 
     pub(crate) async fn try_open(&self) -> toolhost_store::Result<Store> {
-        Store::open(&self.state(), Arc::new(FakeClock::default()), toolhost_testkit::SUBJECTS).await
+        Store::open(&self.state(), Arc::new(FakeClock::default()), toolhost_testkit::SUBJECTS, Durability::default())
+            .await
     }
 
     /// The project's number; always the same.

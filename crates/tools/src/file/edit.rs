@@ -87,6 +87,9 @@ pub(crate) struct Output {
     written: bool,
     /// SHA-256 of the content after the edits, hex.
     sha256: String,
+    /// How the texts were taken where they do not stand in the file as they were written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    read: Vec<String>,
 }
 
 impl Tool for Edit {
@@ -132,7 +135,8 @@ impl Tool for Edit {
     fn render(&self, output: &Output) -> String {
         let did = if output.written { "edited" } else { "would edit" };
         let places = places(output.replacements);
-        format!("{did} {} ({places}, sha256 {})\n{}", output.path, output.sha256, output.diff)
+        let read: String = output.read.iter().map(|how| format!("[{how}]\n")).collect();
+        format!("{did} {} ({places}, sha256 {})\n{read}{}", output.path, output.sha256, output.diff)
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
@@ -149,7 +153,7 @@ impl Tool for Edit {
         let path = WsPath::parse(&input.path)?;
         let approved = Approved::of(ctx, "place", &path)?;
         let made = prepare(ctx, approved.path.clone(), input).await?;
-        let Prepared { bytes, before_sha256, sha256, diff, replacements } = made;
+        let Prepared { bytes, before_sha256, sha256, diff, replacements, read } = made;
         if let Some(seen) = &approved.sha256
             && *seen != before_sha256
         {
@@ -162,7 +166,7 @@ impl Tool for Edit {
             approved.workspace.write(&approved.path, bytes, guard).await?;
         }
         let diff = shortened(diff);
-        Ok(Output { path: path.to_string(), diff, replacements, written: !dry_run, sha256 })
+        Ok(Output { path: path.to_string(), diff, replacements, written: !dry_run, sha256, read })
     }
 }
 
@@ -174,6 +178,7 @@ struct Prepared {
     /// Whole.
     diff: String,
     replacements: usize,
+    read: Vec<String>,
 }
 
 async fn prepare(ctx: &Ctx<'_>, path: WsPath, input: Input) -> Result<Prepared, ToolError> {
@@ -195,14 +200,14 @@ async fn prepare(ctx: &Ctx<'_>, path: WsPath, input: Input) -> Result<Prepared, 
     // Searching and comparing is work for the processor, where no deadline would reach it among the others.
     let (place, edits) = (path.clone(), input.edits);
     let applied = tokio::task::spawn_blocking(move || {
-        let applied = apply(&place, &before.text, &edits).map(|(after, replacements)| {
-            let diff = diff_of(place.as_str(), &before.text, &after);
-            (after, replacements, diff)
+        let applied = apply(&place, &before.text, &edits).map(|applied| {
+            let diff = diff_of(place.as_str(), &before.text, &applied.text);
+            (applied, diff)
         });
         (before, applied)
     });
     let (before, applied) = applied.await.map_err(ToolError::internal)?;
-    let (after, replacements, diff) = applied?;
+    let (Applied { text: after, replacements, read }, diff) = applied?;
     check_marks(&before.text, &after)?;
     let bytes = encode(&after, before.encoding).ok_or_else(|| {
         let message = format!(
@@ -213,17 +218,29 @@ async fn prepare(ctx: &Ctx<'_>, path: WsPath, input: Input) -> Result<Prepared, 
             .hint("use characters of that encoding, or write the whole file anew as UTF-8")
     })?;
     let sha256 = hex::encode(Sha256::digest(&bytes));
-    Ok(Prepared { bytes, before_sha256, sha256, diff, replacements })
+    Ok(Prepared { bytes, before_sha256, sha256, diff, replacements, read })
+}
+
+/// The text with all edits.
+struct Applied {
+    text: String,
+    replacements: usize,
+    read: Vec<String>,
 }
 
 /// Makes the edits in order; each sees what the ones before it made.
-fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<(String, usize), ToolError> {
+fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<Applied, ToolError> {
     debug_assert!(edits.len() <= EDITS_MAX, "the schema says so");
-    let mut text = before.to_owned();
+    let (mut text, mut read) = (before.to_owned(), Vec::new());
     let mut replacements = 0;
     for (n, edit) in edits.iter().enumerate() {
-        let count = text.matches(&edit.search).count();
         let which = if edits.len() > 1 { format!("edit {}: ", n + 1) } else { String::new() };
+        let meant = as_it_stands(&text, edit);
+        if let Some((_, how)) = &meant {
+            read.push(format!("{which}{how}"));
+        }
+        let edit = meant.as_ref().map_or(edit, |(meant, _)| meant);
+        let count = text.matches(&edit.search).count();
         match count {
             0 => return Err(not_found(path, &text, &edit.search, &which)),
             1 => {}
@@ -251,7 +268,28 @@ fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<(String, 
         let message = format!("the edits leave `{path}` as it is");
         return Err(ToolError::new(ErrorKind::Validation, message).hint("`replace` must differ from `search`"));
     }
-    Ok((text, replacements))
+    Ok(Applied { text, replacements, read })
+}
+
+/// The edit with the file's own line ends, or without the numbers that a reader shows before lines, where only so its text is in the
+/// file; and how it was taken.
+fn as_it_stands(text: &str, edit: &Replacement) -> Option<(Replacement, String)> {
+    let with_returns = |lines: &str| lines.replace("\r\n", "\n").replace('\n', "\r\n");
+    let has_returns = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
+    let is_there = |search: &str| !search.is_empty() && text.contains(search);
+    if has_returns {
+        let search = with_returns(&edit.search);
+        let replace = with_returns(&edit.replace);
+        let is_other = search != edit.search || replace != edit.replace;
+        let how = "with the line ends of the file, \\r\\n".to_owned();
+        return (is_other && is_there(&search)).then_some((Replacement { search, replace, all: edit.all }, how));
+    }
+    if is_there(&edit.search) {
+        return None;
+    }
+    let search = without_line_numbers(&edit.search).filter(|search| is_there(search))?;
+    let replace = without_line_numbers(&edit.replace).unwrap_or_else(|| edit.replace.clone());
+    Some((Replacement { search, replace, all: edit.all }, "without the numbers before the lines".to_owned()))
 }
 
 fn places(count: usize) -> String {
@@ -269,13 +307,7 @@ fn not_found(path: &WsPath, text: &str, search: &str, which: &str) -> ToolError 
     let message = format!("{which}the text is not in `{path}`");
     if text.contains("\r\n") && text.replace("\r\n", "\n").contains(&unix) {
         return ToolError::new(ErrorKind::Validation, message)
-            .hint("the file's lines end in \\r\\n; so must those of `search`");
-    }
-    if let Some(bare) = without_line_numbers(search)
-        && text.contains(&bare)
-    {
-        return ToolError::new(ErrorKind::Validation, message)
-            .hint("leave out the numbers before the lines: they are not in the file; nothing was changed");
+            .hint("some of the file's lines end in \\r\\n; so must those of `search`");
     }
     if let Some(first) = line_but_for_blanks(text, search) {
         let message =

@@ -49,8 +49,7 @@ pub(crate) struct Read;
 pub(crate) struct Input {
     /// The path, relative to the workspace root.
     path: String,
-    /// First line to read, 1-based.
-    #[schemars(range(min = 1))]
+    /// First line to read, 1-based; 0 is the first, too.
     offset: Option<usize>,
     /// Most lines to return; with `headTail`, of each end. Default: 2000, with `headTail` 50, with `fit` 200, with
     /// `outline` all definitions.
@@ -254,7 +253,7 @@ impl File {
     }
 
     fn lines(self, input: &Input, bytes_max: usize) -> Result<Output, ToolError> {
-        let first = input.offset.unwrap_or(1);
+        let first = input.offset.unwrap_or(1).max(1);
         let lines_max = input.limit.unwrap_or(LINES_DEFAULT).min(LINES_MAX);
         let total = self.text.lines().count();
         if first > total.max(1) {

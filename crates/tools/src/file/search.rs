@@ -87,7 +87,7 @@ pub(crate) struct Output {
     incomplete: bool,
     #[serde(skip)]
     cut: bool,
-    /// What may be wrong with the pattern where nothing matched.
+    /// How the pattern was taken, or what may be wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -166,8 +166,8 @@ impl Tool for Search {
         }
         if lines.is_empty() {
             lines.push("no matches".to_owned());
-            lines.extend(output.note.clone().map(|note| format!("[{note}]")));
         }
+        lines.extend(output.note.clone().map(|note| format!("[{note}]")));
         if let Some(cursor) = &output.next_cursor {
             lines.push(format!(
                 "[{} of {} matches; the next page has cursor=\"{cursor}\"]",
@@ -201,11 +201,20 @@ impl Tool for Search {
             limit: input.limit.clamp(1, LIMIT_MAX),
             after: page::after_line(input.cursor)?,
         };
-        let found = ctx.workspace.search(query).await.map_err(|error| {
-            let is_pattern = matches!(&error, Error::Pattern { what, .. } if *what == "regular expression");
-            let error = ToolError::from(error);
-            if is_pattern { error.hint("`literal`: true takes the pattern as plain text") } else { error }
-        })?;
+        let (found, is_text) = match ctx.workspace.search(query.clone()).await {
+            // What is no expression can only have been meant as text, such as `main(`.
+            Err(Error::Pattern { what: "regular expression", .. }) => {
+                (ctx.workspace.search(SearchQuery { literal: true, ..query }).await?, true)
+            }
+            found => (found?, false),
+        };
+        let note = if is_text {
+            Some("the pattern is no regular expression and was taken as plain text")
+        } else if is_basic && found.total == 0 {
+            Some(r"`\|`, `\(` and the like are plain characters: without the `\` they are operators")
+        } else {
+            None
+        };
         let last = found.matches.last().map(|m| page::line_cursor(&m.path, m.line));
         let matches = found.matches.into_iter().map(|m| Match {
             path: m.path,
@@ -219,9 +228,7 @@ impl Tool for Search {
             total: found.total,
             files_with_matches: found.files_with_matches,
             next_cursor: last.filter(|_| found.more),
-            note: (is_basic && found.total == 0).then(|| {
-                r"`\|`, `\(` and the like are plain characters: without the `\` they are operators".to_owned()
-            }),
+            note: note.map(str::to_owned),
             incomplete: found.cut || found.unseen,
             cut: found.cut,
         })
