@@ -247,7 +247,10 @@ impl From<crate::workspace::Error> for ToolError {
                 "no command runs until each has one name: ask the person to look at them and give them files of their own, for each F: `cp -p F F.new && mv F.new F`",
             ),
             E::Exchanged { .. } => Some(
-                "ask the person to look at these before they use git here: what they saved is there, and perhaps what the command added",
+                "no command runs until the person has looked at these, where what they saved is, and perhaps what the command added, and says so: `toolhost doctor --accept-git`; until then they should use no git here",
+            ),
+            E::OtherFolder => Some(
+                "nothing was done in it: ask the person to put the former folder back, or to start a new host for this one",
             ),
             E::NotRestored { .. } => Some(
                 "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`",

@@ -17,6 +17,8 @@ pub fn from_io(path: &str, source: std::io::Error) -> Error {
     }
     match source.kind() {
         K::NotFound => Error::NotFound { path },
+        // What a folder says that is not the one which was opened.
+        K::StaleNetworkFileHandle => Error::OtherFolder,
         K::AlreadyExists => Error::Exists { path },
         // cap-std's own word for a path that leaves the directory.
         K::PermissionDenied if source.raw_os_error().is_none() => Error::Escape { path },

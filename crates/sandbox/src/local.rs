@@ -157,6 +157,12 @@ impl Room {
         }
     }
 
+    /// Whether another folder has taken the place of the workspace, or of its repository.
+    pub(crate) fn is_exchanged(&self) -> bool {
+        let mut tops = std::iter::once(&self.top).chain(self.outer.as_ref().map(|outer| &outer.git));
+        tops.any(|top| top.open().is_err())
+    }
+
     /// What must be found where the workspace's folders are mounted, or opened.
     pub(crate) fn opened(&self) -> &[Mounted] {
         &self.opened
@@ -278,7 +284,8 @@ impl LocalExecutor {
 
     /// The fence that holds here.
     async fn fence(&self) -> Result<&(Option<Method>, FenceReport)> {
-        self.fence.get(&self.spawner, &self.room).await.map_err(|_| Error::FenceBusy)
+        let found = self.fence.get(&self.spawner, &self.room).await;
+        found.map_err(|_| if self.room.is_exchanged() { Error::OtherFolder } else { Error::FenceBusy })
     }
 
     /// Runs file work where blocking is allowed.

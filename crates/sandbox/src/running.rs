@@ -96,6 +96,9 @@ pub(crate) async fn run_plan(
         End::Unwatched => return Err(Error::FenceBusy),
         _ => {}
     }
+    if !fence_stood && matches!(outcome, End::Itself) && room.is_exchanged() {
+        return Err(Error::OtherFolder);
+    }
     if !fence_stood && matches!(outcome, End::Itself) {
         return Err(Error::FenceBuild { detail: stderr.text.trim().to_owned() });
     }

@@ -161,7 +161,7 @@ impl Walk<'_> {
     /// The walker goes by the path: where another folder has taken it, what it found, or did not find, says nothing about the
     /// workspace.
     fn check_root(&self) -> Result<()> {
-        self.root.open().map(drop).map_err(|source| Error::Io { path: ".".to_owned(), source })
+        self.root.open().map(drop).map_err(|source| from_io(".", source))
     }
 
     fn check_folder(&self, path: &WsPath) -> Result<()> {

@@ -113,6 +113,9 @@ pub enum Error {
     /// Its former content could not be kept; `why` is for the caller, the source for the log.
     #[error("`{path}` was not changed, because what is there could not be kept for an undo: {why}")]
     Unkept { path: String, why: String, source: Box<dyn std::error::Error + Send + Sync> },
+    /// Nothing was done in the other folder.
+    #[error("another folder has taken the place of the one that was opened as the workspace, or of its repository")]
+    OtherFolder,
     #[error("`{path}`: {source}")]
     Io { path: String, source: std::io::Error },
 }
@@ -145,6 +148,7 @@ impl Error {
             | Self::GitUnreadable { .. }
             | Self::GitRefuses { .. }
             | Self::Exchanged { .. }
+            | Self::OtherFolder
             | Self::GitSilent { .. }
             | Self::GitWaits { .. }
             | Self::Shared { .. }

@@ -71,6 +71,12 @@ impl Probed {
                 return Err(report.clone());
             }
             let tried = probe(spawner, room).await;
+            // It says nothing of the machine.
+            if let Ok((None, report)) = &tried
+                && room.is_exchanged()
+            {
+                return Err(report.clone());
+            }
             if let Err(report) = &tried {
                 *last() = Some((Instant::now(), report.clone()));
             }

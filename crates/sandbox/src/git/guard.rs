@@ -7,7 +7,7 @@
 //! are refused until it succeeds.
 
 use std::fs::File;
-use std::io::{Result, Write};
+use std::io::{ErrorKind, Result, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -28,6 +28,8 @@ use toolhost_contract::workspace::Error;
 const AMONG_ALL: &str = "all.turn";
 /// The mark of a workspace that is held alone.
 const ALONE: &str = "alone";
+/// What was exchanged while it was mounted.
+const EXCHANGED: &str = "exchanged";
 /// How often, and after which pause, a lock is tried again that is held: who only looks whether somebody has it holds it for a
 /// moment, and so does a process of this host's that is being started.
 const LOCK_TRIES: u32 = 50;
@@ -73,6 +75,13 @@ struct Keeping<'a> {
 #[serde(deny_unknown_fields)]
 struct Before {
     places: Places,
+}
+
+/// What was exchanged while a command had it mounted: until a person has looked, what the command may have put there is nobody's.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exchanged {
+    names: String,
 }
 
 /// What a command's tier keeps from it.
@@ -223,7 +232,13 @@ impl Guard {
         if lock_soon(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Error::CommandUnderWay);
         }
-        self.forget("kept").and_then(|()| self.forget("before")).map_err(failed)
+        ["kept", "before", EXCHANGED].iter().try_for_each(|what| self.forget(what)).map_err(failed)
+    }
+
+    /// Refuses commands, also of later hosts, until a person accepts what is there.
+    pub(crate) fn refuse_until_accepted(&self, names: String) -> toolhost_contract::workspace::Result<()> {
+        let _turn = self.turn().map_err(failed)?;
+        self.write(EXCHANGED, &Exchanged { names }).map_err(failed)
     }
 
     /// A turn in which what commands have added to an index can be taken out of it: none, if nothing is to be, or a command
@@ -349,6 +364,9 @@ impl Guard {
             self.finish_others()?;
         }
         let turn = self.turn().map_err(failed)?;
+        if let Some(Exchanged { names }) = self.read(EXCHANGED).map_err(failed)? {
+            return Err(Error::Exchanged { names });
+        }
         let in_use = self.lock_file("use").map_err(failed)?;
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_ok() {
             self.restore_kept(true)?;
@@ -503,6 +521,10 @@ impl Guard {
 }
 
 impl Lease {
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// A handle of the lock, for a supervisor that outlives this host.
     pub(crate) fn lock(&self) -> Result<OwnedFd> {
         Ok(self.in_use.try_clone()?.into())
@@ -537,7 +559,10 @@ fn is_over(one: &Path, other: &Path) -> bool {
 }
 
 fn failed(source: std::io::Error) -> Error {
-    Error::Io { path: "what git obeys".to_owned(), source }
+    match source.kind() {
+        ErrorKind::StaleNetworkFileHandle => Error::OtherFolder,
+        _ => Error::Io { path: "what git obeys".to_owned(), source },
+    }
 }
 
 #[cfg(test)]

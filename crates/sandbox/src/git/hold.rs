@@ -1,20 +1,24 @@
 //! Holding the places of git while one command runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags, inotify};
 
 use super::around::Outer;
 use super::guard::{Alone, Lease, Turn};
 use super::placeholder::{Empty, Placeholder};
 use super::places::{GIT_DIR, Place, Places, Rule};
-use super::read::Top;
+use super::read::{Identity, Top};
 use super::shared::refuse_shared;
 use super::snapshot::set_aside;
+use crate::error::from_io;
 use crate::fence::Mounted;
 use toolhost_contract::workspace::{Error, POLICY_FILE, Result, STATE_FOLDER, Tier};
+
+/// Room for the events that are read at once.
+const EVENTS_BYTES: usize = 4096;
 
 /// A mount inside the workspace.
 #[derive(Debug, Clone)]
@@ -36,13 +40,14 @@ pub(crate) struct Held {
     /// The names that are mounted. If somebody outside replaces one, what is there then has no mount.
     mounted: Vec<Kept>,
     _placeholders: Vec<Placeholder>,
+    moves: Moves,
 }
 
 /// A name that was mounted, and what it was.
 struct Kept {
     top: Top,
     path: PathBuf,
-    at: Mounted,
+    identity: Identity,
     /// Whether nothing was there but a placeholder.
     is_empty: bool,
 }
@@ -50,9 +55,8 @@ struct Kept {
 impl Kept {
     /// Whether something else is there now.
     fn is_exchanged(&self) -> bool {
-        let same = |now: Mounted| (now.device, now.inode) == (self.at.device, self.at.inode);
         match look(&self.top, &self.path) {
-            Some(now) => !same(now),
+            Some(now) => now.identity != self.identity,
             // A link leads where its maker wants.
             None => self.top.path().join(&self.path).symlink_metadata().is_ok(),
         }
@@ -61,10 +65,12 @@ impl Kept {
 
 impl Held {
     /// The same, with the workspace held alone.
-    pub(crate) fn with(self, alone: Option<Alone>) -> Result<Self> {
+    pub(crate) fn with(mut self, alone: Option<Alone>) -> Result<Self> {
         let lock = alone.as_ref().map(Alone::lock).transpose();
         let lock = lock.map_err(|source| Error::Io { path: "the workspace's lock".to_owned(), source })?;
-        Ok(Self { alone, lock: lock.or(self.lock), ..self })
+        self.lock = lock.or(self.lock.take());
+        self.alone = alone;
+        Ok(self)
     }
 
     /// Ends the hold: puts back what could not be mounted, and names it.
@@ -77,28 +83,64 @@ impl Held {
         if let Some(alone) = self.alone.take() {
             alone.end();
         }
-        // Whatever fails below, this is put back.
-        let restored = self.lease.take().map_or(Ok(Vec::new()), Lease::restore);
-        let (mut cleared, mut exchanged) = (Vec::new(), Vec::new());
-        let mut set_asides = Ok(());
-        for kept in self.mounted.drain(..).filter(Kept::is_exchanged) {
-            let name = kept.path.to_string_lossy().into_owned();
-            if kept.is_empty {
-                let aside = set_aside(&kept.top, &kept.path);
-                set_asides = set_asides.and(aside.map_err(|source| Error::Io { path: name.clone(), source }));
-                cleared.push(name);
-            } else {
-                exchanged.push(name);
-            }
+        let looked = self.look_for_exchanges();
+        // Whatever failed, this is put back.
+        let mut restored = self.lease.take().map_or(Ok(Vec::new()), Lease::restore)?;
+        let Exchanges { names, cleared, is_gone } = looked?;
+        if is_gone {
+            return Err(Error::OtherFolder);
         }
-        let mut restored = restored?;
-        set_asides?;
-        if !exchanged.is_empty() {
-            return Err(Error::Exchanged { names: exchanged.join(", ") });
+        if !names.is_empty() {
+            return Err(Error::Exchanged { names: names.join(", ") });
         }
         restored.extend(cleared);
         Ok(restored)
     }
+
+    /// What of the mounted is another by now. What the command may have put there must not be taken for the person's: commands
+    /// are refused from here on, also by other hosts.
+    fn look_for_exchanges(&mut self) -> Result<Exchanges> {
+        let mut found = Exchanges { names: self.moves.seen(), ..Exchanges::default() };
+        let tops: BTreeSet<&Top> = self.mounted.iter().map(|kept| &kept.top).collect();
+        // What is at their paths is another's.
+        let gone: BTreeSet<Top> = tops.into_iter().filter(|top| top.open().is_err()).cloned().collect();
+        found.is_gone = !gone.is_empty();
+        let mut set_asides = Ok(());
+        let there = self.mounted.drain(..).filter(|kept| !gone.contains(&kept.top));
+        for kept in there.filter(Kept::is_exchanged) {
+            let name = kept.path.to_string_lossy().into_owned();
+            if kept.is_empty {
+                let aside = set_aside(&kept.top, &kept.path);
+                set_asides = set_asides.and(aside.map_err(|source| Error::Io { path: name.clone(), source }));
+                found.cleared.push(name);
+            } else if !found.names.contains(&name) {
+                found.names.push(name);
+            }
+        }
+        if let Some(lease) = self.lease.as_ref().filter(|_| !found.names.is_empty()) {
+            lease.guard().refuse_until_accepted(found.names.join(", "))?;
+        }
+        set_asides.map(|()| found)
+    }
+}
+
+impl Drop for Held {
+    /// Nobody waits for the command any more: what was exchanged is found all the same.
+    fn drop(&mut self) {
+        if let Err(error) = self.look_for_exchanges() {
+            tracing::error!(%error, "a command was dropped");
+        }
+    }
+}
+
+/// What is another than when it was mounted.
+#[derive(Default)]
+struct Exchanges {
+    names: Vec<String>,
+    /// Where nothing was: moved aside.
+    cleared: Vec<String>,
+    /// Whether another folder has taken the place of the workspace, or of its repository.
+    is_gone: bool,
 }
 
 /// A command's share in the guard, which may still have to be kept.
@@ -141,14 +183,57 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> R
     held.lease = Some(begun.lease(&alone, &unmounted, places)?);
     // Its own, and where the workspace is itself what another one is deployed to.
     for name in [POLICY_FILE, STATE_FOLDER] {
-        if let Some(at) = look(root, Path::new(name)) {
+        if let Some(Looked { at, identity }) = look(root, Path::new(name)) {
             let (top, path) = (root.clone(), PathBuf::from(name));
-            held.mounted.push(Kept { top, path, at: at.clone(), is_empty: false });
+            held.mounted.push(Kept { top, path, identity, is_empty: false });
             mounts.insert((1, at.path.clone()), Mount { at, writable: false });
         }
     }
     held.mounts = mounts.into_values().collect();
+    held.moves = Moves::watch(root, &held.mounts);
     Ok(held)
+}
+
+/// The moves of what is mounted. Who moves it away and back leaves no trace in the end, and a command could write meanwhile into what
+/// stood there.
+#[derive(Default)]
+struct Moves {
+    /// `None`: the kernel has no watches left, and only what is another at the end is noticed.
+    watches: Option<OwnedFd>,
+    names: BTreeMap<i32, String>,
+}
+
+impl Moves {
+    fn watch(root: &Top, mounts: &[Mount]) -> Self {
+        let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+        let Ok(watches) = inotify::init(flags) else { return Self::default() };
+        let mut names = BTreeMap::new();
+        for path in mounts.iter().map(|mount| &mount.at.path) {
+            // Its placeholders go when they are no longer needed: only moves count.
+            if let Ok(watch) = inotify::add_watch(&watches, path, inotify::WatchFlags::MOVE_SELF) {
+                let name = path.strip_prefix(root.path()).unwrap_or(path);
+                names.insert(watch, name.to_string_lossy().into_owned());
+            }
+        }
+        Self { watches: Some(watches), names }
+    }
+
+    /// The names of what was moved.
+    fn seen(&self) -> Vec<String> {
+        let Some(watches) = &self.watches else { return Vec::new() };
+        let mut buffer = [const { std::mem::MaybeUninit::uninit() }; EVENTS_BYTES];
+        let mut reader = inotify::Reader::new(watches, &mut buffer);
+        let mut moved = BTreeSet::new();
+        while let Ok(event) = reader.next() {
+            if event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW) {
+                return self.names.values().cloned().collect();
+            }
+            moved.extend(
+                self.names.get(&event.wd()).cloned().filter(|_| event.events().contains(inotify::ReadFlags::MOVE_SELF)),
+            );
+        }
+        moved.into_iter().collect()
+    }
 }
 
 /// `HEAD` beside each `.git`: git takes the folder itself for a bare repository while it does not accept its `.git`.
@@ -174,7 +259,7 @@ fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held)
         Ok(found) => Empty::found(&full, &found),
     };
     if let Some(what) = vacant {
-        let io = |source| Error::Io { path: place.path.to_string_lossy().into_owned(), source };
+        let io = |source| from_io(&place.path.to_string_lossy(), source);
         let top = place.top.open().map_err(io)?;
         let placeholder = match Placeholder::hold(&top, &place.path, what) {
             // The way there is through a file or a link.
@@ -190,7 +275,7 @@ fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held)
             None => {}
         }
     }
-    let Some(at) = look(&place.top, &place.path) else {
+    let Some(Looked { at, identity }) = look(&place.top, &place.path) else {
         if place.path == Path::new(".git") {
             return Err(Error::LinkedGit);
         }
@@ -198,11 +283,11 @@ fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held)
     };
     let above = place.path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
     for path in above {
-        let Some(at) = look(&place.top, path) else { return Ok(false) };
+        let Some(Looked { at, .. }) = look(&place.top, path) else { return Ok(false) };
         mounts.entry((path.components().count(), at.path.clone())).or_insert(Mount { at, writable: true });
     }
     let is_empty = vacant.is_some();
-    held.mounted.push(Kept { top: place.top.clone(), path: place.path.clone(), at: at.clone(), is_empty });
+    held.mounted.push(Kept { top: place.top.clone(), path: place.path.clone(), identity, is_empty });
     mounts.insert((place.path.components().count(), at.path.clone()), Mount { at, writable: false });
     Ok(true)
 }
@@ -221,8 +306,14 @@ fn empty_folder_of(place: &Place) -> Option<Place> {
     is_empty.then(|| Place { path: folder.to_owned(), rule: Rule::Hooks, ..place.clone() })
 }
 
+/// What is at a name.
+struct Looked {
+    at: Mounted,
+    identity: Identity,
+}
+
 /// What is at `name` below `folder`, if no link leads there.
-fn look(folder: &Top, name: &Path) -> Option<Mounted> {
+fn look(folder: &Top, name: &Path) -> Option<Looked> {
     let folder_fd = folder.open().ok()?;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -230,7 +321,8 @@ fn look(folder: &Top, name: &Path) -> Option<Mounted> {
     let stat = rustix::fs::fstat(&found).ok()?;
     // With O_PATH and O_NOFOLLOW a link at the end is opened itself.
     let link = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_symlink();
-    (!link).then(|| Mounted { path: folder.path().join(name), device: stat.st_dev, inode: stat.st_ino })
+    let at = Mounted { path: folder.path().join(name), device: stat.st_dev, inode: stat.st_ino };
+    (!link).then_some(Looked { at, identity: Identity::of_opened(&found).ok()? })
 }
 
 /// What stays read-only for git itself, which the host's own tools run.
@@ -238,7 +330,7 @@ pub(crate) fn of_git_itself(root: &Top, outer: Option<&Outer>) -> Held {
     /// Git's files that run programs or redirect git; the tools use a repository, they do not arm it.
     const ARMED: [&str; 3] = ["hooks", "config", "info"];
     let mut mounts = Vec::new();
-    let mut add = |at: Option<Mounted>, writable| mounts.extend(at.map(|at| Mount { at, writable }));
+    let mut add = |found: Option<Looked>, writable| mounts.extend(found.map(|found| Mount { at: found.at, writable }));
     let inner = (root, Path::new(GIT_DIR));
     for (folder, name) in std::iter::once(inner).chain(outer.map(|outer| (&outer.top, outer.name.as_path()))) {
         if !folder.path().join(name).is_dir() {
@@ -249,5 +341,7 @@ pub(crate) fn of_git_itself(root: &Top, outer: Option<&Outer>) -> Held {
     }
     add(look(root, Path::new(POLICY_FILE)), false);
     add(look(root, Path::new(STATE_FOLDER)), false);
-    Held { mounts, ..Held::default() }
+    let mut held = Held::default();
+    held.mounts = mounts;
+    held
 }

@@ -43,7 +43,7 @@ impl Top {
     /// # Errors
     /// There is none, or a link is on the way: paths of this kind lead through none when a host opens.
     pub(crate) fn at(path: &Path) -> Result<Self> {
-        let identity = Identity::of(folder_at(path)?, OsStr::new("."))?;
+        let identity = Identity::of_opened(folder_at(path)?)?;
         Ok(Self { path: path.to_owned(), identity })
     }
 
@@ -59,7 +59,7 @@ impl Top {
     /// It is gone, a link is on the way, or another folder is at its path.
     pub(crate) fn open(&self) -> Result<OwnedFd> {
         let folder = folder_at(&self.path)?;
-        if Identity::of(&folder, OsStr::new("."))? == self.identity {
+        if Identity::of_opened(&folder)? == self.identity {
             return Ok(folder);
         }
         Err(Error::new(
@@ -96,8 +96,16 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Self> {
-        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
+        Self::found(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Of what is open, also where it is no folder.
+    pub(super) fn of_opened(opened: impl AsFd) -> rustix::io::Result<Self> {
+        Self::found(opened, OsStr::new(""), AtFlags::EMPTY_PATH)
+    }
+
+    fn found(folder: impl AsFd, name: &OsStr, flags: AtFlags) -> rustix::io::Result<Self> {
+        let found = statx(folder, name, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
         let born = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
         let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
         let device = (found.stx_dev_major, found.stx_dev_minor);

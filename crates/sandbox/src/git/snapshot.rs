@@ -29,7 +29,7 @@ const KEPT_BYTES_MAX: usize = 32 << 20;
 const NODES_MAX: usize = 20_000;
 /// How often putting back is tried.
 const ROUNDS_MAX: usize = 3;
-/// How much of what was planted is removed; a larger tree stays under the name it was moved to.
+/// How much is removed where there is no space to move it aside.
 const REMOVED_MAX: u64 = 10_000;
 /// How many entries are looked at for a repository that was moved away.
 const SOUGHT_MAX: usize = 50_000;
@@ -419,7 +419,9 @@ impl Node {
         // All hosts use this one name. If a host is killed here, the next host writes the file again and first removes the
         // temporary file that the killed host left. A command may have put a folder there.
         let temp = BACK;
-        self.move_aside(parent, OsStr::new(temp))?;
+        if rustix::fs::unlinkat(parent, temp, AtFlags::empty()).is_err() {
+            self.move_aside(parent, OsStr::new(temp))?;
+        }
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = std::fs::File::from(rustix::fs::openat(parent, temp, flags, Mode::from_raw_mode(0o600))?);
         file.write_all(bytes)?;
@@ -497,11 +499,19 @@ pub(super) fn take_away(top: &Top, path: &Path) -> Result<bool> {
     }
 }
 
-/// Out of git's sight; then away, as far as that is quick.
+/// Out of git's sight. What holds nothing goes: links, FIFOs, empty folders and files. The rest stays under its new name, for it may
+/// be the work of a person, who made a repository there while the command ran.
 fn move_aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<()> {
     let Some((top, fresh)) = aside(top, parent, name)? else { return Ok(()) };
-    if let Err(error) = remove_some(&top, &fresh, REMOVED_MAX) {
-        tracing::warn!(%error, fresh, "what a command planted was moved aside and is not removed");
+    let found = rustix::fs::statat(&top, &*fresh, AtFlags::SYMLINK_NOFOLLOW)?;
+    let removed = match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => rustix::fs::unlinkat(&top, &*fresh, AtFlags::REMOVEDIR),
+        FileType::RegularFile if found.st_size > 0 => return Ok(()),
+        _ => rustix::fs::unlinkat(&top, &*fresh, AtFlags::empty()),
+    };
+    match removed {
+        Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => {}
+        Err(error) => tracing::warn!(%error, fresh, "what stood among git's files was moved aside and is not removed"),
     }
     Ok(())
 }

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use toolhost_contract::workspace::{Access, Executor};
+use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watch};
+use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use super::TIERS;
-use super::plant::{by_person, commit, fill, prepare, sure, use_git};
-use crate::room::{Room, everything, look_for, until};
+use super::plant::{by_person, commit, fill, git, prepare, sure, use_git};
+use crate::room::{Room, config, everything, look_for, until};
 
 /// What a person has beside the workspace: a repository with hooks of its own, and files of theirs.
 const VICTIM: &str = "mkdir .githooks && printf '#!/bin/sh\\n' > .githooks/pre-commit && chmod +x .githooks/pre-commit;
@@ -79,8 +80,7 @@ async fn nothing_happens_in_the_folder_that_takes_the_place() {
             };
             let (result, ()) = tokio::join!(running, person);
             let error = result.as_ref().err().map(ToString::to_string).unwrap_or_default();
-            let is_told = ["has taken the place", "somebody exchanged"].iter().any(|why| error.contains(why));
-            assert!(is_told, "{what}: {result:?}");
+            assert!(error.contains("has taken the place"), "{what}: {result:?}");
             assert_eq!(all_of(&folder.join(exchanged)), before, "{what}: by the command's end");
             // And while it stays so.
             for access in [Access::Write, Access::Read] {
@@ -99,5 +99,85 @@ async fn nothing_happens_in_the_folder_that_takes_the_place() {
             room.try_bash("rm -f enough started", Access::Write, Duration::from_secs(60)).await.unwrap();
             use_git(&folder.join(at), &what);
         }
+    }
+}
+
+/// A command that waits for a person, who works with git meanwhile.
+const WAITS: &str = "touch started; until [ -e enough ]; do sleep 0.05; done; rm started enough";
+
+/// What a person does while a command waits for it, and what it came to.
+async fn meanwhile(room: &Room, script: &str, person: &str) -> toolhost_contract::workspace::Result<Vec<String>> {
+    let ws = room.ws();
+    let running = room.try_bash(script, Access::Write, Duration::from_secs(60));
+    let acts = async {
+        until("it has begun", || ws.join("started").exists()).await;
+        by_person(&ws, person);
+        std::fs::write(ws.join("enough"), "").unwrap();
+    };
+    let (result, ()) = tokio::join!(running, acts);
+    result.map(|result| result.restored)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_a_person_makes_while_a_command_runs_is_not_lost() {
+    const MAKES: &str = "git init -q . && git add file && git commit -qm 'work of a person'";
+    for (layout, person) in [
+        ("rm -rf .git", MAKES.to_owned()),
+        ("true", format!("rm -rf .git && {MAKES}")),
+        ("true", "mv .git ../old && mkdir ../new && (cd ../new && git init -q && git commit -q --allow-empty -m 'work of a person') && mv ../new/.git .git".to_owned()),
+    ] {
+        let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, layout), |_| {});
+        let ended = meanwhile(&room, WAITS, &person).await;
+        let kept = room.ws().join("toolhost-planted-1");
+        let log = git(&room.ws(), &["--git-dir", kept.to_str().unwrap(), "log", "-1", "--format=%s"]);
+        let told = format!("{layout}, {person}: {ended:?}");
+        assert_eq!(String::from_utf8_lossy(&log.stdout), "work of a person\n", "{told}");
+        match layout {
+            "true" => assert!(matches!(ended, Err(Error::NotRestored { .. })), "{told}"),
+            _ => assert_eq!(ended.unwrap(), [".git"], "{told}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_exchanged_while_it_was_mounted_is_looked_at_by_a_person_first() {
+    let plants = format!(
+        "touch started; for i in $(seq 100); do {{ {PLANTS_ONCE}; }} 2>/dev/null; sleep 0.05; [ -e enough ] && break; done; rm started enough"
+    );
+    let swaps = "mkdir ../new && (cd ../new && git init -q)";
+    for person in [
+        "rm -rf .git && git init -q".to_owned(),
+        // There and back again: in the end all is where it was.
+        format!("{swaps}; mv .git ../own; mv ../new/.git .git; sleep 0.3; mv .git ../new/.git; mv ../own .git"),
+    ] {
+        let room = Room::with(FenceChoice::Full, |ws| prepare(ws, "true"), |_| {});
+        let ended = meanwhile(&room, &fill(&plants, &room.ws()), &person).await;
+        assert!(matches!(&ended, Err(Error::Exchanged { names }) if names == ".git"), "{person}: {ended:?}");
+        let later = LocalExecutor::open(config(room.ws(), FenceChoice::Full)).unwrap();
+        for executor in [&room.executor, &later] {
+            let fence = Fence::closed(Access::Write);
+            let next = Command::new(["true"], Duration::from_secs(20));
+            let refused = executor.run(next, &fence, Watch::unattended()).await;
+            assert!(matches!(refused, Err(Error::Exchanged { .. })), "{person}: {refused:?}");
+        }
+        later.accept_git().await.unwrap();
+        room.bash("true", Access::Write).await;
+    }
+}
+
+/// What a command writes where `.git` can be written.
+const PLANTS_ONCE: &str = "HOOK > .git/hooks/pre-commit; CONFIG >> .git/config";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fence_that_was_first_tried_while_the_folder_was_another_one_is_tried_again() {
+    for choice in TIERS {
+        let room = Room::with(choice, |ws| prepare(ws, "true"), |_| {});
+        let folder = room.folder.path();
+        std::fs::create_dir(folder.join("victim")).unwrap();
+        exchange(folder, "ws", "victim");
+        let refused = room.try_bash("true", Access::Write, Duration::from_secs(20)).await;
+        assert!(matches!(refused, Err(Error::OtherFolder)), "{choice:?}: {refused:?}");
+        exchange(folder, "ws", "victim");
+        room.bash("true", Access::Write).await;
     }
 }
