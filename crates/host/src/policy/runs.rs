@@ -204,7 +204,8 @@ fn names(command: &SimpleCommand, glob: &Pattern) -> bool {
         return true;
     }
     // The loader of programs, under a name for each machine.
-    if !is_runner(program) && !ALSO_RUN.contains(&name) && !name.starts_with("ld-linux") {
+    let is_loader = ["ld-linux", "ld.so", "ld-musl"].iter().any(|loader| name.starts_with(loader));
+    if !is_runner(program) && !ALSO_RUN.contains(&name) && !is_loader {
         return false;
     }
     // Arguments that it reads come behind those that are written there.

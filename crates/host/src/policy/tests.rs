@@ -351,6 +351,8 @@ const TOUCHES: &[&str] = &[
     "git submodule foreach 'touch x'",
     "git grep -O'touch x' a",
     "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch x",
+    "ld.so /usr/bin/touch x",
+    "/lib/ld-musl-x86_64.so.1 /usr/bin/touch x",
     "logsave /dev/null touch x",
     "rustup run stable touch x",
     "printf 'x:' | make -f -",

@@ -54,12 +54,30 @@ async fn a_text_that_is_not_there_is_told_its_nearest_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_with_other_line_ends_is_told_so() {
-    let house = house(&[("dos.txt", b"one\r\ntwo\r\n")]).await;
-    let error = refused(&house, "file.edit", one("dos.txt", "one\ntwo", "x"), ErrorKind::Validation).await;
+async fn an_edit_has_the_line_ends_of_the_file() {
+    let house = house(&[("dos.txt", b"one\r\ntwo\r\n"), ("both.txt", b"one\r\ntwo\nthree\n")]).await;
+    let data = house.data("file.edit", one("dos.txt", "one\ntwo", "1\n2\n3")).await;
+    assert_eq!(house.workspace.read("dos.txt"), "1\r\n2\r\n3\r\n");
+    assert!(data["read"][0].as_str().unwrap().contains(r"\r\n"), "{data}");
+    // A new line in a text of one line, too.
+    house.data("file.edit", one("dos.txt", "2", "2\n2b")).await;
+    assert_eq!(house.workspace.read("dos.txt"), "1\r\n2\r\n2b\r\n3\r\n");
+    let data = house.data("file.edit", one("dos.txt", "1\r\n2", "x\r\ny")).await;
+    assert_eq!(data.get("read"), None, "{data}");
+    // Where a file has both kinds, nobody knows which is meant.
+    let error = refused(&house, "file.edit", one("both.txt", "one\ntwo", "x"), ErrorKind::Validation).await;
     assert!(error.hint.unwrap().contains(r"\r\n"), "{}", error.message);
-    house.data("file.edit", one("dos.txt", "one\r\ntwo", "1\r\n2")).await;
-    assert_eq!(house.workspace.read("dos.txt"), "1\r\n2\r\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_numbers_that_a_reader_shows_before_lines_are_no_part_of_an_edit() {
+    let house = house(&[("a.txt", b"one\ntwo\n"), ("b.txt", b"1: one\none\n")]).await;
+    let data = house.data("file.edit", one("a.txt", "1\tone\n2\ttwo", "1\tONE\n2\tTWO")).await;
+    assert_eq!(house.workspace.read("a.txt"), "ONE\nTWO\n");
+    assert!(data["read"][0].as_str().unwrap().contains("numbers"), "{data}");
+    // Where they stand in the file they are.
+    house.data("file.edit", one("b.txt", "1: one", "1: two")).await;
+    assert_eq!(house.workspace.read("b.txt"), "1: two\none\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
