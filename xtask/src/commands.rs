@@ -52,11 +52,19 @@ pub(crate) fn help(program: &Path, command: &[String]) -> Result<String> {
     Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
 }
 
-/// The names below `Commands:`, but for `help`.
+/// The names below `Commands:`, or below the groups that stand in its place, but for `help`.
 fn subcommands(help: &str) -> Vec<String> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let named = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    named.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").map(str::to_owned).collect()
+    const OTHERS: [&str; 4] = ["Usage:", "Arguments:", "Options", "Example"];
+    let mut is_of_commands = false;
+    let mut names = Vec::new();
+    for line in help.lines() {
+        if !line.starts_with(' ') {
+            is_of_commands = line.ends_with(':') && !OTHERS.iter().any(|other| line.starts_with(other));
+        } else if is_of_commands && !line.starts_with("   ") {
+            names.extend(line.split_whitespace().next().filter(|name| *name != "help").map(str::to_owned));
+        }
+    }
+    names
 }
 
 /// The long name of the option that a line begins to describe.
@@ -82,8 +90,14 @@ fn without_options(help: &str, left_out: &BTreeSet<String>) -> String {
             kept.push(line);
         }
     }
-    let text = kept.join("\n");
-    text.replace("\nOptions:\n\n", "\n").replace("\n\n\n", "\n\n").trim_end_matches("Options:").to_owned()
+    // Without any below it, a heading goes, too.
+    let is_empty = |n: usize| kept[n].starts_with("Options") && kept.get(n + 1).is_none_or(|next| next.is_empty());
+    let text: Vec<&str> = (0..kept.len()).filter(|n| !is_empty(*n)).map(|n| kept[n]).collect();
+    let mut text = text.join("\n");
+    while text.contains("\n\n\n") {
+        text = text.replace("\n\n\n", "\n\n");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -91,12 +105,14 @@ mod tests {
     use super::{option, subcommands, without_options};
 
     const HELP: &str = "Claim\n\nUsage: x claim [OPTIONS]\n\nCommands:\n  one   First\n        and on\n  help  Print this\n\nOptions:\n      \
-                        --root <DIR>  The workspace\n                    in two lines\n  -h, --help        Print help\n\nMore:\n      \
+                        --root <DIR>  The workspace\n                    in two lines\n  -h, --help        Print help\n\nOptions of every command:\n      --json  JSON\n\nOptions for more:\n      \
                         --lease <S>   How long\n";
 
     #[test]
     fn the_names_of_commands_and_options_are_found() {
         assert_eq!(subcommands(HELP), ["one"]);
+        let groups = "X\n\nUsage: x\n\nBegin:\n  one  1\n\nRecords:\n  two  2\n       and on\n\nOptions:\n  -h\n\nExample:\n  x one\n";
+        assert_eq!(subcommands(groups), ["one", "two"]);
         assert_eq!(option("  -h, --help  Print").as_deref(), Some("--help"));
         assert_eq!(option("      --root <DIR>  The --x").as_deref(), Some("--root"));
         assert_eq!(option("Print --help"), None);
@@ -104,9 +120,10 @@ mod tests {
 
     #[test]
     fn what_all_commands_have_is_left_out_with_its_second_line() {
-        let left_out = ["--root", "--help"].map(str::to_owned).into();
+        let left_out = ["--root", "--help", "--json"].map(str::to_owned).into();
         let text = without_options(HELP, &left_out);
         assert!(!text.contains("workspace") && !text.contains("two lines") && !text.contains("Options:\n"), "{text}");
+        assert!(!text.contains("every command"), "{text}");
         assert!(text.contains("--lease <S>   How long") && text.contains("and on"), "{text}");
     }
 }

@@ -144,13 +144,18 @@ fn options(program: &Path) -> Result<BTreeMap<(String, String), Vec<String>>> {
     let own = commands::help(program, &[])?;
     let all = commands::all(program)?.into_iter().map(|(command, help)| (command.join(" "), help));
     for (command, help) in std::iter::once((String::new(), own)).chain(all) {
-        let mut option = String::new();
+        // A description goes on in further lines, and may break anywhere.
+        let mut described: Vec<String> = Vec::new();
         for line in help.lines().map(str::trim) {
-            if line.starts_with('-') {
-                option = line.split("  ").next().unwrap_or_default().to_owned();
+            match described.last_mut() {
+                Some(last) if !line.starts_with('-') => last.extend([" ", line]),
+                _ => described.push(line.to_owned()),
             }
+        }
+        for line in described {
+            let option = line.split("  ").next().unwrap_or_default().to_owned();
             if let Some(variable) = line.split_once("[env: ").and_then(|(_, rest)| rest.split([']', '=']).next()) {
-                let commands = found.entry((option.clone(), variable.to_owned())).or_default();
+                let commands = found.entry((option, variable.to_owned())).or_default();
                 if !commands.iter().any(String::is_empty) {
                     commands.push(command.clone());
                 }

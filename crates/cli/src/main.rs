@@ -129,7 +129,7 @@ impl Typed {
 
 /// Every command there is.
 pub(crate) fn whole_command() -> anyhow::Result<clap::Command> {
-    Ok(Cli::command().subcommands(families::commands()?))
+    Ok(commands::with_help(Cli::command().subcommands(families::commands()?)))
 }
 
 fn run(typed: Typed) -> anyhow::Result<ExitCode> {

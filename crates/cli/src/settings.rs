@@ -64,6 +64,7 @@ const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Options of every command.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Options of every command")]
 pub(crate) struct Settings {
     /// The workspace: the folder that tools may work in [default: the project that the working directory is in, else that directory]
     #[arg(long, global = true, value_name = "DIR", env = "TOOLHOST_ROOT")]

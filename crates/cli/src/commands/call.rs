@@ -22,10 +22,6 @@ const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Call one tool and print the outcome
 #[derive(clap::Args)]
-#[command(after_help = "toolhost call file.read '{\"path\": \"README.md\"}'\n\
-    toolhost call file.read --format tool-result - < arguments.json\n\
-    toolhost call builder.change.stage '{\"sessionId\": \"mine\", \"changeSet\": {…}}'\n\
-    toolhost call git.push --wait")]
 pub(crate) struct Args {
     /// Any of the tool's names, such as file.read, file_read or read_file
     tool: String,

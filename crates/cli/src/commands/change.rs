@@ -16,11 +16,6 @@ use crate::{EXIT_FAILED, print, terminal, wire};
 ///
 /// A model stages change sets; only a person applies them.
 #[derive(clap::Args)]
-#[command(after_help = "toolhost change list\n\
-    toolhost change show cs-3\n\
-    toolhost change apply cs-3 --only 0,2\n\
-    toolhost change history\n\
-    toolhost change undo 7")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 /// Print completions for a shell
 #[derive(clap::Args)]
-#[command(after_help = "For bash: toolhost completions bash > ~/.local/share/bash-completion/completions/toolhost")]
 pub(crate) struct Args {
     shell: clap_complete::Shell,
 }

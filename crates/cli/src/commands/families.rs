@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use serde_json::{Map, Value, json};
-use toolhost_contract::ToolInfo;
+use toolhost_contract::{Expect, ToolInfo};
 use toolhost_host::Registry;
 
 use crate::Usage;
-use crate::commands::call;
+use crate::commands::{call, help};
 use crate::print::{self, paint};
 use crate::settings::Settings;
 
@@ -67,6 +67,8 @@ const FROM_FILE: &str = "content";
 const FILE: &str = "field file";
 /// Longest text read from a file, bytes; the gate has limits of its own.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Examples of a tool that its help shows.
+const EXAMPLES_MAX: usize = 2;
 /// Characters of a cell.
 const CELL_CHARS_MAX: usize = 60;
 /// Fields that make the columns of a table, those that are there.
@@ -119,7 +121,47 @@ fn verb(info: &ToolInfo) -> Command {
             command = command.arg(file.help("Read the content from a file; `-` is standard input"));
         }
     }
-    command
+    let works = info.examples.iter().filter(|example| !matches!(example.expect, Expect::Fails(_)));
+    let examples: Vec<String> = works.take(EXAMPLES_MAX).map(|example| typed(info, &example.arguments)).collect();
+    command.after_help(help::of_examples(&examples))
+}
+
+/// The command line of a call.
+fn typed(info: &ToolInfo, arguments: &Value) -> String {
+    let (family, verb) = info.name.split_once('.').unwrap_or((&info.name, ""));
+    let mut words = vec!["toolhost".to_owned(), family.to_owned(), verb.replace('_', "-")];
+    let texts = |value: &Value| -> Vec<String> {
+        // A document is shown by its first line.
+        let text = |value: &Value| match value.as_str() {
+            Some(text) => text.lines().next().unwrap_or_default().to_owned(),
+            None => value.to_string(),
+        };
+        match value {
+            Value::Array(values) if values.is_empty() => vec![String::new()],
+            Value::Array(values) => values.iter().map(text).collect(),
+            value => vec![text(value)],
+        }
+    };
+    let given = |name: &str| arguments.get(name).filter(|value| !value.is_null());
+    for name in POSITIONAL.iter().filter(|name| stands_alone(info, name)) {
+        words.extend(given(name).map(texts).unwrap_or_default());
+    }
+    for (name, schema) in properties(info).iter().filter(|(name, _)| !stands_alone(info, name)) {
+        let long = long(name);
+        for text in given(name).map(texts).unwrap_or_default() {
+            match type_of(schema) {
+                "boolean" => words.push(format!("--{long}={text}")),
+                _ => words.extend([format!("--{long}"), text]),
+            }
+        }
+    }
+    let quoted = words.iter().map(|word| shlex::try_quote(word).map_or_else(|_| word.clone(), Into::into));
+    quoted.collect::<Vec<String>>().join(" ")
+}
+
+/// The option of a field.
+fn long(name: &str) -> String {
+    RENAMED.iter().find(|(field, _)| *field == name).map_or_else(|| kebab(name), |(_, long)| (*long).to_owned())
 }
 
 fn properties(info: &ToolInfo) -> Map<String, Value> {
@@ -140,12 +182,10 @@ fn stands_alone(info: &ToolInfo, name: &str) -> bool {
 }
 
 fn argument(info: &ToolInfo, name: &str, schema: &Value, alone: bool) -> Arg {
-    let long =
-        RENAMED.iter().find(|(field, _)| *field == name).map_or_else(|| kebab(name), |(_, long)| (*long).to_owned());
     let help = schema["description"].as_str().unwrap_or_default().to_owned();
     let mut argument = Arg::new(field_id(name)).help(help).value_name(kebab(name).to_uppercase().replace('-', "_"));
     if !alone {
-        argument = argument.long(long).help_heading(info.title.to_string());
+        argument = argument.long(long(name));
     }
     let default = DEFAULTS.iter().find(|(one, _)| *one == name).filter(|_| is_required(info, name));
     let list = type_of(schema) == "array";

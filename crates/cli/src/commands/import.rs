@@ -29,9 +29,6 @@ const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// other systems get new ids. Beads issues that were imported before are updated.
 #[derive(clap::Args)]
 #[command(override_usage = "toolhost import [OPTIONS] [FORMAT] <PATH>")]
-#[command(after_help = "toolhost import records.jsonl\n\
-    toolhost import cowork ~/project            (its .cowork-v2 folder)\n\
-    toolhost import beads .beads/issues.jsonl")]
 pub(crate) struct Args {
     /// `cowork DIR`, `beads FILE`, or the FILE of an export
     #[arg(required = true, num_args = 1..=2, value_names = ["FORMAT", "PATH"])]

@@ -7,8 +7,6 @@ use crate::Usage;
 
 /// Print a manual page, as `man` formats them
 #[derive(clap::Args)]
-#[command(after_help = "toolhost man task claim | man -l -\n\
-    toolhost man > ~/.local/share/man/man1/toolhost.1")]
 pub(crate) struct Args {
     /// The command it is about; without any, the program
     #[arg(value_name = "COMMAND")]

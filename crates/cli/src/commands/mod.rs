@@ -11,6 +11,7 @@ mod deploy;
 mod doctor;
 mod export;
 pub(crate) mod families;
+mod help;
 mod import;
 mod init;
 mod key;
@@ -57,6 +58,11 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     Completions(completions::Args),
     Man(man::Args),
+}
+
+/// Commands with what their help texts have in common.
+pub(crate) fn with_help(command: clap::Command) -> clap::Command {
+    help::dressed(command)
 }
 
 pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {

@@ -6,9 +6,6 @@ use crate::{print, settings};
 
 /// Print a JSON Schema (2020-12) of the configuration, or of what workflow packages are made of; without a name, the names
 #[derive(clap::Args)]
-#[command(
-    after_help = "toolhost schema change-set > change-set.schema.json\ntoolhost schema config > config.schema.json"
-)]
 pub(crate) struct Args {
     name: Option<String>,
 }
