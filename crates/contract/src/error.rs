@@ -253,7 +253,7 @@ impl From<crate::workspace::Error> for ToolError {
                 "nothing was done in it: ask the person to put the former folder back, or to start a new host for this one",
             ),
             E::NotRestored { .. } => Some(
-                "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`",
+                "no command runs until it is as it was: ask the person to restore it (what stood in its place is kept in the workspace as `toolhost-planted-…`), or to look at it and run `toolhost doctor --accept-git`",
             ),
             E::Remote { .. } => Some("ask the person to look at the remote in Toolhost's config.toml"),
             E::CommandUnderWay | E::Overlap => Some("wait until it has ended, then try again"),

@@ -277,7 +277,10 @@ fn holes(method: &Method) -> Vec<String> {
         );
     }
     match method.tier {
-        Tier::Full => {}
+        Tier::Full => holes.push(
+            "git: a .git, or a folder of hooks or settings, that you replace or move while a command runs can be written by the command, and your git there may run what it wrote, until you put it right. The call fails, also where you moved it away and back, and commands are refused until you have looked and say `toolhost doctor --accept-git`: do that while no command runs"
+                .to_owned(),
+        ),
         Tier::Landlock => holes.extend(
             [
                 "modes and times of outside files that the command's user owns can be changed",
@@ -285,6 +288,7 @@ fn holes(method: &Method) -> Vec<String> {
                 "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it. The answer and the audit say which branches moved, and which lock files it left, which you remove (`rm .git/index.lock`); install bubblewrap, or take `bash` from the profile, to prevent it",
                 "git: a command can leave a rebase, a merge or the like half done, and that stays: what `--continue` and `--abort` bring back, and the programs that a rebase runs, are the command's choice. The answer and the audit name a rebase; end what you did not begin with `git rebase --quit`, `git cherry-pick --quit` or `git am --quit`, which change no file",
                 "git: two hosts of yours with another HOME or XDG_DATA_HOME on one workspace do not know of each other, and one may put back what a command of the other planted; start them with the same",
+                "git: a repository, worktree or submodule that you make, replace or add while a command runs is taken out of git's sight when it ends: it is in the workspace as `toolhost-planted-...`, move it back; one that you exchange for another and back keeps what the command wrote into it. Do that while no command runs",
                 "git: a .git, its objects or its references that a command removes are gone; commands are then refused until you say `toolhost doctor --accept-git`",
                 "modes and times of files in a read-only workspace that the command's user owns can be changed",
                 "git: what a command puts into the index stays, also in ways that `git status` does not show: `git restore .`, `git checkout .` or `git stash pop --index` writes it, also over tracked hooks, and your next commit may have it. Look at `git diff --cached` before and at `git show --stat` after, `git read-tree HEAD` makes the index anew; or install bubblewrap",
