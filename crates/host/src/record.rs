@@ -102,9 +102,12 @@ impl Record {
                 if is_pending(outcome) {
                     told["pending"] = Value::from(true);
                 }
-                // A command that moved a branch has done what `git.commit` is recorded for.
-                if let Some(changed) = outcome.data.get("refsChanged") {
-                    told["refsChanged"] = changed.clone();
+                // A command that moved a branch has done what `git.commit` is recorded for, and what was put back was changed by it, or
+                // by a person meanwhile.
+                for name in ["refsChanged", "putBack"] {
+                    if let Some(changed) = outcome.data.get(name) {
+                        told[name] = changed.clone();
+                    }
                 }
                 told
             }

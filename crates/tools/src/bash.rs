@@ -17,7 +17,7 @@ use crate::{git_hint, interactive};
 const TIMEOUT_MS_DEFAULT: u64 = 120_000;
 /// Most programs named that waited for a terminal.
 const WAITED_MAX: usize = 5;
-/// Most changed references listed.
+/// Most changed references listed, and most names of what was put back.
 const CHANGED_MAX: usize = 50;
 
 const NAMES: &[OtherName] = &[
@@ -77,6 +77,9 @@ pub(crate) struct Output {
     /// where a command can write `.git`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     refs_changed: Vec<Changed>,
+    /// What git or this host obeys that was put back when the command ended, at most 50 names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    put_back: Vec<String>,
 }
 
 /// A git reference that changed.
@@ -272,6 +275,7 @@ impl Tool for Bash {
             }
             stderr.push_str(&format!("[toolhost: {note}]\n"));
         }
+        let put_back = result.restored.into_iter().take(CHANGED_MAX).collect();
         let refs_changed = result.refs_changed.into_iter().take(CHANGED_MAX);
         let refs_changed = refs_changed.map(|RefChange { name, from, to }| Changed { name, from, to }).collect();
         Ok(Output {
@@ -284,6 +288,7 @@ impl Tool for Bash {
             duration_ms: u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
             fence: result.tier.as_str().to_owned(),
             refs_changed,
+            put_back,
         })
     }
 }

@@ -206,9 +206,12 @@ fn in_the_landlock_tier_a_commit_by_a_command_names_the_tool_or_is_reported() {
     let note =
         format!("[toolhost: git references changed while this command ran: refs/heads/main from {}", before.trim());
     assert!(told["stderr"].as_str().unwrap().contains(&note), "{told}");
+    let planted = bash("printf evil > .git/hooks/pre-commit");
+    assert_eq!(planted["putBack"], json!([".git/hooks/pre-commit"]), "{planted}");
     let export = workspace.beside("audit.jsonl");
     assert_eq!(program.run(&["audit", "export", "-o", export.to_str().unwrap()]).code, Some(0));
     let rows = std::fs::read_to_string(export).unwrap();
+    assert!(rows.contains(r#""putBack":[".git/hooks/pre-commit"]"#), "{rows}");
     let finished: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
     let told = finished.iter().filter(|row| row.to_string().contains("refsChanged")).collect::<Vec<_>>();
     assert!(told.len() == 1 && told[0].to_string().contains(now.trim()), "{told:?}");
