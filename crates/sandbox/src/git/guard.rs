@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::hold::MountedPlace;
 use super::places::{GIT_DIR, Place, Places};
 use super::read::Top;
 use super::snapshot::Snapshot;
@@ -56,6 +57,8 @@ struct Kept {
     places: Places,
     /// The places that are in the snapshot.
     held: Vec<Place>,
+    /// What is mounted while they run.
+    mounted: Vec<MountedPlace>,
     /// What the commands under way reach.
     reach: Reach,
 }
@@ -67,6 +70,7 @@ struct Keeping<'a> {
     snapshot: &'a Snapshot,
     places: &'a Places,
     held: &'a [Place],
+    mounted: &'a [MountedPlace],
     reach: Reach,
 }
 
@@ -126,6 +130,7 @@ impl Turn {
         self,
         alone: &[&str],
         kept: &[&Place],
+        mounted: &[MountedPlace],
         places: &Places,
     ) -> toolhost_contract::workspace::Result<Lease> {
         // Hosts of other workspaces begin before this one or after it: theirs may have the same repository.
@@ -135,7 +140,7 @@ impl Turn {
         };
         let snapshot = Snapshot::take(&self.guard.root, alone, kept).map_err(failed)?;
         let held: Vec<Place> = kept.iter().map(|place| (*place).clone()).collect();
-        self.guard.keep(&snapshot, places, &held, self.reach).map_err(failed)?;
+        self.guard.keep(&snapshot, places, (&held, mounted), self.reach).map_err(failed)?;
         flock(&self.in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
         let workspace = self.guard.workspace_lock(FlockOperation::NonBlockingLockShared)?;
         Ok(Lease { guard: self.guard, _workspace: workspace, in_use: self.in_use, ended: false })
@@ -435,7 +440,15 @@ impl Guard {
             Ok(changed) => {
                 if last {
                     // Before the snapshot goes: a host that is killed in between leaves both.
+                    let names: Vec<String> = kept.mounted.iter().filter_map(MountedPlace::exchanged).collect();
+                    if !names.is_empty() {
+                        // A host that was killed could not say so.
+                        self.write(EXCHANGED, &Exchanged { names: names.join(", ") }).map_err(failed)?;
+                    }
                     self.keep_before(&kept).and_then(|()| self.forget("kept")).map_err(failed)?;
+                    if !names.is_empty() {
+                        return Err(Error::Exchanged { names: names.join(", ") });
+                    }
                 } else if !changed.is_empty() {
                     // A folder that was made anew has another identity.
                     self.write("kept", &kept).map_err(failed)?;
@@ -467,8 +480,14 @@ impl Guard {
         }
     }
 
-    fn keep(&self, snapshot: &Snapshot, places: &Places, held: &[Place], reach: Reach) -> Result<()> {
-        self.write("kept", &Keeping { root: &self.root, snapshot, places, held, reach })
+    fn keep(
+        &self,
+        snapshot: &Snapshot,
+        places: &Places,
+        (held, mounted): (&[Place], &[MountedPlace]),
+        reach: Reach,
+    ) -> Result<()> {
+        self.write("kept", &Keeping { root: &self.root, snapshot, places, held, mounted, reach })
     }
 
     /// Notes what there was before commands that could write the index. An older note goes on: its commands came first.

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, inotify};
+use serde::{Deserialize, Serialize};
 
 use super::around::Outer;
 use super::guard::{Alone, Lease, Turn};
@@ -38,13 +39,15 @@ pub(crate) struct Held {
     /// While git changes files.
     alone: Option<Alone>,
     /// The names that are mounted. If somebody outside replaces one, what is there then has no mount.
-    mounted: Vec<Kept>,
+    mounted: Vec<MountedPlace>,
     _placeholders: Vec<Placeholder>,
     moves: Moves,
 }
 
 /// A name that was mounted, and what it was.
-struct Kept {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MountedPlace {
     top: Top,
     path: PathBuf,
     identity: Identity,
@@ -52,7 +55,7 @@ struct Kept {
     is_empty: bool,
 }
 
-impl Kept {
+impl MountedPlace {
     /// Whether something else is there now.
     fn is_exchanged(&self) -> bool {
         match look(&self.top, &self.path) {
@@ -60,6 +63,12 @@ impl Kept {
             // A link leads where its maker wants.
             None => self.top.path().join(&self.path).symlink_metadata().is_ok(),
         }
+    }
+
+    /// The name, if what a command of a host that was killed had mounted there is another now.
+    pub(super) fn exchanged(&self) -> Option<String> {
+        let is_exchanged = !self.is_empty && self.top.open().is_ok() && self.is_exchanged();
+        is_exchanged.then(|| self.path.to_string_lossy().into_owned())
     }
 }
 
@@ -107,7 +116,7 @@ impl Held {
         found.is_gone = !gone.is_empty();
         let mut set_asides = Ok(());
         let there = self.mounted.drain(..).filter(|kept| !gone.contains(&kept.top));
-        for kept in there.filter(Kept::is_exchanged) {
+        for kept in there.filter(MountedPlace::is_exchanged) {
             let name = kept.path.to_string_lossy().into_owned();
             if kept.is_empty {
                 let aside = set_aside(&kept.top, &kept.path);
@@ -150,9 +159,9 @@ pub(crate) enum Started {
 }
 
 impl Started {
-    fn lease(self, alone: &[&str], kept: &[&Place], places: &Places) -> Result<Lease> {
+    fn lease(self, alone: &[&str], kept: &[&Place], mounted: &[MountedPlace], places: &Places) -> Result<Lease> {
         match self {
-            Self::Alone(turn) => turn.keep(alone, kept, places),
+            Self::Alone(turn) => turn.keep(alone, kept, mounted, places),
             Self::Beside(lease) => Ok(lease),
         }
     }
@@ -167,7 +176,7 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> R
         // Commands may make the folders that submodules of other branches would have; their `.git` is looked for afterwards.
         let named = places.all.iter().filter(|place| !places.is_branched(place));
         let all: Vec<&Place> = named.chain(&places.within).chain(&heads).collect();
-        let lease = begun.lease(&alone, &all, places)?;
+        let lease = begun.lease(&alone, &all, &[], places)?;
         held.lock = Some(lease.lock().map_err(|source| Error::Io { path: ".git".to_owned(), source })?);
         held.lease = Some(lease);
         return Ok(held);
@@ -180,12 +189,12 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> R
             unmounted.push(place);
         }
     }
-    held.lease = Some(begun.lease(&alone, &unmounted, places)?);
+    held.lease = Some(begun.lease(&alone, &unmounted, &held.mounted, places)?);
     // Its own, and where the workspace is itself what another one is deployed to.
     for name in [POLICY_FILE, STATE_FOLDER] {
         if let Some(Looked { at, identity }) = look(root, Path::new(name)) {
             let (top, path) = (root.clone(), PathBuf::from(name));
-            held.mounted.push(Kept { top, path, identity, is_empty: false });
+            held.mounted.push(MountedPlace { top, path, identity, is_empty: false });
             mounts.insert((1, at.path.clone()), Mount { at, writable: false });
         }
     }
@@ -287,7 +296,7 @@ fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held)
         mounts.entry((path.components().count(), at.path.clone())).or_insert(Mount { at, writable: true });
     }
     let is_empty = vacant.is_some();
-    held.mounted.push(Kept { top: place.top.clone(), path: place.path.clone(), identity, is_empty });
+    held.mounted.push(MountedPlace { top: place.top.clone(), path: place.path.clone(), identity, is_empty });
     mounts.insert((place.path.components().count(), at.path.clone()), Mount { at, writable: false });
     Ok(true)
 }

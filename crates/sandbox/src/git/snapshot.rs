@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{Error, Read, Result, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -35,6 +36,9 @@ const REMOVED_MAX: u64 = 10_000;
 const SOUGHT_MAX: usize = 50_000;
 /// What stands in the way gets a name that begins so.
 const ASIDE: &str = "toolhost-planted-";
+/// How many such names are counted up; further ones are drawn.
+const ASIDE_COUNTED: u32 = 20;
+const ASIDE_TRIES_MAX: u32 = 100;
 /// A file of the person's on its way back, beside its place.
 const BACK: &str = ".toolhost-back.tmp";
 
@@ -519,8 +523,10 @@ fn move_aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<()> {
 /// Moves a name into the workspace's root under a name that says what it is; answers where it is now, if it is anywhere.
 fn aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<Option<(OwnedFd, String)>> {
     let top = opened_up(open(top, Path::new(""))?)?;
-    for n in 1.. {
-        let fresh = format!("{ASIDE}{n}");
+    for n in 1..=ASIDE_TRIES_MAX {
+        // A command could have taken all names that can be foretold.
+        let which = if n <= ASIDE_COUNTED { n.to_string() } else { format!("{:016x}", RandomState::new().hash_one(n)) };
+        let fresh = format!("{ASIDE}{which}");
         match rustix::fs::renameat_with(parent, name, &top, &*fresh, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(Some((top, fresh))),
             Err(Errno::EXIST) => {}
@@ -533,9 +539,6 @@ fn aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<Option<(OwnedFd, S
             // A folder that is closed to its owner cannot be moved to another one.
             Err(Errno::ACCESS) => drop(opened_up(open_name(parent, name)?)?),
             Err(error) => return Err(error.into()),
-        }
-        if n > NODES_MAX {
-            break;
         }
     }
     Err(Error::other("it cannot be moved aside"))

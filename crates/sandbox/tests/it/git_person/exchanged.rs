@@ -11,7 +11,7 @@ use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use super::TIERS;
 use super::plant::{by_person, commit, fill, git, prepare, sure, use_git};
-use crate::room::{Room, config, everything, look_for, until};
+use crate::room::{Room, config, everything, look_for, rerun_alone, runs_alone, until};
 
 /// What a person has beside the workspace: a repository with hooks of its own, and files of theirs.
 const VICTIM: &str = "mkdir .githooks && printf '#!/bin/sh\\n' > .githooks/pre-commit && chmod +x .githooks/pre-commit;
@@ -180,4 +180,53 @@ async fn a_fence_that_was_first_tried_while_the_folder_was_another_one_is_tried_
         exchange(folder, "ws", "victim");
         room.bash("true", Access::Write).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_next_host_refuses_what_was_exchanged_under_one_that_was_killed() {
+    const NAME: &str = "git_person::exchanged::a_next_host_refuses_what_was_exchanged_under_one_that_was_killed";
+    #[expect(clippy::disallowed_methods, reason = "this test starts itself, and says so by a variable")]
+    let victim = std::env::var(super::VICTIM);
+    if let Ok(ws) = victim
+        && runs_alone(NAME)
+    {
+        let executor = LocalExecutor::open(config(ws.into(), FenceChoice::Full)).unwrap();
+        let command = Command::new(["bash", "-c", "touch started; sleep 600"], Duration::from_secs(600));
+        let fence = Fence::closed(Access::Write);
+        executor.run(command, &fence, Watch::unattended()).await.unwrap();
+        return;
+    }
+    for (person, is_refused) in [("rm -rf .git && git init -q", true), ("git commit -q --allow-empty -m x", false)] {
+        let room = Room::with(FenceChoice::Full, |ws| prepare(ws, "true"), |_| {});
+        let ws = room.ws().display().to_string();
+        let mut host = rerun_alone(NAME, (super::VICTIM, &ws)).stdout(std::process::Stdio::null()).spawn().unwrap();
+        until("it has begun", || room.ws().join("started").exists()).await;
+        by_person(&room.ws(), person);
+        host.kill().unwrap();
+        host.wait().unwrap();
+        // Its command ends with it, and is under way until then.
+        let next = LocalExecutor::open(config(room.ws(), FenceChoice::Full)).unwrap();
+        let mut ran = Ok(());
+        for _ in 0..100 {
+            let fence = Fence::closed(Access::Write);
+            let command = Command::new(["true"], Duration::from_secs(20));
+            ran = next.run(command, &fence, Watch::unattended()).await.map(drop);
+            if ran.is_err() || !is_refused {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(matches!(ran, Err(Error::Exchanged { .. })), is_refused, "{person}: {ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_names_that_a_command_takes_keep_what_it_planted_in_force() {
+    const FILLS: &str = "seq -f toolhost-planted-%g 1 20100 | xargs touch; HOOK > .git/hooks/pre-commit;
+        chmod +x .git/hooks/pre-commit; mkdir .git/hooks/dd; echo x > .git/hooks/dd/x";
+    let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "true"), |_| {});
+    let result = room.try_bash(&fill(FILLS, &room.ws()), Access::Write, Duration::from_secs(60)).await;
+    assert!(result.as_ref().is_ok_and(|result| !result.restored.is_empty()), "{result:?}");
+    assert!(!room.ws().join(".git/hooks/pre-commit").exists() && !room.ws().join(".git/hooks/dd").exists());
+    use_git(&room.ws(), "filled names");
 }
