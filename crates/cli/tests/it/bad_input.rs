@@ -200,7 +200,7 @@ async fn nested_objects_are_closed_too() {
 async fn what_lies_beyond_a_bound_is_told_the_bound() {
     let house = furnished().await;
     for (tool, arguments, pointer, expected) in [
-        ("file.read", json!({"path": "a.txt", "offset": 0}), "/offset", "at least 1"),
+        ("file.read", json!({"path": "a.txt", "offset": -1}), "/offset", "at least 0"),
         ("file.search", json!({"pattern": "x", "limit": 1001}), "/limit", "at most 1000"),
         ("file.search", json!({"pattern": ""}), "/pattern", "at least 1 characters"),
         ("file.edit", json!({"path": "a.txt", "edits": []}), "/edits", "at least 1 items"),
