@@ -88,7 +88,7 @@ pub(crate) struct Output {
     /// SHA-256 of the content after the edits, hex.
     sha256: String,
     /// How the texts were taken where they do not stand in the file as they were written.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     read: Vec<String>,
 }
 
