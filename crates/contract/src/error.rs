@@ -247,13 +247,13 @@ impl From<crate::workspace::Error> for ToolError {
                 "no command runs until each has one name: ask the person to look at them and give them files of their own, for each F: `cp -p F F.new && mv F.new F`",
             ),
             E::Exchanged { .. } => Some(
-                "no command runs until the person has looked at these, where what they saved is, and perhaps what the command added, and says so: `toolhost doctor --accept-git`; until then they should use no git here",
+                "ask the person to look at these before they use git here: they hold what the person saved, and perhaps what the command added. No command runs until the person accepts them with `toolhost doctor --accept-git`",
             ),
             E::OtherFolder => Some(
                 "nothing was done in it: ask the person to put the former folder back, or to start a new host for this one",
             ),
             E::NotRestored { .. } => Some(
-                "no command runs until it is as it was: ask the person to restore it (what stood in its place is kept in the workspace as `toolhost-planted-…`), or to look at it and run `toolhost doctor --accept-git`",
+                "no command runs until it is as it was: ask the person to restore it (the host has moved what it found there to `toolhost-planted-…` in the workspace), or to look at it and run `toolhost doctor --accept-git`",
             ),
             E::Remote { .. } => Some("ask the person to look at the remote in Toolhost's config.toml"),
             E::CommandUnderWay | E::Overlap => Some("wait until it has ended, then try again"),

@@ -23,7 +23,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("init", &["toolhost init", "toolhost init ~/code/shop"]),
     ("demo", &["toolhost demo", "toolhost demo --remove"]),
     ("mcp", &["toolhost mcp --profile developer", "toolhost mcp --profile researcher --root ~/code/shop"]),
-    ("run", &["toolhost run 'mend the failing test' --model anthropic:claude-sonnet-4-5 --max-cost 2"]),
+    ("run", &["toolhost run 'fix the failing test' --model anthropic:claude-sonnet-4-5 --max-cost 2"]),
     ("session list", &["toolhost session list --limit 5"]),
     ("session show", &["toolhost session show 01a21a15-8d6a-75e4-99db-785ad01cd52e"]),
     ("session resume", &["toolhost session resume 01a21a15-8d6a-75e4-99db-785ad01cd52e 'and now the documentation'"]),

@@ -11,7 +11,7 @@ use crate::room::program;
 fn noting(workspace: &TempWorkspace) -> PathBuf {
     let library = workspace.beside("synced.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/synced.c");
-    #[expect(clippy::disallowed_methods, reason = "the compiler is no command of an agent's")]
+    #[expect(clippy::disallowed_methods, reason = "this test builds the library with the machine's own compiler")]
     let mut compiler = std::process::Command::new("cc");
     let built =
         compiler.args(["-shared", "-fPIC", "-Wall", "-o"]).args([&library, &PathBuf::from(source)]).output().unwrap();

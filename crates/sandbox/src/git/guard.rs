@@ -81,7 +81,7 @@ struct Before {
     places: Places,
 }
 
-/// What was exchanged while a command had it mounted: until a person has looked, what the command may have put there is nobody's.
+/// The names that somebody exchanged while a command had them mounted. The command may have written into what is there now.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exchanged {
@@ -200,7 +200,7 @@ pub(crate) struct Lease {
 }
 
 impl Guard {
-    /// What is kept is of one folder: another one that takes its place has nothing to do with it.
+    /// The guard of this very folder. If another folder takes its path, that one has a guard of its own.
     pub(crate) fn new(root: Top, folder: &Path) -> Self {
         let which = format!("{:?}", root.identity());
         let digest =
@@ -240,7 +240,7 @@ impl Guard {
         ["kept", "before", EXCHANGED].iter().try_for_each(|what| self.forget(what)).map_err(failed)
     }
 
-    /// Refuses commands, also of later hosts, until a person accepts what is there.
+    /// From now on this host and later ones refuse commands, until a person accepts what is there ([`accept`](Self::accept)).
     pub(crate) fn refuse_until_accepted(&self, names: String) -> toolhost_contract::workspace::Result<()> {
         let _turn = self.turn().map_err(failed)?;
         self.write(EXCHANGED, &Exchanged { names }).map_err(failed)
@@ -441,13 +441,15 @@ impl Guard {
                 if last {
                     // Before the snapshot goes: a host that is killed in between leaves both.
                     let names: Vec<String> = kept.mounted.iter().filter_map(MountedPlace::exchanged).collect();
-                    if !names.is_empty() {
-                        // A host that was killed could not say so.
-                        self.write(EXCHANGED, &Exchanged { names: names.join(", ") }).map_err(failed)?;
+                    let names = names.join(", ");
+                    let is_exchanged = !names.is_empty();
+                    if is_exchanged {
+                        // The host that ran the command was killed and could not report it.
+                        self.write(EXCHANGED, &Exchanged { names: names.clone() }).map_err(failed)?;
                     }
                     self.keep_before(&kept).and_then(|()| self.forget("kept")).map_err(failed)?;
-                    if !names.is_empty() {
-                        return Err(Error::Exchanged { names: names.join(", ") });
+                    if is_exchanged {
+                        return Err(Error::Exchanged { names });
                     }
                 } else if !changed.is_empty() {
                     // A folder that was made anew has another identity.

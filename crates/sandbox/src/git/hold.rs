@@ -106,8 +106,8 @@ impl Held {
         Ok(restored)
     }
 
-    /// What of the mounted is another by now. What the command may have put there must not be taken for the person's: commands
-    /// are refused from here on, also by other hosts.
+    /// Finds what is no longer what was mounted. The command may have written into it, and a later command must not take that for the
+    /// person's: so all hosts refuse commands from now on.
     fn look_for_exchanges(&mut self) -> Result<Exchanges> {
         let mut found = Exchanges { names: self.moves.seen(), ..Exchanges::default() };
         let tops: BTreeSet<&Top> = self.mounted.iter().map(|kept| &kept.top).collect();
@@ -134,7 +134,7 @@ impl Held {
 }
 
 impl Drop for Held {
-    /// Nobody waits for the command any more: what was exchanged is found all the same.
+    /// A cancelled call does not reach [`end`](Self::end): the host looks for exchanges here then.
     fn drop(&mut self) {
         if let Err(error) = self.look_for_exchanges() {
             tracing::error!(%error, "a command was dropped");
@@ -203,8 +203,8 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> R
     Ok(held)
 }
 
-/// The moves of what is mounted. Who moves it away and back leaves no trace in the end, and a command could write meanwhile into what
-/// stood there.
+/// Watches whether somebody moves what is mounted. Somebody who moves it away and back leaves no other trace, and in between the
+/// command could write into what stood there.
 #[derive(Default)]
 struct Moves {
     /// `None`: the kernel has no watches left, and only what is another at the end is noticed.

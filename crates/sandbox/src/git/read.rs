@@ -28,8 +28,8 @@ pub(crate) fn small_text(path: &Path) -> Option<String> {
 
 /// A folder that places are looked for below, such as the workspace, and which folder it is.
 ///
-/// Whoever may write the folder above it can put another one at its path at any time. What is looked at, put back or taken away
-/// is always in the one that was opened: there is no other way to its inside than [`open`](Self::open).
+/// Whoever may write the parent folder can put another folder at this path at any time. So the host changes nothing by the path: it
+/// opens the folder with [`open`](Self::open), which fails if another one is there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Top {

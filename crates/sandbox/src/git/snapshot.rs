@@ -30,7 +30,7 @@ const KEPT_BYTES_MAX: usize = 32 << 20;
 const NODES_MAX: usize = 20_000;
 /// How often putting back is tried.
 const ROUNDS_MAX: usize = 3;
-/// How much is removed where there is no space to move it aside.
+/// Most entries that are removed when the disk is too full to move them aside.
 const REMOVED_MAX: u64 = 10_000;
 /// How many entries are looked at for a repository that was moved away.
 const SOUGHT_MAX: usize = 50_000;
@@ -226,7 +226,7 @@ impl Snapshot {
 }
 
 impl Snapshot {
-    /// The folders that are not at their paths any more: nothing of theirs can be put back, and what is there now is another's.
+    /// The top folders that are no longer at their paths, with the reason. The host can put nothing back there.
     fn exchanged(&self) -> Vec<String> {
         let tops: BTreeSet<&Top> = self.nodes.iter().map(|node| &node.top).collect();
         let is_root = |top: &Top| self.nodes.first().is_some_and(|node| node.top == *top);
@@ -503,8 +503,8 @@ pub(super) fn take_away(top: &Top, path: &Path) -> Result<bool> {
     }
 }
 
-/// Out of git's sight. What holds nothing goes: links, FIFOs, empty folders and files. The rest stays under its new name, for it may
-/// be the work of a person, who made a repository there while the command ran.
+/// Moves a name out of git's sight. The host then removes it only if it holds nothing (a link, a FIFO, an empty folder or file): a
+/// person may have made it, such as a repository, while the command ran.
 fn move_aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<()> {
     let Some((top, fresh)) = aside(top, parent, name)? else { return Ok(()) };
     let found = rustix::fs::statat(&top, &*fresh, AtFlags::SYMLINK_NOFOLLOW)?;

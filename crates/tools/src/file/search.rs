@@ -202,7 +202,7 @@ impl Tool for Search {
             after: page::after_line(input.cursor)?,
         };
         let (found, is_text) = match ctx.workspace.search(query.clone()).await {
-            // What is no expression can only have been meant as text, such as `main(`.
+            // A pattern that is not a regular expression, such as `main(`, can only be meant as text.
             Err(Error::Pattern { what: "regular expression", .. }) => {
                 (ctx.workspace.search(SearchQuery { literal: true, ..query }).await?, true)
             }

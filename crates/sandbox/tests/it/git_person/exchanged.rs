@@ -1,6 +1,6 @@
-//! Another folder takes the place of the workspace, or of its repository, while a command runs: a person swaps in a fresh clone,
-//! a deployment exchanges two releases, or whoever may write the folder above does it on purpose. Nothing is put back, moved,
-//! made or removed in the folder that stands there now, and no answer says that all is well.
+//! While a command runs, somebody puts another folder at the path of the workspace or of its repository: a person replaces it by a
+//! fresh clone, a deployment exchanges two releases, or an attacker does it on purpose. The host changes nothing in the new
+//! folder, and the call fails.
 
 use std::path::Path;
 use std::time::Duration;
