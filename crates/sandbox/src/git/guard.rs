@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::hold::MountedPlace;
+use super::mounted::MountedPlace;
 use super::places::{GIT_DIR, Place, Places};
 use super::read::Top;
 use super::snapshot::Snapshot;

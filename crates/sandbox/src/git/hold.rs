@@ -4,29 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, inotify};
-use serde::{Deserialize, Serialize};
-
 use super::around::Outer;
 use super::guard::{Alone, Lease, Turn};
+use super::mounted::{Looked, Mount, MountedPlace, Moves, look};
 use super::placeholder::{Empty, Placeholder};
 use super::places::{GIT_DIR, Place, Places, Rule};
-use super::read::{Identity, Top};
+use super::read::Top;
 use super::shared::refuse_shared;
 use super::snapshot::set_aside;
 use crate::error::from_io;
-use crate::fence::Mounted;
 use toolhost_contract::workspace::{Error, POLICY_FILE, Result, STATE_FOLDER, Tier};
-
-/// Room for the events that are read at once.
-const EVENTS_BYTES: usize = 4096;
-
-/// A mount inside the workspace.
-#[derive(Debug, Clone)]
-pub(crate) struct Mount {
-    pub(crate) at: Mounted,
-    pub(crate) writable: bool,
-}
 
 /// What is held for one command. Dropped, nothing is held any more.
 #[derive(Default)]
@@ -42,34 +29,6 @@ pub(crate) struct Held {
     mounted: Vec<MountedPlace>,
     _placeholders: Vec<Placeholder>,
     moves: Moves,
-}
-
-/// A name that was mounted, and what it was.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MountedPlace {
-    top: Top,
-    path: PathBuf,
-    identity: Identity,
-    /// Whether nothing was there but a placeholder.
-    is_empty: bool,
-}
-
-impl MountedPlace {
-    /// Whether something else is there now.
-    fn is_exchanged(&self) -> bool {
-        match look(&self.top, &self.path) {
-            Some(now) => now.identity != self.identity,
-            // A link leads where its maker wants.
-            None => self.top.path().join(&self.path).symlink_metadata().is_ok(),
-        }
-    }
-
-    /// The name, if what a command of a host that was killed had mounted there is another now.
-    pub(super) fn exchanged(&self) -> Option<String> {
-        let is_exchanged = !self.is_empty && self.top.open().is_ok() && self.is_exchanged();
-        is_exchanged.then(|| self.path.to_string_lossy().into_owned())
-    }
 }
 
 impl Held {
@@ -203,48 +162,6 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> R
     Ok(held)
 }
 
-/// Watches whether somebody moves what is mounted. Somebody who moves it away and back leaves no other trace, and in between the
-/// command could write into what stood there.
-#[derive(Default)]
-struct Moves {
-    /// `None`: the kernel has no watches left, and only what is another at the end is noticed.
-    watches: Option<OwnedFd>,
-    names: BTreeMap<i32, String>,
-}
-
-impl Moves {
-    fn watch(root: &Top, mounts: &[Mount]) -> Self {
-        let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
-        let Ok(watches) = inotify::init(flags) else { return Self::default() };
-        let mut names = BTreeMap::new();
-        for path in mounts.iter().map(|mount| &mount.at.path) {
-            // Its placeholders go when they are no longer needed: only moves count.
-            if let Ok(watch) = inotify::add_watch(&watches, path, inotify::WatchFlags::MOVE_SELF) {
-                let name = path.strip_prefix(root.path()).unwrap_or(path);
-                names.insert(watch, name.to_string_lossy().into_owned());
-            }
-        }
-        Self { watches: Some(watches), names }
-    }
-
-    /// The names of what was moved.
-    fn seen(&self) -> Vec<String> {
-        let Some(watches) = &self.watches else { return Vec::new() };
-        let mut buffer = [const { std::mem::MaybeUninit::uninit() }; EVENTS_BYTES];
-        let mut reader = inotify::Reader::new(watches, &mut buffer);
-        let mut moved = BTreeSet::new();
-        while let Ok(event) = reader.next() {
-            if event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW) {
-                return self.names.values().cloned().collect();
-            }
-            moved.extend(
-                self.names.get(&event.wd()).cloned().filter(|_| event.events().contains(inotify::ReadFlags::MOVE_SELF)),
-            );
-        }
-        moved.into_iter().collect()
-    }
-}
-
 /// `HEAD` beside each `.git`: git takes the folder itself for a bare repository while it does not accept its `.git`.
 pub(crate) fn heads(root: &Top, places: &Places) -> Vec<Place> {
     let gits = places.all.iter().filter(|place| place.top == *root && place.path.ends_with(".git"));
@@ -313,25 +230,6 @@ fn empty_folder_of(place: &Place) -> Option<Place> {
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     };
     is_empty.then(|| Place { path: folder.to_owned(), rule: Rule::Hooks, ..place.clone() })
-}
-
-/// What is at a name.
-struct Looked {
-    at: Mounted,
-    identity: Identity,
-}
-
-/// What is at `name` below `folder`, if no link leads there.
-fn look(folder: &Top, name: &Path) -> Option<Looked> {
-    let folder_fd = folder.open().ok()?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = rustix::fs::openat2(&folder_fd, name, flags, Mode::empty(), resolve).ok()?;
-    let stat = rustix::fs::fstat(&found).ok()?;
-    // With O_PATH and O_NOFOLLOW a link at the end is opened itself.
-    let link = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_symlink();
-    let at = Mounted { path: folder.path().join(name), device: stat.st_dev, inode: stat.st_ino };
-    (!link).then_some(Looked { at, identity: Identity::of_opened(&found).ok()? })
 }
 
 /// What stays read-only for git itself, which the host's own tools run.

@@ -18,6 +18,7 @@ mod accepted;
 mod around;
 mod guard;
 mod hold;
+mod mounted;
 mod packed;
 mod placeholder;
 mod places;
