@@ -69,7 +69,7 @@ const ALSO_RUN: &[&str] = &[
     "watchexec",
     "xvfb-run",
 ];
-/// Options of programs that name a command. One of two characters may have it attached.
+/// Options of programs that name a command. One of one or two characters may have it attached.
 const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     (
         "tar",
@@ -101,7 +101,35 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("go", &["-exec", "-toolexec", "-vettool"]),
     ("cargo", &["--config"]),
     ("rg", &["--pre", "--hostname-bin"]),
+    ("gdb", GDB),
+    ("lldb", &["-o", "-O", "-s", "-S", "-k", "-K", "--one-line", "--source", "-P", "--repl"]),
+    ("emacs", &["-f", "-l", "--eval", "--execute", "--funcall", "--load", "--script", "-x"]),
+    ("nvim", EDITOR),
+    ("vi", EDITOR),
+    ("view", EDITOR),
+    ("vim", EDITOR),
 ];
+/// What a debugger is to do, which may be a shell's command.
+const GDB: &[&str] = &[
+    "-ex",
+    "--ex",
+    "-eval-command",
+    "--eval-command",
+    "-iex",
+    "--iex",
+    "-init-eval-command",
+    "--init-eval-command",
+    "-x",
+    "--x",
+    "-command",
+    "--command",
+    "-ix",
+    "--ix",
+    "-init-command",
+    "--init-command",
+];
+/// What an editor is to do, which may be a shell's command.
+const EDITOR: &[&str] = &["-c", "--cmd", "-s", "-S", "-u", "+"];
 /// Those of compilers.
 const COMPILER: &[&str] = &["-wrapper", "-B", "-specs", "--specs", "-fplugin"];
 /// Programs that run what stands in a word of theirs behind one of these.
@@ -120,8 +148,8 @@ const COMMAND_WORDS: &[(&str, &[&str])] = &[
 const LINKER: &[&str] = &["-Wl,-plugin", "-Wl,--plugin", "-Xlinker", "@"];
 /// Programs whose options of one letter stand together in a word: `ssh -vo` is `ssh -v -o`.
 const CLUSTERING: &[&str] = &["make", "man", "rsync", "scp", "ssh"];
-/// Programs that run files of a folder, or what their files say, by a name that says nothing.
-const RUN_FILES: &[&str] = &["run-parts"];
+/// Programs that run files of a folder, or what their files or their input say, by a name that says nothing.
+const RUN_FILES: &[&str] = &["ed", "ex", "run-parts"];
 /// Settings of git that run nothing, for `git -c`; beginnings, in small letters.
 const SETTINGS_PLAIN: &[&str] = &[
     "advice.",
@@ -445,7 +473,7 @@ fn names_command(program: &str, arguments: &[Word]) -> bool {
     let is_given = |option: &str| {
         arguments.iter().any(|word| {
             let rest = word.text.strip_prefix(option);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() == 2)
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() <= 2)
                 || abbreviates(&word.text, option)
                 || (CLUSTERING.contains(&program) && is_in_cluster(&word.text, option))
         })
