@@ -112,3 +112,24 @@ impl Identity {
         Ok(Self { device, inode: found.stx_ino, born: if known { born } else { (0, 0) } })
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_told_by_when_it_was_made_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Top::at(folder.path()).unwrap().identity;
+        let made = folder.path().metadata().unwrap().created();
+        // Where the file system does not know it there is nothing to tell.
+        let born = made.map_or((0, 0), |made| {
+            let since = made.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            (i64::try_from(since.as_secs()).unwrap(), since.subsec_nanos())
+        });
+        assert_eq!(identity.born, born);
+    }
+}
