@@ -25,7 +25,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use toolhost_sandbox::Allocator;
 
 use crate::commands::{Command, families};
-use crate::settings::Settings;
+use crate::settings::{ColorFlag, Settings};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -75,25 +75,43 @@ fn main() -> ExitCode {
     }
     toolhost_sandbox::keep_little_memory();
     let typed = Typed::read();
-    print::start_log();
+    let manners = typed.manners();
+    print::use_colours(manners.color);
+    print::start_log(manners.verbose);
     match run(typed) {
         Ok(code) => code,
         Err(error) => {
-            print::failure(&error);
-            let of_host: Option<&toolhost::Error> = error.downcast_ref();
-            let typed_wrong = error.is::<Usage>()
-                || matches!(error.downcast_ref(), Some(toolhost_host::Error::UnknownProfile { .. }))
-                || of_host.is_some_and(toolhost::Error::is_usage);
-            let denied = of_host.is_some_and(toolhost::Error::is_denied);
-            ExitCode::from(if typed_wrong {
-                EXIT_USAGE
-            } else if denied {
-                EXIT_DENIED
+            let (kind, exit_code) = kind_of(&error);
+            if manners.json {
+                print::failure_json(kind, exit_code, &error);
             } else {
-                EXIT_FAILED
-            })
+                print::failure(&error);
+            }
+            ExitCode::from(exit_code)
         }
     }
+}
+
+/// What an error is for a program that reads it, and the exit code.
+fn kind_of(error: &anyhow::Error) -> (&'static str, u8) {
+    let of_host: Option<&toolhost::Error> = error.downcast_ref();
+    let typed_wrong = error.is::<Usage>()
+        || matches!(error.downcast_ref(), Some(toolhost_host::Error::UnknownProfile { .. }))
+        || of_host.is_some_and(toolhost::Error::is_usage);
+    if typed_wrong {
+        ("usage", EXIT_USAGE)
+    } else if of_host.is_some_and(toolhost::Error::is_denied) {
+        ("denied", EXIT_DENIED)
+    } else {
+        ("failed", EXIT_FAILED)
+    }
+}
+
+/// How the program speaks.
+struct Manners {
+    json: bool,
+    color: ColorFlag,
+    verbose: u8,
 }
 
 /// What was typed.
@@ -112,19 +130,43 @@ impl Typed {
         if let Ok(cli) = Cli::try_parse() {
             return Self::Command(Box::new(cli));
         }
-        let matches = match whole_command() {
-            Ok(command) => command.get_matches(),
-            // A house whose own tools do not fit together; the plain error says at least what was mistyped.
-            Err(_) => Cli::command().get_matches(),
-        };
+        // A house whose own tools do not fit together; the plain error says at least what was mistyped.
+        let command = whole_command().unwrap_or_else(|_| Cli::command());
+        let matches = command.try_get_matches().unwrap_or_else(|error| mistyped(&error));
         match matches.subcommand() {
             Some((name, inner)) if families::is_family(name) => Self::Family(name.to_owned(), Box::new(inner.clone())),
             _ => match Cli::from_arg_matches(&matches) {
                 Ok(cli) => Self::Command(Box::new(cli)),
-                Err(error) => error.exit(),
+                Err(error) => mistyped(&error),
             },
         }
     }
+}
+
+impl Typed {
+    fn manners(&self) -> Manners {
+        let (json, color, verbose) = match self {
+            Self::Command(cli) => (cli.settings.json, cli.settings.color, cli.settings.verbose),
+            Self::Family(_, matches) => {
+                let color = matches.get_one("color").copied();
+                (matches.get_flag("json"), color, matches.get_count("verbose"))
+            }
+        };
+        Manners { json, color: color.unwrap_or(ColorFlag::Auto), verbose }
+    }
+}
+
+/// Says what was mistyped, or gives the help that was asked for, and ends the process.
+fn mistyped(error: &clap::Error) -> ! {
+    // What else was typed is not known.
+    let wants_json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if wants_json && error.use_stderr() {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
+        print::failure_json("usage", EXIT_USAGE, &anyhow::Error::msg(text));
+        std::process::exit(EXIT_USAGE.into());
+    }
+    error.exit()
 }
 
 /// Every command there is.

@@ -14,6 +14,7 @@ use toolhost_contract::{QUOTE_MARK, visible_json};
 pub(crate) use toolhost_contract::{visible, visible_line};
 
 use crate::fold::{fitting, folded};
+use crate::settings::ColorFlag;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -118,7 +119,8 @@ fn as_it_is(text: &str) {
     let _ = writeln!(anstream::stdout(), "{text}");
 }
 
-pub(crate) fn failure(error: &anyhow::Error) {
+/// What an error says, with its causes.
+fn all_of(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         // Many an error says its cause itself.
@@ -128,7 +130,20 @@ pub(crate) fn failure(error: &anyhow::Error) {
             text = format!("{text}: {cause}");
         }
     }
-    note(format_args!("{BAD}error:{BAD:#} {}", visible(&text)));
+    text
+}
+
+pub(crate) fn failure(error: &anyhow::Error) {
+    note(format_args!("{BAD}error:{BAD:#} {}", visible(&all_of(error))));
+}
+
+/// The same for a program, on standard error: what is on standard output is the answer, as far as it came.
+/// `{"ok": false, "error": {"kind": "usage", "message": "…", "exitCode": 2}}`, as a call's outcome has it; `kind` is `usage`, `denied` or `failed`.
+pub(crate) fn failure_json(kind: &str, exit_code: u8, error: &anyhow::Error) {
+    let told = serde_json::json!({ "kind": kind, "message": all_of(error), "exitCode": exit_code });
+    let told = serde_json::json!({ "ok": false, "error": told });
+    // Somebody who reads no errors is free to.
+    let _ = writeln!(anstream::stderr(), "{}", visible_json(&told.to_string()));
 }
 
 /// How many there are of what `one` is the name of one of: `1 error`, `2 errors`.
@@ -244,10 +259,24 @@ impl toolhost_contract::ProgressSink for Running {
     }
 }
 
-/// Logs to standard error; `TOOLHOST_LOG` sets the level, `warn` otherwise. The library that reads MCP is silent unless it
-/// is named.
-pub(crate) fn start_log() {
-    let level = std::env::var("TOOLHOST_LOG").unwrap_or_else(|_| "warn".to_owned());
+/// Uses colours as the user wants, whatever the terminal and `NO_COLOR` say.
+pub(crate) fn use_colours(when: ColorFlag) {
+    let choice = match when {
+        ColorFlag::Auto => ColorChoice::Auto,
+        ColorFlag::Always => ColorChoice::Always,
+        ColorFlag::Never => ColorChoice::Never,
+    };
+    choice.write_global();
+}
+
+/// Logs to standard error; what was typed sets the level, else `TOOLHOST_LOG`, and it is `warn` otherwise. The library that
+/// reads MCP is silent unless it is named.
+pub(crate) fn start_log(verbose: u8) {
+    let level = match verbose {
+        0 => std::env::var("TOOLHOST_LOG").unwrap_or_else(|_| "warn".to_owned()),
+        1 => "info".to_owned(),
+        _ => "debug".to_owned(),
+    };
     let filter = tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level}")).unwrap_or_default();
     // Only a second call could fail, and there is one.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();

@@ -102,9 +102,15 @@ pub(crate) struct Settings {
     /// What a write that was answered survives: the end of any `process`, or a `power` failure, too [default: process]
     #[arg(long, global = true, value_name = "WHAT", env = "TOOLHOST_DURABILITY", hide_possible_values = false)]
     durability: Option<DurabilityFlag>,
-    /// Print JSON
+    /// Print JSON; errors, too, which go to standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// When to use colours [default: auto, which is where a terminal is and NO_COLOR is not]
+    #[arg(long, global = true, value_name = "WHEN", hide_possible_values = false)]
+    pub(crate) color: Option<ColorFlag>,
+    /// Log to standard error what the host does; twice: in detail. TOOLHOST_LOG names the level itself
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
     /// A place made for once, which nobody will miss.
     #[arg(skip)]
     passing: bool,
@@ -287,6 +293,14 @@ impl From<DurabilityFlag> for Durability {
     }
 }
 
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorFlag {
+    Auto,
+    Always,
+    Never,
+}
+
 /// The configuration file, but for its profiles.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -405,6 +419,8 @@ impl Settings {
             command_cgroup: self.command_cgroup.clone(),
             durability: self.durability,
             json: self.json,
+            color: self.color,
+            verbose: self.verbose,
             passing: self.passing,
             stays_here: self.stays_here,
         }
@@ -431,6 +447,8 @@ impl Settings {
             command_cgroup: self.command_cgroup.clone(),
             durability: self.durability,
             json: self.json,
+            color: self.color,
+            verbose: self.verbose,
             passing: true,
             stays_here: true,
         }

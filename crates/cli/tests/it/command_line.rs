@@ -52,6 +52,46 @@ fn arguments_may_come_from_standard_input() {
 }
 
 #[test]
+fn with_json_an_error_is_json_on_standard_error() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    assert_eq!(program.run(&["member", "add", "vera", "viewer"]).code, Some(0));
+    for (kind, exit_code, typed, says) in [
+        ("usage", 2, &["no-such-command", "--json"][..], "unrecognized subcommand"),
+        ("usage", 2, &["--json", "task", "list", "--no-such"], "unexpected argument"),
+        ("usage", 2, &["--json", "call", "file.list", "{}", "--profile", "nobody"], "there are all, builder"),
+        ("usage", 2, &["--json", "--user", "nobody", "review", "list"], "no user `nobody`"),
+        ("failed", 1, &["--config", "none.toml", "--json", "review", "list"], "none.toml"),
+        ("failed", 1, &["task", "list", "--config", "none.toml", "--json"], "none.toml"),
+        ("denied", 3, &["--json", "--user", "vera", "member", "add", "will", "viewer"], "owner"),
+    ] {
+        let ran = program.run(typed);
+        assert!(ran.code == Some(exit_code) && ran.stdout.is_empty(), "{typed:?}: {ran:?}");
+        let told: Value = serde_json::from_str(&ran.stderr).unwrap();
+        let error = &told["error"];
+        assert_eq!((&told["ok"], &error["kind"], &error["exitCode"]), (&json!(false), &json!(kind), &json!(exit_code)));
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(says) && !message.starts_with("error"), "{typed:?}: {message}");
+    }
+    let help = program.run(&["--json", "review", "--help"]);
+    assert!(help.code == Some(0) && help.stdout.contains("Usage:"), "{help:?}");
+}
+
+#[test]
+fn colours_and_the_log_are_what_was_typed() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
+    let program = program(&workspace).variable("TOOLHOST_LOG", "error");
+    let ran =
+        |options: &[&str]| program.run(&[&["call", "file.read", r#"{"path":"none.txt"}"#], options].concat()).stderr;
+    assert!(!ran(&[]).contains('\u{1b}') && !ran(&["--color", "never"]).contains('\u{1b}'));
+    assert!(ran(&["--color", "always"]).contains('\u{1b}'));
+    let of_a_family = program.run(&["task", "list", "--color=always", "--config", "none.toml"]);
+    assert!(of_a_family.stderr.contains('\u{1b}'), "{of_a_family:?}");
+    assert!(!ran(&[]).contains("INFO"));
+    assert!(ran(&["-v"]).contains("INFO") && !ran(&["-v"]).contains("DEBUG"));
+}
+
+#[test]
 fn json_is_the_whole_of_standard_output() {
     let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
     let program = program(&workspace);
