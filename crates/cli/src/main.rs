@@ -74,7 +74,10 @@ fn main() -> ExitCode {
         return code;
     }
     toolhost_sandbox::keep_little_memory();
-    let typed = Typed::read();
+    let typed = match Typed::read() {
+        Ok(typed) => typed,
+        Err(code) => return code,
+    };
     let manners = typed.manners();
     print::use_colours(manners.color);
     print::start_log(manners.verbose);
@@ -122,23 +125,25 @@ enum Typed {
 }
 
 impl Typed {
-    /// Reads the command line; whoever asks for help or has mistyped gets it, and the process ends.
+    /// Reads the command line; whoever asks for help or has mistyped gets it, and the exit code.
     ///
     /// The families' commands are made of the schemas of all tools, which takes a moment that an agent's host need not
     /// spend: they are only made when the other commands do not fit.
-    fn read() -> Self {
+    fn read() -> Result<Self, ExitCode> {
         if let Ok(cli) = Cli::try_parse() {
-            return Self::Command(Box::new(cli));
+            return Ok(Self::Command(Box::new(cli)));
         }
         // A house whose own tools do not fit together; the plain error says at least what was mistyped.
         let command = whole_command().unwrap_or_else(|_| Cli::command());
-        let matches = command.try_get_matches().unwrap_or_else(|error| mistyped(&error));
+        let matches = command.try_get_matches().map_err(|error| mistyped(&error))?;
         match matches.subcommand() {
-            Some((name, inner)) if families::is_family(name) => Self::Family(name.to_owned(), Box::new(inner.clone())),
-            _ => match Cli::from_arg_matches(&matches) {
-                Ok(cli) => Self::Command(Box::new(cli)),
-                Err(error) => mistyped(&error),
-            },
+            Some((name, inner)) if families::is_family(name) => {
+                Ok(Self::Family(name.to_owned(), Box::new(inner.clone())))
+            }
+            _ => {
+                let cli = Cli::from_arg_matches(&matches).map_err(|error| mistyped(&error))?;
+                Ok(Self::Command(Box::new(cli)))
+            }
         }
     }
 }
@@ -156,17 +161,19 @@ impl Typed {
     }
 }
 
-/// Says what was mistyped, or gives the help that was asked for, and ends the process.
-fn mistyped(error: &clap::Error) -> ! {
+/// Says what was mistyped, or gives the help that was asked for, and answers the exit code.
+fn mistyped(error: &clap::Error) -> ExitCode {
     // What else was typed is not known.
     let wants_json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
     if wants_json && error.use_stderr() {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
         print::failure_json("usage", EXIT_USAGE, &anyhow::Error::msg(text));
-        std::process::exit(EXIT_USAGE.into());
+        return ExitCode::from(EXIT_USAGE);
     }
-    error.exit()
+    // A closed pipe is the reader's choice.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { 0 })
 }
 
 /// Every command there is.
