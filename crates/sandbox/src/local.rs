@@ -224,6 +224,8 @@ pub struct LocalExecutor {
     spawner: Spawner,
     fence: Probed,
     guard: Guard,
+    /// What watches for killed hosts ends when this does.
+    _alive: Arc<()>,
     places: std::sync::Mutex<Option<(Seen, Arc<Places>)>>,
     walks: Arc<tokio::sync::Semaphore>,
 }
@@ -235,9 +237,7 @@ impl LocalExecutor {
         // looked at: what a command has planted would speak for the person. The index is not read here: that is for `settle`.
         let top = Top::at(&config.root.canonicalize()?)?;
         let guard = Guard::new(top.clone(), &config.guard);
-        if let Err(error) = guard.finish() {
-            tracing::error!(%error, "a former host's commands");
-        }
+        git::tell_finished(&guard.finish());
         let room = Arc::new(Room::new(top, config)?);
         let tree = Arc::new(Tree::open(&room.root, room.config.durability)?);
         let stat = rustix::fs::fstat(tree.dir())?;
@@ -249,13 +249,15 @@ impl LocalExecutor {
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
         let walks = Arc::new(tokio::sync::Semaphore::new(WALKS_MAX));
         let temp = room.config.temp.clone();
+        let alive = Arc::default();
+        guard.watch(&alive)?;
         // Beside whatever comes: it may be much.
         std::thread::spawn(move || {
             if let Err(error) = crate::remover::sweep(&temp, crate::fence::TEMP_PREFIX) {
                 tracing::warn!(%error, "what killed hosts have left in the temporary folder");
             }
         });
-        Ok(Self { room, tree, spawner, fence: Probed::default(), guard, places, walks })
+        Ok(Self { room, tree, spawner, fence: Probed::default(), guard, _alive: alive, places, walks })
     }
 
     /// The remotes that the operator grants here.

@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
@@ -29,12 +30,20 @@ use toolhost_contract::workspace::Error;
 const AMONG_ALL: &str = "all.turn";
 /// The mark of a workspace that is held alone.
 const ALONE: &str = "alone";
+/// The lock of the hosts that run commands.
+const HOST: &str = "host";
 /// What was exchanged while it was mounted.
 const EXCHANGED: &str = "exchanged";
 /// How often, and after which pause, a lock is tried again that is held: who only looks whether somebody has it holds it for a
 /// moment, and so does a process of this host's that is being started.
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
+/// How often, and after which pause, a host looks again whether the command of one that was killed has ended. The kernel takes
+/// seconds to take back a large memory.
+const ORPHAN_TRIES: u32 = 500;
+const ORPHAN_PAUSE: Duration = Duration::from_millis(20);
+/// How often an idle host looks whether another one was killed.
+const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
 /// The guard of one workspace.
 #[derive(Clone)]
@@ -142,8 +151,7 @@ impl Turn {
         let held: Vec<Place> = kept.iter().map(|place| (*place).clone()).collect();
         self.guard.keep(&snapshot, places, (&held, mounted), self.reach).map_err(failed)?;
         flock(&self.in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
-        let workspace = self.guard.workspace_lock(FlockOperation::NonBlockingLockShared)?;
-        Ok(Lease { guard: self.guard, _workspace: workspace, in_use: self.in_use, ended: false })
+        self.guard.lease(self.in_use)
     }
 }
 
@@ -194,6 +202,8 @@ fn lock_soon(file: &File, how: FlockOperation) -> rustix::io::Result<()> {
 pub(crate) struct Lease {
     guard: Guard,
     _workspace: Locked,
+    /// Held by the host alone: a command whose host has none of these locks was left by one that was killed.
+    _host: Locked,
     /// Held until the last process of the command has ended.
     in_use: File,
     ended: bool,
@@ -209,21 +219,68 @@ impl Guard {
         Self { root, folder: folder.to_owned(), id: id[..32].to_owned() }
     }
 
-    /// Puts back what commands of a host that was killed have left.
-    pub(crate) fn finish(&self) -> toolhost_contract::workspace::Result<Vec<String>> {
+    /// Puts back what commands of a host that was killed have left, and names it. Such as are just ending are waited for.
+    /// `None`: commands of hosts that live are under way, whose end puts it back, or one of a killed host that does not end.
+    pub(crate) fn finish(&self) -> toolhost_contract::workspace::Result<Option<Vec<String>>> {
         if !self.folder.exists() {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
+        self.wait_for_orphans()?;
         let _turn = self.turn().map_err(failed)?;
         self.finish_in_turn()
     }
 
-    fn finish_in_turn(&self) -> toolhost_contract::workspace::Result<Vec<String>> {
+    fn finish_in_turn(&self) -> toolhost_contract::workspace::Result<Option<Vec<String>>> {
         let in_use = self.lock_file("use").map_err(failed)?;
         if flock(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        self.restore_kept(true)
+        self.restore_kept(true).map(Some)
+    }
+
+    /// Waits, for a while, for commands whose host was killed: their processes are ending.
+    fn wait_for_orphans(&self) -> toolhost_contract::workspace::Result<()> {
+        for _ in 0..ORPHAN_TRIES {
+            let turn = self.turn().map_err(failed)?;
+            let is_held = |what| {
+                let file = Locked(self.lock_file(what).map_err(failed)?);
+                Ok::<_, Error>(flock(&file.0, FlockOperation::NonBlockingLockExclusive).is_err())
+            };
+            if !is_held("use")? || is_held(HOST)? {
+                return Ok(());
+            }
+            drop(turn);
+            std::thread::sleep(ORPHAN_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// For as long as somebody has the other end, puts back what hosts leave that are killed meanwhile.
+    pub(crate) fn watch(&self, alive: &Arc<()>) -> Result<()> {
+        let (guard, alive) = (self.clone(), Arc::downgrade(alive));
+        let watch = move || {
+            // What cannot be put back is told once: each command that follows tries again.
+            let mut has_failed = false;
+            while alive.strong_count() > 0 {
+                if !guard.file("kept").exists() {
+                    has_failed = false;
+                } else if !has_failed {
+                    let finished = guard.finish();
+                    has_failed = finished.is_err();
+                    tell_finished(&finished);
+                }
+                std::thread::sleep(WATCH_PAUSE);
+            }
+        };
+        std::thread::Builder::new().name("git-guard".to_owned()).spawn(watch).map(drop)
+    }
+
+    /// A command's share. Its turn is had.
+    fn lease(&self, in_use: File) -> toolhost_contract::workspace::Result<Lease> {
+        let workspace = self.workspace_lock(FlockOperation::NonBlockingLockShared)?;
+        let host = Locked(self.lock_file(HOST).map_err(failed)?);
+        flock(&host.0, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
+        Ok(Lease { guard: self.clone(), _workspace: workspace, _host: host, in_use, ended: false })
     }
 
     /// Forgets what is kept: a person says that all is as it should be. Refused while a command is under way: what it changes
@@ -368,6 +425,7 @@ impl Guard {
         if reach == Reach::All {
             self.finish_others()?;
         }
+        self.wait_for_orphans()?;
         let turn = self.turn().map_err(failed)?;
         if let Some(Exchanged { names }) = self.read(EXCHANGED).map_err(failed)? {
             return Err(Error::Exchanged { names });
@@ -381,9 +439,7 @@ impl Guard {
                 return Err(Error::OtherTier);
             }
             flock(&in_use, FlockOperation::LockShared).map_err(|error| failed(error.into()))?;
-            let workspace = self.workspace_lock(FlockOperation::NonBlockingLockShared)?;
-            let lease = Lease { guard: self.clone(), _workspace: workspace, in_use, ended: false };
-            return Ok(Begun::Beside(lease, kept.places));
+            return Ok(Begun::Beside(self.lease(in_use)?, kept.places));
         }
         Ok(Begun::Alone(Turn { guard: self.clone(), in_use, _turn: turn, reach }))
     }
@@ -571,6 +627,17 @@ impl Drop for Lease {
         if let Err(error) = restored {
             tracing::error!(%error, "a command was dropped");
         }
+    }
+}
+
+/// Tells the operator what became of what killed hosts have left. Where that fails, commands are refused until it does not.
+pub(crate) fn tell_finished(finished: &toolhost_contract::workspace::Result<Option<Vec<String>>>) {
+    match finished {
+        Ok(Some(names)) if !names.is_empty() => {
+            tracing::warn!(names = names.join(", "), "put back what a command had changed whose host was killed");
+        }
+        Ok(_) => {}
+        Err(error) => tracing::error!(%error, "a former host's commands"),
     }
 }
 

@@ -1,0 +1,108 @@
+//! A host is killed, and its command's processes take their time to end: what they have planted stays until then and no longer.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toolhost_contract::workspace::{Access, Command, Executor, Fence, Watch};
+use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
+
+use super::plant::{fill, prepare, use_git};
+use crate::room::{Room, config, rerun_alone, runs_alone, until};
+
+const PLANTS: &str =
+    "HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; CONFIG >> .git/config; touch started;
+    sleep 600";
+
+/// With a guard of the workspace's own, in which its files can be told.
+fn config_of(ws: &Path) -> LocalConfig {
+    LocalConfig { guard: ws.with_file_name("guard"), ..config(ws.to_owned(), FenceChoice::Landlock) }
+}
+
+/// A file of the guard.
+fn of_guard(ws: &Path, ending: &str) -> PathBuf {
+    let files = std::fs::read_dir(ws.with_file_name("guard")).unwrap().map(|entry| entry.unwrap().path());
+    let mut fitting = files.filter(|path| path.extension().is_some_and(|extension| extension == ending));
+    fitting.next().unwrap()
+}
+
+/// A host that runs a command which plants, and is killed. What the command held is held on, as by a process that does not end,
+/// and where `another_lives` what another host that runs a command holds, too.
+async fn killed(room: &Room, name: &str, another_lives: bool) -> Vec<File> {
+    let ws = room.ws();
+    let victim = ws.display().to_string();
+    let mut host = rerun_alone(name, (super::VICTIM, &victim)).stdout(std::process::Stdio::null()).spawn().unwrap();
+    until("it is planted", || ws.join("started").exists()).await;
+    let held = if another_lives { &["use", "host"][..] } else { &["use"] };
+    let held: Vec<File> = held.iter().map(|name| File::open(of_guard(&ws, name)).unwrap()).collect();
+    held.iter().for_each(|file| file.lock_shared().unwrap());
+    host.kill().unwrap();
+    host.wait().unwrap();
+    // Everything else that held it has ended.
+    let others_ended = || {
+        let file = File::open(of_guard(&ws, "host")).unwrap();
+        another_lives || !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    };
+    until("the host has ended", others_ended).await;
+    held
+}
+
+fn is_planted(ws: &Path) -> bool {
+    ws.join(".git/hooks/pre-commit").exists()
+}
+
+async fn run_as_victim(name: &str) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "a test starts itself, and says so by a variable")]
+    let Ok(ws) = std::env::var(super::VICTIM) else { return false };
+    if !runs_alone(name) {
+        return false;
+    }
+    let ws = PathBuf::from(ws);
+    let executor = LocalExecutor::open(config_of(&ws)).unwrap();
+    let command = Command::new(["bash", "-c", &fill(PLANTS, &ws)], Duration::from_secs(600));
+    executor.run(command, &Fence::closed(Access::Write), Watch::unattended()).await.unwrap();
+    true
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_is_open_when_what_a_killed_one_s_command_planted_is_gone() {
+    const NAME: &str = "git_person::orphans::a_host_is_open_when_what_a_killed_one_s_command_planted_is_gone";
+    if run_as_victim(NAME).await {
+        return;
+    }
+    let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "true"), |_| {});
+    let ws = room.ws();
+    let held = killed(&room, NAME, false).await;
+    // Whoever looks whether a host is there makes it anew.
+    let looked = of_guard(&ws, "host");
+    std::fs::remove_file(&looked).unwrap();
+    let opening = tokio::task::spawn_blocking({
+        let config = config_of(&ws);
+        move || LocalExecutor::open(config)
+    });
+    until("it has looked", || looked.exists() || opening.is_finished()).await;
+    assert!(!opening.is_finished() && is_planted(&ws), "it waits");
+    drop(held);
+    let next = opening.await.unwrap().unwrap();
+    assert!(!is_planted(&ws));
+    use_git(&ws, "a killed host");
+    drop(next);
+}
+
+/// A host that is open when another one is killed, and that nobody calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_host_puts_back_what_another_one_leaves_that_is_killed() {
+    const NAME: &str = "git_person::orphans::an_idle_host_puts_back_what_another_one_leaves_that_is_killed";
+    if run_as_victim(NAME).await {
+        return;
+    }
+    let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "true"), |_| {});
+    let ws = room.ws();
+    let held = killed(&room, NAME, true).await;
+    let idle = LocalExecutor::open(config_of(&ws)).unwrap();
+    assert!(is_planted(&ws), "a command of a host that lives may be under way");
+    drop(held);
+    until("it is put back", || !is_planted(&ws)).await;
+    use_git(&ws, "a killed host");
+    drop(idle);
+}
