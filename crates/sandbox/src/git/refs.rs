@@ -19,6 +19,8 @@ use toolhost_contract::workspace::RefChange;
 use super::read::Top;
 use super::snapshot::{names, open};
 
+/// What is told of references that are not compared, after each command that can change them.
+const NOT_COMPARED: &str = "not compared: unreadable, or too many";
 /// Most references compared. A repository with more of them is not compared at all.
 const REFS_MAX: usize = 20_000;
 /// Most files and folders read below `.git/refs`.
@@ -45,11 +47,13 @@ impl Refs {
 
     /// What differs now: first the references that existed before, then the new ones.
     pub(crate) fn changes(&self, now: &Self) -> Vec<RefChange> {
-        let Some(before) = &self.0 else { return Vec::new() };
-        let Some(now) = &now.0 else {
-            // Else a command could hide what it changed behind thousands of references.
-            let to = Some("no longer readable, or more than are compared".to_owned());
-            return vec![RefChange { name: "refs".to_owned(), from: None, to }];
+        let (before, now) = match (&self.0, &now.0) {
+            (Some(before), Some(now)) => (before, now),
+            // Else a command could hide what it changes behind thousands of references, or of folders.
+            (before, now) => {
+                let told = |refs: &Option<_>| Some(if refs.is_some() { "compared" } else { NOT_COMPARED }.to_owned());
+                return vec![RefChange { name: "refs".to_owned(), from: told(before), to: told(now) }];
+            }
         };
         let change = |name: &String| {
             let (from, to) = (before.get(name).cloned(), now.get(name).cloned());

@@ -170,8 +170,19 @@ async fn in_the_landlock_tier_the_branches_that_a_command_moved_are_reported() {
         // What is no reference tells nothing, and hides nothing.
         (
             "for i in {1..3000}; do echo $i; done | (cd .git/refs/heads && xargs touch); git update-ref refs/heads/other HEAD",
-            &["refs - no longer readable, or more than are compared"],
+            &["refs compared not compared: unreadable, or too many"],
         ),
+        // Each time, for a branch could be moved each time.
+        (
+            "git branch hidden && mkdir -p .git/refs/heads/$(printf 'd/%.0s' {1..1900}) && rm .git/refs/heads/[0-9]* &&
+            cd .git/refs/heads/$(printf 'd/%.0s' {1..1900}) && mkdir -p $(printf 'd/%.0s' {1..700})",
+            &["refs not compared: unreadable, or too many not compared: unreadable, or too many"],
+        ),
+        (
+            "git update-ref refs/heads/hidden HEAD",
+            &["refs not compared: unreadable, or too many not compared: unreadable, or too many"],
+        ),
+        ("rm -rf .git/refs/heads/d", &["refs not compared: unreadable, or too many compared"]),
     ] {
         assert_eq!(changed(&room, script, &known).await, expected, "{script}");
     }
