@@ -10,6 +10,7 @@ mod idle;
 mod keys;
 mod known;
 mod model;
+mod output;
 mod personas;
 mod print;
 mod remotes;

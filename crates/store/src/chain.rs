@@ -5,7 +5,9 @@ use sha2::{Digest, Sha256};
 /// What the first row of a project follows.
 pub(crate) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-pub(crate) fn link(previous: &str, body: &str) -> String {
+/// The hash of a row whose canonical JSON is `body`, in hexadecimal.
+#[must_use]
+pub fn link(previous: &str, body: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(previous.as_bytes());
     hash.update(body.as_bytes());

@@ -33,6 +33,7 @@ mod subject;
 pub use ask::{Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, NewAsk, NewPermit, Permit};
 pub use asks::{Asks, OPEN_MAX as ASKS_OPEN_MAX};
 pub use audit::{Audit, Entry, Event};
+pub use chain::link as audit_hash;
 pub use error::{Error, Result};
 pub use file_log::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, FileLog, NewChange};
 pub use open::{Caches, Project, Store};

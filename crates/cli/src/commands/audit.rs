@@ -14,6 +14,7 @@ use toolhost_store::{Filter, Project, Reader, Role, Row};
 
 use super::checkpoint::{self, Checkpoint, End};
 
+use crate::output::Output;
 use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible_line};
 use crate::settings::{Resolved, Settings};
 use crate::wire;
@@ -297,13 +298,7 @@ async fn checkpoint(
 }
 
 async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyhow::Result<ExitCode> {
-    let mut sink: Box<dyn Write + Send> = match &output {
-        Some(path) => {
-            let file = std::fs::File::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
-            Box::new(std::io::BufWriter::new(file))
-        }
-        None => Box::new(std::io::BufWriter::new(std::io::stdout())),
-    };
+    let mut sink = Output::open(output.as_deref())?;
     let mut after_seq = 0;
     let mut end = End::default();
     loop {
@@ -313,12 +308,12 @@ async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyho
         for row in &rows {
             let line = whole(row).to_string();
             end.add(&line);
-            writeln!(sink, "{}", if output.is_none() { print::exported(line) } else { line })?;
+            sink.line(&if output.is_none() { print::exported(line) } else { line })?;
         }
     }
     let count = end.rows;
-    writeln!(sink, "{}", end.line())?;
-    sink.flush()?;
+    sink.line(&end.line().to_string())?;
+    sink.finish()?;
     if let Some(path) = output {
         print::note(format_args!("{count} rows written to {}", path.display()));
     }

@@ -14,6 +14,8 @@ const BLOCK: usize = 64;
 /// Longest line of an export of the audit, bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Said of a row of an export that somebody has changed.
+const CHANGED: &str = "this row is not what its hash says: the file was changed after it was exported";
 /// Why an export proves nothing of what is missing in it.
 const NOT_WHOLE: &str = "the export is not whole: rows are missing or were changed, or its last line `end` is gone. \
                          say `--partial` to compare the rows that it still has";
@@ -124,12 +126,30 @@ pub(super) fn former(
         let (Some(seq), Some(hash)) = (seq, hash) else {
             bail!("{}: it is neither a row of `toolhost audit export` nor of `toolhost audit checkpoint`", at())
         };
+        ensure!(hash == hash_of(&value), "{}: {CHANGED}", at());
         open.add(&line);
         rows.insert(seq, hash.to_owned());
     }
     ensure!(partial || (whole && open.rows == 0), "{}: {NOT_WHOLE}", path.display());
     ensure!(whole || !rows.is_empty(), "{}: it has no row to compare with", path.display());
     Ok(rows)
+}
+
+/// The hash of a row as an export has it: its text, then the hash before and its own.
+fn hash_of(row: &Value) -> String {
+    let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
+    let body = match row.get("damaged").and_then(Value::as_str) {
+        Some(body) => body.to_owned(),
+        None => {
+            let mut body = row.clone();
+            if let Some(body) = body.as_object_mut() {
+                body.shift_remove("hash");
+                body.shift_remove("prevHash");
+            }
+            body.to_string()
+        }
+    };
+    toolhost_store::audit_hash(text("prevHash"), &body)
 }
 
 fn read_key(file: &Path) -> anyhow::Result<Option<Vec<u8>>> {

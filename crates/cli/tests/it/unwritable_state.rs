@@ -232,6 +232,21 @@ fn a_limit_on_the_size_of_files_is_told_and_ends_nobody() {
     };
     let verified = limited(&["audit", "verify"]);
     assert_eq!(verified.status.code(), Some(0), "{verified:?}");
+    // An export that does not fit leaves what was there.
+    let title = "long ".repeat(30);
+    for _ in 0..40 {
+        assert_eq!(program.run(&["ticket", "create", &title]).code, Some(0));
+    }
+    workspace.write("earlier.jsonl", "earlier");
+    let earlier = workspace.path("earlier.jsonl").display().to_string();
+    for export in [&["audit", "export", "-o", &earlier][..], &["export", "-o", &earlier]] {
+        let ran = limited(export);
+        assert!(
+            ran.status.code() == Some(1) && String::from_utf8_lossy(&ran.stderr).contains("earlier.jsonl"),
+            "{ran:?}"
+        );
+        assert_eq!(workspace.read("earlier.jsonl"), "earlier");
+    }
     let refused = limited(&["ticket", "create", "no room"]);
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let mcp = limited(&["mcp"]);
