@@ -26,7 +26,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use toolhost_sandbox::Allocator;
 
 use crate::commands::{Command, families};
-use crate::settings::{ColorFlag, Settings};
+use crate::print::ColorFlag;
+use crate::settings::Settings;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;

@@ -14,7 +14,6 @@ use toolhost_contract::{QUOTE_MARK, visible_json};
 pub(crate) use toolhost_contract::{visible, visible_line};
 
 use crate::fold::{fitting, folded};
-use crate::settings::ColorFlag;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -257,6 +256,14 @@ impl toolhost_contract::ProgressSink for Running {
         let message = fitting(&visible_line(&progress.message), &std::io::stderr());
         let _ = write!(anstream::stderr(), "\r\x1b[K{DIM}{message}{DIM:#}\r");
     }
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorFlag {
+    Auto,
+    Always,
+    Never,
 }
 
 /// Uses colours as the user wants, whatever the terminal and `NO_COLOR` say.

@@ -10,6 +10,7 @@ use crate::deploy_target;
 use crate::keys::{KeyPlace, Vault};
 use crate::known::Known;
 use crate::model::ModelSettings;
+use crate::print::ColorFlag;
 use crate::remotes::{self, RemoteTable};
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
@@ -291,14 +292,6 @@ impl From<DurabilityFlag> for Durability {
             DurabilityFlag::Power => Self::Power,
         }
     }
-}
-
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ColorFlag {
-    Auto,
-    Always,
-    Never,
 }
 
 /// The configuration file, but for its profiles.

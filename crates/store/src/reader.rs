@@ -159,14 +159,20 @@ impl Reader {
             after = last.get("seq")?;
             for raw in &page {
                 // SQLite keeps any value in any column, and 2 would be read as true.
-                let ok: Option<String> = raw.get("ok")?;
+                let (row, session, ok) = match (row(raw), raw.get("session_id"), raw.get::<Option<String>>("ok")) {
+                    (Ok(row), Ok(session), Ok(ok)) => (row, session, ok),
+                    _ => {
+                        chain.pass(raw.get("seq")?, raw.get("hash").ok());
+                        continue;
+                    }
+                };
                 let ok = match ok.as_deref() {
                     None => Some(None),
                     Some("1" | "true") => Some(Some(true)),
                     Some("0" | "false") => Some(Some(false)),
                     Some(_) => None,
                 };
-                chain.follow(&row(raw)?, raw.get("session_id")?, ok);
+                chain.follow(&row, session, ok);
             }
         }
         chain.end(head);
@@ -298,6 +304,14 @@ impl Default for Chain {
 }
 
 impl Chain {
+    /// A row of which a column has no value of its type.
+    fn pass(&mut self, seq: i64, hash: Option<String>) {
+        self.rows += 1;
+        self.problem(seq, "has been changed: a column has a value of another type");
+        self.seq = seq;
+        self.hash = hash.unwrap_or_default();
+    }
+
     fn follow(&mut self, row: &Row, session: Option<String>, ok: Option<Option<bool>>) {
         self.rows += 1;
         for missing in self.seq + 1..row.seq.min(self.seq + 1 + PROBLEMS_MAX as i64) {

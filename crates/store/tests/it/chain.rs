@@ -48,12 +48,17 @@ async fn a_changed_column_is_found() {
 /// SQLite keeps any value in any column, and takes all but 0 for true.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_with_a_value_of_another_type_is_found() {
-    for value in ["2", "-1", "1.5", "'yes'", "x'01'"] {
+    let oks = ["2", "-1", "1.5", "'yes'", "x'01'"].map(|value| format!("ok = {value}"));
+    let texts = ["body", "tool", "event", "call_id", "session_id", "prev_hash", "hash"];
+    let texts = texts.map(|column| format!("{column} = CAST({column} AS BLOB)"));
+    for set in oks.into_iter().chain(texts).chain(["at_ms = 'now'".to_owned(), "at_ms = 1.5".to_owned()]) {
         let place = Place::sqlite();
         place.filled(5).await;
-        place.tamper(&format!("UPDATE audit SET ok = {value} WHERE seq = 4")).await;
+        place.tamper(&format!("UPDATE audit SET {set} WHERE seq = 4")).await;
         let after = place.verify().await;
-        assert_eq!(after.problems.first().map(|problem| problem.seq), Some(4), "{value}: {after:?}");
+        assert_eq!(after.problems.first().map(|problem| problem.seq), Some(4), "{set}: {after:?}");
+        // The walk goes on to the end.
+        assert_eq!(after.rows, 10, "{set}: {after:?}");
     }
 }
 
