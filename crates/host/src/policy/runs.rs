@@ -7,16 +7,19 @@ use super::permission::is_runner;
 
 /// Programs that run what is among their arguments, beside those that a permission is not generalised over.
 const ALSO_RUN: &[&str] = &[
+    "bundle",
+    "bunx",
     "bwrap",
     "capsh",
-    "bundle",
     "catchsegv",
     "ccache",
     "cgexec",
-    "cpulimit",
     "chronic",
     "cmake",
     "coresched",
+    "cpulimit",
+    "csh",
+    "dbus-launch",
     "dbus-run-session",
     "direnv",
     "eatmydata",
@@ -29,24 +32,33 @@ const ALSO_RUN: &[&str] = &[
     "hyperfine",
     "ifne",
     "ip",
+    "just",
     "lldb",
     "logsave",
     "ltrace",
     "mise",
+    "nc",
+    "ncat",
     "nodenv",
     "nsenter",
     "numactl",
     "pee",
     "perf",
     "pipesz",
+    "pipx",
     "pkexec",
     "poetry",
+    "prove",
+    "proxychains",
+    "proxychains4",
     "pyenv",
     "rbenv",
     "rlwrap",
+    "run-one",
     "runcon",
     "runuser",
     "rustup",
+    "savelog",
     "screen",
     "sem",
     "setarch",
@@ -57,6 +69,7 @@ const ALSO_RUN: &[&str] = &[
     "su",
     "systemd-inhibit",
     "systemd-run",
+    "tcsh",
     "tini",
     "tmux",
     "toybox",
@@ -65,9 +78,42 @@ const ALSO_RUN: &[&str] = &[
     "unbuffer",
     "unshare",
     "uv",
+    "uvx",
     "valgrind",
     "watchexec",
     "xvfb-run",
+    "yash",
+];
+/// Subcommands that run what is among their arguments.
+const SUBCOMMANDS_RUN: &[(&str, &[&str])] = &[
+    ("bun", &["x"]),
+    ("conda", &["run"]),
+    ("hatch", &["run"]),
+    ("kubectl", &["exec"]),
+    ("mamba", &["run"]),
+    ("micromamba", &["run"]),
+    ("nix", &["develop", "run", "shell"]),
+    ("npm", &["exec", "x"]),
+    ("pdm", &["run"]),
+    ("pipenv", &["run"]),
+    ("pnpm", &["dlx", "exec"]),
+    ("rye", &["run"]),
+    ("yarn", &["dlx", "exec"]),
+];
+/// Other names of programs; a version behind it and a target before it are taken off before.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("bsdtar", "tar"),
+    // c89 and c99.
+    ("c", "gcc"),
+    ("clang++", "clang"),
+    ("cpp", "gcc"),
+    ("gfind", "find"),
+    ("gfortran", "gcc"),
+    ("gmake", "make"),
+    ("gtar", "tar"),
+    ("gxargs", "xargs"),
+    ("remake", "make"),
+    ("sftp", "scp"),
 ];
 /// Options of programs that name a command. One of one or two characters may have it attached.
 const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
@@ -80,6 +126,7 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
             "--rsh-command",
             "--info-script",
             "--new-volume-script",
+            "--rmt-command",
             "-I",
             "-F",
         ],
@@ -96,7 +143,24 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("make", &["--eval", "-E", "SHELL"]),
     ("zip", &["-TT", "--unzip-command"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
-    ("scp", &["-S", "-o"]),
+    ("scp", &["-D", "-S", "-o"]),
+    ("apt-get", &["-o", "--option"]),
+    ("apt", &["-o", "--option"]),
+    ("cpio", &["--rsh-command", "--rmt-command"]),
+    ("csh", &["-c"]),
+    ("dpkg", &["--post-invoke", "--pre-invoke"]),
+    ("just", &["-c", "--command", "--shell"]),
+    ("less", &["+"]),
+    ("nc", &["-c", "-e"]),
+    ("ncat", &["-c", "-e", "--exec", "--lua-exec", "--sh-exec"]),
+    ("nix", &["-c", "--command"]),
+    ("npm", &["-c", "--call", "--script-shell"]),
+    ("prove", &["-e", "--exec"]),
+    ("psql", &["-c", "-f", "--command", "--file"]),
+    ("savelog", &["-x"]),
+    ("tcsh", &["-c"]),
+    ("wget", &["-e", "--config", "--execute", "--use-askpass"]),
+    ("yash", &["-c"]),
     ("sort", &["--compress-program"]),
     ("go", &["-exec", "-toolexec", "-vettool"]),
     ("cargo", &["--config"]),
@@ -130,6 +194,8 @@ const GDB: &[&str] = &[
 ];
 /// What an editor is to do, which may be a shell's command.
 const EDITOR: &[&str] = &["-c", "--cmd", "-s", "-S", "-u", "+"];
+/// Compilers, which may be called with a target before the name.
+const COMPILERS: &[&str] = &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"];
 /// Those of compilers.
 const COMPILER: &[&str] = &["-wrapper", "-B", "-specs", "--specs", "-fplugin"];
 /// Programs that run what stands in a word of theirs behind one of these.
@@ -218,6 +284,21 @@ fn name_of(program: &Word) -> &str {
     program.text.rsplit('/').next().unwrap_or_default()
 }
 
+/// Whether a program has its row in a table under this name: `gcc` for `x86_64-linux-gnu-gcc-12` and `c99`.
+fn is_called(name: &str, row: &str) -> bool {
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    let of_target = plain.rsplit_once('-').map_or(plain, |(_, tool)| tool);
+    name == row
+        || plain == row
+        || (COMPILERS.contains(&of_target) && of_target == row)
+        || OTHER_NAMES.iter().any(|(other, known)| (*other == plain || *other == of_target) && *known == row)
+}
+
+/// The subcommand, of a program that is one of git's own: `git-push`.
+fn of_git(name: &str) -> Option<Word> {
+    name.strip_prefix("git-").filter(|sub| GIT_OWN.contains(sub)).map(Word::literal)
+}
+
 /// Whether its program without the folder it is in, or what stands among a wrapper's arguments, begins what the rule names.
 fn names(command: &SimpleCommand, glob: &Pattern) -> bool {
     let Some((program, arguments)) = command.words.split_first().filter(|(program, _)| program.known) else {
@@ -231,13 +312,26 @@ fn names(command: &SimpleCommand, glob: &Pattern) -> bool {
     if (name != program.text && text(name, arguments)) || behind_options(arguments).any(|rest| text(name, rest)) {
         return true;
     }
+    if let Some(sub) = of_git(name)
+        && text("git", &[&[sub], arguments].concat())
+    {
+        return true;
+    }
+    // What `git push` itself runs.
+    let pushes = arguments.iter().position(|word| word.text == "send-pack").filter(|_| name == "git");
+    let pushed = pushes.and_then(|at| arguments.get(at + 1..)).or((name == "git-send-pack").then_some(arguments));
+    if pushed.is_some_and(|rest| text("git", &[&[Word::literal("push")], rest].concat())) {
+        return true;
+    }
     // The loader of programs, under a name for each machine.
     let is_loader = ["ld-linux", "ld.so", "ld-musl"].iter().any(|loader| name.starts_with(loader));
-    if !is_runner(program) && !ALSO_RUN.contains(&name) && !is_loader {
+    let has_subcommand = |subs: &[&str]| arguments.iter().any(|word| subs.contains(&word.text.as_str()));
+    let by_subcommand = SUBCOMMANDS_RUN.iter().any(|(known, subs)| is_called(name, known) && has_subcommand(subs));
+    if !is_runner(program) && !ALSO_RUN.iter().any(|known| is_called(name, known)) && !is_loader && !by_subcommand {
         return false;
     }
     // Arguments that it reads come behind those that are written there.
-    let read = ["xargs", "parallel"].contains(&name).then(|| Word::literal("..."));
+    let read = ["xargs", "parallel"].iter().any(|known| is_called(name, known)).then(|| Word::literal("..."));
     // Where in its arguments the command begins is the wrapper's own affair.
     (0..arguments.len()).any(|at| {
         let (first, rest) = (&arguments[at], &arguments[at + 1..]);
@@ -272,6 +366,8 @@ const GIT_RUNS: &[(&str, &[&str])] = &[
     ("difftool", &[]),
     ("filter-branch", &[]),
     ("for-each-repo", &[]),
+    ("hook", &["run"]),
+    ("send-email", &["--cc-cmd", "--header-cmd", "--sendmail-cmd", "--smtp-server", "--to-cmd"]),
     ("grep", &["-O", "--open-files-in-pager"]),
     ("merge-index", &[]),
     ("mergetool", &[]),
@@ -433,10 +529,17 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
         return true;
     }
     // A file of `make` that comes from its input.
-    if name == "make" && command.fed && arguments.iter().any(|word| word.text == "-" || word.text == "-f-") {
+    if is_called(name, "make") && command.fed && arguments.iter().any(|word| word.text == "-" || word.text == "-f-") {
         return true;
     }
-    let in_word = COMMAND_WORDS.iter().filter(|(program, _)| *program == name).flat_map(|(_, marks)| *marks);
+    let in_word = COMMAND_WORDS.iter().filter(|(program, _)| is_called(name, program)).flat_map(|(_, marks)| *marks);
+    if of_git(name).is_some_and(|sub| git_runs(&[&[sub], arguments].concat())) {
+        return true;
+    }
+    // It runs subcommands of its own, again and again.
+    if name == "cargo" && arguments.iter().any(|word| word.text == "watch") {
+        return true;
+    }
     if RUN_FILES.contains(&name)
         || in_word.into_iter().any(|mark| arguments.iter().any(|word| word.text.contains(mark)))
     {
@@ -468,18 +571,18 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
 
 /// Whether an option gives the program a command to run.
 fn names_command(program: &str, arguments: &[Word]) -> bool {
-    let options = COMMAND_OPTIONS.iter().filter(|(name, _)| *name == program).flat_map(|(_, options)| *options);
+    let options = COMMAND_OPTIONS.iter().filter(|(name, _)| is_called(program, name)).flat_map(|(_, options)| *options);
     let mut options = options.copied();
     let is_given = |option: &str| {
         arguments.iter().any(|word| {
             let rest = word.text.strip_prefix(option);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || option.len() <= 2)
                 || abbreviates(&word.text, option)
-                || (CLUSTERING.contains(&program) && is_in_cluster(&word.text, option))
+                || (CLUSTERING.iter().any(|known| is_called(program, known)) && is_in_cluster(&word.text, option))
         })
     };
     // `tar cIf`, and `tar -xIf`.
-    let in_cluster = program == "tar"
+    let in_cluster = is_called(program, "tar")
         && arguments.iter().enumerate().any(|(at, word)| {
             let is_cluster = word.text.starts_with('-') && !word.text.starts_with("--");
             (at == 0 || is_cluster) && !word.text.starts_with("--") && word.text.contains(['I', 'F'])

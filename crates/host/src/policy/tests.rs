@@ -439,6 +439,48 @@ const TOUCHES: &[&str] = &[
     "toybox touch x",
     "pyenv exec touch x",
     "dc -e '!touch x'",
+    "cpp -wrapper sh,-c,'touch x' y",
+    "c99 -wrapper sh,-c,'touch x' y",
+    "gcc-12 -wrapper sh,-c,'touch x' y",
+    "x86_64-linux-gnu-gcc -wrapper sh,-c,'touch x' y",
+    "x86_64-linux-gnu-g++-12 -wrapper sh,-c,'touch x' y",
+    "gmake --eval='a:;touch x' a",
+    "npm exec touch x",
+    "npm exec -c 'touch x'",
+    "npm x -- touch x",
+    "npm test --script-shell=./touch",
+    "npm_config_script_shell=./touch npm test",
+    "CARGO_ALIAS_X='run touch' cargo x",
+    "prove -e touch x",
+    "savelog -x 'touch x' f",
+    "yarn exec touch x",
+    "pnpm dlx touch x",
+    "bunx touch x",
+    "uvx touch x",
+    "pipx run touch x",
+    "pipenv run touch x",
+    "conda run -n a touch x",
+    "cargo watch -x 'run touch'",
+    "kubectl exec a -- touch x",
+    "nix develop -c touch x",
+    "just -c 'touch x'",
+    "ncat -e 'touch x' h 1",
+    "nc -c 'touch x' h 1",
+    "csh -c 'touch x'",
+    "tar xf a --rmt-command='touch x'",
+    "bsdtar xf a --use-compress-program='touch x'",
+    "cpio -i --rsh-command='touch x'",
+    "sftp -S ./touch h",
+    "dpkg --pre-invoke='touch x' -i a",
+    "apt-get -oAPT::Update::Pre-Invoke::='touch x' update",
+    "psql -c '\\! touch x'",
+    "wget --use-askpass=./touch h",
+    "less '+!touch x' f",
+    "run-one touch x",
+    "proxychains touch x",
+    "git send-email --sendmail-cmd='touch x'",
+    "git hook run touch",
+    "git-hook run touch",
 ];
 
 #[test]
@@ -529,12 +571,22 @@ fn options_before_a_subcommand_hide_it_from_no_rule_that_denies() {
         "/usr/bin/cargo -q publish",
         "git -C a push",
         "git --no-pager -C a push origin",
+        "git-push",
+        "/usr/lib/git-core/git-push origin",
+        "git send-pack . main",
+        "git-send-pack . main",
     ] {
         assert!(matches(&deny, command), "{command}");
     }
-    for command in
-        ["cargo -q test", "cargo --color never build", "cargo test publish", "git -C a status", "git log push"]
-    {
+    for command in [
+        "cargo -q test",
+        "cargo --color never build",
+        "cargo test publish",
+        "git -C a status",
+        "git log push",
+        "git-status",
+        "npm rm push",
+    ] {
         assert!(!matches(&deny, command), "{command}");
     }
 }

@@ -101,6 +101,7 @@ const COMMANDS_IN: &[&str] = &[
 /// The beginnings of variables that hold settings or options of other programs, of which some name commands, and of those that
 /// say what a loader or an interpreter loads besides.
 const SETTINGS_IN: &[&str] = &[
+    "CARGO_ALIAS_",
     "CARGO_BUILD_",
     "CARGO_TARGET_",
     "GIT_CONFIG",
@@ -114,6 +115,7 @@ const SETTINGS_IN: &[&str] = &[
     "MAKEFILES",
     "MAKEFLAGS",
     "NODE_OPTIONS",
+    "NPM_CONFIG_",
     "PERL5LIB",
     "PERL5OPT",
     "PYTHONPATH",
@@ -123,6 +125,7 @@ const SETTINGS_IN: &[&str] = &[
     "RUBYOPT",
     "TAR_OPTIONS",
     "_JAVA_OPTIONS",
+    "npm_config_",
 ];
 /// What stands for an argument, unless an option names something else.
 const PLACEHOLDER: &str = "{}";
