@@ -253,7 +253,7 @@ impl From<crate::workspace::Error> for ToolError {
                 "nothing was done in it: ask the person to put the former folder back, or to start a new host for this one",
             ),
             E::NotRestored { .. } => Some(
-                "no command runs until it is as it was: ask the person to restore it (the host has moved what it found there to `toolhost-planted-…` in the workspace), or to look at it and run `toolhost doctor --accept-git`",
+                "no command runs until it is as it was: ask the person to restore it, or to look at it and run `toolhost doctor --accept-git`. What the command put there is in the workspace as `toolhost-planted-…`, or where it is not, still in its place: there `git add`, `git checkout` and `git reset --hard` could make git enter it",
             ),
             E::Remote { .. } => Some("ask the person to look at the remote in Toolhost's config.toml"),
             E::CommandUnderWay | E::Overlap => Some("wait until it has ended, then try again"),
