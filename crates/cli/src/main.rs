@@ -13,6 +13,7 @@ mod model;
 mod output;
 mod personas;
 mod print;
+mod projects;
 mod remotes;
 mod settings;
 mod signals;

@@ -369,6 +369,8 @@ pub(crate) struct Resolved {
     /// The project that the working directory is in, where it has none of its own.
     pub(crate) project_above: Option<PathBuf>,
     pub(crate) state: PathBuf,
+    /// What all projects of this machine's user have in common.
+    pub(crate) data: PathBuf,
     /// Where what git obeys is kept while commands run: the same for all hosts of a user.
     pub(crate) guard: PathBuf,
     /// `None` where a missing database is nothing to wonder about.
@@ -472,10 +474,22 @@ impl Settings {
         self.config.clone().unwrap_or_else(|| folders.config_dir().join("toolhost/config.toml"))
     }
 
+    /// Where the projects of this machine's user are, none of them named.
+    pub(crate) fn projects(&self) -> anyhow::Result<PathBuf> {
+        if self.state.is_some() || self.database.is_some() || self.project.is_some() {
+            return Err(crate::Usage::error(
+                "the projects of this machine are those without --state, --database and --project",
+            ));
+        }
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        Ok(projects_of(&folders.data_dir().join("toolhost")))
+    }
+
     pub(crate) fn resolve(&self) -> anyhow::Result<Resolved> {
         is_set(&SystemClock::default())?;
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
-        let projects = folders.data_dir().join("toolhost/projects");
+        let data = folders.data_dir().join("toolhost");
+        let projects = projects_of(&data);
         let mut project_above = None;
         let root = match &self.root {
             Some(root) => root.clone(),
@@ -498,7 +512,6 @@ impl Settings {
             None => projects.join(folder_name(&root)),
         };
         keep_apart(&root, &state, &config_file)?;
-        let data = folders.data_dir().join("toolhost");
         // One for all hosts of a user; where that would be in the workspace, beside the state.
         let guard = if data.starts_with(&root) { state.join("guard") } else { data.join("guard") };
         // What stands in the workspace, an agent could change.
@@ -541,6 +554,7 @@ impl Settings {
             root,
             project_above,
             state,
+            data,
             audit_key: config_file.with_file_name(AUDIT_KEY_FILE),
             config_file,
             home,
@@ -548,6 +562,11 @@ impl Settings {
             env,
         })
     }
+}
+
+/// The state folders of projects, below what they have in common.
+pub(crate) fn projects_of(data: &Path) -> PathBuf {
+    data.join("projects")
 }
 
 fn keys_folder(config_file: &Path) -> PathBuf {
@@ -707,7 +726,7 @@ fn project_above_of(here: &Path, projects: &Path) -> Option<PathBuf> {
 }
 
 /// A name people recognize, and a hash so that two folders of one name stay apart.
-fn folder_name(root: &Path) -> String {
+pub(crate) fn folder_name(root: &Path) -> String {
     let name = root.file_name().map_or_else(|| "root".to_owned(), |name| name.to_string_lossy().into_owned());
     let name: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).take(40).collect();

@@ -7,11 +7,11 @@ use toolhost::{Builder, Connection, Error, Host, Kit, Need, Recording, is_unwrit
 use toolhost_contract::Outcome;
 use toolhost_host::{Person, Queue};
 use toolhost_sandbox::{LocalConfig, LocalExecutor, helper};
-use toolhost_store::Role;
+use toolhost_store::{Role, Store};
 
 use crate::known::Known;
-use crate::settings::{Resolved, Settings};
-use crate::{Usage, print};
+use crate::settings::{Resolved, Settings, projects_of};
+use crate::{Usage, print, projects};
 
 /// How long a command that has read waits until its row is written.
 const READ_ROW_WAIT: Duration = Duration::from_secs(5);
@@ -95,6 +95,7 @@ pub(crate) async fn open_for(settings: &Settings, need: Need) -> anyhow::Result<
 
 /// As [`open_for`], with settings that were resolved before.
 pub(crate) async fn open_resolved(resolved: &Resolved, need: Need) -> anyhow::Result<Host> {
+    tell_if_moved(resolved).await;
     let host = with_workspace(resolved, builder(resolved, need))?.open().await?;
     connected(resolved, host.connection());
     Ok(host)
@@ -102,10 +103,28 @@ pub(crate) async fn open_resolved(resolved: &Resolved, need: Need) -> anyhow::Re
 
 /// Opens the database, finds the project in it, and the user in whose name things are done.
 pub(crate) async fn connect(resolved: &Resolved, need: Need) -> anyhow::Result<Connection> {
+    tell_if_moved(resolved).await;
     // The project of the folder is found by its path.
     let connection = builder(resolved, need).workspace(&resolved.root).connect().await?;
     connected(resolved, &connection);
     Ok(connection)
+}
+
+/// A folder that has no records yet may be one that was moved: its records are found by its path.
+async fn tell_if_moved(resolved: &Resolved) {
+    let is_new = resolved.known.is_some() && resolved.database.is_none() && !Store::is_in(&resolved.state);
+    let Some(name) = resolved.root.file_name().filter(|_| is_new) else { return };
+    // What cannot be read is not told of here: it is no reason not to begin.
+    let all = projects::all(&projects_of(&resolved.data)).await.unwrap_or_default();
+    let gone = all.iter().filter(|found| found.root.file_name() == Some(name) && !found.is_there());
+    for found in gone {
+        let from = print::visible_line(&found.root.to_string_lossy()).to_string();
+        print::note(format_args!(
+            "{} the project of {from} has records, and that folder is gone: if it is this one, moved, say \
+             `toolhost project move {from} --replace`",
+            print::paint(print::WARN, "note:")
+        ));
+    }
 }
 
 /// What is noted when a database was opened.

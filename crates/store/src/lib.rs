@@ -39,6 +39,6 @@ pub use file_log::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, FileLog, Ne
 pub use open::{Caches, Project, Store};
 pub use outage::Outage;
 pub use people::{Member, People, Role};
-pub use reader::{Filter, Problem, Reader, Row, Undecided, Verdict};
+pub use reader::{Filter, KnownProject, Problem, Reader, Row, Undecided, Verdict};
 pub use sessions::{Held, NewSession, SessionRow, SessionState, Sessions, StepRow, Steps};
 pub use subject::{Database, Subject, Subjects, Who};

@@ -261,6 +261,22 @@ impl Store {
         Ok(found)
     }
 
+    /// Says that the folder of a project is another one now. `false`: this database has no project of the former folder.
+    pub async fn move_project(&self, from: &Path, to: &Path) -> Result<bool> {
+        let mut tx = self.db.write().await?;
+        let update = sql("UPDATE project SET root = $1 WHERE root = $2");
+        let moved = update.bind(to.to_string_lossy().into_owned()).bind(from.to_string_lossy().into_owned());
+        let moved = moved.run(&mut tx).await? == 1;
+        tx.commit().await?;
+        Ok(moved)
+    }
+
+    /// Whether a host has the database in a state folder open.
+    #[must_use]
+    pub fn is_in_use(folder: &Path) -> bool {
+        Presence::others_are_there(folder)
+    }
+
     pub fn audit(&self) -> Audit {
         self.audit.clone()
     }

@@ -83,9 +83,29 @@ const STEPS_PAGE_ROWS: i64 = 100;
 /// Rows of the chain read at once.
 const VERIFY_PAGE_ROWS: i64 = 5000;
 
+/// A project of a database, and when something was called there last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownProject {
+    /// The folder of the workspace, or the name of a project that has one of its own.
+    pub root: String,
+    pub name: String,
+    pub last_ms: Option<i64>,
+}
+
 impl Reader {
     pub(crate) fn new(db: Db) -> Self {
         Self { db }
+    }
+
+    /// Every project of the database, the oldest first.
+    pub async fn projects(&self) -> Result<Vec<KnownProject>> {
+        let text = "SELECT root, name, (SELECT max(at_ms) FROM audit WHERE project_id = project.id) AS last_ms
+             FROM project ORDER BY id";
+        let rows = sql(text).read(&self.db).await?;
+        let project = |row: &db::Row| {
+            Ok(KnownProject { root: row.get("root")?, name: row.get("name")?, last_ms: row.get("last_ms")? })
+        };
+        rows.iter().map(project).collect()
     }
 
     /// Calls that a crash left unknown and that have logged changes of files, the newest first. After [`Audit::decide`]

@@ -8,7 +8,7 @@ use crate::print::{BOLD, paint};
 
 /// The commands as a person looks for them; the families of records come last.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Begin", &["demo", "init", "doctor", "mcp", "run", "session", "key"]),
+    ("Begin", &["demo", "init", "doctor", "mcp", "run", "session", "project", "key"]),
     ("Agents' calls", &["review", "approvals", "audit", "undo", "call", "tools"]),
     ("What they may", &["profiles", "policy", "member"]),
     ("Results", &["deploy", "package", "change", "import", "export"]),
@@ -32,6 +32,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("session fork", &["toolhost session fork 01a21a15-8d6a-75e4-99db-785ad01cd52e"]),
     ("session replay", &["toolhost session replay 01a21a15-8d6a-75e4-99db-785ad01cd52e"]),
     ("session watch", &["toolhost session watch 01a21a15-8d6a-75e4-99db-785ad01cd52e"]),
+    ("project list", &["toolhost project list"]),
+    ("project move", &["toolhost project move ~/code/shop ~/work/shop", "toolhost project move ~/code/shop"]),
     ("key set", &["toolhost key set anthropic", "toolhost key set openai --in file < key.txt"]),
     ("key list", &["toolhost key list"]),
     ("key remove", &["toolhost key remove openai"]),
@@ -47,7 +49,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("profiles", &["toolhost profiles", "toolhost profiles developer"]),
     ("policy test", &["toolhost policy test policy-tests.toml"]),
     ("policy explain", &["toolhost policy explain bash '{\"command\": \"git push\"}'"]),
-    ("review list", &["toolhost review list", "toolhost review list --all"]),
+    ("review list", &["toolhost review list", "toolhost review list --all-projects"]),
     ("review show", &["toolhost review show ask-7"]),
     (
         "review decide",

@@ -21,6 +21,7 @@ mod member;
 mod package;
 mod policy;
 mod profiles;
+mod project;
 mod review;
 mod run;
 mod schema;
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Call(call::Args),
     Tools(tools::Args),
     Profiles(profiles::Args),
+    Project(project::Args),
     Policy(policy::Args),
     Review(review::Args),
     Approvals(approvals::Args),
@@ -76,6 +78,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Call(args) => call::run(args, &settings.staying_here()).await,
         Command::Tools(args) => tools::run(args, settings).await,
         Command::Profiles(args) => profiles::run(args, settings).await,
+        Command::Project(args) => project::run(args, settings).await,
         Command::Policy(args) => policy::run(args, settings).await,
         Command::Review(args) => review::run(args, settings).await,
         Command::Approvals(args) => approvals::run(args, settings).await,

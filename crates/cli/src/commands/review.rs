@@ -10,13 +10,13 @@ use serde_json::json;
 use toolhost_contract::workspace::Executor;
 use toolhost_contract::{quoted, visible_json};
 use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standing, ask_id, ask_number};
-use toolhost_store::{Ask, AskState};
+use toolhost_store::{Ask, AskPage, AskState, AskSummary};
 
 use crate::asks::{ended, state, word};
 use crate::settings::Settings;
 use crate::terminal::{self, EditRules, Terminal};
 use crate::wire::Answers;
-use crate::{EXIT_FAILED, Usage, print, wire};
+use crate::{EXIT_FAILED, Usage, print, projects, wire};
 
 /// Lines of a list.
 const SHOWN_MAX: i64 = 200;
@@ -43,6 +43,9 @@ enum Command {
         /// What has ended, too; the newest first
         #[arg(long)]
         all: bool,
+        /// Of each project of this machine, not only of this one
+        #[arg(long)]
+        all_projects: bool,
     },
     /// Show one: the real effect, or the text
     Show {
@@ -114,9 +117,12 @@ struct AnswerFlags {
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    if let Command::List { all, all_projects: true } = args.command {
+        return list_everywhere(all, settings).await;
+    }
     let answers = wire::open_answers(settings).await?;
     let code = match args.command {
-        Command::List { all } => list(&answers, all, settings.json).await?,
+        Command::List { all, .. } => list(&answers, all, settings.json).await?,
         Command::Show { id, all } => show(&answers, number(&id)?, all, settings.json).await?,
         Command::Decide(decide) => decide_all(&answers, &decide, settings).await?,
         Command::Watch => watch(&answers, settings).await?,
@@ -170,36 +176,85 @@ async fn show(answers: &Answers, number: i64, all: bool, json: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCode> {
+/// The asks of one project, and how many there are beyond.
+async fn page(answers: &Answers, all: bool) -> anyhow::Result<AskPage> {
     let (asks, project) = (answers.queue.asks(), answers.person.project_id);
-    let page =
-        if all { asks.newest(project, SHOWN_MAX).await? } else { asks.open_after(project, 0, SHOWN_MAX).await? };
+    Ok(if all { asks.newest(project, SHOWN_MAX).await? } else { asks.open_after(project, 0, SHOWN_MAX).await? })
+}
+
+async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let page = page(answers, all).await?;
     if json {
         print::json(&page.asks)?;
     } else if page.asks.is_empty() {
         print::note("nothing waits for a person");
         return Ok(ExitCode::SUCCESS);
     } else {
-        let rows: Vec<Vec<String>> = page
-            .asks
-            .iter()
-            .map(|ask| {
-                vec![
-                    ask_id(ask.number),
-                    print::cell(&state(ask.state, ask.said.as_deref(), ask.answered_by.as_deref())),
-                    print::cell(&ask.persona),
-                    print::cell(&ask.tool),
-                    print::time(ask.expires_at_ms),
-                    print::cell(&print::first_line(&ask.summary)),
-                ]
-            })
-            .collect();
-        print::table(&["id", "state", "who", "tool", "until", "what"], &rows);
+        print::table(&["id", "state", "who", "tool", "until", "what"], &page.asks.iter().map(row).collect::<Vec<_>>());
     }
     if page.more > 0 {
         print::note(format_args!("{} more", page.more));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The same of each project whose folder is there. One that cannot be read is told, and hides no other.
+async fn list_everywhere(all: bool, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let (mut rows, mut values, mut more, mut failed) = (Vec::new(), Vec::new(), 0, false);
+    for found in projects::all(&settings.projects()?).await? {
+        let root = found.root.display().to_string();
+        if found.problem.is_none() && !found.is_there() {
+            continue;
+        }
+        let read = async {
+            if let Some(problem) = &found.problem {
+                anyhow::bail!("{}: {problem}", found.state.display());
+            }
+            let answers = wire::open_answers(&settings.with_root(Some(found.root.clone()))).await?;
+            let page = page(&answers, all).await?;
+            answers.connection.close().await?;
+            Ok(page)
+        };
+        let page = match read.await {
+            Ok(page) => page,
+            Err(error) => {
+                print::failure(&error.context(root));
+                failed = true;
+                continue;
+            }
+        };
+        more += page.more;
+        for ask in &page.asks {
+            let mut value = serde_json::to_value(ask)?;
+            value["root"] = json!(root);
+            values.push(value);
+            rows.push([row(ask), vec![print::cell(&root)]].concat());
+        }
+    }
+    if settings.json {
+        print::json(&values)?;
+    } else if rows.is_empty() {
+        print::note("nothing waits for a person in any project");
+    } else {
+        print::table(&["id", "state", "who", "tool", "until", "what", "project"], &rows);
+        print::note("answer with `toolhost review decide ID --root PROJECT`");
+    }
+    if more > 0 {
+        print::note(format_args!("{more} more"));
+    }
+    Ok(if failed { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// A line of the list.
+fn row(ask: &AskSummary) -> Vec<String> {
+    vec![
+        ask_id(ask.number),
+        print::cell(&state(ask.state, ask.said.as_deref(), ask.answered_by.as_deref())),
+        print::cell(&ask.persona),
+        print::cell(&ask.tool),
+        print::time(ask.expires_at_ms),
+        print::cell(&print::first_line(&ask.summary)),
+    ]
 }
 
 /// All that was open when this was asked, the oldest first: what comes later nobody has seen.
