@@ -365,9 +365,24 @@ fn outlast(grace: Duration, signal: Option<rustix::process::Signal>) -> bool {
     false
 }
 
+/// How often descendants are looked for that are to stop before they are killed.
+const STOPS_MAX: usize = 100;
+
 /// Kills every descendant until none is left; orphans have become our own children.
 fn end_descendants() {
     use rustix::process::{Signal, WaitOptions, kill_process, wait};
+    // First they stop: those that are killed make room for what the others start, and a bomb of processes would outrun this.
+    let mut stopped = std::collections::BTreeSet::new();
+    for _ in 0..STOPS_MAX {
+        let fresh: Vec<i32> = descendants().into_iter().filter(|pid| stopped.insert(*pid)).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for pid in fresh.into_iter().filter_map(rustix::process::Pid::from_raw) {
+            // It may have ended by itself meanwhile.
+            let _ = kill_process(pid, Signal::STOP);
+        }
+    }
     loop {
         // As the subreaper we inherit every orphan: without children there are no descendants.
         if matches!(wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {

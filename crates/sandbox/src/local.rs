@@ -238,6 +238,7 @@ impl LocalExecutor {
         let top = Top::at(&config.root.canonicalize()?)?;
         let guard = Guard::new(top.clone(), &config.guard);
         git::tell_finished(&guard.finish());
+        guard.finish_elsewhere();
         let room = Arc::new(Room::new(top, config)?);
         let tree = Arc::new(Tree::open(&room.root, room.config.durability)?);
         let stat = rustix::fs::fstat(tree.dir())?;

@@ -331,8 +331,28 @@ pub(super) fn limits(method: &Method, config: &LocalConfig, command: &Command) -
         file_bytes: config.limits.file_bytes,
         open_files: config.limits.open_files,
         memory_bytes: method.cgroups.is_none().then_some(config.limits.memory_bytes),
-        processes: own_user.then_some(config.limits.processes),
+        processes: if own_user {
+            Some(config.limits.processes)
+        } else {
+            // The kernel counts all of the user's processes, which must not leave the command fewer than it may have.
+            let counted = method.cgroups.as_ref().is_some_and(|cgroups| cgroups.limits_processes());
+            (!counted).then(|| processes_of_user().saturating_add(config.limits.processes))
+        },
     }
+}
+
+/// How many processes and threads this user has now, as far as they can be seen.
+fn processes_of_user() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let user = rustix::process::getuid().as_raw();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let threads = |process: std::fs::DirEntry| {
+        process.file_name().to_str()?.parse::<u32>().ok()?;
+        let threads = process.path().join("task").metadata().ok().filter(|tasks| tasks.uid() == user)?;
+        // A folder for each, and its own two links.
+        Some(threads.nlink().saturating_sub(2))
+    };
+    processes.filter_map(threads).sum()
 }
 
 pub(super) fn orders(policy: &Policy, command: &Command) -> Result<Vec<OsString>> {

@@ -6,6 +6,7 @@
 //! host that was killed, and is put back by whoever comes next. Where putting back fails, the snapshot stays, and commands
 //! are refused until it succeeds.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Result, Write};
 use std::os::fd::OwnedFd;
@@ -238,6 +239,15 @@ impl Guard {
         self.restore_kept(true).map(Some)
     }
 
+    /// The same in all other workspaces of this user. What cannot be put back there is told, and is no reason to refuse
+    /// anything here.
+    pub(crate) fn finish_elsewhere(&self) {
+        if self.folder.exists() {
+            let others = self.all_others().unwrap_or_default();
+            others.iter().for_each(|(other, _)| tell_finished(&other.finish()));
+        }
+    }
+
     /// Waits, for a while, for commands whose host was killed: their processes are ending.
     fn wait_for_orphans(&self) -> toolhost_contract::workspace::Result<()> {
         for _ in 0..ORPHAN_TRIES {
@@ -259,15 +269,19 @@ impl Guard {
     pub(crate) fn watch(&self, alive: &Arc<()>) -> Result<()> {
         let (guard, alive) = (self.clone(), Arc::downgrade(alive));
         let watch = move || {
-            // What cannot be put back is told once: each command that follows tries again.
-            let mut has_failed = false;
+            // What cannot be put back is told once: each command that follows there tries again.
+            let mut failed = BTreeSet::new();
             while alive.strong_count() > 0 {
-                if !guard.file("kept").exists() {
-                    has_failed = false;
-                } else if !has_failed {
+                let mut kept =
+                    guard.all_others().unwrap_or_default().into_iter().map(|(other, _)| other).collect::<Vec<_>>();
+                kept.extend(guard.file("kept").exists().then(|| guard.clone()));
+                failed.retain(|id| kept.iter().any(|guard| guard.id == *id));
+                for guard in kept.iter().filter(|guard| !failed.contains(&guard.id)).collect::<Vec<_>>() {
                     let finished = guard.finish();
-                    has_failed = finished.is_err();
                     tell_finished(&finished);
+                    if finished.is_err() {
+                        failed.insert(guard.id.clone());
+                    }
                 }
                 std::thread::sleep(WATCH_PAUSE);
             }
@@ -446,6 +460,14 @@ impl Guard {
 
     /// The guards of workspaces around this one and inside it, each with what is kept there.
     fn others(&self) -> Result<Vec<(Self, Kept)>> {
+        let mut others = self.all_others()?;
+        others.retain(|(other, _)| is_over(other.root.path(), self.root.path()));
+        Ok(others)
+    }
+
+    /// The guards of all other workspaces of this user, each with what is kept there. One may have places of this one's
+    /// repository: its worktree, its submodule, or what that is one of.
+    fn all_others(&self) -> Result<Vec<(Self, Kept)>> {
         let mut others = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
@@ -456,7 +478,7 @@ impl Guard {
             let text = std::fs::read(self.folder.join(&name)).unwrap_or_default();
             let Ok(kept) = serde_json::from_slice::<Kept>(&text) else { continue };
             // What is kept of a folder that is gone waits until it is back.
-            if is_over(kept.root.path(), self.root.path()) && kept.root.open().is_ok() {
+            if kept.root.open().is_ok() {
                 let root = kept.root.clone();
                 others.push((Self { root, folder: self.folder.clone(), id: id.to_owned() }, kept));
             }

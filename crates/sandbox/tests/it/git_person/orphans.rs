@@ -106,3 +106,26 @@ async fn an_idle_host_puts_back_what_another_one_leaves_that_is_killed() {
     use_git(&ws, "a killed host");
     drop(idle);
 }
+
+/// The worktree's host, which starts next or is open, keeps its own files apart, and its git obeys the repository's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_of_a_worktree_puts_back_what_one_of_the_repository_has_left() {
+    const NAME: &str = "git_person::orphans::a_host_of_a_worktree_puts_back_what_one_of_the_repository_has_left";
+    if run_as_victim(NAME).await {
+        return;
+    }
+    for is_open in [false, true] {
+        let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "git worktree add -q ../wt"), |_| {});
+        let (ws, worktree) = (room.ws(), room.ws().with_file_name("wt"));
+        let open = || LocalExecutor::open(config_of(&worktree)).unwrap();
+        let idle = is_open.then(open);
+        drop(killed(&room, NAME, false).await);
+        let next = idle.unwrap_or_else(open);
+        if is_open {
+            until("it is put back", || !is_planted(&ws)).await;
+        }
+        assert!(!is_planted(&ws));
+        use_git(&ws, "a killed host");
+        drop(next);
+    }
+}
