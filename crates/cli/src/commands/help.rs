@@ -33,7 +33,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("session replay", &["toolhost session replay 01a21a15-8d6a-75e4-99db-785ad01cd52e"]),
     ("session watch", &["toolhost session watch 01a21a15-8d6a-75e4-99db-785ad01cd52e"]),
     ("project list", &["toolhost project list"]),
-    ("project move", &["toolhost project move ~/code/shop ~/work/shop", "toolhost project move ~/code/shop"]),
+    ("project move", &["toolhost project move ~/code/shop ~/src/shop", "toolhost project move ~/code/shop"]),
     ("key set", &["toolhost key set anthropic", "toolhost key set openai --in file < key.txt"]),
     ("key list", &["toolhost key list"]),
     ("key remove", &["toolhost key remove openai"]),
