@@ -34,7 +34,8 @@ async fn a_flood_of_output_costs_kilobytes() {
             let result = room.try_bash(script, Access::Read, Duration::from_secs(120)).await.unwrap();
             assert_eq!((result.exit_code, result.stdout.bytes), (0, bytes), "{tier:?}: {script}");
             assert!(result.stdout.truncated && result.stdout.text.len() < 100 * 1024);
-            let grown = peak_kib() - before;
+            // The kernel counts by thread and adds up later: a peak may look lower a moment after.
+            let grown = peak_kib().saturating_sub(before);
             assert!(grown <= GROWTH_KIB_MAX, "{tier:?}: {script}: {grown} KiB");
         }
     }
