@@ -128,7 +128,7 @@ enum Typed {
 }
 
 impl Typed {
-    /// Reads the command line; whoever asks for help or has mistyped gets it, and the exit code.
+    /// Reads the command line. An error is the exit code: the help that was asked for, or what is wrong, is printed by then.
     ///
     /// The families' commands are made of the schemas of all tools, which takes a moment that an agent's host need not
     /// spend: they are only made when the other commands do not fit.

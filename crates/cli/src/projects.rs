@@ -1,12 +1,15 @@
 //! The projects of this machine's user: each has a state folder, whose database says which folder is its workspace.
 
 use std::cmp::Reverse;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use toolhost_contract::{Clock, SystemClock};
 use toolhost_store::Store;
+
+use crate::settings::state_name_start;
 
 /// A project, or a state folder whose database cannot be read.
 pub(crate) struct Found {
@@ -30,15 +33,27 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::default())
 }
 
-/// All of them, the one last worked in first.
+/// All projects, the one last worked in first.
 pub(crate) async fn all(projects: &Path) -> anyhow::Result<Vec<Found>> {
+    found(projects, |_| true).await
+}
+
+/// Those whose folder has this name.
+pub(crate) async fn named(projects: &Path, name: &OsStr) -> anyhow::Result<Vec<Found>> {
+    // Opening each database of a user with thousands would take long. The names of state folders begin with that of the workspace.
+    let begin = state_name_start(name);
+    found(projects, |state| state.starts_with(&begin)).await
+}
+
+async fn found(projects: &Path, fits: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Found>> {
     let entries = match std::fs::read_dir(projects) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).with_context(|| format!("{} cannot be read", projects.display())),
     };
     let mut all = Vec::new();
-    for state in entries.flatten().map(|entry| entry.path()).filter(|state| Store::is_in(state)) {
+    let states = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&fits));
+    for state in states.map(|entry| entry.path()).filter(|state| Store::is_in(state)) {
         match of(&state).await {
             Ok(found) => all.extend(found),
             Err(error) => {

@@ -727,11 +727,16 @@ fn project_above_of(here: &Path, projects: &Path) -> Option<PathBuf> {
 
 /// A name people recognize, and a hash so that two folders of one name stay apart.
 pub(crate) fn folder_name(root: &Path) -> String {
-    let name = root.file_name().map_or_else(|| "root".to_owned(), |name| name.to_string_lossy().into_owned());
-    let name: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).take(40).collect();
+    let name = root.file_name().unwrap_or(std::ffi::OsStr::new("root"));
     let hash = hex::encode(Sha256::digest(root.as_os_str().as_encoded_bytes()));
-    format!("{name}-{}", &hash[..12])
+    format!("{}{}", state_name_start(name), &hash[..12])
+}
+
+/// How the state folders of all workspaces with this name begin.
+pub(crate) fn state_name_start(name: &std::ffi::OsStr) -> String {
+    let name = name.to_string_lossy();
+    let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' });
+    format!("{}-", plain.take(40).collect::<String>())
 }
 
 /// The host's own files must be where no agent can write.

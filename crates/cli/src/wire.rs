@@ -110,12 +110,12 @@ pub(crate) async fn connect(resolved: &Resolved, need: Need) -> anyhow::Result<C
     Ok(connection)
 }
 
-/// A folder that has no records yet may be one that was moved: its records are found by its path.
+/// Tells the user of a folder without records when it looks like one that was moved: records are found by the folder's path.
 async fn tell_if_moved(resolved: &Resolved) {
     let is_new = resolved.known.is_some() && resolved.database.is_none() && !Store::is_in(&resolved.state);
     let Some(name) = resolved.root.file_name().filter(|_| is_new) else { return };
-    // What cannot be read is not told of here: it is no reason not to begin.
-    let all = projects::all(&projects_of(&resolved.data)).await.unwrap_or_default();
+    // The user learns of a damaged database from `project list`; here it must not stop the command.
+    let all = projects::named(&projects_of(&resolved.data), name).await.unwrap_or_default();
     let gone = all.iter().filter(|found| found.root.file_name() == Some(name) && !found.is_there());
     for found in gone {
         let from = print::visible_line(&found.root.to_string_lossy()).to_string();

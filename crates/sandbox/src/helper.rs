@@ -365,13 +365,13 @@ fn outlast(grace: Duration, signal: Option<rustix::process::Signal>) -> bool {
     false
 }
 
-/// How often descendants are looked for that are to stop before they are killed.
+/// Most rounds in which new descendants are stopped before all are killed.
 const STOPS_MAX: usize = 100;
 
 /// Kills every descendant until none is left; orphans have become our own children.
 fn end_descendants() {
     use rustix::process::{Signal, WaitOptions, kill_process, wait};
-    // First they stop: those that are killed make room for what the others start, and a bomb of processes would outrun this.
+    // A process that is killed makes room for another one. So all stop first: a fork bomb would else start faster than this kills.
     let mut stopped = std::collections::BTreeSet::new();
     for _ in 0..STOPS_MAX {
         let fresh: Vec<i32> = descendants().into_iter().filter(|pid| stopped.insert(*pid)).collect();

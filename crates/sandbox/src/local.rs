@@ -224,7 +224,7 @@ pub struct LocalExecutor {
     spawner: Spawner,
     fence: Probed,
     guard: Guard,
-    /// What watches for killed hosts ends when this does.
+    /// Dropping it ends the thread that looks for killed hosts.
     _alive: Arc<()>,
     places: std::sync::Mutex<Option<(Seen, Arc<Places>)>>,
     walks: Arc<tokio::sync::Semaphore>,
@@ -237,8 +237,7 @@ impl LocalExecutor {
         // looked at: what a command has planted would speak for the person. The index is not read here: that is for `settle`.
         let top = Top::at(&config.root.canonicalize()?)?;
         let guard = Guard::new(top.clone(), &config.guard);
-        git::tell_finished(&guard.finish());
-        guard.finish_elsewhere();
+        guard.finish_all();
         let room = Arc::new(Room::new(top, config)?);
         let tree = Arc::new(Tree::open(&room.root, room.config.durability)?);
         let stat = rustix::fs::fstat(tree.dir())?;

@@ -261,14 +261,13 @@ impl Store {
         Ok(found)
     }
 
-    /// Says that the folder of a project is another one now. `false`: this database has no project of the former folder.
-    pub async fn move_project(&self, from: &Path, to: &Path) -> Result<bool> {
+    /// Gives the project of a workspace's folder another folder. Does nothing where the database has no project of that folder.
+    pub async fn move_project(&self, from: &Path, to: &Path) -> Result<()> {
         let mut tx = self.db.write().await?;
         let update = sql("UPDATE project SET root = $1 WHERE root = $2");
-        let moved = update.bind(to.to_string_lossy().into_owned()).bind(from.to_string_lossy().into_owned());
-        let moved = moved.run(&mut tx).await? == 1;
-        tx.commit().await?;
-        Ok(moved)
+        let update = update.bind(to.to_string_lossy().into_owned()).bind(from.to_string_lossy().into_owned());
+        update.run(&mut tx).await?;
+        tx.commit().await
     }
 
     /// Whether a host has the database in a state folder open.

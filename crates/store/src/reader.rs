@@ -99,7 +99,7 @@ impl Reader {
 
     /// Every project of the database, the oldest first.
     pub async fn projects(&self) -> Result<Vec<KnownProject>> {
-        let text = "SELECT root, name, (SELECT max(at_ms) FROM audit WHERE project_id = project.id) AS last_ms
+        let text = "SELECT root, name, (SELECT at_ms FROM audit WHERE project_id = project.id ORDER BY seq DESC LIMIT 1) AS last_ms
              FROM project ORDER BY id";
         let rows = sql(text).read(&self.db).await?;
         let project = |row: &db::Row| {
@@ -324,7 +324,7 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// A row of which a column has no value of its type.
+    /// Goes on behind a row that cannot be read: a column has a value of another type.
     fn pass(&mut self, seq: i64, hash: Option<String>) {
         self.rows += 1;
         self.problem(seq, "has been changed: a column has a value of another type");

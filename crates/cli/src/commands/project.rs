@@ -14,7 +14,7 @@ use crate::projects::{self, Found};
 use crate::settings::{Resolved, Settings, folder_name};
 use crate::{Usage, print, wire};
 
-/// Below the data folder: what had to make room.
+/// Folder below the data folder for state folders that `--replace` has put aside.
 const ASIDE: &str = "aside";
 
 /// The projects of this machine: list them, and take one along to another folder
@@ -93,6 +93,9 @@ async fn take_along(from: &Path, to: Option<PathBuf>, replace: bool, settings: &
         )));
     }
     ensure!(!from.exists(), "{} is still there: move the folder first, then say so", from.display());
+    let in_use = |what: &Path| format!("a host has the project of {} open: end it first", what.display());
+    ensure!(!Store::is_in_use(&former), in_use(&from));
+    ensure!(!Store::is_in_use(&resolved.state), in_use(&resolved.root));
     let aside = match (Store::is_in(&resolved.state), replace) {
         (false, _) => None,
         (true, true) => Some(put_aside(&resolved)?),
@@ -116,7 +119,6 @@ async fn take_along(from: &Path, to: Option<PathBuf>, replace: bool, settings: &
 
 /// Moves the state folder of a workspace out of the way.
 fn put_aside(resolved: &Resolved) -> anyhow::Result<PathBuf> {
-    ensure!(!Store::is_in_use(&resolved.state), "a host has {} open: end it first", resolved.root.display());
     let folder = resolved.data.join(ASIDE);
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     // Made by nobody else: its name is drawn.
@@ -126,14 +128,12 @@ fn put_aside(resolved: &Resolved) -> anyhow::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Makes the state folder of one folder that of another. Killed half-way, it is done by the same command again.
+/// Gives the state folder of one workspace to another. After a crash half-way the user types the same command again.
 async fn take_records(from: &Path, former: &Path, resolved: &Resolved) -> anyhow::Result<()> {
-    let in_use = || format!("a host has the project of {} open: end it first", from.display());
-    ensure!(!Store::is_in_use(former), in_use());
     let store = Store::open_known(former, projects::clock(), toolhost::SUBJECTS, Durability::Power).await?;
     store.move_project(from, &resolved.root).await?;
     store.close().await?;
-    ensure!(!Store::is_in_use(former), in_use());
+    // A host that opens it meanwhile notices that its state folder was moved, and writes nothing.
     std::fs::rename(former, &resolved.state)
         .with_context(|| format!("{} cannot be moved to {}", former.display(), resolved.state.display()))?;
     let known = |state: &Path| Known::new(&resolved.data, state, &folder_name(state));

@@ -366,13 +366,13 @@ const GIT_RUNS: &[(&str, &[&str])] = &[
     ("difftool", &[]),
     ("filter-branch", &[]),
     ("for-each-repo", &[]),
-    ("hook", &["run"]),
-    ("send-email", &["--cc-cmd", "--header-cmd", "--sendmail-cmd", "--smtp-server", "--to-cmd"]),
     ("grep", &["-O", "--open-files-in-pager"]),
+    ("hook", &["run"]),
     ("merge-index", &[]),
     ("mergetool", &[]),
     ("rebase", &["-x", "--exec", "-i", "--interactive"]),
     ("remote-ext", &[]),
+    ("send-email", &["--cc-cmd", "--header-cmd", "--sendmail-cmd", "--smtp-server", "--to-cmd"]),
     ("submodule", &["foreach"]),
 ];
 /// Subcommands that git has. Any other may be an alias of any command.

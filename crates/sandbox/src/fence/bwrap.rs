@@ -334,7 +334,7 @@ pub(super) fn limits(method: &Method, config: &LocalConfig, command: &Command) -
         processes: if own_user {
             Some(config.limits.processes)
         } else {
-            // The kernel counts all of the user's processes, which must not leave the command fewer than it may have.
+            // The kernel counts the user's other processes, too.
             let counted = method.cgroups.as_ref().is_some_and(|cgroups| cgroups.limits_processes());
             (!counted).then(|| processes_of_user().saturating_add(config.limits.processes))
         },

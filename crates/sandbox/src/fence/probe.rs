@@ -324,7 +324,7 @@ fn holes(method: &Method) -> Vec<String> {
     let counted = method.cgroups.as_ref().is_some_and(|cgroups| cgroups.limits_processes());
     if !counted && !matches!(method.identity, Identity::Mapped { .. }) {
         holes.push(
-            "the number of processes is limited to 1,024 more than the user has when a command begins, its own and others': when many others start meanwhile, the command gets fewer; for a limit of its own, give the host a cgroup"
+            "the kernel counts a command's processes together with the user's others: the command may have as many as `processes` allows (1,024) beside those that run when it begins; for a limit of its own, give the host a cgroup"
                 .to_owned(),
         );
     }

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::de::DeserializeOwned;
@@ -39,11 +39,11 @@ const EXCHANGED: &str = "exchanged";
 /// moment, and so does a process of this host's that is being started.
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
-/// How often, and after which pause, a host looks again whether the command of one that was killed has ended. The kernel takes
-/// seconds to take back a large memory.
-const ORPHAN_TRIES: u32 = 500;
+/// How long a host waits for commands whose host was killed to end, and how often it looks. The kernel needs seconds to free a
+/// large memory.
+const ORPHANS_END_MAX: Duration = Duration::from_secs(10);
 const ORPHAN_PAUSE: Duration = Duration::from_millis(20);
-/// How often an idle host looks whether another one was killed.
+/// The time between two looks of a host for what killed hosts have left.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
 /// The guard of one workspace.
@@ -203,7 +203,8 @@ fn lock_soon(file: &File, how: FlockOperation) -> rustix::io::Result<()> {
 pub(crate) struct Lease {
     guard: Guard,
     _workspace: Locked,
-    /// Held by the host alone: a command whose host has none of these locks was left by one that was killed.
+    /// Only the host holds this lock, and its command does not. A command that runs while no host holds it is an orphan: its host
+    /// was killed.
     _host: Locked,
     /// Held until the last process of the command has ended.
     in_use: File,
@@ -220,13 +221,24 @@ impl Guard {
         Self { root, folder: folder.to_owned(), id: id[..32].to_owned() }
     }
 
-    /// Puts back what commands of a host that was killed have left, and names it. Such as are just ending are waited for.
-    /// `None`: commands of hosts that live are under way, whose end puts it back, or one of a killed host that does not end.
-    pub(crate) fn finish(&self) -> toolhost_contract::workspace::Result<Option<Vec<String>>> {
+    /// At its start a host puts back what the commands of killed hosts have left, in its own workspace and in all others of this
+    /// user: one of them may have the same repository.
+    pub(crate) fn finish_all(&self) {
         if !self.folder.exists() {
-            return Ok(Some(Vec::new()));
+            return;
         }
-        self.wait_for_orphans()?;
+        let until = Instant::now() + ORPHANS_END_MAX;
+        tell_finished(&self.finish(until));
+        for (other, _) in self.all_others().unwrap_or_default() {
+            // A failure there is no reason to refuse commands here.
+            tell_finished(&other.finish(until));
+        }
+    }
+
+    /// Waits for orphans to end, then puts back what they have left, and names it. `None`: a command is still under way, and
+    /// whoever ends it puts that back.
+    fn finish(&self, until: Instant) -> toolhost_contract::workspace::Result<Option<Vec<String>>> {
+        self.wait_for_orphans(until)?;
         let _turn = self.turn().map_err(failed)?;
         self.finish_in_turn()
     }
@@ -239,48 +251,41 @@ impl Guard {
         self.restore_kept(true).map(Some)
     }
 
-    /// The same in all other workspaces of this user. What cannot be put back there is told, and is no reason to refuse
-    /// anything here.
-    pub(crate) fn finish_elsewhere(&self) {
-        if self.folder.exists() {
-            let others = self.all_others().unwrap_or_default();
-            others.iter().for_each(|(other, _)| tell_finished(&other.finish()));
-        }
-    }
-
-    /// Waits, for a while, for commands whose host was killed: their processes are ending.
-    fn wait_for_orphans(&self) -> toolhost_contract::workspace::Result<()> {
-        for _ in 0..ORPHAN_TRIES {
+    /// Waits until no command of a killed host is under way, or the time is up.
+    fn wait_for_orphans(&self, until: Instant) -> toolhost_contract::workspace::Result<()> {
+        loop {
             let turn = self.turn().map_err(failed)?;
             let is_held = |what| {
                 let file = Locked(self.lock_file(what).map_err(failed)?);
                 Ok::<_, Error>(flock(&file.0, FlockOperation::NonBlockingLockExclusive).is_err())
             };
-            if !is_held("use")? || is_held(HOST)? {
+            if !is_held("use")? || is_held(HOST)? || Instant::now() >= until {
                 return Ok(());
             }
             drop(turn);
             std::thread::sleep(ORPHAN_PAUSE);
         }
-        Ok(())
     }
 
-    /// For as long as somebody has the other end, puts back what hosts leave that are killed meanwhile.
+    /// Starts a thread that puts back what hosts leave that are killed from now on. It ends when `alive` is dropped.
     pub(crate) fn watch(&self, alive: &Arc<()>) -> Result<()> {
         let (guard, alive) = (self.clone(), Arc::downgrade(alive));
         let watch = move || {
-            // What cannot be put back is told once: each command that follows there tries again.
+            // The thread reports a failure once. The next command there tries again.
             let mut failed = BTreeSet::new();
             while alive.strong_count() > 0 {
-                let mut kept =
-                    guard.all_others().unwrap_or_default().into_iter().map(|(other, _)| other).collect::<Vec<_>>();
-                kept.extend(guard.file("kept").exists().then(|| guard.clone()));
+                let others = guard.all_others().unwrap_or_default().into_iter().map(|(other, _)| other);
+                let own = guard.file("kept").exists().then(|| guard.clone());
+                let kept: Vec<Self> = others.chain(own).collect();
                 failed.retain(|id| kept.iter().any(|guard| guard.id == *id));
-                for guard in kept.iter().filter(|guard| !failed.contains(&guard.id)).collect::<Vec<_>>() {
-                    let finished = guard.finish();
+                for guard in kept {
+                    if failed.contains(&guard.id) {
+                        continue;
+                    }
+                    let finished = guard.finish(Instant::now());
                     tell_finished(&finished);
                     if finished.is_err() {
-                        failed.insert(guard.id.clone());
+                        failed.insert(guard.id);
                     }
                 }
                 std::thread::sleep(WATCH_PAUSE);
@@ -289,7 +294,7 @@ impl Guard {
         std::thread::Builder::new().name("git-guard".to_owned()).spawn(watch).map(drop)
     }
 
-    /// A command's share. Its turn is had.
+    /// Gives a command its share. The caller holds the turn.
     fn lease(&self, in_use: File) -> toolhost_contract::workspace::Result<Lease> {
         let workspace = self.workspace_lock(FlockOperation::NonBlockingLockShared)?;
         let host = Locked(self.lock_file(HOST).map_err(failed)?);
@@ -439,7 +444,7 @@ impl Guard {
         if reach == Reach::All {
             self.finish_others()?;
         }
-        self.wait_for_orphans()?;
+        self.wait_for_orphans(Instant::now() + ORPHANS_END_MAX)?;
         let turn = self.turn().map_err(failed)?;
         if let Some(Exchanged { names }) = self.read(EXCHANGED).map_err(failed)? {
             return Err(Error::Exchanged { names });
@@ -465,8 +470,8 @@ impl Guard {
         Ok(others)
     }
 
-    /// The guards of all other workspaces of this user, each with what is kept there. One may have places of this one's
-    /// repository: its worktree, its submodule, or what that is one of.
+    /// The guards of all other workspaces of this user, each with what is kept there. One of them may have the same repository,
+    /// as worktrees and submodules do.
     fn all_others(&self) -> Result<Vec<(Self, Kept)>> {
         let mut others = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
@@ -486,13 +491,21 @@ impl Guard {
         Ok(others)
     }
 
-    /// Puts back what killed hosts of those workspaces have left: it must not be kept here as the person's. One whose turn it is
-    /// does so itself.
+    /// Puts back what killed hosts have left in other workspaces: it must not be kept here as the person's. A host whose turn it is
+    /// there does so itself.
+    ///
+    /// # Errors
+    /// It fails in a workspace around this one or inside it. In any other one a failure is no reason to refuse commands here.
     fn finish_others(&self) -> toolhost_contract::workspace::Result<()> {
-        for (other, _) in self.others().map_err(failed)? {
-            let turn = other.lock_file("turn").map_err(failed)?;
-            if flock(&turn, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                other.finish_in_turn()?;
+        for (other, kept) in self.all_others().map_err(failed)? {
+            let turn = Locked(other.lock_file("turn").map_err(failed)?);
+            if lock_soon(&turn.0, FlockOperation::NonBlockingLockExclusive).is_err() {
+                continue;
+            }
+            let finished = other.finish_in_turn();
+            match &finished {
+                Err(_) if is_over(kept.root.path(), self.root.path()) => return finished.map(drop),
+                _ => tell_finished(&finished),
             }
         }
         Ok(())
@@ -652,11 +665,11 @@ impl Drop for Lease {
     }
 }
 
-/// Tells the operator what became of what killed hosts have left. Where that fails, commands are refused until it does not.
-pub(crate) fn tell_finished(finished: &toolhost_contract::workspace::Result<Option<Vec<String>>>) {
+/// Logs what was put back of what killed hosts have left. After a failure, commands in that workspace are refused.
+fn tell_finished(finished: &toolhost_contract::workspace::Result<Option<Vec<String>>>) {
     match finished {
         Ok(Some(names)) if !names.is_empty() => {
-            tracing::warn!(names = names.join(", "), "put back what a command had changed whose host was killed");
+            tracing::warn!(names = names.join(", "), "put back what the command of a killed host had changed");
         }
         Ok(_) => {}
         Err(error) => tracing::error!(%error, "a former host's commands"),

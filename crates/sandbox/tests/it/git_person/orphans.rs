@@ -1,4 +1,4 @@
-//! A host is killed, and its command's processes take their time to end: what they have planted stays until then and no longer.
+//! A host is killed, and the processes of its command end later. What they have planted is gone when they have ended.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ fn of_guard(ws: &Path, ending: &str) -> PathBuf {
     fitting.next().unwrap()
 }
 
-/// A host that runs a command which plants, and is killed. What the command held is held on, as by a process that does not end,
-/// and where `another_lives` what another host that runs a command holds, too.
+/// Kills a host while its command runs, which has planted hooks. The answer still holds the command's lock, as a process would that
+/// does not end, and with `another_lives` also the lock of a living host.
 async fn killed(room: &Room, name: &str, another_lives: bool) -> Vec<File> {
     let ws = room.ws();
     let victim = ws.display().to_string();
@@ -89,7 +89,7 @@ async fn a_host_is_open_when_what_a_killed_one_s_command_planted_is_gone() {
     drop(next);
 }
 
-/// A host that is open when another one is killed, and that nobody calls.
+/// Nobody calls this host. It was open when the other one was killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_host_puts_back_what_another_one_leaves_that_is_killed() {
     const NAME: &str = "git_person::orphans::an_idle_host_puts_back_what_another_one_leaves_that_is_killed";
@@ -107,7 +107,7 @@ async fn an_idle_host_puts_back_what_another_one_leaves_that_is_killed() {
     drop(idle);
 }
 
-/// The worktree's host, which starts next or is open, keeps its own files apart, and its git obeys the repository's.
+/// The person's git in a worktree obeys the settings and hooks of the repository, which another workspace has.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_of_a_worktree_puts_back_what_one_of_the_repository_has_left() {
     const NAME: &str = "git_person::orphans::a_host_of_a_worktree_puts_back_what_one_of_the_repository_has_left";
