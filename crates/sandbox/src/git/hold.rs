@@ -134,7 +134,8 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> R
         let heads = heads(root, places);
         // Commands may make the folders that submodules of other branches would have; their `.git` is looked for afterwards.
         let named = places.all.iter().filter(|place| !places.is_branched(place));
-        let all: Vec<&Place> = named.chain(&places.within).chain(&heads).collect();
+        let mut all: Vec<&Place> = named.chain(&places.within).chain(&heads).collect();
+        all.retain(|place| is_in_reach(root, place));
         let lease = begun.lease(&alone, &all, &[], places)?;
         held.lock = Some(lease.lock().map_err(|source| Error::Io { path: ".git".to_owned(), source })?);
         held.lease = Some(lease);
@@ -148,6 +149,7 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> R
             unmounted.push(place);
         }
     }
+    unmounted.retain(|place| is_in_reach(root, place));
     held.lease = Some(begun.lease(&alone, &unmounted, &held.mounted, places)?);
     // Its own, and where the workspace is itself what another one is deployed to.
     for name in [POLICY_FILE, STATE_FOLDER] {
@@ -160,6 +162,13 @@ pub(crate) fn hold(begun: Started, tier: Tier, root: &Top, places: &Places) -> R
     held.mounts = mounts.into_values().collect();
     held.moves = Moves::watch(root, &held.mounts);
     Ok(held)
+}
+
+/// Whether a command can write the place: nothing outside the workspace. A repository out there, of which the workspace is a
+/// worktree or a submodule, may be in another workspace. If it were kept here while a command there plants something in it, the
+/// end of this command would put that back as the person's.
+fn is_in_reach(root: &Top, place: &Place) -> bool {
+    place.full().starts_with(root.path())
 }
 
 /// `HEAD` beside each `.git`: git takes the folder itself for a bare repository while it does not accept its `.git`.

@@ -157,3 +157,31 @@ async fn hosts_that_share_a_repository_do_not_begin_on_what_the_other_ones_comma
         use_git(&room.ws().join("sub"), &format!("a submodule, inner first: {is_inner_first}"));
     }
 }
+
+/// A command of a worktree begins while one of the repository's workspace has planted, and ends after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_command_in_a_worktree_brings_nothing_back_that_was_planted_in_its_repository() {
+    const PLANTS: &str = "HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; CONFIG >> .git/config";
+    let room = Room::with(FenceChoice::Landlock, repository("git worktree add -q ../wt"), |_| {});
+    let (ws, worktree) = (room.ws(), room.ws().with_file_name("wt"));
+    let second = LocalExecutor::open(config(worktree.clone(), FenceChoice::Landlock)).unwrap();
+    let script = format!("{}; {}", fill(PLANTS, &ws), wait("planted", "go"));
+    let first = async {
+        let ran = room.bash(&script, Access::Write).await;
+        assert!(!ran.restored.is_empty(), "{ran:?}");
+        std::fs::write(worktree.join("go"), "").unwrap();
+    };
+    let later = async {
+        until("it is planted", || ws.join("planted").exists()).await;
+        let command = Command::new(["bash", "-c", &wait("begun", "go")], Duration::from_secs(60));
+        let ran = second.run(command, &Fence::closed(Access::Write), Watch::unattended()).await.unwrap();
+        assert_eq!(ran.restored, [""; 0], "it can change nothing there");
+    };
+    let conducting = async {
+        until("both run", || worktree.join("begun").exists()).await;
+        std::fs::write(ws.join("go"), "").unwrap();
+    };
+    tokio::join!(first, later, conducting);
+    use_git(&ws, "a worktree");
+    assert!(!ws.join(".git/hooks/pre-commit").exists());
+}
