@@ -47,6 +47,7 @@ pub(crate) struct Child {
     /// Readable when the process has ended; moved into a task that reaps it on drop.
     end: Option<AsyncFd<OwnedFd>>,
     code: Option<i32>,
+    was_killed: bool,
     runtime: tokio::runtime::Handle,
 }
 
@@ -82,7 +83,7 @@ impl Child {
         let (pid, descriptor) = unsafe { borrow_memory(&setup) }?;
         // SAFETY: an `OwnedFd` stays the same descriptor as long as it is there.
         let end = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?;
-        let mut child = Self { pid, end: Some(end), code: None, runtime };
+        let mut child = Self { pid, end: Some(end), code: None, was_killed: false, runtime };
         match setup.error.load(Ordering::Acquire) {
             0 => Ok(child),
             error => {
@@ -95,6 +96,11 @@ impl Child {
     /// `None` after the process was reaped, when the number may be another's.
     pub(crate) fn pid(&self) -> Option<Pid> {
         self.code.is_none().then_some(self.pid)
+    }
+
+    /// Whether a signal has ended it.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.was_killed
     }
 
     /// Waits for the end, and answers its code as a shell says it: 128 and the signal where one ended it. May be dropped and
@@ -124,6 +130,7 @@ impl Child {
             && let Some(status) = rustix::process::waitid(WaitId::PidFd(end.as_fd()), options)?
         {
             self.code = Some(shell_code(&status));
+            self.was_killed = status.terminating_signal().is_some();
         }
         Ok(())
     }

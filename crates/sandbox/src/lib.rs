@@ -15,6 +15,7 @@ mod git;
 pub mod helper;
 mod job;
 mod local;
+mod mark;
 mod memory;
 mod output;
 mod proxy;

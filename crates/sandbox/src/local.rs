@@ -9,6 +9,7 @@ use crate::fence::{FenceChoice, Method, Mounted, Probed};
 use crate::files::Tree;
 use crate::git::{self, Around, Begun, Guard, Held, Outer, Placeholder, Places, Reach, Refs, Seen, Top, Turn};
 use crate::job::Job;
+use crate::mark::Mark;
 use crate::memory::machine_memory_bytes;
 use crate::remote;
 use crate::running::{lock, run_in};
@@ -107,10 +108,12 @@ pub(crate) struct Room {
     names: Vec<String>,
     /// What of `top` and `outer` must be found where it is mounted.
     opened: Vec<Mounted>,
+    /// What the processes of its commands have in common.
+    pub(crate) mark: Mark,
 }
 
 impl Room {
-    fn new(top: Top, mut config: LocalConfig) -> std::io::Result<Self> {
+    fn new(top: Top, mark: Mark, mut config: LocalConfig) -> std::io::Result<Self> {
         let root = top.path().to_owned();
         let names = names_of_root(&config.root, &root, &config.home);
         config.helper = config.helper.canonicalize()?;
@@ -141,7 +144,7 @@ impl Room {
         let (outer, around) = (Outer::of(&root)?, git::around(&root));
         let tops = std::iter::once(&top).chain(outer.as_ref().map(|outer| &outer.git));
         let opened = tops.map(Top::mounted).collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Self { root, top, config, outer, around, names, opened })
+        Ok(Self { root, top, config, outer, around, names, opened, mark })
     }
 
     pub(crate) fn path_of(&self, path: &WsPath) -> PathBuf {
@@ -238,7 +241,7 @@ impl LocalExecutor {
         let top = Top::at(&config.root.canonicalize()?)?;
         let guard = Guard::new(top.clone(), &config.guard);
         guard.finish_all();
-        let room = Arc::new(Room::new(top, config)?);
+        let room = Arc::new(Room::new(top, guard.mark(), config)?);
         let tree = Arc::new(Tree::open(&room.root, room.config.durability)?);
         let stat = rustix::fs::fstat(tree.dir())?;
         if room.opened.first().is_none_or(|opened| (opened.device, opened.inode) != (stat.st_dev, stat.st_ino)) {

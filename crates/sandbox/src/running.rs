@@ -26,6 +26,8 @@ use toolhost_contract::workspace::{
 const STREAM_GRACE: Duration = Duration::from_millis(200);
 /// How long a supervisor may take to end the tree before it is killed itself.
 const END_GRACE: Duration = Duration::from_secs(2);
+/// How long what a killed supervisor has left may take to end.
+const END_LEFT_MAX: Duration = Duration::from_secs(5);
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
@@ -78,6 +80,13 @@ pub(crate) async fn run_plan(
         && matches!(outcome, End::Itself)
     {
         outcome = End::TooMuchMemory;
+    }
+    if let Some(mark) = run.plan.mark.filter(|_| run.started.child.was_killed()) {
+        // Nobody supervises any more what is left.
+        let ending = tokio::task::spawn_blocking(move || mark.end_processes(Instant::now() + END_LEFT_MAX));
+        if let Err(error) = ending.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+            tracing::error!(%error, "processes of a command whose supervisor was killed");
+        }
     }
     let (mut stdout, mut stderr) = run.streams().await;
     let (fence_stood, status) = (run.fence_stood(), run.status);

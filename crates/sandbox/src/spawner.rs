@@ -19,8 +19,8 @@ use crate::fence::{HANDED_DOWN, HandedDown, Plan};
 
 /// Where the kernel is told whom to end first when the machine has no memory left: not the host, nor other programs, as long
 /// as a command runs.
-const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
-const OOM_SCORE_OF_COMMANDS: &[u8] = b"1000";
+pub(crate) const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
+pub(crate) const OOM_SCORE_OF_COMMANDS: &[u8] = b"1000";
 
 pub(crate) struct Spawner {
     jobs: mpsc::Sender<Job>,
@@ -154,8 +154,11 @@ fn before_exec(plan: &Plan, cwd: &CStr, handed: &Handed) -> std::io::Result<()> 
     if let Some(cgroup) = &plan.cgroup {
         rustix::io::write(cgroup, b"0")?;
     }
-    // Everybody may raise his own, but a system without this file runs commands, too.
-    if let Ok(score) = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+    // With a mark, the supervisor stays as it is: see the helper. Everybody may raise his own, but a system without this file runs
+    // commands, too.
+    if plan.mark.is_none()
+        && let Ok(score) = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+    {
         rustix::io::write(score, OOM_SCORE_OF_COMMANDS)?;
     }
     rustix::process::setsid()?;

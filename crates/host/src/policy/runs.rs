@@ -25,6 +25,7 @@ const ALSO_RUN: &[&str] = &[
     "eatmydata",
     "entr",
     "expect",
+    "faketime",
     "fd",
     "firejail",
     "gdb",
@@ -72,7 +73,10 @@ const ALSO_RUN: &[&str] = &[
     "tcsh",
     "tini",
     "tmux",
+    "torify",
+    "torsocks",
     "toybox",
+    "tsocks",
     "uclampset",
     "uname26",
     "unbuffer",
@@ -148,6 +152,7 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("apt", &["-o", "--option"]),
     ("cpio", &["--rsh-command", "--rmt-command"]),
     ("csh", &["-c"]),
+    ("expect", &["-c", "-f", "-b"]),
     ("dpkg", &["--post-invoke", "--pre-invoke"]),
     ("just", &["-c", "--command", "--shell"]),
     ("less", &["+"]),
@@ -286,12 +291,17 @@ fn name_of(program: &Word) -> &str {
 
 /// Whether a program has its row in a table under this name: `gcc` for `x86_64-linux-gnu-gcc-12` and `c99`.
 fn is_called(name: &str, row: &str) -> bool {
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    let plain = plain_name(name);
     let of_target = plain.rsplit_once('-').map_or(plain, |(_, tool)| tool);
     name == row
         || plain == row
         || (COMPILERS.contains(&of_target) && of_target == row)
         || OTHER_NAMES.iter().any(|(other, known)| (*other == plain || *other == of_target) && *known == row)
+}
+
+/// Without a version: `cargo` for `cargo-1.80`.
+fn plain_name(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'))
 }
 
 /// The subcommand, of a program that is one of git's own: `git-push`.
@@ -309,7 +319,11 @@ fn names(command: &SimpleCommand, glob: &Pattern) -> bool {
         let words = std::iter::once(first).chain(rest.iter().map(|word| word.text.as_str()));
         glob.is_match(&words.collect::<Vec<_>>().join(" "))
     };
-    if (name != program.text && text(name, arguments)) || behind_options(arguments).any(|rest| text(name, rest)) {
+    let plain = plain_name(name);
+    if (name != program.text && text(name, arguments))
+        || (plain != name && text(plain, arguments))
+        || behind_options(arguments).any(|rest| text(name, rest))
+    {
         return true;
     }
     if let Some(sub) = of_git(name)
@@ -336,7 +350,14 @@ fn names(command: &SimpleCommand, glob: &Pattern) -> bool {
     (0..arguments.len()).any(|at| {
         let (first, rest) = (&arguments[at], &arguments[at + 1..]);
         let with_read = [rest, read.as_slice()].concat();
-        first.known && (text(&first.text, rest) || text(name_of(first), rest) || text(name_of(first), &with_read))
+        // `start-stop-daemon -x git -- push`.
+        let behind_end = rest.strip_prefix([Word::literal("--")].as_slice()).unwrap_or(rest);
+        let program = name_of(first);
+        first.known
+            && (text(&first.text, rest)
+                || [rest, &with_read, behind_end]
+                    .iter()
+                    .any(|rest| text(program, rest) || text(plain_name(program), rest)))
     })
 }
 
@@ -526,6 +547,10 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
     }
     // A text behind `-c` that is known has been taken apart.
     if command.is_shell() && command.handed.is_empty() && command.has_text() {
+        return true;
+    }
+    // What stands behind `:::` becomes a part of the command, at any place.
+    if is_called(name, "parallel") && arguments.iter().any(|word| word.text.starts_with(":::")) {
         return true;
     }
     // A file of `make` that comes from its input.

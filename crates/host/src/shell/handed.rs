@@ -103,6 +103,7 @@ const COMMANDS_IN: &[&str] = &[
 const SETTINGS_IN: &[&str] = &[
     "CARGO_ALIAS_",
     "CARGO_BUILD_",
+    "CARGO_HOME",
     "CARGO_TARGET_",
     "GIT_CONFIG",
     "GIT_DIR",
@@ -156,7 +157,8 @@ impl Handed {
     /// What a variable makes another program run.
     fn add_variable(&mut self, assignment: &Word) {
         let Some((name, value)) = assignment.text.split_once('=') else { return };
-        if SETTINGS_IN.iter().any(|begin| name.starts_with(begin)) || builtins::FOUND_BY.contains(&name) {
+        let is_found_by = builtins::FOUND_BY.contains(&name) || name == "ENV";
+        if is_found_by || SETTINGS_IN.iter().any(|begin| name.starts_with(begin)) {
             self.more = true;
         } else if COMMANDS_IN.contains(&name) && !value.is_empty() {
             match reader::read(value) {
@@ -195,7 +197,7 @@ fn handed(command: &SimpleCommand) -> Handed {
     }
     let mut found = Handed::default();
     match name {
-        "export" => arguments.iter().for_each(|argument| found.add_variable(argument)),
+        "export" | "make" | "gmake" | "remake" => arguments.iter().for_each(|argument| found.add_variable(argument)),
         "find" => found.commands = of_find(arguments),
         _ => {}
     }

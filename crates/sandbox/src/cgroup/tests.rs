@@ -225,6 +225,7 @@ fn teller(cgroup: OwnedFd) -> Arc<Plan> {
         stdin: None,
         streams_of: None,
         in_memory: Vec::new(),
+        mark: None,
         temp: None,
     })
 }

@@ -13,6 +13,7 @@ use crate::git::Held;
 use crate::helper;
 use crate::job::Job;
 use crate::local::{LocalConfig, Room};
+use crate::mark::Mark;
 use crate::proxy;
 use crate::remover::Scratch;
 use toolhost_contract::workspace::{Access, Command, Error, Fence, Result, Tier};
@@ -78,6 +79,8 @@ pub(crate) struct Plan {
     pub(crate) stdin: Option<std::fs::File>,
     /// Who may open its standard streams anew by a name such as `/dev/stderr`, where that is not who starts it.
     pub(crate) streams_of: Option<(u32, u32)>,
+    /// The mark of the command's processes, where only the supervisor ends them.
+    pub(crate) mark: Option<Mark>,
     /// Removed, with what the command left there, when the plan is dropped.
     pub(crate) temp: Option<Scratch>,
 }
@@ -191,6 +194,7 @@ fn full(
         stdin: None,
         streams_of: method.identity.become_user(),
         in_memory: private_folders(config).chain([PathBuf::from(SHM)]).collect(),
+        mark: None,
         temp: None,
     })
 }
@@ -228,6 +232,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders(command));
     }
+    let mark = enforce.then(|| room.mark.of_command());
     let policy = Policy {
         become_user: method.identity.become_user(),
         drop_capabilities: method.identity == Identity::BareRoot,
@@ -241,7 +246,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         opened: room.opened().to_vec(),
         network: NetworkMode::None,
         private_ipc: false,
-        limits: limits(method, config, command),
+        limits: ResourceLimits { mark: mark.map(Mark::value), ..limits(method, config, command) },
     };
     let home = if enforce { tmp.clone() } else { config.home.clone() };
     let env = environment(config, command, (&tmp.to_string_lossy(), &home), NetworkMode::None);
@@ -257,6 +262,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         stdin: None,
         streams_of: method.identity.become_user(),
         in_memory: Vec::new(),
+        mark,
         temp: Some(temp),
     })
 }
@@ -338,6 +344,7 @@ pub(super) fn limits(method: &Method, config: &LocalConfig, command: &Command) -
             let counted = method.cgroups.as_ref().is_some_and(|cgroups| cgroups.limits_processes());
             (!counted).then(|| processes_of_user().saturating_add(config.limits.processes))
         },
+        mark: None,
     }
 }
 

@@ -11,6 +11,8 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
+use crate::mark;
+
 use super::policy::{NetworkMode, Policy, ResourceLimits};
 
 /// Newest Landlock ABI asked for; older kernels give what they have.
@@ -115,7 +117,7 @@ fn limit_resources(limits: &ResourceLimits) -> Result<(), Failure> {
     if let Some(processes) = limits.processes {
         set(Resource::Nproc, processes)?;
     }
-    Ok(())
+    limits.mark.map_or(Ok(()), |mark| Ok(mark::set(mark)?))
 }
 
 /// A filter for each answer: "not permitted"; "no such call" so that programs fall back; and "this file system has no such
@@ -211,6 +213,11 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
     for (call, index) in [(libc::SYS_prlimit64, 0), (libc::SYS_setpriority, 1), (libc::SYS_ioprio_set, 1)] {
         rules.insert(call, vec![rule(arg(index, SeccompCmpOp::Ne, 0)?)?]);
     }
+    // The one that marks the command's processes. It may be read: then there is no pointer to a new one.
+    let is_mark = |index| arg(index, SeccompCmpOp::Eq, libc::RLIMIT_LOCKS.into());
+    let is_new = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    rules.entry(libc::SYS_prlimit64).or_default().push(SeccompRule::new(vec![is_mark(1)?, is_new])?);
+    rules.insert(libc::SYS_setrlimit, vec![rule(is_mark(0)?)?]);
 
     // Typing into, or pasting on, the operator's terminal.
     let mut ioctl_rules = Vec::new();

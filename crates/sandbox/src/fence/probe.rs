@@ -254,6 +254,26 @@ async fn trial(spawner: &Spawner, room: &Room, method: &Method) -> Result<(), Fa
     }
 }
 
+/// What the Landlock tier does not hold, beside what no tier does.
+const HOLES_OF_LANDLOCK: &[&str] = &[
+    "modes and times of outside files that the command's user owns can be changed",
+    "git: a command can change hooks and configuration in .git, and add a repository of its own to the index, which your `git status` enters, until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
+    "a command whose host and supervisor are killed together (`pkill -9 toolhost`) runs on, in its fence but without a limit of time, until a host of yours starts or, being open, looks a second later; where other commands run in the workspace, until those have ended. Install bubblewrap to prevent it",
+    "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it. The answer and the audit say which branches moved, and which lock files it left, which you remove (`rm .git/index.lock`); install bubblewrap, or take `bash` from the profile, to prevent it",
+    "git: a command can leave a rebase, a merge or the like half done, and that stays: what `--continue` and `--abort` bring back, and the programs that a rebase runs, are the command's choice. The answer and the audit name a rebase; end what you did not begin with `git rebase --quit`, `git cherry-pick --quit` or `git am --quit`, which change no file",
+    "git: two hosts of yours with another HOME or XDG_DATA_HOME on one workspace do not know of each other, and one may put back what a command of the other planted; start them with the same",
+    "git: a repository, worktree or submodule that you make, replace or add while a command runs is taken out of git's sight when it ends: it is in the workspace as `toolhost-planted-...`, move it back; one that you exchange for another and back keeps what the command wrote into it. Do that while no command runs",
+    "git: a .git, its objects or its references that a command removes are gone; commands are then refused until you say `toolhost doctor --accept-git`",
+    "modes and times of files in a read-only workspace that the command's user owns can be changed",
+    "git: what a command puts into the index stays, also in ways that `git status` does not show: `git restore .`, `git checkout .` or `git stash pop --index` writes it, also over tracked hooks, and your next commit may have it. Look at `git diff --cached` before and at `git show --stat` after, `git read-tree HEAD` makes the index anew; or install bubblewrap",
+    "git: a command can rewrite objects of the repository in place, and git writes what they say now when you switch branches, also into tracked hooks: `git fsck` finds them. The modes of .git's other files, and what it adds as rr-cache, shallow or packed-refs, stay too; install bubblewrap",
+    "System V shared memory, semaphores and queues and POSIX queues are refused, because they would stay: a PostgreSQL server cannot be started by a command; install bubblewrap for that",
+    "files in $TMPDIR are in the host's temporary folder and have no limit together",
+    "command lines of other processes can be read in /proc",
+    "names and sizes of outside files can be seen, though not their contents",
+    "no host can be granted, and there is no loopback: commands have no network at all, and tests with a server fail",
+];
+
 fn holes(method: &Method) -> Vec<String> {
     let mut holes =
         vec![
@@ -281,26 +301,7 @@ fn holes(method: &Method) -> Vec<String> {
             "git: a .git, or a folder of hooks or settings, that you replace or move while a command runs can be written by the command, and your git there may run what it wrote, until you put it right. The call fails, also where you moved it away and back, and commands are refused until you have looked and say `toolhost doctor --accept-git`: do that while no command runs"
                 .to_owned(),
         ),
-        Tier::Landlock => holes.extend(
-            [
-                "modes and times of outside files that the command's user owns can be changed",
-                "git: a command can change hooks and configuration in .git, and add a repository of its own to the index, which your `git status` enters, until it ends, or until the next host starts if this one was killed; then they are put back. Install bubblewrap to prevent it",
-                "git: a command can commit and move branches, and that stays; rules about git.commit do not stop it. The answer and the audit say which branches moved, and which lock files it left, which you remove (`rm .git/index.lock`); install bubblewrap, or take `bash` from the profile, to prevent it",
-                "git: a command can leave a rebase, a merge or the like half done, and that stays: what `--continue` and `--abort` bring back, and the programs that a rebase runs, are the command's choice. The answer and the audit name a rebase; end what you did not begin with `git rebase --quit`, `git cherry-pick --quit` or `git am --quit`, which change no file",
-                "git: two hosts of yours with another HOME or XDG_DATA_HOME on one workspace do not know of each other, and one may put back what a command of the other planted; start them with the same",
-                "git: a repository, worktree or submodule that you make, replace or add while a command runs is taken out of git's sight when it ends: it is in the workspace as `toolhost-planted-...`, move it back; one that you exchange for another and back keeps what the command wrote into it. Do that while no command runs",
-                "git: a .git, its objects or its references that a command removes are gone; commands are then refused until you say `toolhost doctor --accept-git`",
-                "modes and times of files in a read-only workspace that the command's user owns can be changed",
-                "git: what a command puts into the index stays, also in ways that `git status` does not show: `git restore .`, `git checkout .` or `git stash pop --index` writes it, also over tracked hooks, and your next commit may have it. Look at `git diff --cached` before and at `git show --stat` after, `git read-tree HEAD` makes the index anew; or install bubblewrap",
-                "git: a command can rewrite objects of the repository in place, and git writes what they say now when you switch branches, also into tracked hooks: `git fsck` finds them. The modes of .git's other files, and what it adds as rr-cache, shallow or packed-refs, stay too; install bubblewrap",
-                "System V shared memory, semaphores and queues and POSIX queues are refused, because they would stay: a PostgreSQL server cannot be started by a command; install bubblewrap for that",
-                "files in $TMPDIR are in the host's temporary folder and have no limit together",
-                "command lines of other processes can be read in /proc",
-                "names and sizes of outside files can be seen, though not their contents",
-                "no host can be granted, and there is no loopback: commands have no network at all, and tests with a server fail",
-            ]
-            .map(str::to_owned),
-        ),
+        Tier::Landlock => holes.extend(HOLES_OF_LANDLOCK.iter().copied().map(str::to_owned)),
         Tier::Off => holes.push("everything: commands run with the host's rights".to_owned()),
     }
     if method.tier == Tier::Landlock && landlock_abi() < LANDLOCK_ABI_SIGNALS {

@@ -61,6 +61,7 @@ pub(crate) fn plan_remote(
         stdin: None,
         streams_of: None,
         in_memory: Vec::new(),
+        mark: None,
         temp: None,
     })
 }

@@ -6,7 +6,6 @@
 //! host that was killed, and is put back by whoever comes next. Where putting back fails, the snapshot stays, and commands
 //! are refused until it succeeds.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Result, Write};
 use std::os::fd::OwnedFd;
@@ -25,6 +24,7 @@ use super::mounted::MountedPlace;
 use super::places::{GIT_DIR, Place, Places};
 use super::read::Top;
 use super::snapshot::Snapshot;
+use crate::mark::Mark;
 use toolhost_contract::workspace::Error;
 
 /// The lock of those that keep all that git obeys; no workspace is called so.
@@ -35,6 +35,9 @@ const ALONE: &str = "alone";
 const HOST: &str = "host";
 /// What was exchanged while it was mounted.
 const EXCHANGED: &str = "exchanged";
+/// The mark of a workspace in which something could not be put back. Its own hosts and commands try again; others would lose much
+/// time with each start.
+const FAILED: &str = "failed";
 /// How often, and after which pause, a lock is tried again that is held: who only looks whether somebody has it holds it for a
 /// moment, and so does a process of this host's that is being started.
 const LOCK_TRIES: u32 = 50;
@@ -43,6 +46,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(2);
 /// large memory.
 const ORPHANS_END_MAX: Duration = Duration::from_secs(10);
 const ORPHAN_PAUSE: Duration = Duration::from_millis(20);
+/// How long what a killed supervisor has left may take to end. The workspace's turn is held meanwhile.
+const LEFT_END_MAX: Duration = Duration::from_secs(5);
 /// The time between two looks of a host for what killed hosts have left.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
@@ -221,6 +226,11 @@ impl Guard {
         Self { root, folder: folder.to_owned(), id: id[..32].to_owned() }
     }
 
+    /// What the processes of all commands in this workspace have in common.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::of_workspace(&self.id)
+    }
+
     /// At its start a host puts back what the commands of killed hosts have left, in its own workspace and in all others of this
     /// user: one of them may have the same repository.
     pub(crate) fn finish_all(&self) {
@@ -230,6 +240,9 @@ impl Guard {
         let until = Instant::now() + ORPHANS_END_MAX;
         tell_finished(&self.finish(until));
         for (other, _) in self.all_others().unwrap_or_default() {
+            if other.has_failed() {
+                continue;
+            }
             // A failure there is no reason to refuse commands here.
             tell_finished(&other.finish(until));
         }
@@ -271,22 +284,13 @@ impl Guard {
     pub(crate) fn watch(&self, alive: &Arc<()>) -> Result<()> {
         let (guard, alive) = (self.clone(), Arc::downgrade(alive));
         let watch = move || {
-            // The thread reports a failure once. The next command there tries again.
-            let mut failed = BTreeSet::new();
             while alive.strong_count() > 0 {
                 let others = guard.all_others().unwrap_or_default().into_iter().map(|(other, _)| other);
                 let own = guard.file("kept").exists().then(|| guard.clone());
                 let kept: Vec<Self> = others.chain(own).collect();
-                failed.retain(|id| kept.iter().any(|guard| guard.id == *id));
-                for guard in kept {
-                    if failed.contains(&guard.id) {
-                        continue;
-                    }
-                    let finished = guard.finish(Instant::now());
-                    tell_finished(&finished);
-                    if finished.is_err() {
-                        failed.insert(guard.id);
-                    }
+                // A failure is told once.
+                for guard in kept.into_iter().filter(|guard| !guard.has_failed()) {
+                    tell_finished(&guard.finish(Instant::now()));
                 }
                 std::thread::sleep(WATCH_PAUSE);
             }
@@ -313,7 +317,7 @@ impl Guard {
         if lock_soon(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Error::CommandUnderWay);
         }
-        ["kept", "before", EXCHANGED].iter().try_for_each(|what| self.forget(what)).map_err(failed)
+        ["kept", "before", EXCHANGED, FAILED].iter().try_for_each(|what| self.forget(what)).map_err(failed)
     }
 
     /// From now on this host and later ones refuse commands, until a person accepts what is there ([`accept`](Self::accept)).
@@ -498,13 +502,17 @@ impl Guard {
     /// It fails in a workspace around this one or inside it. In any other one a failure is no reason to refuse commands here.
     fn finish_others(&self) -> toolhost_contract::workspace::Result<()> {
         for (other, kept) in self.all_others().map_err(failed)? {
+            let is_over_this = is_over(kept.root.path(), self.root.path());
+            if other.has_failed() && !is_over_this {
+                continue;
+            }
             let turn = Locked(other.lock_file("turn").map_err(failed)?);
             if lock_soon(&turn.0, FlockOperation::NonBlockingLockExclusive).is_err() {
                 continue;
             }
             let finished = other.finish_in_turn();
             match &finished {
-                Err(_) if is_over(kept.root.path(), self.root.path()) => return finished.map(drop),
+                Err(_) if is_over_this => return finished.map(drop),
                 _ => tell_finished(&finished),
             }
         }
@@ -526,7 +534,28 @@ impl Guard {
 
     /// Puts the kept snapshot back. The last one to do so forgets it.
     fn restore_kept(&self, last: bool) -> toolhost_contract::workspace::Result<Vec<String>> {
+        let restored = self.restore(last);
+        if last {
+            match &restored {
+                Ok(_) => self.forget(FAILED),
+                Err(_) => self.lock_file(FAILED).map(drop),
+            }
+            .map_err(failed)?;
+        }
+        restored
+    }
+
+    /// Whether something could not be put back here when it was last tried.
+    fn has_failed(&self) -> bool {
+        self.file(FAILED).exists()
+    }
+
+    fn restore(&self, last: bool) -> toolhost_contract::workspace::Result<Vec<String>> {
         let Some(mut kept) = self.kept().map_err(failed)? else { return Ok(Vec::new()) };
+        if last && kept.reach == Reach::All {
+            // Where a supervisor was killed, nothing holds the lock for what it has left, which could plant again.
+            self.mark().end_processes(Instant::now() + LEFT_END_MAX).map_err(|_| Error::CommandUnderWay)?;
+        }
         match kept.snapshot.restore() {
             Ok(changed) => {
                 if last {

@@ -5,7 +5,7 @@
 //! way is renamed aside and not walked through; a folder is the same only if its device and inode are; and after putting
 //! back everything is looked at again.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Error, Read, Result, Write};
@@ -193,8 +193,10 @@ impl Snapshot {
             return Err(exchanged);
         }
         let mut changed = BTreeSet::new();
+        let folders: BTreeSet<Identity> = self.nodes.iter().filter_map(Node::folder).collect();
         for _ in 0..ROUNDS_MAX {
             let mut differs = false;
+            let mut moved = Moved { folders: &folders, found: BTreeMap::new() };
             for node in &mut self.nodes {
                 let differences = node.differences();
                 if differences.is_empty() {
@@ -202,7 +204,7 @@ impl Snapshot {
                 }
                 differs = true;
                 changed.extend(differences);
-                if let Err(error) = node.put_back() {
+                if let Err(error) = node.put_back(&mut moved) {
                     tracing::debug!(%error, path = node.name(), "not put back yet");
                 }
             }
@@ -361,10 +363,18 @@ impl Node {
         Ok(there.into_iter().filter(|name| name.to_str().is_none_or(|name| !entries.contains(name))).collect())
     }
 
-    fn put_back(&mut self) -> Result<()> {
+    /// Which folder it was.
+    fn folder(&self) -> Option<Identity> {
+        match self.was {
+            State::Folder { identity, .. } => Some(identity),
+            _ => None,
+        }
+    }
+
+    fn put_back(&mut self, moved: &mut Moved<'_>) -> Result<()> {
         let (now, _) = look(&self.top, &self.path)?;
         if !self.is_as_it_was(&now) {
-            self.put_itself_back(&now)?;
+            self.put_itself_back(&now, moved)?;
         }
         let planted = self.planted()?;
         if planted.is_empty() {
@@ -374,7 +384,7 @@ impl Node {
         planted.iter().try_for_each(|name| self.move_aside(&folder, name))
     }
 
-    fn put_itself_back(&mut self, now: &State) -> Result<()> {
+    fn put_itself_back(&mut self, now: &State, moved: &mut Moved<'_>) -> Result<()> {
         let (Some(above), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             // The workspace itself: only its mode can have changed, for it is opened by a handle of the person's.
             if let State::Folder { mode, .. } = self.was {
@@ -401,8 +411,9 @@ impl Node {
                 self.write(&parent, name, &bytes, mode)
             }
             State::Folder { identity, mode } => {
+                let from = moved.find(&self.top, identity);
                 let name = name.to_owned();
-                self.fetch_or_make(&parent, &name, identity, mode)
+                self.fetch_or_make((&parent, &name), from, mode)
             }
         }
     }
@@ -436,8 +447,13 @@ impl Node {
     }
 
     /// The folder that was there, from wherever it was moved to; else, if it is no repository's, a new one.
-    fn fetch_or_make(&mut self, parent: &OwnedFd, name: &OsStr, identity: Identity, mode: u32) -> Result<()> {
-        if let Some((from, old)) = seek(&self.top, identity) {
+    fn fetch_or_make(
+        &mut self,
+        (parent, name): (&OwnedFd, &OsStr),
+        from: Option<(OwnedFd, OsString)>,
+        mode: u32,
+    ) -> Result<()> {
+        if let Some((from, old)) = from {
             let from = opened_up(from)?;
             rustix::fs::renameat_with(&from, &*old, parent, name, RenameFlags::NOREPLACE)?;
             return set_mode(&open(&self.top, &self.path)?, mode);
@@ -544,27 +560,58 @@ fn aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<Option<(OwnedFd, S
     Err(Error::other("it cannot be moved aside"))
 }
 
-/// Looks for a folder by its identity below `top`; answers the folder it is in and its name there.
-fn seek(top: &Top, identity: Identity) -> Option<(OwnedFd, OsString)> {
-    let mut todo = VecDeque::from([PathBuf::new()]);
-    let mut left = SOUGHT_MAX;
-    while let Some(path) = todo.pop_front() {
+/// Where the folders of a snapshot are that were moved away. One walk finds them all.
+struct Moved<'a> {
+    /// All folders of the snapshot.
+    folders: &'a BTreeSet<Identity>,
+    found: BTreeMap<Top, BTreeMap<Identity, PathBuf>>,
+}
+
+impl Moved<'_> {
+    /// The folder that it is in, and its name there. One that is in a folder which was itself moved meanwhile is found by the next
+    /// walk.
+    fn find(&mut self, top: &Top, identity: Identity) -> Option<(OwnedFd, OsString)> {
+        let found = self.found.entry(top.clone()).or_insert_with(|| seek(top, self.folders));
+        let path = found.get(&identity)?;
+        let (above, name) = (open(top, path.parent()?).ok()?, path.file_name()?.to_owned());
+        Identity::of(&above, &name).is_ok_and(|there| there == identity).then_some((above, name))
+    }
+}
+
+/// Looks for folders by their identities below `top`.
+fn seek(top: &Top, folders: &BTreeSet<Identity>) -> BTreeMap<Identity, PathBuf> {
+    // Each with the folder it is in: whole paths of deep folders would be much.
+    let mut seen: Vec<(usize, OsString)> = vec![(0, OsString::new())];
+    let (mut found, mut next, mut left) = (BTreeMap::new(), 0, SOUGHT_MAX);
+    while next < seen.len() {
+        let path = path_of(&seen, next);
+        let above = next;
+        next += 1;
         let Ok(folder) = open(top, &path) else { continue };
         for name in names(&folder).unwrap_or_default() {
-            left = left.checked_sub(1)?;
-            let Ok(stat) = rustix::fs::statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            if !FileType::from_raw_mode(stat.st_mode).is_dir() {
+            let Some(fewer) = left.checked_sub(1) else { return found };
+            left = fewer;
+            let stat = rustix::fs::statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW);
+            if !stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()) {
                 continue;
             }
-            if Identity::of(&folder, &name).is_ok_and(|found| found == identity) {
-                return Some((folder, name));
+            if let Some(identity) = Identity::of(&folder, &name).ok().filter(|found| folders.contains(found)) {
+                found.insert(identity, path.join(&name));
             }
-            {
-                todo.push_back(path.join(&name));
-            }
+            seen.push((above, name));
         }
     }
-    None
+    found
+}
+
+/// The path of one that was seen; the first is the top.
+fn path_of(seen: &[(usize, OsString)], mut at: usize) -> PathBuf {
+    let mut names = Vec::new();
+    while let Some((above, name)) = seen.get(at).filter(|_| at > 0) {
+        names.push(name);
+        at = *above;
+    }
+    names.into_iter().rev().collect()
 }
 
 /// What is at `path` below `top`, through no link, and who it belongs to.

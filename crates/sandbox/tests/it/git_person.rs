@@ -509,9 +509,12 @@ async fn a_repository_that_is_gone_is_told_and_no_other_takes_its_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_putting_back_fails_commands_are_refused_until_it_succeeds() {
-    let room = Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |_| {});
+    let guard_folder = tempfile::tempdir().unwrap();
+    let guard = guard_folder.path().to_owned();
+    let room =
+        Room::with(FenceChoice::Landlock, |ws| Template::new().fill(ws), |config| config.guard.clone_from(&guard));
     // Out of the workspace's reach: a repository that is gone cannot be made anew.
-    let script = "touch ready; until [ -e go ]; do sleep 0.05; done";
+    let script = "echo '[planted]' >> .git/config; touch ready; until [ -e go ]; do sleep 0.05; done";
     let running = room.try_bash(script, Access::Write, Duration::from_secs(60));
     let away = room.ws().with_file_name("away");
     let taking = async {
@@ -524,7 +527,14 @@ async fn where_putting_back_fails_commands_are_refused_until_it_succeeds() {
     let refused = room.try_bash("true", Access::Write, Duration::from_secs(20)).await;
     assert!(matches!(refused, Err(Error::NotRestored { .. })), "{refused:?}");
     std::fs::rename(&away, room.ws().join(".git")).unwrap();
+    let is_planted = || std::fs::read_to_string(room.ws().join(".git/config")).unwrap().contains("planted");
+    // To try again may take long, and every host of the user would: it is this workspace's to do.
+    drop(Room::with(FenceChoice::Landlock, |_| {}, |config| config.guard.clone_from(&guard)));
+    assert!(is_planted());
     assert_eq!(room.bash("true", Access::Write).await.exit_code, 0);
+    assert!(!is_planted());
+    let left = std::fs::read_dir(&guard).unwrap().map(|entry| entry.unwrap().path());
+    assert!(left.into_iter().all(|path| path.extension().is_none_or(|ending| ending != "failed")), "it is forgotten");
 }
 
 #[tokio::test(flavor = "multi_thread")]

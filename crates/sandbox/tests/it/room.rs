@@ -210,6 +210,18 @@ pub(crate) fn processes_about(text: &str) -> usize {
     std::fs::read_dir("/proc").unwrap().flatten().filter(|pid| is_about(cmdline(pid))).count()
 }
 
+/// The process that `parent` has started and that has `text` in its command line.
+pub(crate) fn child_of(parent: u32, text: &str) -> rustix::process::Pid {
+    let is_child = |pid: &std::fs::DirEntry| {
+        let read = |name| std::fs::read_to_string(pid.path().join(name)).unwrap_or_default();
+        let stat = read("stat");
+        let found = stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(1)?.parse().ok());
+        found == Some(parent) && read("cmdline").contains(text)
+    };
+    let child = std::fs::read_dir("/proc").unwrap().flatten().find(is_child).unwrap();
+    rustix::process::Pid::from_raw(child.file_name().to_str().unwrap().parse().unwrap()).unwrap()
+}
+
 /// Waits until `holds`; a minute without it is a failure.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..6000 {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Tier, Watch};
 use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
-use crate::room::{Bystander, Room, config, processes_about, processes_named, rerun_alone, rooms, runs_alone, until};
+use crate::room::{
+    Bystander, Room, child_of, config, processes_about, processes_named, rerun_alone, rooms, runs_alone, until,
+};
 
 /// A name for processes that no other test's have.
 fn marker(workspace: &Path) -> String {
@@ -81,6 +83,50 @@ async fn a_command_dropped_while_it_starts_does_not_run_on() {
             assert_eq!(room.bash("true", Access::Write).await.exit_code, 0);
             assert_eq!(processes_named(&marker), 0, "{tier:?}");
         }
+    }
+}
+
+/// A person may kill it, or the kernel where memory is short.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_supervisor_is_killed_ends_with_its_whole_tree() {
+    // Of what only reads nothing is put back: only its own host ends what is left.
+    let fences = [Access::Read, Access::Write].map(Fence::closed);
+    for ((tier, room), fence) in rooms().await.iter().flat_map(|room| fences.iter().map(move |fence| (room, fence))) {
+        let marker = marker(&room.ws());
+        let running = room.executor.run(tree(&marker), fence, Watch::unattended());
+        let killing = async {
+            until("the tree runs", || processes_named(&marker) == TREE).await;
+            rustix::process::kill_process(child_of(std::process::id(), &marker), rustix::process::Signal::KILL)
+                .unwrap();
+        };
+        let (result, ()) = futures::join!(running, killing);
+        assert_eq!(result.unwrap().exit_code, 128 + libc::SIGKILL, "{tier:?}");
+        if *tier == Tier::Landlock {
+            assert_eq!(processes_named(&marker), 0, "{tier:?}");
+        }
+        // The kernel ends a namespace a moment after its first process.
+        until(&format!("the tree is gone in {tier:?}"), || processes_named(&marker) == 0).await;
+    }
+}
+
+/// It says whose the processes are that a killed supervisor has left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_cannot_change_the_limit_that_marks_its_processes() {
+    for (tier, room) in rooms().await {
+        let script = "
+            marks() { grep 'file locks' /proc/self/limits; }
+            marks
+            for how in -x -Hx -Sx; do ulimit $how 5 && echo $how; ulimit $how unlimited && echo $how; done 2>/dev/null
+            prlimit --pid $$ --locks=5 2>/dev/null && echo prlimit
+            python3 -c 'import resource as r; r.setrlimit(10, (5, 5))' 2>/dev/null && echo python
+            python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(160, 10, (ctypes.c_ulong * 2)(5, 5)))' && echo call
+            marks; (setsid bash -c \"$(declare -f marks); marks\")
+            ulimit -n 100 && ulimit -n; prlimit --nofile=99 bash -c 'ulimit -n'; python3 -c 'import resource as r; r.getrlimit(10)'";
+        let result = room.bash(script, Access::Write).await;
+        let said: Vec<&str> = result.stdout.text.lines().collect();
+        let mark = said[0];
+        assert_eq!(said, [mark, mark, mark, "100", "99"], "{tier:?}: {result:?}");
+        assert_eq!(mark.contains("unlimited"), tier == Tier::Full, "{tier:?}: {mark}");
     }
 }
 

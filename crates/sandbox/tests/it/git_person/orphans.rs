@@ -4,15 +4,16 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use toolhost_contract::workspace::{Access, Command, Executor, Fence, Watch};
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 
 use super::plant::{fill, prepare, use_git};
-use crate::room::{Room, config, rerun_alone, runs_alone, until};
+use crate::room::{Room, child_of, config, processes_about, rerun_alone, runs_alone, until};
 
 const PLANTS: &str =
     "HOOK > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; CONFIG >> .git/config; touch started;
-    sleep 600";
+    while :; do sleep 0.01; HOOK > .git/hooks/pre-commit; done & setsid -f sleep 600; wait";
 
 /// With a guard of the workspace's own, in which its files can be told.
 fn config_of(ws: &Path) -> LocalConfig {
@@ -87,6 +88,39 @@ async fn a_host_is_open_when_what_a_killed_one_s_command_planted_is_gone() {
     assert!(!is_planted(&ws));
     use_git(&ws, "a killed host");
     drop(next);
+}
+
+/// As `pkill -9 toolhost` does, which has the name of both. Nothing holds the command together then but its mark.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_supervisor_has_left_ends_before_it_is_put_back() {
+    const NAME: &str = "git_person::orphans::what_a_killed_supervisor_has_left_ends_before_it_is_put_back";
+    if run_as_victim(NAME).await {
+        return;
+    }
+    for is_open in [false, true] {
+        let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "true"), |_| {});
+        let ws = room.ws();
+        let open = || LocalExecutor::open(config_of(&ws)).unwrap();
+        let idle = is_open.then(open);
+        let victim = ws.display().to_string();
+        let mut host = rerun_alone(NAME, (super::VICTIM, &victim)).stdout(std::process::Stdio::null()).spawn().unwrap();
+        until("it is planted", || ws.join("started").exists()).await;
+        let host_pid = rustix::process::Pid::from_child(&host);
+        let send = |pid, signal| rustix::process::kill_process(pid, signal).unwrap();
+        // Stopped, so that it does not see its supervisor's end.
+        send(host_pid, Signal::STOP);
+        send(child_of(host.id(), &victim), Signal::KILL);
+        host.kill().unwrap();
+        host.wait().unwrap();
+        let next = idle.unwrap_or_else(open);
+        if is_open {
+            until("it is put back", || !is_planted(&ws)).await;
+        }
+        assert!(!is_planted(&ws));
+        assert_eq!(processes_about(&victim), 0, "of the command nothing is left");
+        use_git(&ws, "a killed host and supervisor");
+        drop(next);
+    }
 }
 
 /// Nobody calls this host. It was open when the other one was killed.
