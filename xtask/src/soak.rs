@@ -84,6 +84,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
             environment: vec![("PROPTEST_CASES", arguments.cases.to_string())],
         },
         Soak {
+            name: "made-up packages",
+            cargo: &["test", "--locked", "-p", "toolhost-cli", "--test", "it", "--", "made_up_packages"],
+            rounds: u32::from(arguments.cases > 0),
+            environment: vec![("PROPTEST_CASES", arguments.cases.to_string())],
+        },
+        Soak {
             name: "shell commands",
             cargo: &["test", "--locked", "-p", "toolhost-sandbox", "--test", "it", "--", "shell::", "--nocapture"],
             rounds: u32::from(arguments.commands > 0),

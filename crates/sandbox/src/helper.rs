@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::fence::{HANDED_DOWN, HandedDown, Mounted, NetworkMode, Policy, apply};
+use crate::mark::{behind_name, has_ended};
 use crate::proxy;
 use crate::spawner::{OOM_SCORE, OOM_SCORE_OF_COMMANDS};
 
@@ -417,13 +418,10 @@ fn descendants() -> Vec<i32> {
     let mut parents: Vec<(i32, i32)> = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-        // The name may hold anything, so read from behind its closing parenthesis: state, then parent.
-        let mut fields = stat.rsplit(')').next().unwrap_or("").split_whitespace();
-        let (state, parent) = (fields.next(), fields.next().and_then(|f| f.parse().ok()));
-        if let (Some(state), Some(parent)) = (state, parent)
-            && state != "Z"
-        {
+        let folder = entry.path();
+        let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
+        let parent = behind_name(&stat).nth(1).and_then(|parent| parent.parse().ok());
+        if let Some(parent) = parent.filter(|_| !has_ended(&folder.to_string_lossy())) {
             parents.push((pid, parent));
         }
     }

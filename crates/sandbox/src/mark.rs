@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{Error, ErrorKind, Result};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 /// The name of the limit in `/proc`.
 const LIMIT_IN_PROC: &str = "Max file locks";
@@ -18,10 +18,8 @@ const LIMIT_IN_PROC: &str = "Max file locks";
 const COMMAND_BITS: u32 = 31;
 /// The highest bit stays unset: `unlimited` is all bits.
 const WORKSPACE_BITS: u32 = 63 - COMMAND_BITS;
-/// Most rounds in which new processes are stopped before all are killed.
-const STOPS_MAX: usize = 100;
 /// How often it is looked whether those that were killed have gone.
-const LOOK_PAUSE: Duration = Duration::from_millis(5);
+const LOOK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The mark of one workspace, or of one command in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,14 +49,31 @@ impl Mark {
         if self.is_command { limit == self.value } else { limit >> COMMAND_BITS == self.value >> COMMAND_BITS }
     }
 
-    /// The live processes that have this mark.
-    fn processes(self) -> Vec<Pid> {
-        let entries = read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-        pids.filter(|pid| self.is_process(*pid)).collect()
+    /// Ends all processes that have this mark.
+    ///
+    /// # Errors
+    /// `TimedOut`: some were still there at the time `until`, as what waits in the kernel for a disk is.
+    pub(crate) fn end_processes(self, until: Instant) -> Result<()> {
+        let mut sweep = Sweep { mark: self, passed: BTreeSet::new(), stopped: BTreeSet::new() };
+        // What is killed makes room for others, and a fork bomb would start them faster than this kills.
+        while sweep.stop_fresh() > 0 && Instant::now() < until {}
+        loop {
+            sweep.stop_fresh();
+            let left = sweep.kill_stopped();
+            if left == 0 && sweep.is_over() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(Error::from(ErrorKind::TimedOut));
+            }
+            if left > 0 {
+                std::thread::sleep(LOOK_PAUSE);
+            }
+        }
     }
 
-    fn is_process(self, pid: Pid) -> bool {
+    /// Whether a process has it, and has not ended.
+    fn is_on_process(self, pid: Pid) -> bool {
         let folder = format!("/proc/{}", pid.as_raw_nonzero());
         // One that has ended meanwhile has none.
         let limits = read_to_string(format!("{folder}/limits")).unwrap_or_default();
@@ -66,51 +81,97 @@ impl Mark {
         let hard = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
         hard.is_some_and(|hard| self.is_on(hard)) && !has_ended(&folder)
     }
+}
 
-    /// Ends all processes that have this mark.
-    ///
-    /// # Errors
-    /// `TimedOut`: some were still there at the time `until`, as what waits in the kernel for a disk is.
-    pub(crate) fn end_processes(self, until: Instant) -> Result<()> {
-        // What is killed makes room for others, and a fork bomb would start them faster than this kills.
-        let mut stopped = BTreeSet::new();
-        for _ in 0..STOPS_MAX {
-            let mut fresh = self.processes();
-            fresh.retain(|pid| stopped.insert(pid.as_raw_nonzero()));
-            if fresh.is_empty() {
-                break;
+/// Ends the processes of one mark. Some of them may fork again and again and end themselves, each within a millisecond: so those
+/// that are there are stopped in the order in which they are likely to do so, the newest first, with as little done for each as can be.
+struct Sweep {
+    mark: Mark,
+    /// Numbers of others, and of what has ended, which are not looked at again until all are.
+    passed: BTreeSet<i32>,
+    stopped: BTreeSet<i32>,
+}
+
+impl Sweep {
+    /// Stops the processes that were not stopped before; answers how many.
+    fn stop_fresh(&mut self) -> usize {
+        let mut fresh = 0;
+        for number in newest_first() {
+            if self.passed.contains(&number) || self.stopped.contains(&number) {
+                continue;
             }
-            fresh.into_iter().for_each(|pid| self.signal(pid, Signal::STOP));
+            // A handle first: what is read afterwards is of this one, or it has ended.
+            let process = Pid::from_raw(number).and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
+            let Some((pid, process)) = process.filter(|(pid, _)| self.mark.is_on_process(*pid)) else {
+                self.passed.insert(number);
+                continue;
+            };
+            // It may have ended by itself meanwhile.
+            let _ = pidfd_send_signal(process, Signal::STOP);
+            self.stop_group(pid);
+            self.stopped.insert(number);
+            fresh += 1;
         }
-        loop {
-            let left = self.processes();
-            if left.is_empty() {
-                return Ok(());
-            }
-            if Instant::now() >= until {
-                return Err(Error::from(ErrorKind::TimedOut));
-            }
-            left.into_iter().for_each(|pid| self.signal(pid, Signal::KILL));
-            std::thread::sleep(LOOK_PAUSE);
+        fresh
+    }
+
+    /// All of its group at once, among whom nobody can be starting another one then. The group is the command's own, which has
+    /// a session of its own, and there as long as the process is.
+    fn stop_group(&self, pid: Pid) {
+        let stat = read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        let group = behind_name(&stat).nth(2).and_then(|group| Pid::from_raw(group.parse().ok()?));
+        if let Some(group) = group.filter(|_| self.mark.is_on_process(pid)) {
+            let _ = kill_process_group(group, Signal::STOP);
         }
     }
 
-    /// Through a handle, looked at again: the number may be another's by now.
-    fn signal(self, pid: Pid, signal: Signal) {
-        if let Ok(process) = rustix::process::pidfd_open(pid, PidfdFlags::empty())
-            && self.is_process(pid)
-        {
-            // It may have ended by itself meanwhile.
-            let _ = rustix::process::pidfd_send_signal(process, signal);
+    /// Kills what was stopped; answers how many are still there.
+    fn kill_stopped(&mut self) -> usize {
+        let mut left = BTreeSet::new();
+        for number in std::mem::take(&mut self.stopped) {
+            let Some(pid) = Pid::from_raw(number) else { continue };
+            if let Ok(process) = pidfd_open(pid, PidfdFlags::empty())
+                && self.mark.is_on_process(pid)
+            {
+                let _ = pidfd_send_signal(process, Signal::KILL);
+                left.insert(number);
+            }
         }
+        self.stopped = left;
+        self.stopped.len()
+    }
+
+    /// Whether a look at all processes finds none: a number may be another's by now.
+    fn is_over(&mut self) -> bool {
+        self.passed.clear();
+        self.stop_fresh() == 0
     }
 }
 
-/// Whether it is only left for its parent to be read.
-fn has_ended(folder: &str) -> bool {
+/// The numbers of all processes. They are given in ascending order, and after the highest from the lowest on.
+fn newest_first() -> Vec<i32> {
+    let entries = read_dir("/proc").into_iter().flatten().flatten();
+    let mut numbers: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let newest = read_to_string("/proc/loadavg").unwrap_or_default();
+    let newest: i32 = newest.split_whitespace().last().and_then(|last| last.parse().ok()).unwrap_or(i32::MAX);
+    numbers.sort_unstable_by_key(|number| (*number > newest, std::cmp::Reverse(*number)));
+    numbers
+}
+
+/// Whether it is only left for its parent to be read. Its first thread may have ended while others go on.
+pub(crate) fn has_ended(folder: &str) -> bool {
     let stat = read_to_string(format!("{folder}/stat")).unwrap_or_default();
-    // The name may hold anything, so read from behind its closing parenthesis.
-    stat.rsplit(')').next().is_none_or(|fields| matches!(fields.trim_start().chars().next(), None | Some('Z' | 'X')))
+    match behind_name(&stat).next() {
+        None | Some("X") => true,
+        Some("Z") => read_dir(format!("{folder}/task")).into_iter().flatten().count() <= 1,
+        Some(_) => false,
+    }
+}
+
+/// The state of a process, its parent, its group and so on, from its line in `/proc`. The name before them may hold anything, so
+/// this begins behind its closing parenthesis.
+pub(crate) fn behind_name(stat: &str) -> impl Iterator<Item = &str> {
+    stat.rsplit(')').next().unwrap_or_default().split_whitespace()
 }
 
 /// Marks this process and what it starts.

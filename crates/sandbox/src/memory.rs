@@ -128,7 +128,7 @@ impl Watch {
         if !low && taken < self.limit / 2 && !self.looks.is_multiple_of(LOOKS_SPARED) {
             return false;
         }
-        let tree = tree(self.root);
+        let tree: Vec<u32> = tree(self.root).into_iter().map(that_has_memory).collect();
         let private = private_files(&tree, &self.private);
         // Mappings are counted only where the kernel has taken much meanwhile: they are listed one by one.
         let much = kernel_memory().saturating_sub(self.kernel_before) > self.limit / 2;
@@ -197,6 +197,18 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
         }
     }
     found
+}
+
+/// The number under which `/proc` shows a process's memory and open files: that of another of its threads, where the first one
+/// has ended and the others go on.
+fn that_has_memory(pid: u32) -> u32 {
+    let has_none = |pid: u32| read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|statm| statm.starts_with("0 "));
+    if !has_none(pid) {
+        return pid;
+    }
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+    threads.into_iter().find(|thread| !has_none(*thread)).unwrap_or(pid)
 }
 
 /// What the processes have open that has no name and is kept in memory. Each is counted once, whether it is mapped or not.

@@ -10,7 +10,7 @@ use toolhost_testkit::{Era, McpProcess, Program, Seed, TempWorkspace, processes_
 
 use crate::room::program;
 
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 60;
 /// Calls of one round, and files they are spread over.
 const CALLS: u64 = 60;
 const FILES: u64 = 12;

@@ -7,6 +7,7 @@ use super::permission::is_runner;
 
 /// Programs that run what is among their arguments, beside those that a permission is not generalised over.
 const ALSO_RUN: &[&str] = &[
+    "asdf",
     "bundle",
     "bunx",
     "bwrap",
@@ -159,6 +160,7 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("nc", &["-c", "-e"]),
     ("ncat", &["-c", "-e", "--exec", "--lua-exec", "--sh-exec"]),
     ("nix", &["-c", "--command"]),
+    ("nix-shell", &["--command", "--run"]),
     ("npm", &["-c", "--call", "--script-shell"]),
     ("prove", &["-e", "--exec"]),
     ("psql", &["-c", "-f", "--command", "--file"]),

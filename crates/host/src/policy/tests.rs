@@ -458,6 +458,8 @@ const TOUCHES: &[&str] = &[
     "CARGO_HOME=a cargo build",
     "MANPAGER='touch x' man ls",
     "ENV=a sh -i",
+    "asdf exec touch x",
+    "nix-shell --run 'touch x'",
     "npm exec touch x",
     "npm exec -c 'touch x'",
     "npm x -- touch x",

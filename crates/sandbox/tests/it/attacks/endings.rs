@@ -7,7 +7,7 @@ use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Tier
 use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use crate::room::{
-    Bystander, Room, child_of, config, processes_about, processes_named, rerun_alone, rooms, runs_alone, until,
+    Bystander, Room, child_of, config, crowd, processes_about, processes_named, rerun_alone, rooms, runs_alone, until,
 };
 
 /// A name for processes that no other test's have.
@@ -107,6 +107,71 @@ async fn a_command_whose_supervisor_is_killed_ends_with_its_whole_tree() {
         // The kernel ends a namespace a moment after its first process.
         until(&format!("the tree is gone in {tier:?}"), || processes_named(&marker) == 0).await;
     }
+}
+
+/// A process whose first thread has ended, and another one holds a lock. To `/proc` it looks as if it had ended.
+const LEADERLESS: &str = "import ctypes, fcntl, platform, threading, time
+lock = open('lock', 'w')
+fcntl.flock(lock, fcntl.LOCK_EX)
+def go_on():
+    open('ready', 'w').close()
+    while True: time.sleep(0.01)
+threading.Thread(target=go_on).start()
+ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_whose_first_thread_has_ended_ends_with_its_command() {
+    for (tier, room) in rooms().await {
+        let lock = || std::fs::File::open(room.ws().join("lock")).unwrap().try_lock();
+        let wait = |then: &str| {
+            format!("python3 -c \"{LEADERLESS}\" & until [ -e ready ]; do sleep 0.01; done; sleep 0.1; {then}")
+        };
+        let result = room.bash(&wait("exit 3"), Access::Write).await;
+        assert_eq!(result.exit_code, 3, "{tier:?}: {result:?}");
+        lock().unwrap();
+        for name in ["ready", "lock"] {
+            std::fs::remove_file(room.ws().join(name)).unwrap();
+        }
+        let marker = marker(&room.ws());
+        let command =
+            Command::new(["bash", "-c", &wait(&format!("sleep 1000; : '{marker}'"))], Duration::from_secs(500));
+        let running = room.executor.run(command, FENCE, Watch::unattended());
+        let killing = async {
+            until("it holds the lock", || room.ws().join("ready").exists()).await;
+            rustix::process::kill_process(child_of(std::process::id(), &marker), rustix::process::Signal::KILL)
+                .unwrap();
+        };
+        let (result, ()) = futures::join!(running, killing);
+        assert_eq!(result.unwrap().exit_code, 128 + libc::SIGKILL, "{tier:?}");
+        // The kernel ends a namespace a moment after its first process.
+        until(&format!("it has ended in {tier:?}"), || lock().is_ok()).await;
+    }
+}
+
+/// Each of them lives for a moment and leaves one more behind, in a session of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn chains_of_forks_end_where_their_supervisor_is_killed() {
+    let _turn = crowd();
+    let chain = "import os, sys
+for _ in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        while True:
+            if os.fork(): os._exit(0)
+            os.setsid()
+open('ready', 'w').close()
+import time; time.sleep(1000)";
+    let room = Room::with(FenceChoice::Landlock, |_| {}, |_| {});
+    let marker = marker(&room.ws());
+    let script = format!("python3 -c \"{chain}\" 40 '{marker}'; :");
+    let running =
+        room.executor.run(Command::new(["bash", "-c", &script], Duration::from_secs(500)), FENCE, Watch::unattended());
+    let killing = async {
+        until("they run", || room.ws().join("ready").exists()).await;
+        rustix::process::kill_process(child_of(std::process::id(), &marker), rustix::process::Signal::KILL).unwrap();
+    };
+    let (result, ()) = futures::join!(running, killing);
+    assert_eq!(result.unwrap().exit_code, 128 + libc::SIGKILL);
+    assert_eq!(processes_about(&marker), 0);
 }
 
 /// It says whose the processes are that a killed supervisor has left.

@@ -150,6 +150,23 @@ async fn one_process_does_not_take_the_machines_memory() {
     }
 }
 
+/// Its memory is shown under the number of a thread that goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_memory_of_processes_whose_first_thread_has_ended_is_counted() {
+    let hog = "import ctypes, platform, threading, time
+def hold():
+    part = bytearray(b'x') * (150 << 20)
+    time.sleep(1000)
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)";
+    for choice in [FenceChoice::Full, FenceChoice::Landlock] {
+        let room = Room::with(choice, |_| {}, |config| config.limits.memory_bytes = 300 << 20);
+        let script = format!("for n in 1 2 3 4; do python3 -c \"{hog}\" & done; wait; sleep 100");
+        let result = room.try_bash(&script, Access::Read, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(result.memory_limit_reached, Some(300 << 20), "{choice:?}: {result:?}");
+    }
+}
+
 /// Where the kernel has to choose, it ends a command before the host and what else runs on the machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_ends_commands_first_when_memory_is_short() {
