@@ -354,6 +354,26 @@ fn sessions_of_a_model() {
     project.play("run.md", how, change);
 }
 
+/// Each is saved as its page says.
+#[test]
+fn scripts() {
+    let mut project = BookProject::new();
+    let page = PAGES.iter().find(|(name, _)| *name == "scripts.md").unwrap().1;
+    let mut saved = 0;
+    let mut name = None;
+    for part in page.split("```") {
+        match part.strip_prefix("json\n") {
+            Some(script) => {
+                project.workspace.write(name.take().unwrap(), script);
+                saved += 1;
+            }
+            None => name = part.split('`').filter(|word| word.ends_with(".json")).next_back(),
+        }
+    }
+    assert_eq!(saved, 3);
+    project.play("scripts.md", |_| Typed::Runs, |_, line| line.to_owned());
+}
+
 #[test]
 fn undo() {
     let mut project = BookProject::new();
