@@ -1,6 +1,7 @@
 //! The binary `toolhost`: arguments, environment, output. It stands on the facade, which wires the crates together.
 
 mod asks;
+mod attention;
 mod changes;
 mod commands;
 mod deploy_target;

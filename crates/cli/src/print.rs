@@ -96,6 +96,12 @@ pub(crate) fn note(text: impl std::fmt::Display) {
     let _ = at_once(std::io::stderr(), AutoStream::choice(&std::io::stderr()), &text);
 }
 
+/// Rings the terminal's bell, wherever the output goes.
+pub(crate) fn bell() {
+    // As above.
+    let _ = std::io::stderr().write_all(b"\x07");
+}
+
 pub(crate) fn clear_line() {
     // As above.
     let _ = write!(anstream::stderr(), "\r\x1b[K");

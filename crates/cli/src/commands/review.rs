@@ -13,6 +13,7 @@ use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standin
 use toolhost_store::{Ask, AskPage, AskState, AskSummary};
 
 use crate::asks::{ended, state, word};
+use crate::attention::AttentionFlags;
 use crate::settings::Settings;
 use crate::terminal::{self, EditRules, Terminal};
 use crate::wire::Answers;
@@ -58,7 +59,10 @@ enum Command {
     /// answered before, has expired or was withdrawn
     Decide(Decide),
     /// Wait for what comes and answer one after the other; without a terminal, print each as a line of JSON
-    Watch,
+    Watch {
+        #[command(flatten)]
+        attention: AttentionFlags,
+    },
     /// Take an answer back that no call has used yet
     Revoke { id: String },
 }
@@ -125,7 +129,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Command::List { all, .. } => list(&answers, all, settings.json).await?,
         Command::Show { id, all } => show(&answers, number(&id)?, all, settings.json).await?,
         Command::Decide(decide) => decide_all(&answers, &decide, settings).await?,
-        Command::Watch => watch(&answers, settings).await?,
+        Command::Watch { attention } => watch(&answers, attention, settings).await?,
         Command::Revoke { id } => {
             answers.queue.take_back(&answers.person, number(&id)?, "cli").await?;
             print::line(format_args!("the answer to {} is taken back", ask_id(number(&id)?)));
@@ -355,7 +359,7 @@ async fn decide_one(
     Ok(Some(answers.queue.decide(&answers.person, number, decision, "cli").await?))
 }
 
-async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCode> {
+async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings) -> anyhow::Result<ExitCode> {
     let stop = crate::signals::ended_by_signal();
     let ask_here = terminal::is_there() && !settings.json;
     let terminal = terminal(answers, settings).await;
@@ -365,6 +369,10 @@ async fn watch(answers: &Answers, settings: &Settings) -> anyhow::Result<ExitCod
         let page = answers.queue.asks().open_after(answers.person.project_id, last, SHOWN_MAX).await?;
         if ask_here && page.more > 0 {
             print::note(format_args!("{} more wait", page.more));
+        }
+        // Who cannot be told so is still asked here.
+        if let Err(error) = attention.call(&page.asks) {
+            print::failure(&error);
         }
         for ask in page.asks {
             last = ask.number;

@@ -514,7 +514,6 @@ async fn sessions_of_two_users_that_are_called_the_same_do_not_meet() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn made_up_packages_come_out_as_they_went_in() {
-    #[expect(clippy::disallowed_methods, reason = "how many is said by who starts the test")]
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(PACKAGES);
     for engine in engines() {
         let house = engine.house().await;

@@ -75,6 +75,7 @@ mod people_mcp;
 mod people_reviews;
 mod people_rules;
 mod people_sight;
+mod people_watch;
 mod profiles;
 mod readme;
 mod record_deletes;
