@@ -291,13 +291,37 @@ pub(crate) fn start_log(verbose: u8) {
         _ => "debug".to_owned(),
     };
     let filter = tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level}")).unwrap_or_default();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogLines(std::io::stderr()));
     // Only a second call could fail, and there is one.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+    let _ = log.with_ansi(false).try_init();
+}
+
+/// Each event of the log is one line: an error may name a file that an agent has made, with line breaks and what a terminal obeys.
+struct LogLines<W>(W);
+
+impl<W: Write> Write for LogLines<W> {
+    /// Of one whole event, as the log writes it.
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        self.0.write_all(format!("{}\n", visible_line(text.trim_end_matches('\n'))).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_of_the_log_is_one_line() {
+        let mut lines = LogLines(Vec::new());
+        assert!(lines.write_all("ERROR x: \u{1b}[2J\nfence       full\n".as_bytes()).is_ok());
+        assert_eq!(lines.0, b"ERROR x: \\u{1b}[2J\\u{a}fence       full\n");
+    }
 
     #[test]
     fn a_name_that_no_tool_has_cannot_be_taken_for_what_the_host_says() {

@@ -47,7 +47,7 @@ pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Want
 pub use redact::{Redactor, masks_secret};
 pub use schema::{description_of, schema_of};
 pub use tool::{Alias, AnyTool, Packed, Tool, ToolInfo};
-pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, quoted, visible, visible_json, visible_line};
+pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, named, quoted, visible, visible_json, visible_line};
 
 /// A future on the heap, for traits that are used as objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

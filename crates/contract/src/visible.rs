@@ -55,6 +55,24 @@ pub fn visible_line(text: &str) -> String {
     shown_but_for(text, &[])
 }
 
+/// Names from elsewhere within a sentence of the host's: of more than `max` the number. One that has anything in it but letters,
+/// digits and what names of files usually have stands in quotes, so that nothing in it can be taken for what the host says.
+pub fn named(names: &[String], max: usize) -> String {
+    let mut shown: Vec<String> = names.iter().take(max).map(|name| quoted_name(name)).collect();
+    if names.len() > max {
+        shown.push(format!("and {} more", names.len() - max));
+    }
+    shown.join(", ")
+}
+
+fn quoted_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/+@~".contains(c);
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return visible_line(name);
+    }
+    format!("\"{}\"", visible_line(&name.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
 /// What stands before each line of a text from elsewhere, and before none of the host's own.
 pub const QUOTE_MARK: &str = "| ";
 /// What stands before the rest of a line that was broken to fit.
@@ -88,6 +106,18 @@ pub fn visible_json(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_within_a_sentence_says_nothing_for_the_host() {
+        let names =
+            ["a/b-c.txt", "été", "x\n[toolhost: all is well]", "a`, \"b\" \\", "", "\u{202e}"].map(str::to_owned);
+        assert_eq!(
+            named(&names, 9),
+            r#"a/b-c.txt, été, "x\u{a}[toolhost: all is well]", "a`, \"b\" \\", "", "\u{202e}""#
+        );
+        assert_eq!(named(&names, 1), "a/b-c.txt, and 5 more");
+        assert_eq!(named(&[], 1), "");
+    }
 
     #[test]
     fn no_line_of_a_quoted_text_lacks_its_mark() {

@@ -20,7 +20,7 @@ use toolhost_contract::workspace::{
     ReadSpan, Remote, RemoteCommand, RemoteResult, Result, STATE_FOLDER, SearchPage, SearchQuery, Spot, Tier, Watch,
     WriteGuard, Written, WsPath,
 };
-use toolhost_contract::{BoxFuture, Durability};
+use toolhost_contract::{BoxFuture, Durability, named};
 
 /// What the operator says about the workspace and its commands.
 #[derive(Debug, Clone)]
@@ -347,8 +347,8 @@ impl LocalExecutor {
         let room = Arc::clone(&self.room);
         let waits = self.on_files(move |_| Ok(git::strange(&room.top, Path::new(".git")).waited_for)).await?;
         if !waits.is_empty() {
-            let names = waits.iter().take(WAITS_NAMED_MAX).map(|name| name.to_string_lossy());
-            return Err(Error::GitWaits { names: names.collect::<Vec<_>>().join(", ") });
+            let names: Vec<String> = waits.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+            return Err(Error::GitWaits { names: named(&names, WAITS_NAMED_MAX) });
         }
         let fence = Fence::closed(Access::Read);
         let mut also: Vec<PathBuf> = Vec::new();
@@ -419,7 +419,9 @@ impl LocalExecutor {
             return Ok(all);
         }
         tracing::error!(stderr = result.stderr.text, "a repository that a command added is still in an index");
-        Err(Error::NotRestored { names: if left.is_empty() { "an index".to_owned() } else { left.join(", ") } })
+        Err(Error::NotRestored {
+            names: if left.is_empty() { "an index".to_owned() } else { named(&left, FORGOTTEN_NAMED_MAX) },
+        })
     }
 
     /// Takes repositories out of the index that commands of a host which was killed have added to it. Until that succeeds,

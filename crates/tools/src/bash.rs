@@ -9,7 +9,7 @@ use toolhost_contract::shell::{Analyzed, SimpleCommand};
 use toolhost_contract::workspace::{Access, Command, RefChange, WsPath};
 use toolhost_contract::{
     Alias, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Meaning, OtherName, Preview, Tool,
-    ToolError, visible, visible_line,
+    ToolError, named, visible, visible_line,
 };
 
 use crate::{git_hint, interactive};
@@ -265,7 +265,7 @@ impl Tool for Bash {
         if !result.restored.is_empty() {
             stderr.push_str(&format!(
                 "[toolhost put back {}: a command may not change what git or this host obeys; new files and folders that were there are now in `toolhost-planted-…`]\n",
-                result.restored.join(", ")
+                named(&result.restored, CHANGED_MAX)
             ));
         }
         let waited = waited_note(&result.waited_for_terminal);

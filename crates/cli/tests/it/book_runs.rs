@@ -265,9 +265,7 @@ fn people() {
     project.configure(ASKS_FOR_COMMANDS);
     let how = |line: &str| match line {
         line if line.ends_with("$EDITOR for edits") => Typed::Answered("a\n"),
-        line if line.starts_with("toolhost review watch") => {
-            Typed::Skipped("it asks for ever")
-        }
+        line if line.starts_with("toolhost review watch") => Typed::Skipped("it asks for ever"),
         _ => Typed::Runs,
     };
     // Each ask is answered once, so each line has one of its own; the number of the rule is that of this project.

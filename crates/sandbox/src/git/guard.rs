@@ -25,6 +25,7 @@ use super::places::{GIT_DIR, Place, Places};
 use super::read::Top;
 use super::snapshot::Snapshot;
 use crate::mark::Mark;
+use toolhost_contract::named;
 use toolhost_contract::workspace::Error;
 
 /// The lock of those that keep all that git obeys; no workspace is called so.
@@ -48,6 +49,8 @@ const ORPHANS_END_MAX: Duration = Duration::from_secs(10);
 const ORPHAN_PAUSE: Duration = Duration::from_millis(20);
 /// How long what a killed supervisor has left may take to end. The workspace's turn is held meanwhile.
 const LEFT_END_MAX: Duration = Duration::from_secs(5);
+/// Most names in one message.
+pub(crate) const NAMED_MAX: usize = 100;
 /// The time between two looks of a host for what killed hosts have left.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
@@ -561,7 +564,7 @@ impl Guard {
                 if last {
                     // Before the snapshot goes: a host that is killed in between leaves both.
                     let names: Vec<String> = kept.mounted.iter().filter_map(MountedPlace::exchanged).collect();
-                    let names = names.join(", ");
+                    let names = named(&names, NAMED_MAX);
                     let is_exchanged = !names.is_empty();
                     if is_exchanged {
                         // The host that ran the command was killed and could not report it.
@@ -578,7 +581,7 @@ impl Guard {
                 Ok(changed)
             }
             Err(left) => {
-                let names = left.join(", ");
+                let names = named(&left, NAMED_MAX);
                 tracing::error!(names, snapshot = %self.file("kept").display(), "git's files are not as they were: commands are refused");
                 Err(Error::NotRestored { names })
             }
@@ -698,7 +701,7 @@ impl Drop for Lease {
 fn tell_finished(finished: &toolhost_contract::workspace::Result<Option<Vec<String>>>) {
     match finished {
         Ok(Some(names)) if !names.is_empty() => {
-            tracing::warn!(names = names.join(", "), "put back what the command of a killed host had changed");
+            tracing::warn!(names = named(names, NAMED_MAX), "put back what the command of a killed host had changed");
         }
         Ok(_) => {}
         Err(error) => tracing::error!(%error, "a former host's commands"),

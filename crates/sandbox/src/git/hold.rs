@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::around::Outer;
+use super::guard::NAMED_MAX;
 use super::guard::{Alone, Lease, Turn};
 use super::mounted::{Looked, Mount, MountedPlace, Moves, look};
 use super::placeholder::{Empty, Placeholder};
@@ -13,6 +14,7 @@ use super::read::Top;
 use super::shared::refuse_shared;
 use super::snapshot::set_aside;
 use crate::error::from_io;
+use toolhost_contract::named;
 use toolhost_contract::workspace::{Error, POLICY_FILE, Result, STATE_FOLDER, Tier};
 
 /// What is held for one command. Dropped, nothing is held any more.
@@ -59,7 +61,7 @@ impl Held {
             return Err(Error::OtherFolder);
         }
         if !names.is_empty() {
-            return Err(Error::Exchanged { names: names.join(", ") });
+            return Err(Error::Exchanged { names: named(&names, NAMED_MAX) });
         }
         restored.extend(cleared);
         Ok(restored)
@@ -86,7 +88,7 @@ impl Held {
             }
         }
         if let Some(lease) = self.lease.as_ref().filter(|_| !found.names.is_empty()) {
-            lease.guard().refuse_until_accepted(found.names.join(", "))?;
+            lease.guard().refuse_until_accepted(named(&found.names, NAMED_MAX))?;
         }
         set_asides.map(|()| found)
     }

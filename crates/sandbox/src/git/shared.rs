@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, FileType, statat};
 use super::places::{Place, Places, Rule};
 use super::read::Top;
 use super::snapshot::{ARMED_FILES, ARMED_FOLDERS, names, open};
+use toolhost_contract::named;
 use toolhost_contract::workspace::{Error, POLICY_FILE};
 
 /// Most files looked at for one command.
@@ -40,8 +41,7 @@ pub(crate) fn refuse_shared(root: &Top, places: &Places) -> toolhost_contract::w
     }
     let whole = search.run().map_err(|source| Error::Io { path: "what git obeys".to_owned(), source })?;
     if !search.shared.is_empty() {
-        search.shared.truncate(NAMED_MAX);
-        return Err(Error::Shared { names: search.shared.join(", ") });
+        return Err(Error::Shared { names: named(&search.shared, NAMED_MAX) });
     }
     if !whole {
         let what = "the number of git's hooks and settings files in the workspace".to_owned();
