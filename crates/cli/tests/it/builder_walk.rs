@@ -18,7 +18,7 @@ use crate::builder_walk_plan::{Plan, Planner};
 use crate::engines::{Engine, engines};
 
 /// Chains on each engine.
-const ROUNDS: u64 = 3;
+const ROUNDS: u64 = 5;
 const SESSIONS: [&str; 3] = ["s1", "s2", "s3"];
 const MOVES_MIN: u64 = 15;
 const MOVES_MAX: u64 = 40;
