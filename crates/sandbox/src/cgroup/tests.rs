@@ -175,8 +175,12 @@ fn what_a_dead_host_left_is_removed_and_its_commands_ended() {
     assert_eq!(folders(&dead).into_iter().map(|(name, _)| name).collect::<Vec<_>>(), [HOST]);
     started.kill().unwrap();
     started.wait().unwrap();
-    drop(begin(&base).unwrap());
-    assert_eq!(base.hosts(), ["toolhost-mcp.scope"]);
+    // The kernel takes a process out of its cgroup a moment after its parent has read how it ended.
+    let is_over = || {
+        drop(begin(&base).unwrap());
+        base.hosts() == ["toolhost-mcp.scope"]
+    };
+    assert!((0..1000).any(|_| is_over()), "{:?}", base.hosts());
 }
 
 #[test]
