@@ -14,7 +14,7 @@ const NOTIFIER: &str = "notify-send";
 /// Longest text of a notification, in characters.
 const TEXT_CHARS_MAX: usize = 200;
 
-/// What a person wants to be told by, beside the line.
+/// How a person wants to hear of new asks, besides the printed line.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct AttentionFlags {
     /// Ring the terminal's bell when something comes
@@ -26,7 +26,7 @@ pub(crate) struct AttentionFlags {
 }
 
 impl AttentionFlags {
-    /// Tells that these have come: once, however many they are.
+    /// Rings and shows a notification, once for all of these asks.
     ///
     /// # Errors
     /// The desktop's program cannot be started, or fails.
@@ -48,7 +48,7 @@ impl AttentionFlags {
 
 #[expect(clippy::disallowed_methods, reason = "the person's own desktop, not an agent's")]
 fn notify(title: &str, text: &str) -> anyhow::Result<()> {
-    // The text may be an agent's: in one line, and none of the markup that notifications may have.
+    // The text may come from an agent: it is made one line, without the markup that notifications understand.
     let shown: String = visible_line(text).chars().take(TEXT_CHARS_MAX).collect();
     let shown = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let status = Command::new(NOTIFIER)

@@ -296,11 +296,11 @@ pub(crate) fn start_log(verbose: u8) {
     let _ = log.with_ansi(false).try_init();
 }
 
-/// Each event of the log is one line: an error may name a file that an agent has made, with line breaks and what a terminal obeys.
+/// Writes each event of the log as one line. An error may name a file of an agent's, with line breaks and terminal commands in it.
 struct LogLines<W>(W);
 
 impl<W: Write> Write for LogLines<W> {
-    /// Of one whole event, as the log writes it.
+    /// The logger passes one whole event with each call.
     fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         self.0.write_all(format!("{}\n", visible_line(text.trim_end_matches('\n'))).as_bytes())?;

@@ -55,8 +55,8 @@ pub fn visible_line(text: &str) -> String {
     shown_but_for(text, &[])
 }
 
-/// Names from elsewhere within a sentence of the host's: of more than `max` the number. One that has anything in it but letters,
-/// digits and what names of files usually have stands in quotes, so that nothing in it can be taken for what the host says.
+/// Lists names of files for a message of the host: at most `max` of them, then how many more there are. A name with unusual
+/// characters stands in quotes, so that no part of it reads as the host's own words.
 pub fn named(names: &[String], max: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(max).map(|name| quoted_name(name)).collect();
     if names.len() > max {

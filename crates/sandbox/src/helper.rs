@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::fence::{HANDED_DOWN, HandedDown, Mounted, NetworkMode, Policy, apply};
 use crate::mark::{behind_name, has_ended};
 use crate::proxy;
-use crate::spawner::{OOM_SCORE, OOM_SCORE_OF_COMMANDS};
+use crate::spawner::be_ended_first;
 
 /// The hidden subcommand a program that embeds this crate must route to [`main`].
 pub const SUBCOMMAND: &str = "sandbox-exec";
@@ -119,7 +119,9 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
     // Before the fence: signals that the command sends its own group must not reach the supervisor.
     rustix::process::setsid()?;
     if policy.limits.mark.is_some() {
-        be_ended_first();
+        // After a change of user, the kernel lets a process write its own files in `/proc` only once it has said this.
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)?;
+        be_ended_first()?;
     }
     if policy.enforce {
         apply(&policy)?;
@@ -130,15 +132,6 @@ fn enter(args: Vec<OsString>) -> Result<ExitCode, Failure> {
     say(&format!("{}: {error}", program.to_string_lossy()));
     let code = if error.kind() == std::io::ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_RUN };
     Ok(ExitCode::from(code))
-}
-
-/// Tells the kernel to end this one first when the machine has no memory left, and not the supervisor, by whose end the command
-/// would lose it.
-fn be_ended_first() {
-    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-    // Who has become another user does not own his own file there before the next `exec`, or before he says this.
-    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
-    let _ = std::fs::write(OOM_SCORE.to_string_lossy().as_ref(), OOM_SCORE_OF_COMMANDS);
 }
 
 /// Each mount must be at its own name, and show what the host meant.

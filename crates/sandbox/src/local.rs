@@ -88,8 +88,6 @@ impl Default for Limits {
 const WALKS_MAX: usize = 2;
 /// Most settings files of git outside the workspace that are given to the look for its places.
 const ALSO_MAX: usize = 32;
-/// Most repositories named that a command had added to an index.
-const FORGOTTEN_NAMED_MAX: usize = 100;
 /// Most FIFOs in `.git` named in an error.
 const WAITS_NAMED_MAX: usize = 10;
 
@@ -108,7 +106,7 @@ pub(crate) struct Room {
     names: Vec<String>,
     /// What of `top` and `outer` must be found where it is mounted.
     opened: Vec<Mounted>,
-    /// What the processes of its commands have in common.
+    /// The part of the mark that all processes of its commands carry.
     pub(crate) mark: Mark,
 }
 
@@ -410,17 +408,12 @@ impl LocalExecutor {
             let said = result.stdout.text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
             // Where git could not say what is new, the names are those in the indexes.
             let mut all = new.ok().filter(|new| !new.is_empty()).unwrap_or_else(|| said.collect());
-            if all.len() > FORGOTTEN_NAMED_MAX {
-                let more = all.len() - FORGOTTEN_NAMED_MAX;
-                all.truncate(FORGOTTEN_NAMED_MAX);
-                all.push(format!("and {more} more"));
-            }
             all.extend(cleared);
             return Ok(all);
         }
         tracing::error!(stderr = result.stderr.text, "a repository that a command added is still in an index");
         Err(Error::NotRestored {
-            names: if left.is_empty() { "an index".to_owned() } else { named(&left, FORGOTTEN_NAMED_MAX) },
+            names: if left.is_empty() { "an index".to_owned() } else { named(&left, git::NAMED_MAX) },
         })
     }
 

@@ -18,7 +18,7 @@ const LIMIT_IN_PROC: &str = "Max file locks";
 const COMMAND_BITS: u32 = 31;
 /// The highest bit stays unset: `unlimited` is all bits.
 const WORKSPACE_BITS: u32 = 63 - COMMAND_BITS;
-/// How often it is looked whether those that were killed have gone.
+/// The pause between two looks for killed processes that are still there.
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The mark of one workspace, or of one command in it.
@@ -55,7 +55,7 @@ impl Mark {
     /// `TimedOut`: some were still there at the time `until`, as what waits in the kernel for a disk is.
     pub(crate) fn end_processes(self, until: Instant) -> Result<()> {
         let mut sweep = Sweep { mark: self, passed: BTreeSet::new(), stopped: BTreeSet::new() };
-        // What is killed makes room for others, and a fork bomb would start them faster than this kills.
+        // All processes stop before one is killed: each killed process of a fork bomb makes room for a new one.
         while sweep.stop_fresh() > 0 && Instant::now() < until {}
         loop {
             sweep.stop_fresh();
@@ -72,10 +72,10 @@ impl Mark {
         }
     }
 
-    /// Whether a process has it, and has not ended.
+    /// Whether a process carries this mark and still runs.
     fn is_on_process(self, pid: Pid) -> bool {
         let folder = format!("/proc/{}", pid.as_raw_nonzero());
-        // One that has ended meanwhile has none.
+        // A process that has ended meanwhile has no such file.
         let limits = read_to_string(format!("{folder}/limits")).unwrap_or_default();
         let line = limits.lines().find_map(|line| line.strip_prefix(LIMIT_IN_PROC));
         let hard = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
@@ -83,11 +83,11 @@ impl Mark {
     }
 }
 
-/// Ends the processes of one mark. Some of them may fork again and again and end themselves, each within a millisecond: so those
-/// that are there are stopped in the order in which they are likely to do so, the newest first, with as little done for each as can be.
+/// The search for all processes with one mark. A process may fork and exit within a millisecond, so that a slow search finds
+/// none of its children either. That is why the search looks at the newest processes first, and at each process once.
 struct Sweep {
     mark: Mark,
-    /// Numbers of others, and of what has ended, which are not looked at again until all are.
+    /// The numbers of processes that need no second look: those without the mark, and those that have ended.
     passed: BTreeSet<i32>,
     stopped: BTreeSet<i32>,
 }
@@ -100,7 +100,7 @@ impl Sweep {
             if self.passed.contains(&number) || self.stopped.contains(&number) {
                 continue;
             }
-            // A handle first: what is read afterwards is of this one, or it has ended.
+            // The handle comes first: what is read after it belongs to this process, or the process has ended.
             let process = Pid::from_raw(number).and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
             let Some((pid, process)) = process.filter(|(pid, _)| self.mark.is_on_process(*pid)) else {
                 self.passed.insert(number);
@@ -115,8 +115,8 @@ impl Sweep {
         fresh
     }
 
-    /// All of its group at once, among whom nobody can be starting another one then. The group is the command's own, which has
-    /// a session of its own, and there as long as the process is.
+    /// Stops the whole process group in one call, in the middle of which no member can fork. All members belong to the command,
+    /// because a command begins a session of its own. The number of the group stays in use as long as this stopped member lives.
     fn stop_group(&self, pid: Pid) {
         let stat = read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
         let group = behind_name(&stat).nth(2).and_then(|group| Pid::from_raw(group.parse().ok()?));
@@ -141,14 +141,15 @@ impl Sweep {
         self.stopped.len()
     }
 
-    /// Whether a look at all processes finds none: a number may be another's by now.
+    /// Whether a look at every process, without skipping one, finds no further process. A number that was skipped may belong to
+    /// another process by now.
     fn is_over(&mut self) -> bool {
         self.passed.clear();
         self.stop_fresh() == 0
     }
 }
 
-/// The numbers of all processes. They are given in ascending order, and after the highest from the lowest on.
+/// The numbers of all processes, the newest first. The kernel gives numbers in ascending order, and begins again after the highest.
 fn newest_first() -> Vec<i32> {
     let entries = read_dir("/proc").into_iter().flatten().flatten();
     let mut numbers: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -158,7 +159,7 @@ fn newest_first() -> Vec<i32> {
     numbers
 }
 
-/// Whether it is only left for its parent to be read. Its first thread may have ended while others go on.
+/// Whether a process has ended: it is a zombie without a living thread. The main thread alone may exit while others run.
 pub(crate) fn has_ended(folder: &str) -> bool {
     let stat = read_to_string(format!("{folder}/stat")).unwrap_or_default();
     match behind_name(&stat).next() {

@@ -199,8 +199,8 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
     found
 }
 
-/// The number under which `/proc` shows a process's memory and open files: that of another of its threads, where the first one
-/// has ended and the others go on.
+/// The number under which `/proc` shows the memory and the open files of a process. Where its main thread has exited, that is the
+/// number of a thread that still runs.
 fn that_has_memory(pid: u32) -> u32 {
     let has_none = |pid: u32| read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|statm| statm.starts_with("0 "));
     if !has_none(pid) {

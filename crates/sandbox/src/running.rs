@@ -26,7 +26,7 @@ use toolhost_contract::workspace::{
 const STREAM_GRACE: Duration = Duration::from_millis(200);
 /// How long a supervisor may take to end the tree before it is killed itself.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// How long what a killed supervisor has left may take to end.
+/// How long the processes of a command whose supervisor was killed may take to end.
 const END_LEFT_MAX: Duration = Duration::from_secs(5);
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
@@ -82,7 +82,7 @@ pub(crate) async fn run_plan(
         outcome = End::TooMuchMemory;
     }
     if let Some(mark) = run.plan.mark.filter(|_| run.started.child.was_killed()) {
-        // Nobody supervises any more what is left.
+        // The supervisor is dead, so the host ends what is left of the command.
         let ending = tokio::task::spawn_blocking(move || mark.end_processes(Instant::now() + END_LEFT_MAX));
         if let Err(error) = ending.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
             tracing::error!(%error, "processes of a command whose supervisor was killed");

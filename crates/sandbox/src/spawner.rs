@@ -17,10 +17,9 @@ use tokio::sync::oneshot;
 use crate::child::{Child, Program};
 use crate::fence::{HANDED_DOWN, HandedDown, Plan};
 
-/// Where the kernel is told whom to end first when the machine has no memory left: not the host, nor other programs, as long
-/// as a command runs.
-pub(crate) const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
-pub(crate) const OOM_SCORE_OF_COMMANDS: &[u8] = b"1000";
+/// The file in which a process tells the kernel how early to end it when the machine has no memory left, and the value for "first".
+const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
+const OOM_SCORE_OF_COMMANDS: &[u8] = b"1000";
 
 pub(crate) struct Spawner {
     jobs: mpsc::Sender<Job>,
@@ -148,18 +147,24 @@ impl Handed {
     }
 }
 
+/// Tells the kernel to end this process first when the machine has no memory left, before the host and other programs. A process
+/// may always raise its own value; a system without the file runs commands, too. System calls only.
+pub(crate) fn be_ended_first() -> std::io::Result<()> {
+    if let Ok(score) = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+        rustix::io::write(score, OOM_SCORE_OF_COMMANDS)?;
+    }
+    Ok(())
+}
+
 /// What happens in the child before its program begins: system calls only, on memory prepared before.
 fn before_exec(plan: &Plan, cwd: &CStr, handed: &Handed) -> std::io::Result<()> {
     // First of all, so that nothing of it is counted elsewhere.
     if let Some(cgroup) = &plan.cgroup {
         rustix::io::write(cgroup, b"0")?;
     }
-    // With a mark, the supervisor stays as it is: see the helper. Everybody may raise his own, but a system without this file runs
-    // commands, too.
-    if plan.mark.is_none()
-        && let Ok(score) = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-    {
-        rustix::io::write(score, OOM_SCORE_OF_COMMANDS)?;
+    // A command with a mark would lose its supervisor with that, so there the helper does it for the command alone.
+    if plan.mark.is_none() {
+        be_ended_first()?;
     }
     rustix::process::setsid()?;
     if let Some(id_map) = &plan.id_map {

@@ -370,7 +370,7 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
         if ask_here && page.more > 0 {
             print::note(format_args!("{} more wait", page.more));
         }
-        // Who cannot be told so is still asked here.
+        // The watch goes on when a notification fails.
         if let Err(error) = attention.call(&page.asks) {
             print::failure(&error);
         }

@@ -1,4 +1,4 @@
-//! `toolhost review watch`: what comes is told to whoever waits for it.
+//! `toolhost review watch` tells a person about each new ask: by a line, the bell and a notification.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use toolhost_testkit::{Program, TempWorkspace, until};
 use crate::room::program;
 
 const ASKS: &str = "[[profiles.all.rules]]\ntool = 'bash'\ndecide = 'ask'\nwhy = 'a test'\n";
-/// Writes down what it is called with, as a desktop would show it.
+/// Stands in for the program of a desktop: it writes down its arguments.
 const NOTIFIER: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$HOME/notified\"\n";
 
 fn asking(workspace: &TempWorkspace) -> Program {

@@ -153,8 +153,8 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("apt", &["-o", "--option"]),
     ("cpio", &["--rsh-command", "--rmt-command"]),
     ("csh", &["-c"]),
-    ("expect", &["-c", "-f", "-b"]),
     ("dpkg", &["--post-invoke", "--pre-invoke"]),
+    ("expect", &["-b", "-c", "-f"]),
     ("just", &["-c", "--command", "--shell"]),
     ("less", &["+"]),
     ("nc", &["-c", "-e"]),
@@ -551,7 +551,7 @@ fn is_uncertain(command: &SimpleCommand) -> bool {
     if command.is_shell() && command.handed.is_empty() && command.has_text() {
         return true;
     }
-    // What stands behind `:::` becomes a part of the command, at any place.
+    // `parallel` puts the words behind `:::` into the command, at any place.
     if is_called(name, "parallel") && arguments.iter().any(|word| word.text.starts_with(":::")) {
         return true;
     }

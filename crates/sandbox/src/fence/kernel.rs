@@ -213,7 +213,8 @@ fn refused_calls(policy: &Policy) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Fai
     for (call, index) in [(libc::SYS_prlimit64, 0), (libc::SYS_setpriority, 1), (libc::SYS_ioprio_set, 1)] {
         rules.insert(call, vec![rule(arg(index, SeccompCmpOp::Ne, 0)?)?]);
     }
-    // The one that marks the command's processes. It may be read: then there is no pointer to a new one.
+    // A command may read its limit of file locks, which is its mark, but not set it. A call that only reads passes no pointer to
+    // a new value.
     let is_mark = |index| arg(index, SeccompCmpOp::Eq, libc::RLIMIT_LOCKS.into());
     let is_new = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     rules.entry(libc::SYS_prlimit64).or_default().push(SeccompRule::new(vec![is_mark(1)?, is_new])?);

@@ -103,6 +103,6 @@ pub(crate) struct ResourceLimits {
     pub(crate) memory_bytes: Option<u64>,
     /// Counted for the whole user, so it is set only where the user is the fence's own.
     pub(crate) processes: Option<u64>,
-    /// By which its processes are found again where no namespace ends them.
+    /// The mark of its processes, in a tier without a namespace of processes.
     pub(crate) mark: Option<u64>,
 }

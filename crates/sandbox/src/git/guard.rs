@@ -36,8 +36,8 @@ const ALONE: &str = "alone";
 const HOST: &str = "host";
 /// What was exchanged while it was mounted.
 const EXCHANGED: &str = "exchanged";
-/// The mark of a workspace in which something could not be put back. Its own hosts and commands try again; others would lose much
-/// time with each start.
+/// This file says that the last try to put git's files back has failed in its workspace. Hosts and commands of that workspace try
+/// again. Hosts of other workspaces skip it, because each try can take seconds.
 const FAILED: &str = "failed";
 /// How often, and after which pause, a lock is tried again that is held: who only looks whether somebody has it holds it for a
 /// moment, and so does a process of this host's that is being started.
@@ -47,7 +47,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(2);
 /// large memory.
 const ORPHANS_END_MAX: Duration = Duration::from_secs(10);
 const ORPHAN_PAUSE: Duration = Duration::from_millis(20);
-/// How long what a killed supervisor has left may take to end. The workspace's turn is held meanwhile.
+/// How long the processes of a command whose supervisor was killed may take to end. The host holds the workspace's turn meanwhile.
 const LEFT_END_MAX: Duration = Duration::from_secs(5);
 /// Most names in one message.
 pub(crate) const NAMED_MAX: usize = 100;
@@ -229,7 +229,7 @@ impl Guard {
         Self { root, folder: folder.to_owned(), id: id[..32].to_owned() }
     }
 
-    /// What the processes of all commands in this workspace have in common.
+    /// The part of the mark that the processes of all commands in this workspace carry.
     pub(crate) fn mark(&self) -> Mark {
         Mark::of_workspace(&self.id)
     }
@@ -291,7 +291,7 @@ impl Guard {
                 let others = guard.all_others().unwrap_or_default().into_iter().map(|(other, _)| other);
                 let own = guard.file("kept").exists().then(|| guard.clone());
                 let kept: Vec<Self> = others.chain(own).collect();
-                // A failure is told once.
+                // The thread reports a failure once.
                 for guard in kept.into_iter().filter(|guard| !guard.has_failed()) {
                     tell_finished(&guard.finish(Instant::now()));
                 }
@@ -548,7 +548,7 @@ impl Guard {
         restored
     }
 
-    /// Whether something could not be put back here when it was last tried.
+    /// Whether the last try to put git's files back has failed here.
     fn has_failed(&self) -> bool {
         self.file(FAILED).exists()
     }
@@ -556,7 +556,7 @@ impl Guard {
     fn restore(&self, last: bool) -> toolhost_contract::workspace::Result<Vec<String>> {
         let Some(mut kept) = self.kept().map_err(failed)? else { return Ok(Vec::new()) };
         if last && kept.reach == Reach::All {
-            // Where a supervisor was killed, nothing holds the lock for what it has left, which could plant again.
+            // A killed supervisor holds no lock any more, but processes of its command may still run and plant again.
             self.mark().end_processes(Instant::now() + LEFT_END_MAX).map_err(|_| Error::CommandUnderWay)?;
         }
         match kept.snapshot.restore() {

@@ -29,7 +29,7 @@ mod snapshot;
 
 pub(crate) use accepted::strange;
 pub(crate) use around::{Around, Outer, around, repository_around};
-pub(crate) use guard::{Begun, Guard, Reach, Turn};
+pub(crate) use guard::{Begun, Guard, NAMED_MAX, Reach, Turn};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
 pub(crate) use places::{FOUND_BYTES_MAX, Places, Seen, find, forget, read_places, refused, unreadable};

@@ -560,7 +560,7 @@ fn aside(top: &Top, parent: &OwnedFd, name: &OsStr) -> Result<Option<(OwnedFd, S
     Err(Error::other("it cannot be moved aside"))
 }
 
-/// Where the folders of a snapshot are that were moved away. One walk finds them all.
+/// Finds the folders of a snapshot that a command has moved away. One walk looks for all of them.
 struct Moved<'a> {
     /// All folders of the snapshot.
     folders: &'a BTreeSet<Identity>,
@@ -568,8 +568,8 @@ struct Moved<'a> {
 }
 
 impl Moved<'_> {
-    /// The folder that it is in, and its name there. One that is in a folder which was itself moved meanwhile is found by the next
-    /// walk.
+    /// The folder that it is in now, and its name there. If an outer folder was put back since the walk, the path is no longer
+    /// true; the next round then finds it.
     fn find(&mut self, top: &Top, identity: Identity) -> Option<(OwnedFd, OsString)> {
         let found = self.found.entry(top.clone()).or_insert_with(|| seek(top, self.folders));
         let path = found.get(&identity)?;
@@ -580,7 +580,7 @@ impl Moved<'_> {
 
 /// Looks for folders by their identities below `top`.
 fn seek(top: &Top, folders: &BTreeSet<Identity>) -> BTreeMap<Identity, PathBuf> {
-    // Each with the folder it is in: whole paths of deep folders would be much.
+    // Each entry is a name and the index of the folder around it: whole paths of deep folders would take much memory.
     let mut seen: Vec<(usize, OsString)> = vec![(0, OsString::new())];
     let (mut found, mut next, mut left) = (BTreeMap::new(), 0, SOUGHT_MAX);
     while next < seen.len() {
@@ -604,7 +604,7 @@ fn seek(top: &Top, folders: &BTreeSet<Identity>) -> BTreeMap<Identity, PathBuf> 
     found
 }
 
-/// The path of one that was seen; the first is the top.
+/// The path of an entry; the first entry is the top.
 fn path_of(seen: &[(usize, OsString)], mut at: usize) -> PathBuf {
     let mut names = Vec::new();
     while let Some((above, name)) = seen.get(at).filter(|_| at > 0) {

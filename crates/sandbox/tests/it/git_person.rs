@@ -528,7 +528,7 @@ async fn where_putting_back_fails_commands_are_refused_until_it_succeeds() {
     assert!(matches!(refused, Err(Error::NotRestored { .. })), "{refused:?}");
     std::fs::rename(&away, room.ws().join(".git")).unwrap();
     let is_planted = || std::fs::read_to_string(room.ws().join(".git/config")).unwrap().contains("planted");
-    // To try again may take long, and every host of the user would: it is this workspace's to do.
+    // A host of another workspace does not try again, because a try can take seconds.
     drop(Room::with(FenceChoice::Landlock, |_| {}, |config| config.guard.clone_from(&guard)));
     assert!(is_planted());
     assert_eq!(room.bash("true", Access::Write).await.exit_code, 0);

@@ -86,10 +86,10 @@ async fn a_command_dropped_while_it_starts_does_not_run_on() {
     }
 }
 
-/// A person may kill it, or the kernel where memory is short.
+/// A person may kill a supervisor, or the kernel when memory is short.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_whose_supervisor_is_killed_ends_with_its_whole_tree() {
-    // Of what only reads nothing is put back: only its own host ends what is left.
+    // A command that only reads leaves nothing to put back, so only its own host ends what is left of it.
     let fences = [Access::Read, Access::Write].map(Fence::closed);
     for ((tier, room), fence) in rooms().await.iter().flat_map(|room| fences.iter().map(move |fence| (room, fence))) {
         let marker = marker(&room.ws());
@@ -109,7 +109,7 @@ async fn a_command_whose_supervisor_is_killed_ends_with_its_whole_tree() {
     }
 }
 
-/// A process whose first thread has ended, and another one holds a lock. To `/proc` it looks as if it had ended.
+/// A Python program whose main thread exits while another thread keeps a lock. `/proc` shows such a process as a zombie.
 const LEADERLESS: &str = "import ctypes, fcntl, platform, threading, time
 lock = open('lock', 'w')
 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -148,7 +148,7 @@ async fn a_process_whose_first_thread_has_ended_ends_with_its_command() {
     }
 }
 
-/// Each of them lives for a moment and leaves one more behind, in a session of its own.
+/// Each process starts one child, in a new session, and exits at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn chains_of_forks_end_where_their_supervisor_is_killed() {
     let _turn = crowd();
@@ -174,7 +174,7 @@ import time; time.sleep(1000)";
     assert_eq!(processes_about(&marker), 0);
 }
 
-/// It says whose the processes are that a killed supervisor has left.
+/// This limit is the mark by which a host finds the processes of a command.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_cannot_change_the_limit_that_marks_its_processes() {
     for (tier, room) in rooms().await {

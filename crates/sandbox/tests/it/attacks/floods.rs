@@ -59,7 +59,7 @@ async fn a_fork_bomb_neither_escapes_nor_stays() {
         let room = Room::with(choice, |_| {}, |config| config.limits.processes = 200);
         let marker = format!("toolhost-bomb-{}", room.ws().display());
         let many = format!("while :; do (exec -a '{marker}' sleep 1000) & done 2>/dev/null");
-        // Each that is killed makes room for one more of these; their names are those of the first.
+        // Each killed process makes room for a new one. All have the command line of the first.
         let doubling = format!(": '{marker}'; both() {{ both | both & }}; both 2>/dev/null; sleep 1000");
         for script in [many, doubling] {
             let result = room.try_bash(&script, Access::Read, Duration::from_secs(2)).await.unwrap();
@@ -150,7 +150,7 @@ async fn one_process_does_not_take_the_machines_memory() {
     }
 }
 
-/// Its memory is shown under the number of a thread that goes on.
+/// `/proc` shows the memory of such a process only under the number of a thread that still runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_memory_of_processes_whose_first_thread_has_ended_is_counted() {
     let hog = "import ctypes, platform, threading, time

@@ -65,11 +65,7 @@ async fn what_a_command_adds_is_taken_out_whatever_else_it_does_to_the_index() {
             assert_eq!(links.len(), 1, "{breaker}: the person's own stays: {listed}");
             assert!(listed.contains("\tstaged"), "{breaker}: {listed}");
             let told = &ended.restored;
-            assert!(
-                told.iter().any(|name| name == "sub" || name.ends_with(" more")),
-                "{breaker}: it is told: {told:?}"
-            );
-            assert!(told.len() < 200, "{breaker}: {}", told.len());
+            assert!(told.iter().any(|name| name == "sub"), "{breaker}: it is told: {told:?}");
         }
         assert_eq!(room.bash("true", Access::Write).await.exit_code, 0, "{breaker}: the next command");
     }

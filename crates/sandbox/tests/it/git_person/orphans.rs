@@ -90,7 +90,8 @@ async fn a_host_is_open_when_what_a_killed_one_s_command_planted_is_gone() {
     drop(next);
 }
 
-/// As `pkill -9 toolhost` does, which has the name of both. Nothing holds the command together then but its mark.
+/// `pkill -9 toolhost` kills a host and its supervisors, which have the same name. After that only the mark tells which processes
+/// belong to a command.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_supervisor_has_left_ends_before_it_is_put_back() {
     const NAME: &str = "git_person::orphans::what_a_killed_supervisor_has_left_ends_before_it_is_put_back";
