@@ -411,7 +411,10 @@ impl LocalExecutor {
             all.extend(cleared);
             return Ok(all);
         }
-        tracing::error!(stderr = result.stderr.text, "a repository that a command added is still in an index");
+        tracing::error!(
+            stderr = result.stderr.text,
+            "a repository that a command added is still in an index, a branch, a tag or a stash"
+        );
         Err(Error::NotRestored {
             names: if left.is_empty() { "an index".to_owned() } else { named(&left, git::NAMED_MAX) },
         })
@@ -421,7 +424,7 @@ impl LocalExecutor {
     /// further commands that write are refused.
     ///
     /// # Errors
-    /// One is still in an index, or git does not answer.
+    /// One is still in an index, a branch, a tag or a stash, or git does not answer.
     pub async fn settle(&self) -> Result<Vec<String>> {
         let guard = self.guard.clone();
         let Some(turn) = self.on_files(move |_| guard.unsettled()).await? else { return Ok(Vec::new()) };

@@ -406,7 +406,9 @@ async fn a_second_host_does_not_take_what_is_planted_for_the_truth() {
         let room = Room::with(choice, |ws| template.fill(ws), |_| {});
         let second = LocalExecutor::open(config(room.ws(), choice)).unwrap();
         let fence = Fence::closed(Access::Write);
-        for attack in ATTACKS {
+        // In the full tier a mount holds each of them, however many hosts there are.
+        let every = if choice == FenceChoice::Full { 4 } else { 1 };
+        for attack in ATTACKS.iter().step_by(every) {
             // Each command ends when it has read a line, whatever has become of the folder.
             let ends = ["end-first", "end-second"].map(|name| room.ws().join(name));
             assert!(std::process::Command::new("mkfifo").args(&ends).status().unwrap().success());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use toolhost_contract::workspace::Access;
+use toolhost_contract::workspace::{Access, Error};
 use toolhost_sandbox::FenceChoice;
 
 use super::plant::{commit, git, mark, sure};
@@ -68,5 +68,36 @@ async fn what_a_command_adds_is_taken_out_whatever_else_it_does_to_the_index() {
             assert!(told.iter().any(|name| name == "sub"), "{breaker}: it is told: {told:?}");
         }
         assert_eq!(room.bash("true", Access::Write).await.exit_code, 0, "{breaker}: the next command");
+    }
+}
+
+/// What makes git know the repository `sub` after it was taken out of the index.
+const KEPT_BY: [&str; 4] = [
+    "git commit -qm x",
+    "git commit -qm x; git branch side; git reset -q --soft HEAD~1",
+    "git stash -q",
+    "git commit -qm x; git tag t; git reset -q --soft HEAD~1",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_a_command_commits_is_named_and_stops_commands_until_a_person_has_looked() {
+    for kept_by in KEPT_BY {
+        let room = Room::with(FenceChoice::Landlock, furnish, |_| {});
+        let ws = room.ws();
+        let author = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
+        let script = format!("{author}\n{PLANT}\n{kept_by}").replace("MARK", &mark(&ws).display().to_string());
+        let ended = room.try_bash(&script, Access::Write, std::time::Duration::from_secs(60)).await;
+        let named = |error: &Error| matches!(error, Error::NotRestored { names } if names.contains("sub"));
+        assert!(ended.as_ref().is_err_and(named), "{kept_by}: {ended:?}");
+        git(&ws, &["status", "--short"]);
+        assert!(!mark(&ws).exists(), "{kept_by}: a person's git ran a program");
+        let next = room.try_bash("true", Access::Write, std::time::Duration::from_secs(60)).await;
+        assert!(next.is_err_and(|error| named(&error)), "{kept_by}: the next command");
+        for folder in ["sub", "@", "a b"] {
+            // Out of the repository of this name, which git then no longer takes for one.
+            std::fs::rename(ws.join(folder).join(".git"), ws.join(folder).join("git")).unwrap();
+        }
+        room.executor.accept_git().await.unwrap();
+        assert_eq!(room.bash("true", Access::Write).await.exit_code, 0, "{kept_by}: after the person has looked");
     }
 }
