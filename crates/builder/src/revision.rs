@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use toolhost_contract::canonical_value;
 
 use crate::files::Files;
 use crate::package::{Agent, Asset, Package, Step, Workflow};
@@ -12,7 +13,7 @@ use crate::package::{Agent, Asset, Package, Step, Workflow};
 /// Never: a JSON value has a canonical form.
 #[must_use]
 pub fn of(value: &Value) -> String {
-    let canonical = serde_json_canonicalizer::to_vec(value).expect("a JSON value has a canonical form");
+    let canonical = canonical_value(value).expect("a JSON value has a canonical form");
     hex::encode(Sha256::digest(canonical))
 }
 

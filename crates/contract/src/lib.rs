@@ -4,6 +4,7 @@
 //! which the host holds; then [`Call`] and [`Outcome`], the two ends of a call's life.
 
 mod call;
+mod canonical;
 mod clock;
 mod ctx;
 pub mod cursor;
@@ -29,6 +30,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope};
+pub use canonical::{canonical_json, canonical_value};
 pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
 pub use deploys::{Deploys, Made, RECOVERY};

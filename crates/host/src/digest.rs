@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use toolhost_contract::{Call, ToolError, ToolInfo};
+use toolhost_contract::{Call, ToolError, ToolInfo, canonical_value};
 
 /// SHA-256 over the canonical JSON (RFC 8785) of tool, version, arguments, caller, project and what else
 /// decides what the arguments mean.
@@ -22,7 +22,7 @@ pub(crate) fn digest(info: &ToolInfo, arguments: &Value, call: &Call) -> Result<
         "workflowId": call.scope.workflow_id,
         "ticketId": call.scope.ticket_id,
     });
-    let canonical = serde_json_canonicalizer::to_vec(&bound).map_err(ToolError::internal)?;
+    let canonical = canonical_value(&bound).map_err(ToolError::internal)?;
     Ok(hex::encode(Sha256::digest(canonical)))
 }
 

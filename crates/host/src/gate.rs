@@ -401,7 +401,7 @@ impl Gate {
         let mut outcome = match result {
             Ok(Success { mut data, mut text, revision, workflow }) => {
                 self.state.config.redactor.redact(&mut text);
-                self.state.config.redactor.redact_json(&mut data);
+                self.state.config.redactor.redact_json_beside(&mut data, &text);
                 let of_workflow = workflow.as_ref().and_then(|workflow| workflow.revision.clone());
                 let revision = (revision.is_some() || of_workflow.is_some())
                     .then_some(Revision { workflow: of_workflow, target: revision });

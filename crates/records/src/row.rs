@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::body::{Body, Reference};
 use super::error::{RecordError, Result};
 use super::kind::{Kind, RecordId};
+use toolhost_contract::canonical_json;
 use toolhost_store::Error;
 use toolhost_store::db::Row;
 
@@ -73,7 +74,7 @@ pub struct Saved<T> {
 impl<T: Serialize> Saved<T> {
     /// SHA-256 of the canonical JSON (RFC 8785) of the content: the same for the same content, whatever its version.
     pub fn revision(&self) -> Option<String> {
-        let canonical = serde_json_canonicalizer::to_string(&self.content).ok()?;
+        let canonical = canonical_json(&self.content).ok()?;
         Some(hex::encode(Sha256::digest(canonical)))
     }
 }

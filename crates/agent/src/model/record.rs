@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::BoxFuture;
+use toolhost_contract::{BoxFuture, canonical_json};
 
 use super::price::output_default;
 use super::script::tell;
@@ -372,7 +372,7 @@ fn digests(request: &Request<'_>) -> Result<Digests, ModelError> {
 
 /// Of the canonical form (RFC 8785): the order of fields is nothing that a model is told.
 fn digest(value: &impl Serialize) -> Result<String, ModelError> {
-    let bytes = serde_json_canonicalizer::to_vec(value).map_err(|error| bad(error.to_string()))?;
+    let bytes = canonical_json(value).map_err(|error| bad(error.to_string()))?;
     Ok(hex::encode(&Sha256::digest(bytes)[..DIGEST_BYTES]))
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use toolhost_contract::canonical_json;
 
 use super::ComposeError;
 
@@ -125,6 +126,6 @@ pub fn check_layers(layers: &[PromptLayer]) -> Result<(), ComposeError> {
 /// # Errors
 /// If the layers have no canonical form, which text always has.
 pub fn signature(layers: &[PromptLayer]) -> Result<String, ComposeError> {
-    let bytes = serde_json_canonicalizer::to_vec(&layers).map_err(|error| ComposeError::Unsigned(error.to_string()))?;
+    let bytes = canonical_json(&layers).map_err(|error| ComposeError::Unsigned(error.to_string()))?;
     Ok(hex::encode(Sha256::digest(bytes)))
 }

@@ -259,9 +259,15 @@ impl Redactor {
     /// Redacts every string of a JSON value, keys included, and what stands under a key that tells of a secret as it would be
     /// in the value's text.
     pub fn redact_json(&self, value: &mut Value) {
+        self.redact_json_beside(value, "");
+    }
+
+    /// The same beside a text that is redacted: a string that is equal to it is not searched again.
+    pub fn redact_json_beside(&self, value: &mut Value, redacted: &str) {
         match value {
+            Value::String(text) if text == redacted => {}
             Value::String(text) => self.redact(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json_beside(item, redacted)),
             Value::Object(fields) => {
                 let leaky: Vec<String> = fields.keys().filter(|key| !self.is_clean(key)).cloned().collect();
                 for key in leaky {
@@ -276,7 +282,7 @@ impl Redactor {
                         Value::String(text) if self.names.is_in(key) && is_named(key) && is_random(text) => {
                             REDACTED.clone_into(text);
                         }
-                        _ => self.redact_json(field),
+                        _ => self.redact_json_beside(field, redacted),
                     }
                 }
             }

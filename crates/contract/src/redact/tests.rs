@@ -464,6 +464,19 @@ fn a_random_value_beside_a_telling_name_is_taken_out() {
 }
 
 #[test]
+fn a_string_is_searched_unless_it_is_the_text_that_was() {
+    let redactor = Redactor::default();
+    let (mut text, data) =
+        ("API_TOKEN=a1b2c3d4e5".to_owned(), serde_json::json!({"whole": "API_TOKEN=a1b2c3d4e5", "clean": "as said"}));
+    redactor.redact(&mut text);
+    for beside in [text.as_str(), "as said", ""] {
+        let mut data = data.clone();
+        redactor.redact_json_beside(&mut data, beside);
+        assert_eq!(data, serde_json::json!({"whole": "API_TOKEN=[redacted]", "clean": "as said"}), "beside `{beside}`");
+    }
+}
+
+#[test]
 fn no_command_is_hidden_behind_a_secret() {
     for (text, shown) in [
         ("git ls-remote https://bob:Zx8kQ;make;@github.com/x", "git ls-remote https://bob:Zx8kQ;make;@github.com/x"),

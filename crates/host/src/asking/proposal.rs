@@ -3,7 +3,9 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolhost_contract::workspace::Workspace;
-use toolhost_contract::{Approval, Asked, BoxFuture, Call, ErrorKind, People, Preview, Question, ToolError, Waited};
+use toolhost_contract::{
+    Approval, Asked, BoxFuture, Call, ErrorKind, People, Preview, Question, ToolError, Waited, canonical_json,
+};
 use toolhost_store::{AskKind, NewAsk};
 
 use std::sync::Arc;
@@ -174,7 +176,7 @@ impl GateState {
 
 /// What a yes is bound to: what would happen, and in which fence.
 pub(super) fn effect_digest(preview: &Preview, tier: &str) -> String {
-    let canonical = serde_json_canonicalizer::to_vec(preview).unwrap_or_default();
+    let canonical = canonical_json(preview).unwrap_or_default();
     hex::encode(Sha256::new().chain_update(canonical).chain_update(tier).finalize())
 }
 

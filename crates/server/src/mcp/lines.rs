@@ -38,6 +38,8 @@ const HEAD_BYTES: usize = 1024;
 const LEFT_GRACE: Duration = Duration::from_millis(500);
 /// Answers to what is no request that are written at once; while that many wait for the client, nothing is read.
 const REFUSALS_MAX: usize = 16;
+/// What most answers need. A text that grows is copied each time.
+const BUFFER_BYTES: usize = 16 * 1024;
 /// Bytes from which on an answer is measured before it is encoded.
 const MEASURED_FROM_BYTES: usize = 256 * 1024;
 /// JSON-RPC 2.0, section 5.1.
@@ -377,7 +379,7 @@ struct Encoded {
 
 impl Encoded {
     fn start(message: &TxJsonRpcMessage<RoleServer>) -> serde_json::Result<Self> {
-        let mut encoded = Self { bytes: Vec::new(), length: 0 };
+        let mut encoded = Self { bytes: Vec::with_capacity(BUFFER_BYTES), length: 0 };
         serde_json::to_writer(&mut encoded, message)?;
         Ok(encoded)
     }
@@ -402,6 +404,11 @@ impl std::io::Write for Encoded {
             self.bytes = Vec::new();
         }
         Ok(part.len())
+    }
+
+    /// A text is written in many parts, and none of them is taken half.
+    fn write_all(&mut self, part: &[u8]) -> std::io::Result<()> {
+        self.write(part).map(|_| ())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

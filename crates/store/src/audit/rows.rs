@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+use toolhost_contract::canonical_json;
 
 use super::{Entry, Event, Item};
 use crate::chain;
@@ -20,8 +21,7 @@ pub(super) fn body(row: &Entry, seq: i64, at_ms: i64) -> Result<String> {
         #[serde(flatten)]
         entry: &'a Entry,
     }
-    serde_json_canonicalizer::to_string(&Body { seq, at_ms, entry: row })
-        .map_err(|error| Error::audit(error.to_string()))
+    canonical_json(&Body { seq, at_ms, entry: row }).map_err(|error| Error::audit(error.to_string()))
 }
 
 /// The end of a project's chain.
