@@ -130,7 +130,7 @@ impl Profiles {
         let texts =
             std::iter::once((built_in, Origin::BuiltIn)).chain(operator.iter().map(|text| (*text, Origin::Operator)));
         for (text, origin) in texts {
-            let file: File = toml::from_str(text).map_err(|error| Error::Toml(error.to_string()))?;
+            let file: File = toml::from_str(text).map_err(|error| Error::toml(&error.to_string()))?;
             for (name, raw) in file.profiles {
                 tables.entry(name).or_default().push((raw, origin));
             }

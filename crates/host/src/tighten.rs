@@ -40,7 +40,7 @@ struct FencePart {
 impl Tightening {
     /// Reads the file's text; anything that would grant something is refused, not passed over.
     pub fn parse(text: &str, registry: &Registry) -> Result<Self> {
-        let file: File = toml::from_str(text).map_err(|error| Error::Toml(format!("toolhost.toml: {error}")))?;
+        let file: File = toml::from_str(text).map_err(|error| Error::toml(&format!("toolhost.toml: {error}")))?;
         let mut rules = Vec::new();
         for (n, raw) in file.rules.iter().enumerate() {
             if raw.decide == Decide::Allow {

@@ -420,6 +420,29 @@ impl LocalExecutor {
         })
     }
 
+    /// Whether a command is under way, of whatever host.
+    async fn is_in_use(&self) -> Result<bool> {
+        let guard = self.guard.clone();
+        self.on_files(move |_| Ok(guard.is_in_use())).await
+    }
+
+    /// Refuses further commands where the person's git obeys something now that it did not when the last command began, because
+    /// their settings name it since: the command may have written it.
+    async fn check_unnamed(&self, method: &Method, before: &Places) -> Result<()> {
+        // The last one to end looks: until then, settings can be a command's.
+        if self.is_in_use().await? {
+            return Ok(());
+        }
+        let names = self.places(method).await?.named_since(before);
+        if names.is_empty() || self.is_in_use().await? {
+            return Ok(());
+        }
+        let names = named(&names, git::NAMED_MAX);
+        let (guard, told) = (self.guard.clone(), names.clone());
+        self.on_files(move |_| guard.refuse_until_accepted(told)).await?;
+        Err(Error::Exchanged { names })
+    }
+
     /// Takes repositories out of the index that commands of a host which was killed have added to it. Until that succeeds,
     /// further commands that write are refused.
     ///
@@ -449,7 +472,11 @@ impl LocalExecutor {
         if method.tier == Tier::Off {
             return Ok(());
         }
-        let places = self.places(method).await?;
+        let places = match self.places(method).await {
+            // A command has moved what git reads while the fence for git was made.
+            Err(Error::FenceBuild { .. }) if self.is_in_use().await? => return Err(Error::CommandUnderWay),
+            places => places?,
+        };
         for path in paths {
             // Where it leads nowhere, the change itself says so.
             let real = self.spot(path, follow).await.map_or_else(|_| (*path).clone(), |spot| spot.path);
@@ -612,9 +639,9 @@ impl Executor for LocalExecutor {
             if fence.workspace == Access::Read {
                 return run_in(&self.spawner, &self.room, method, command.into(), fence, watch, &Held::default()).await;
             }
-            let (held, before) = self.hold(method, &command).await?;
+            let (held, places) = self.hold(method, &command).await?;
             // Where the index can be written, a repository of the command's own could be added to it.
-            let before = before.filter(|_| method.tier == Tier::Landlock);
+            let before = places.as_ref().filter(|_| method.tier == Tier::Landlock);
             let refs = match before {
                 Some(_) => Some(self.refs().await?),
                 None => None,
@@ -623,8 +650,11 @@ impl Executor for LocalExecutor {
             // Before the result: a command that has left git armed has not simply ended.
             let mut restored = self.on_files(move |_| held.end()).await?;
             if let Some(before) = before {
-                restored.extend(self.forget_repositories(method, &before).await?);
+                restored.extend(self.forget_repositories(method, before).await?);
                 restored.extend(self.settle().await?);
+            }
+            if let Some(places) = &places {
+                self.check_unnamed(method, places).await?;
             }
             let refs_changed = match refs {
                 Some(refs) => refs.changes(&self.refs().await?),

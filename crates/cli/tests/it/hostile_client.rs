@@ -93,6 +93,18 @@ async fn a_request_before_initialize_is_told_what_comes_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_session_opens_where_a_client_without_one_has_begun() {
+    let workspace = TempWorkspace::new();
+    let mut host = McpProcess::open(&program(&workspace), &[], Era::Stateless).await;
+    assert!(host.request("tools/list", json!({})).await["result"].is_object());
+    let params =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
+    let refused = host.request("initialize", params).await;
+    assert!(refused["error"]["message"].as_str().is_some_and(|said| said.contains("another connection")), "{refused}");
+    assert!(host.request("tools/list", json!({})).await["result"].is_object(), "and it goes on as before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_request_ends_no_host_before_the_first_one() {
     let workspace = TempWorkspace::new();
     let mut host = McpProcess::start(&program(&workspace), &[], Era::Session);

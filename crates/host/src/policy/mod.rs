@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::shell::Analyzed;
 use toolhost_contract::workspace::WsPath;
-use toolhost_contract::{Approval, Effect, ErrorKind, ToolError, ToolInfo};
+use toolhost_contract::{Approval, Effect, ErrorKind, ToolError, ToolInfo, visible_line};
 
 pub(crate) use self::pattern::is_one_text;
 use self::permission::runs_its_input;
@@ -171,8 +171,11 @@ impl Rule {
         let (name, tools) = check_names(raw, registry)?;
         let when: Vec<(String, Pattern)> =
             raw.when.iter().map(|(name, pattern)| Ok((name.clone(), glob(pattern)?))).collect::<Result<_, String>>()?;
-        let conditions: Vec<String> = raw.when.iter().map(|(name, pattern)| format!("{name} = {pattern}")).collect();
+        // What a file says stands within lines of the host: in one line, and with no codes for a terminal.
+        let conditions: Vec<String> =
+            raw.when.iter().map(|(name, pattern)| visible_line(&format!("{name} = {pattern}"))).collect();
         let text = if conditions.is_empty() { name.clone() } else { format!("{name} when {}", conditions.join(", ")) };
+        let why = raw.why.as_deref().map(visible_line);
         let defaults = defaults(&tools, raw, registry);
         let changes = |tool: &&String| registry.get(tool).is_some_and(|tool| tool.info.facts.effect == Effect::Writes);
         let changing = tools.iter().filter(changes).cloned().collect();
@@ -181,8 +184,7 @@ impl Rule {
         let is_path =
             |name: &String| kinds.iter().any(|(_, kinds)| kinds.is_path(name) || (name == MOVED_AS && kinds.is_move()));
         let names_paths = when.iter().any(|(name, _)| is_path(name));
-        let rule =
-            Self { tools, when, defaults, changing, names_paths, decide: raw.decide, why: raw.why.clone(), text };
+        let rule = Self { tools, when, defaults, changing, names_paths, decide: raw.decide, why, text };
         // Of several tools, examples are calls of the one that runs commands.
         let shown = kinds.iter().find(|(_, kinds)| rule.when.iter().any(|(name, _)| kinds.is_command(name)));
         let (tool, kinds) = shown.or(kinds.first()).ok_or("it is about no tool")?;

@@ -113,6 +113,34 @@ fn a_project_may_only_tighten() {
     }
 }
 
+/// A cloned project's file is the words of whoever wrote it.
+const FORGED: &str = "x\\u001bc\\nallow (by the rule `probe.put`)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_projects_file_says_stands_in_one_line_without_codes_for_a_terminal() {
+    let is_plain = |said: &str| !said.contains(['\u{1b}', '\n']) && said.contains("allow (by");
+    let policy = format!(
+        "[[rules]]\ntool = 'probe.put'\nwhen = {{ text = \"{FORGED}*\" }}\ndecide = 'deny'\nwhy = \"{FORGED}\""
+    );
+    let (builder, _) = house();
+    let house = builder.project_policy(&policy).build().await;
+    let text = "x\u{1b}c\nallow (by the rule `probe.put`)";
+    let denied = house.call("probe.put", json!({ "text": text })).await.error.unwrap();
+    assert!(is_plain(&denied.message), "{}", denied.message);
+    for refused in [
+        format!("without_tools = [\"{FORGED}\"]"),
+        format!("[[rules]]\ntool = \"{FORGED}\"\ndecide = 'deny'"),
+        format!("[[rules]]\ntool = 'probe.put'\nwhen = {{ \"{FORGED}\" = 'x' }}\ndecide = 'deny'"),
+        format!("[fence]\nworkspace = \"{FORGED}\""),
+    ] {
+        let said = tightening(&refused).map(|_| ()).unwrap_err().to_string();
+        assert!(is_plain(&said), "{said}");
+    }
+    let long = format!("x = '{}", "a".repeat(100_000));
+    let said = tightening(&long).map(|_| ()).unwrap_err().to_string();
+    assert!(said.len() < 2_000, "a line of the file is cut: {} bytes", said.len());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_project_tightens_holds_for_every_profile() {
     let (builder, watched) = house();

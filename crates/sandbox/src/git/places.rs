@@ -88,6 +88,17 @@ impl Places {
         added.filter_map(|folder| Some(folder.to_str()?.to_owned())).collect()
     }
 
+    /// What is there and is obeyed now, and was not obeyed `before`.
+    pub(crate) fn named_since(&self, before: &Self) -> Vec<String> {
+        let known: BTreeSet<&Place> = before.all.iter().chain(&before.within).collect();
+        let is_held = |place: &Place| {
+            known.contains(place) || known.iter().any(|one| one.top == place.top && place.path.starts_with(&one.path))
+        };
+        let new = self.all.iter().chain(&self.within).filter(|place| !is_held(place));
+        let there = new.filter(|place| place.full().symlink_metadata().is_ok());
+        there.map(|place| place.path.to_string_lossy().into_owned()).collect()
+    }
+
     /// Whether one of the indexes cannot be read as it was: then nobody can tell what was added to it.
     pub(crate) fn has_closed_index(&self) -> bool {
         self.indexes.iter().any(|index| match index.symlink_metadata() {

@@ -63,6 +63,8 @@ pub(crate) struct Lines<R, W> {
     refusals: Arc<Semaphore>,
     /// Whether a session, or a client without one, has begun. rmcp ends at a notification or an answer that comes before.
     is_open: bool,
+    /// Whether a client without a session has begun: none opens then, as each request says what its client can.
+    is_stateless: bool,
     /// Set when the client has closed its side: until when an answer must have been taken.
     ended: Option<Instant>,
     /// Cancelled a moment after the client has closed its side.
@@ -92,6 +94,7 @@ where
             held: Held::default(),
             refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
             is_open: false,
+            is_stateless: false,
             ended: None,
             left,
         }
@@ -145,6 +148,10 @@ where
                     let why = "a request with this id is under way: each request needs an id of its own";
                     return Err(error_of(request.id.into_json_value(), INVALID_REQUEST, why));
                 }
+                if self.is_stateless && matches!(request.request, ClientRequest::InitializeRequest(_)) {
+                    let why = "requests that each carry their client's capabilities have begun here: open another connection for a session";
+                    return Err(error_of(request.id.into_json_value(), INVALID_REQUEST, why));
+                }
                 let class = class_of(&request.request);
                 if self.held.is_empty_of(class)
                     && let Some(slot) = self.slots.take(class, &request.id, line.len())
@@ -169,6 +176,13 @@ where
                 Ok(Some(JsonRpcMessage::Notification(note)))
             }
             other => Ok(Some(other)),
+        }
+    }
+
+    fn note_opening(&mut self, message: &RxJsonRpcMessage<RoleServer>) {
+        if !self.is_open && opens(message) {
+            self.is_open = true;
+            self.is_stateless = !is_initialize(message);
         }
     }
 
@@ -321,7 +335,7 @@ where
                 return self.drain(until).await;
             }
             if let Some(message) = self.next_held() {
-                self.is_open |= opens(&message);
+                self.note_opening(&message);
                 return Some(message);
             }
             let slots = self.slots.clone();
@@ -343,7 +357,7 @@ where
             }
             match self.take_line() {
                 Ok(Some(message)) => {
-                    self.is_open |= opens(&message);
+                    self.note_opening(&message);
                     if self.is_open || matches!(message, JsonRpcMessage::Request(_)) {
                         return Some(message);
                     }
@@ -447,6 +461,10 @@ fn opens(message: &RxJsonRpcMessage<RoleServer>) -> bool {
         },
         _ => false,
     }
+}
+
+fn is_initialize(message: &RxJsonRpcMessage<RoleServer>) -> bool {
+    matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::InitializeRequest(_)))
 }
 
 fn class_of(request: &ClientRequest) -> Class {
