@@ -264,7 +264,7 @@ impl Tool for Bash {
         let mut stderr = result.stderr.text;
         if !result.restored.is_empty() {
             stderr.push_str(&format!(
-                "[toolhost put back {}: a command may not change what git or this host obeys; new files and folders that were there are now in `toolhost-planted-…`]\n",
+                "[toolhost put back {}: what git or this host obeys stays as it was before the command; what was new there, if anything, is now in `toolhost-planted-…`]\n",
                 named(&result.restored, CHANGED_MAX)
             ));
         }

@@ -32,7 +32,7 @@ pub enum Error {
     )]
     GitUnreadable { path: String },
     #[error(
-        "while the command ran, somebody exchanged what git or this host obeys, and the command may have written into it: {names}"
+        "while a command ran, what git or this host obeys was exchanged, or settings began to name it, and the command may have written it: {names}"
     )]
     Exchanged { names: String },
     #[error("git does not say what it obeys here, so no command runs: {said}")]
