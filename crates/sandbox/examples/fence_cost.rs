@@ -68,7 +68,7 @@ async fn by_hand(helper: &std::path::Path, enforce: bool) -> Duration {
     let policy = serde_json::json!({
         "become_user": null, "drop_capabilities": false, "enforce": enforce, "ends_in_order": false, "cwd": null,
         "readable": ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/dev", "/proc"], "writable": ["/tmp"],
-        "readable_plain": [], "mounted": [], "network": "none", "private_ipc": false,
+        "readable_plain": [], "mounted": [], "opened": [], "network": "none", "private_ipc": false,
         "limits": {
             "cpu_seconds": 60, "file_bytes": 1u64 << 30, "open_files": 1024, "memory_bytes": null, "processes": null,
         },
