@@ -428,12 +428,12 @@ impl LocalExecutor {
 
     /// Refuses further commands where the person's git obeys something now that it did not when the last command began, because
     /// their settings name it since: the command may have written it.
-    async fn check_unnamed(&self, method: &Method, before: &Places) -> Result<()> {
+    async fn refuse_newly_named(&self, method: &Method, before: &Places) -> Result<()> {
         // The last one to end looks: until then, settings can be a command's.
         if self.is_in_use().await? {
             return Ok(());
         }
-        let names = self.places(method).await?.named_since(before);
+        let names = self.places(method).await?.named_since(before, method.tier == Tier::Full);
         if names.is_empty() || self.is_in_use().await? {
             return Ok(());
         }
@@ -654,7 +654,7 @@ impl Executor for LocalExecutor {
                 restored.extend(self.settle().await?);
             }
             if let Some(places) = &places {
-                self.check_unnamed(method, places).await?;
+                self.refuse_newly_named(method, places).await?;
             }
             let refs_changed = match refs {
                 Some(refs) => refs.changes(&self.refs().await?),

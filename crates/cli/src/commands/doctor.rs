@@ -21,8 +21,8 @@ pub(crate) struct Args {
 
 /// What `--accept-git` does.
 const ACCEPTING: &str = "Toolhost forgets what it had kept of git's files in this workspace to put it back: hooks, \
-configuration and what they name stay as they are now. Commands run again. Before you use git here, look at what it obeys: .git, folders of hooks, and files that your \
-settings include.";
+configuration and what they name stay as they are now. Commands run again. Before you use git here, look at what it \
+obeys: .git, folders of hooks, and files that your settings include.";
 
 /// Said while something may still change what a person has looked at.
 const NOT_YET: &str = "nothing was accepted: a command is under way in the workspace and could change git's files after you \

@@ -113,7 +113,7 @@ fn a_project_may_only_tighten() {
     }
 }
 
-/// A cloned project's file is the words of whoever wrote it.
+/// What the author of a project writes into its `toolhost.toml`, to be taken for the host's own words.
 const FORGED: &str = "x\\u001bc\\nallow (by the rule `probe.put`)";
 
 #[tokio::test(flavor = "multi_thread")]

@@ -88,13 +88,12 @@ impl Places {
         added.filter_map(|folder| Some(folder.to_str()?.to_owned())).collect()
     }
 
-    /// What is there and is obeyed now, and was not obeyed `before`.
-    pub(crate) fn named_since(&self, before: &Self) -> Vec<String> {
-        let known: BTreeSet<&Place> = before.all.iter().chain(&before.within).collect();
-        let is_held = |place: &Place| {
-            known.contains(place) || known.iter().any(|one| one.top == place.top && place.path.starts_with(&one.path))
-        };
-        let new = self.all.iter().chain(&self.within).filter(|place| !is_held(place));
+    /// What is there and is obeyed now, and was not obeyed `before`. A repository's folder that is mounted holds all in it.
+    pub(crate) fn named_since(&self, before: &Self, is_mounted: bool) -> Vec<String> {
+        let is_in = |place: &Place, one: &Place| one.top == place.top && place.path.starts_with(&one.path);
+        let all = self.all.iter().filter(|place| !before.all.iter().any(|one| is_in(place, one)));
+        let within = self.within.iter().filter(|place| !is_mounted && !before.within.contains(place));
+        let new = all.chain(within);
         let there = new.filter(|place| place.full().symlink_metadata().is_ok());
         there.map(|place| place.path.to_string_lossy().into_owned()).collect()
     }

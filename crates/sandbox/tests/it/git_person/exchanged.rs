@@ -231,24 +231,25 @@ async fn no_names_that_a_command_takes_keep_what_it_planted_in_force() {
     use_git(&room.ws(), "filled names");
 }
 
-/// What a person lets git obey while a command runs: what it is, and whether the Landlock tier puts the settings back that say so.
-const NAMED: &[(&str, &str, bool)] = &[
-    ("git config core.hooksPath nh", "nh", true),
-    ("git config include.path ../n.cfg", "n.cfg", true),
-    ("git config --file HOME/.gitconfig core.hooksPath WS/nh", "nh", false),
-    ("git config --file HOME/.gitconfig include.path WS/n.cfg", "n.cfg", false),
+/// What a person lets git obey while a command runs, its name, and the tier in which nothing comes of that: one mounts what is in
+/// `.git`, the other puts back what the settings in it say.
+const NAMED: &[(&str, &str, Option<FenceChoice>)] = &[
+    ("git config core.hooksPath nh", "nh", Some(FenceChoice::Landlock)),
+    ("git config include.path ../n.cfg", "n.cfg", Some(FenceChoice::Landlock)),
+    ("git config --file HOME/.gitconfig core.hooksPath WS/nh", "nh", None),
+    ("git config --file HOME/.gitconfig include.path WS/n.cfg", "n.cfg", None),
+    ("git config --file HOME/.gitconfig core.hooksPath WS/.git/own", ".git/own", Some(FenceChoice::Full)),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_settings_name_since_the_command_began_is_told_and_stops_commands() {
     for choice in TIERS {
-        for (person, name, is_put_back) in NAMED {
+        for (person, name, held) in NAMED {
             let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
             let at = home.path().to_owned();
             let room = Room::with(choice, |ws| prepare(ws, "true"), |config| config.home.clone_from(&at));
             let ws = room.ws();
-            let script =
-                "touch started; until [ -e named ]; do sleep 0.02; done; CONFIG > n.cfg; evil e; mv e/hooks nh";
+            let script = "touch started; until [ -e named ]; do sleep 0.02; done; CONFIG > n.cfg; evil e; cp -r e/hooks .git/own; mv e/hooks nh; true";
             let script = fill(script, &ws);
             let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
             let naming = async {
@@ -259,7 +260,7 @@ async fn what_settings_name_since_the_command_began_is_told_and_stops_commands()
             };
             let (ended, ()) = tokio::join!(running, naming);
             let next = room.try_bash("true", Access::Write, Duration::from_secs(60)).await;
-            if choice == FenceChoice::Landlock && *is_put_back {
+            if *held == Some(choice) {
                 use_git(&ws, person);
                 assert!(ended.is_ok() && next.is_ok(), "{person} in {choice:?}: {ended:?}, {next:?}");
                 continue;
@@ -268,10 +269,12 @@ async fn what_settings_name_since_the_command_began_is_told_and_stops_commands()
             assert!(ended.as_ref().is_err_and(is_named), "{person} in {choice:?}: {ended:?}");
             assert!(next.as_ref().is_err_and(is_named), "the next after {person} in {choice:?}: {next:?}");
             // The person looks, takes it away and says so.
-            by_person(&ws, "rm -rf nh n.cfg");
+            by_person(&ws, "rm -rf nh n.cfg .git/own");
             room.executor.accept_git().await.unwrap();
-            let (restored, attack) =
-                (room.bash("true", Access::Write).await, fill("evil e; mv e/hooks nh; CONFIG > n.cfg", &ws));
+            let (restored, attack) = (
+                room.bash("true", Access::Write).await,
+                fill("evil e; cp -r e/hooks .git/own; mv e/hooks nh; CONFIG > n.cfg", &ws),
+            );
             assert_eq!(restored.exit_code, 0, "{person} in {choice:?}");
             let again = room.try_bash(&attack, Access::Write, Duration::from_secs(60)).await;
             assert!(!ws.join(name).exists(), "{person} in {choice:?}: it is held from now on: {again:?}");
